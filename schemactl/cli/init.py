@@ -151,7 +151,13 @@ schemactl docs three-environments explains the rest.""",
 _TYPES: Final = [type_.name for type_ in SchemaType if type_.value > 0]
 """The schema types that a topic can be declared with."""
 
-_TYPES_BY_SUFFIX: Final = {".avsc": "AVRO", ".json": "AVRO", ".proto": "PROTOBUF_NATIVE", ".binpb": "PROTOBUF_NATIVE"}
+_TYPES_BY_SUFFIX: Final = {
+    ".avsc": "AVRO",
+    ".json": "AVRO",
+    ".proto": "PROTOBUF_NATIVE",
+    ".binpb": "PROTOBUF_NATIVE",
+    ".txt": "EXTERNAL",
+}
 """The default type of a topic whose definition is a file with this suffix."""
 
 
@@ -667,13 +673,16 @@ def _read_given_definition(
     args: argparse.Namespace, context: Context, top: str, stem: str, start: Start
 ) -> tuple[Start, dict[str, bytes]]:
     """Return `start` with the definition that --from names, and the file to copy it to if it is outside of the repository."""
+    from schemactl.declare.document import PROTO_FILES
+    from schemactl.declare.files import AVRO_SUFFIXES, EXTERNAL_SUFFIXES
     from schemactl.declare.writer import messages
     from schemactl.formats import SPECS
 
     path, suffix = Path(context.directory, args.given).resolve(), Path(args.given).suffix
     schema_type = start.value if start.type is SchemaType.KEY_VALUE else start.type or SchemaType.NONE
     form = SPECS[schema_type].declared_as
-    if (form in ("avro", "protobuf")) != (_TYPES_BY_SUFFIX[suffix] == "AVRO") or form == "plain":
+    suffixes = {"avro": AVRO_SUFFIXES, "protobuf": AVRO_SUFFIXES, "proto": PROTO_FILES, "text": EXTERNAL_SUFFIXES}
+    if suffix not in suffixes.get(form, ()):
         raise UsageError(f"--from {args.given}: {schema_type.name} is not defined by a file of that kind")
     try:
         data = path.read_bytes()

@@ -30,6 +30,7 @@ _TYPES_BY_SUFFIX: Final = {
     ".avsc": SchemaType.AVRO,
     ".proto": SchemaType.PROTOBUF_NATIVE,
     ".binpb": SchemaType.PROTOBUF_NATIVE,
+    ".txt": SchemaType.EXTERNAL,
 }
 """The default of --type for a definition, by the suffix of its file."""
 
@@ -57,9 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         "--type TYPE: of an .avsc: AVRO (the default), JSON or PROTOBUF; without a file: STRING, INT64, ...",
         choices=[
-            kind.name
-            for kind in SchemaType
-            if kind.value >= 0 and kind not in {*WITHOUT_SCHEMA, SchemaType.KEY_VALUE, SchemaType.EXTERNAL}
+            kind.name for kind in SchemaType if kind.value >= 0 and kind not in {*WITHOUT_SCHEMA, SchemaType.KEY_VALUE}
         ],
     )
     add_options(
@@ -150,7 +149,7 @@ def read_file(
         return _read_declaration(path, context, topic)
     if suffix not in _TYPES_BY_SUFFIX:
         raise UsageError(
-            f"{name}: its extension is not known", fix="name an .avsc, .proto, .binpb, .yaml or .json file"
+            f"{name}: its extension is not known", fix="name an .avsc, .proto, .binpb, .txt, .yaml or .json file"
         )
     return _read_definition(
         path,
@@ -194,10 +193,16 @@ def _read_definition(
     path: Path, kind: SchemaType, message: str | None, references: Sequence[Path], context: Context, topic: TopicName
 ) -> SchemaInfo:
     """Return the schema of a definition without a declaration, by building one next to it."""
+    from schemactl.declare.files import decode
     from schemactl.formats import SPECS
 
     if SPECS[kind].declared_as == "proto" and not message:
         raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")
+    if SPECS[kind].declared_as == "text":
+        data = path.read_bytes()
+        decode(path.name, data)
+        # The registry says whether it knows the type; the project may be for an older release.
+        return SchemaInfo(kind, data)
     schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
     if message:
         schema["message"] = message

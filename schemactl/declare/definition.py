@@ -27,8 +27,10 @@ from schemactl.declare.document import SchemaDeclaration
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
     DESCRIPTOR_SUFFIX,
+    EXTERNAL_SUFFIXES,
     MAX_PROBLEMS,
     PROTO_SUFFIX,
+    TEXT_SUFFIX,
     Files,
     decode,
     obstacle,
@@ -326,6 +328,8 @@ class _DefinitionReader:
                 return self._read_avro()
             case "proto":
                 return self._read_protobuf_native()
+            case "text" if self.declaration.definition is not None:
+                return self._read_text()
         return self._build_info(b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer)))
 
     def check_paths(self) -> None:
@@ -335,8 +339,9 @@ class _DefinitionReader:
             self._resolve_path(declared.payload, (PAYLOAD_SUFFIX,), "payload")
             return
         is_native = declared.is_proto
-        suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if is_native else AVRO_SUFFIXES
-        if isinstance(declared.definition, str) and (is_native or not declared.is_inline):
+        is_text = SPECS[declared.type].declared_as == "text"
+        suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if is_native else EXTERNAL_SUFFIXES if is_text else AVRO_SUFFIXES
+        if isinstance(declared.definition, str) and (is_native or is_text or not declared.is_inline):
             self._resolve_path(declared.definition, suffixes, "definition")
         if declared.proto is not None:
             self._resolve_path(declared.proto, (PROTO_SUFFIX,), "proto")
@@ -721,6 +726,16 @@ class _DefinitionReader:
             self.depends_on_protoc |= isinstance(error, DependsOnProtoc)
             self.problems.append(Problem(source, error.what, error.fix))
 
+    def _read_text(self) -> SchemaInfo | None:
+        """Return the schema whose definition is the unchanged text of a file."""
+        path = self._resolve_path(self.declaration.definition, EXTERNAL_SUFFIXES, "definition")
+        with self._collect_problems("definition"):
+            if path is not None:
+                data = read_bytes(self.definitions.files, path)
+                decode(path, data)
+                return self._build_info(data, Source(shown(path)), lambda _pointer: Source(shown(path)))
+        return None
+
     def _resolve_path(self, written: str, suffixes: tuple[str, ...], *parts: str) -> str | None:
         """Return the path that is `written` at `parts` of the schema, or None, with a problem, if it cannot be read."""
         try:
@@ -757,8 +772,12 @@ class _DefinitionReader:
             return None
         is_of_another_type = files.kind(path) == "file" and parts == ("definition",)
         if is_of_another_type and not (similar_path and Path(similar_path).stem == Path(path).stem):
-            is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
-            self._add_problem(reason, *parts, fix=f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}")
+            if suffixes == EXTERNAL_SUFFIXES:
+                fix = f"rename it to {posixpath.splitext(written)[0]}{TEXT_SUFFIX}, or correct `type`"
+            else:
+                is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
+                fix = f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}"
+            self._add_problem(reason, *parts, fix=fix)
             return None
         fix = f"write {posixpath.relpath(similar_path, self.folder or '.')}" if similar_path else ""
         if not similar_path and files.kind(path) == "missing" and path:

@@ -36,11 +36,14 @@ YAML_SUFFIXES: Final = (".yaml", ".yml")
 AVRO_SUFFIXES: Final = (".avsc", ".json")
 PROTO_SUFFIX: Final = ".proto"
 DESCRIPTOR_SUFFIX: Final = ".binpb"
+TEXT_SUFFIX: Final = ".txt"
+EXTERNAL_SUFFIXES: Final = (TEXT_SUFFIX, ".json", PROTO_SUFFIX)
+"""The suffixes of definitions of type EXTERNAL. `fmt` formats every `.avsc` file, which would change the bytes that a broker compares."""
 
 SAMPLE_SUFFIXES: Final = (".bin", ".jsonl")
 """The suffixes of files of sample messages."""
 
-SUFFIXES: Final = (*YAML_SUFFIXES, *AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
+SUFFIXES: Final = (*YAML_SUFFIXES, *AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX, TEXT_SUFFIX)
 """The suffixes of all files of declarations."""
 
 Kind = Literal["file", "symlink", "submodule", "missing"]

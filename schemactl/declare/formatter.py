@@ -22,7 +22,7 @@ from schemactl.core import atomic_files
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.core.project import Project
-from schemactl.core.schema import SchemaInfo
+from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare import reader
 from schemactl.declare.document import NamespaceDocument, TopicDocument, read_documents
 from schemactl.declare.files import (
@@ -134,6 +134,8 @@ def _find_definitions(files: Files, path: str) -> Iterator[str]:
     for document in documents:
         schema = document.schema if isinstance(document, TopicDocument) else None
         for part in (schema, schema.key, schema.value) if schema else ():
+            if part and part.type is SchemaType.EXTERNAL:
+                continue
             for written in (part.definition, *part.references) if part else ():
                 if isinstance(written, str):
                     with suppress(ValueError):

@@ -759,6 +759,17 @@ class ProtobufNativeTopicShape(ProtobufNativeShape):
     name: SchemaName = optional(_NAME)
 
 
+class ExternalShape(MappingShape):
+    """A schema in the language of another registry, which brokers store without reading it."""
+
+    type: _annotate_type("text")  # type: ignore[valid-type]
+    definition: FilePath = optional(
+        "A .txt, .json or .proto file whose bytes are the definition; absent: an empty one.", examples=["orders.txt"]
+    )
+    properties: Properties = optional(_PROPERTIES)
+    name: SchemaName = optional(_NAME)
+
+
 class PlainShape(MappingShape):
     """A schema without definition: its wire form is fixed by Pulsar."""
 
@@ -825,6 +836,7 @@ _TOPIC_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
     "protobuf": ProtobufShape,
     "proto": ProtobufNativeTopicShape,
     "pair": KeyValueShape,
+    "text": ExternalShape,
     "plain": PlainTopicShape,
     "payload": PayloadShape,
 }

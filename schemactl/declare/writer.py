@@ -35,7 +35,7 @@ NAMESPACE_FILE: Final = "namespace"
 
 _IMPORT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.proto")
 _UNSAFE_CHARACTER: Final = re.compile(r"[^A-Za-z0-9_.-]")
-_DEFINITION_SUFFIXES: Final = (".avsc", ".proto", ".binpb")
+_DEFINITION_SUFFIXES: Final = (".avsc", ".proto", ".binpb", ".txt")
 _SUFFIXES: Final = (
     "",
     ".yaml",
@@ -114,6 +114,10 @@ def _build_schema(
     elif kind == "protobuf":
         is_printed = printed and not _is_descriptor_set(info)
         values |= _print_protobuf(info, stem, files, shared) if is_printed else _write_descriptor_set(info, stem, files)
+    elif spec(info).declared_as == "text":
+        if info.schema:
+            values["definition"] = f"{name}.txt"
+            files[f"{stem}.txt"] = info.schema
     elif both := pair_of(info):
         values["encoding"] = both.encoding
         values["key"] = _build_schema(both.key, f"{stem}.key", files, printed=printed, shared=shared)
@@ -423,7 +427,7 @@ def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, fil
             values["message"] = start.message
         if start.references:
             values["references"] = list(start.references)
-    elif kind != "plain":
+    elif kind not in ("plain", "text"):
         avro, proto = f"{stem}.avsc", f"{stem}.proto"
         if kind != "proto":
             files[avro] = (_AVRO_TEMPLATE if kind == "avro" else _AVRO_OF_PROTOBUF_TEMPLATE) % names

@@ -49,8 +49,8 @@ class TypeSpec:
     Attributes:
         language: the language of a definition; "" for a type without definitions.
         payload: the format of a message's bytes; "unknown" if the definition does not say.
-        declared_as: the form of its declaration: without definition, as Avro, as Avro with a `.proto`, as a `.proto`,
-            or as key and value.
+        declared_as: the form of its declaration: without definition, as any text, as Avro, as Avro with a `.proto`, as a
+            `.proto`, or as key and value.
         undeclarable: why no topic is declared with it and the fix, or None if it can be declared.
         unfit_half: why it cannot be a half of a KEY_VALUE schema; "" if it can.
         validation: the broker's validator for a single definition.
@@ -63,7 +63,7 @@ class TypeSpec:
 
     language: Literal["", "avro", "protobuf", "pair"] = ""
     payload: Literal["avro", "json", "protobuf", "value", "bytes", "pair", "unknown"] = "unknown"
-    declared_as: Literal["plain", "avro", "protobuf", "proto", "pair"] = "plain"
+    declared_as: Literal["plain", "text", "avro", "protobuf", "proto", "pair"] = "plain"
     undeclarable: tuple[str, str] | None = None
     unfit_half: str = ""
     validation: Literal["any", "empty", "string", "avro", "proto", "pair", "client"] = "any"

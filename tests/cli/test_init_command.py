@@ -321,7 +321,7 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
             64,
             "STRING is not defined by a file of that kind",
         ),
-        (["topic", "sales/a", "--from", "bad.txt"], 64, "a definition's name ends with .avsc"),
+        (["topic", "sales/a", "--from", "bad.csv"], 64, "a definition's name ends with .avsc"),
         (["topic", "sales/a", "--from", "none.avsc"], 64, "--from none.avsc: No such file or directory"),
         (["topic", "sales/a", "--message", "web.Click"], 64, "--message names one in the file that --from names"),
         (

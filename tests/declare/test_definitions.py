@@ -104,6 +104,22 @@ def test_key_value_is_stored_as_pulsars_client_stores_it() -> None:
     assert split(inline).encoding == "INLINE"
 
 
+@pytest.mark.parametrize("suffix", ["txt", "json", "proto"])
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a\r\nb\n\n", '{"type": "record"}', "syntax = 'proto3'; import \"gone.proto\";"]
+)
+def test_an_external_definition_is_the_unchanged_text_of_its_file(suffix: str, text: str) -> None:
+    path = f"topics/a.{suffix}"
+    declaration = f"topic: shop/sales/a\nschema: {{type: EXTERNAL, definition: a.{suffix}, properties: {{a: b}}}}\n"
+    files = MemoryFiles({"topics/a.yaml": declaration, path: text})
+    declared = read(files, Project(roots=("topics",), release=Release.R4_2))
+    info = declared.catalog.topics[TOPIC].schema
+    assert declared.problems == ()
+    assert info is not None
+    assert (info.type, info.schema.decode(), dict(info.properties)) == (SchemaType.EXTERNAL, text, {"a": "b"})
+    assert str(info.locate("")).startswith(path)
+
+
 def test_external_needs_a_release_that_knows_it() -> None:
     files = MemoryFiles({"topics/a.yaml": "topic: shop/sales/a\nschema: {type: EXTERNAL}\n"})
     assert not read(files, Project(roots=("topics",), release=Release.R4_2)).problems
