@@ -506,7 +506,7 @@ class _TypeUsage:
 class CommonTypes:
     """The named Avro types and imported `.proto` files that two or more topics use with one definition in all their versions.
 
-    A type is shared only if all types that it refers to are shared. Types that refer to each other are not shared, because files
+    A type is shared only if it has a namespace and all types that it refers to are shared. Types that refer to each other are not shared, because files
     cannot reference each other.
 
     Attributes:
@@ -525,6 +525,9 @@ class CommonTypes:
         for topic, info in versions:
             for half in _split_definition(info):
                 for name, value, uses in _find_inner_types(half):
+                    if "." not in name:
+                        # Topics that have nothing in common often use the same name without a namespace.
+                        continue
                     usage = types.setdefault(name, _TypeUsage())
                     usage.texts.setdefault(json.dumps(value, sort_keys=True), laid_out_json(json_text(value)))
                     usage.topics.add(topic)

@@ -258,6 +258,28 @@ def test_types_that_topics_define_alike_become_files_that_they_refer_to(shop: Sh
     assert "references" not in (folder / "shop/sales/alone.yaml").read_text()
 
 
+@pytest.mark.parametrize("namespace", [{}, {"namespace": ""}, {"namespace": "shop.sales"}], ids=json.dumps)
+def test_the_text_of_an_import_is_the_registrys(shop: Shop, namespace: dict[str, str]) -> None:
+    """Types without a namespace are in the definition of each topic, and moved types lose no namespace."""
+    color = {"type": "enum", "name": "Color", "symbols": ["RED"]}
+    inner = {"type": "record", "name": "Inner", "fields": [{"name": "color", "type": color}]}
+    for name in ("cars", "walls"):
+        fields = [
+            {"name": "inner", "type": inner},
+            {
+                "name": "others",
+                "type": {"type": "array", "items": ["null", "Inner", {"type": "map", "values": "Color"}]},
+            },
+        ]
+        value = {"type": "record", "name": name.title(), **namespace, "fields": fields}
+        shop.put(sales(name), SchemaInfo(SchemaType.AVRO, json.dumps(value).encode()))
+    shop.settled("--one-commit")
+    assert "would store nothing" not in shop.run("plan").out
+    assert "No drift" in shop.run("drift", "--unmanaged").out
+    shared = (shop.scratch.path / "namespaces/shared").exists()
+    assert shared == bool(namespace.get("namespace"))
+
+
 def test_a_definition_that_nests_too_deeply_shares_nothing() -> None:
     deep = b'{"type": "array", "items": ' * 300 + b'"int"' + b"}" * 300
     versions = [(sales(name), SchemaInfo(SchemaType.AVRO, deep)) for name in ("one", "other")]

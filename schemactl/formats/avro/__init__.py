@@ -28,7 +28,7 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.parser import parse, problems
-from schemactl.formats.avro.schema import Record, Schema, Union, alias_and_default_keys, identity_key
+from schemactl.formats.avro.schema import Record, Schema, Union, alias_and_default_keys, identity_key, write_full_names
 from schemactl.formats.type_spec import Explanation, Note, Rename, TypeSpec, UnknownWire, Wire
 
 NEWEST: Final = Release.R5_0
@@ -229,8 +229,8 @@ class AvroSpec(TypeSpec):
         return *TypeSpec.reading_parts(self, info), *alias_and_default_keys(parsed_by_any(info.schema))
 
     def content(self, info: SchemaInfo) -> object:
-        """Return the definition as JSON."""
-        return read(decode(info.schema))
+        """Return the definition as JSON with full names: a namespace may be written, part of a name, or inherited."""
+        return write_full_names(read(decode(info.schema)))
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the named types with their fields and symbols."""

@@ -431,6 +431,46 @@ def qualify(name: str, namespace: str | None) -> Name:
     return f"{namespace}.{name}", name, namespace
 
 
+def write_full_names(value: Any, namespace: str | None = None, defined: set[str] | None = None) -> Any:
+    """Return a definition as JSON in which every name of a type is its full name, so that only other names differ.
+
+    Args:
+        value: the definition as JSON, which need not be valid.
+        namespace: the enclosing namespace.
+        defined: the full names that are defined before `value`, to which its own are added.
+    """
+    defined = set() if defined is None else defined
+    match value:
+        case str() if value not in PRIMITIVE_TYPES:
+            full_name = qualify(value, namespace)[0]
+            # Avro looks for a name without dots in the enclosing namespace, then without a namespace.
+            return value if full_name not in defined and value in defined else full_name
+        case list():
+            return [write_full_names(branch, namespace, defined) for branch in value]
+        case {"type": "record" | "error" | "enum" | "fixed", "name": str(name)}:
+            declared_namespace = value.get("namespace")
+            within = declared_namespace if isinstance(declared_namespace, str) else namespace
+            full_name, _, within = qualify(name, within)
+            defined.add(full_name)
+            entries = {key: entry for key, entry in value.items() if key != "namespace"} | {"name": full_name}
+            if isinstance(fields := value.get("fields"), list):
+                entries["fields"] = [
+                    {**field, "type": write_full_names(field["type"], within, defined)}
+                    if isinstance(field, dict) and "type" in field
+                    else field
+                    for field in fields
+                ]
+            return entries
+        case {"type": kind}:
+            entries = {**value, "type": write_full_names(kind, namespace, defined)}
+            for key in ("items", "values"):
+                if key in value:
+                    entries[key] = write_full_names(value[key], namespace, defined)
+            # `array` and `map` are no names.
+            return entries | {"type": kind} if kind in ("array", "map") else entries
+    return value
+
+
 @lru_cache(maxsize=1_000)
 def is_plain_namespace(namespace: str) -> bool:
     """Return whether all parts of `namespace` consist of ASCII letters, digits and `_`, which every release accepts."""
