@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Self, TypeVar, Unpack, overload
 
 from .codec import (
@@ -114,12 +113,12 @@ class TargetNumbers(NamedTuple):
     Attributes:
         reader: the target's number of the version that messages are read as, or None if the target does not have it.
         versions: by the target's number: the number of Git's version, the schema of a foreign version, or why messages are unreadable.
-        properties: the SchemaInfo properties of the foreign versions that have some, by the target's number.
+        properties: the SchemaInfo properties of the foreign versions that have some, by the target's number, or None.
     """
 
     reader: int | None
     versions: Mapping[int, int | SchemaFile | KeyValueFiles | str]
-    properties: Mapping[int, Mapping[str, str]] = MappingProxyType({})
+    properties: Mapping[int, Mapping[str, str]] | None = None
 
 
 class GeneratedTopic(Generic[Row]):
@@ -315,7 +314,7 @@ class GeneratedTopic(Generic[Row]):
         git_version = self._find_git_version(version)
         if git_version is not None:
             return dict(self._properties.get(git_version, {}))
-        return dict(self._targets[self.codec.target or ""].properties.get(version, {}))
+        return dict((self._targets[self.codec.target or ""].properties or {}).get(version, {}))
 
     def _find_git_version(self, version: int) -> int | None:
         """Return Git's number of a version of the chosen target, or None if it is a foreign version.

@@ -128,6 +128,7 @@ def test_json_has_everything_that_is_said_of_a_topic(shop: Scratch) -> None:
         "description": "",
         "labels": {"domain": "sales"},
         "links": {},
+        "properties": {},
         "deprecated": {"remove_after": "2031-01-01", "use": "persistent://shop/sales/orders"},
         "change": "added",
         "next_version": 0,

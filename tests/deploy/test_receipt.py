@@ -253,7 +253,7 @@ def test_a_stale_plan_shows_how_the_plan_has_changed(estate: Estate) -> None:
         " ",
         " ~ topic persistent://shop/sales/orders",
         f" {version}",
-        "@@ -6,5 +9,5 @@",
+        "@@ -7,5 +10,5 @@",
         " Stays as it is:",
         f" {note}",
         " ",
