@@ -239,7 +239,7 @@ def test_a_stale_plan_shows_how_the_plan_has_changed(estate: Estate) -> None:
     set_policies(estate, Policies(CompatibilityStrategy.FULL))
     estate.scratch.commit({"namespaces/more.yaml": "namespace: shop/more\n"})
     new_digest = json.loads(estate.run("plan", "--format", "json", "--at", "HEAD~1").out)["digest"]
-    head, _, _, version, _, _, note, *_ = old["text"].split("\n")
+    head, _, _, version, _, _, _, note, *_ = old["text"].split("\n")
     difference, error = apply_in_vain(estate, "--result", "result.json", code=4)
     assert difference.split("\n") == [
         "--- plan.json",
