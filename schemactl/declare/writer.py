@@ -6,7 +6,7 @@ import json
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -66,13 +66,13 @@ def _policy_values(policies: Policies) -> dict[str, Value]:
 
 
 def declared_topic_files(
-    topic: Topic, info: SchemaInfo | None, stem: str, *, printed: bool = True, shared: CommonTypes | None = None
+    topic: Topic, infos: Mapping[str, SchemaInfo], stem: str, *, printed: bool = True, shared: CommonTypes | None = None
 ) -> Files:
-    """Render the declaration of `topic` with the definition `info`, in files whose paths start with `stem`.
+    """Render the declaration of `topic` with the definitions `infos`, in files whose paths start with `stem`.
 
     Args:
         topic: the registered topic.
-        info: its definition, or None for a topic without schema.
+        infos: the definition of each kind of events by its key, or of a topic with one schema under ""; {} for a topic without schema.
         stem: the start of the paths.
         printed: whether to format definitions, and to print protobuf definitions as `.proto` files, except for those in a form
             that no client sends. Otherwise definitions keep their bytes, and protobuf definitions are written as descriptor sets.
@@ -87,41 +87,51 @@ def declared_topic_files(
     # Only namespaces can declare whether validation is enforced.
     values |= _policy_values(replace(topic.policies, schema_validation_enforced=None))
     files: dict[str, bytes] = {}
-    if info is not None and info.type not in WITHOUT_SCHEMA:
-        schema = _build_schema(unstamped(info), stem, files, printed=printed, shared=shared)
+    folder = posixpath.dirname(stem)
+    schemas: dict[str, Value] = {}
+    for key, info in infos.items():
+        if info.type in WITHOUT_SCHEMA:
+            continue
+        schema_stem = f"{stem}/{key}" if key else stem
+        schemas[key] = _build_schema(unstamped(info), schema_stem, folder, files, printed=printed, shared=shared)
         if printed and (rendering := find_rendering(info)):
-            values["protobuf"] = {"rendering": rendering, **_name_proto_file(info, stem)}
-        values["schema"] = schema
+            values["protobuf"] = {"rendering": rendering, **({} if key else _name_proto_file(info, stem))}
+    if "" in schemas:
+        values["schema"] = schemas[""]
+    elif schemas:
+        values["schemas"] = schemas
     return {f"{stem}.yaml": yaml_text(values).encode(), **files}
 
 
 def _build_schema(
-    info: SchemaInfo, stem: str, files: dict[str, bytes], *, printed: bool, shared: CommonTypes | None
+    info: SchemaInfo, stem: str, folder: str, files: dict[str, bytes], *, printed: bool, shared: CommonTypes | None
 ) -> dict[str, Value]:
-    """Build the `schema` of a declaration, and add the files that it names to `files`."""
+    """Build the `schema` of a declaration in `folder`, and add the files that it names, which start with `stem`, to `files`."""
     properties = dict(info.properties)
     values: dict[str, Value] = {"type": info.type.name}
-    name = stem.rpartition("/")[2]
     kind = spec(info).language
     if kind == "avro":
-        values["definition"] = f"{name}.avsc"
+        values["definition"] = _make_relative(f"{stem}.avsc", folder)
         files[f"{stem}.avsc"] = info.schema
         if printed:
             files[f"{stem}.avsc"], needed = _format_avro(info, shared)
             if needed:
                 files |= needed
-                values["references"] = [_make_relative(path, stem) for path in needed]
+                values["references"] = [_make_relative(path, folder) for path in needed]
     elif kind == "protobuf":
         is_printed = printed and not _is_descriptor_set(info)
-        values |= _print_protobuf(info, stem, files, shared) if is_printed else _write_descriptor_set(info, stem, files)
+        if is_printed:
+            values |= _print_protobuf(info, stem, folder, files, shared)
+        else:
+            values |= _write_descriptor_set(info, stem, folder, files)
     elif spec(info).declared_as == "text":
         if info.schema:
-            values["definition"] = f"{name}.txt"
+            values["definition"] = _make_relative(f"{stem}.txt", folder)
             files[f"{stem}.txt"] = info.schema
     elif both := pair_of(info):
         values["encoding"] = both.encoding
-        values["key"] = _build_schema(both.key, f"{stem}.key", files, printed=printed, shared=shared)
-        values["value"] = _build_schema(both.value, f"{stem}.value", files, printed=printed, shared=shared)
+        values["key"] = _build_schema(both.key, f"{stem}.key", folder, files, printed=printed, shared=shared)
+        values["value"] = _build_schema(both.value, f"{stem}.value", folder, files, printed=printed, shared=shared)
         # `join` writes these again. The names of the key and the value are not compared.
         derived = join(key=both.key, value=both.value, encoding=both.encoding).properties
         properties = {key: value for key, value in properties.items() if key not in derived}
@@ -139,7 +149,7 @@ def _format_avro(info: SchemaInfo, shared: CommonTypes | None) -> tuple[bytes, F
 
 
 def _print_protobuf(
-    info: SchemaInfo, stem: str, files: dict[str, bytes], shared: CommonTypes | None
+    info: SchemaInfo, stem: str, folder: str, files: dict[str, bytes], shared: CommonTypes | None
 ) -> dict[str, Value]:
     """Add the `.proto` file of the root message and its imports, which are in a folder under their import names."""
     if not load("protoc").has_protoc():
@@ -152,14 +162,15 @@ def _print_protobuf(
             raise InvalidSchema(f"{name} is no path to write to")
         path = (shared and shared.import_path(name)) or f"{stem}/{name}"
         files[path] = proto_text.encode()
-        references.append(_make_relative(path, stem))
-    values: dict[str, Value] = {"definition": f"{stem.rpartition('/')[2]}.proto", "message": definition.root.full_name}
+        references.append(_make_relative(path, folder))
+    definition_path = _make_relative(f"{stem}.proto", folder)
+    values: dict[str, Value] = {"definition": definition_path, "message": definition.root.full_name}
     return {**values, "references": references} if references else values
 
 
-def _make_relative(path: str, stem: str) -> str:
-    """Make `path` relative to the folder of the declaration whose files start with `stem`."""
-    return posixpath.relpath(path, posixpath.dirname(stem) or ".")
+def _make_relative(path: str, folder: str) -> str:
+    """Make `path` relative to the folder of the declaration."""
+    return posixpath.relpath(path, folder or ".")
 
 
 def _name_proto_file(info: SchemaInfo, stem: str) -> dict[str, Value]:
@@ -180,10 +191,10 @@ def _is_descriptor_set(info: SchemaInfo) -> bool:
     return is_same
 
 
-def _write_descriptor_set(info: SchemaInfo, stem: str, files: dict[str, bytes]) -> dict[str, Value]:
+def _write_descriptor_set(info: SchemaInfo, stem: str, folder: str, files: dict[str, bytes]) -> dict[str, Value]:
     data, message = load("definition").descriptor_set(info.schema)
     files[f"{stem}.binpb"] = data
-    return {"definition": f"{stem.rpartition('/')[2]}.binpb", "message": message}
+    return {"definition": _make_relative(f"{stem}.binpb", folder), "message": message}
 
 
 class Paths:
@@ -235,12 +246,12 @@ def file_name(part: str) -> str:
 
 
 def misread(
-    declarations: Mapping[TopicName, tuple[Files, SchemaInfo | None]], *, root: str, release: Release, strictly: bool
+    declarations: Mapping[TopicName, tuple[Files, Sequence[SchemaInfo]]], *, root: str, release: Release, strictly: bool
 ) -> dict[TopicName, str]:
     """Map each topic whose files do not declare the definition that they were rendered from to the reason.
 
     Args:
-        declarations: the rendered files and the definition of each topic.
+        declarations: the rendered files and the definitions of each topic: one for each kind of events, or one schema, or none.
         root: the folder of the declarations.
         release: the Pulsar release whose rules apply.
         strictly: whether problems that `check` reports, such as an invalid default, count as well.
@@ -249,13 +260,13 @@ def misread(
     contents = {path: text for files, _ in declarations.values() for path, text in files.items()}
     declared = reader.read(declare_files.ChangedFiles(contents), Project(roots=(root,), release=release))
     reasons: dict[TopicName, str] = {}
-    for name, (_, info) in declarations.items():
+    for name, (_, infos) in declarations.items():
         topic = declared.catalog.topics.get(name)
         if topic is None:
             reasons[name] = "it cannot be declared"
-        elif (topic.schema and content_identity(topic.schema)) != (
-            info and content_identity(spec(info).declared(info))
-        ):
+        elif [content_identity(part.schema) for part in topic.split() if part.schema] != [
+            content_identity(spec(info).declared(info)) for info in infos
+        ]:
             reasons[name] = "its declaration would have a different content"
     for problem in reversed(declared.problems):
         name_of_file = topics_by_path.get(problem.source.path)

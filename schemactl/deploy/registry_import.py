@@ -6,8 +6,11 @@ declared are left out and reported.
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from unicodedata import normalize
 
 from schemactl.comparison.changes import content_identity, stamp
@@ -24,7 +27,7 @@ from schemactl.core.policies import REPLICATION, SETTINGS, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import policy_word, versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
-from schemactl.formats import pair_of, spec
+from schemactl.formats import pair_of, record_name, spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,8 @@ class _Importer:
         self.revisions: list[tuple[VersionFiles, ...]] = []
         self.notes: list[ImportNote] = []
         self.apart: list[TopicName] = []
+        # The readable versions of topics with several kinds of events, oldest first, with the keys of their kinds.
+        self.kind_versions: dict[TopicName, list[SchemaVersion]] = {}
         self.namespace_count = self.topic_count = 0
 
     def add_namespaces(self, declared: Catalog) -> None:
@@ -153,8 +158,18 @@ class _Importer:
             elif versions := self._list_readable_versions(topic, every_version=every_version):
                 stems[topic.name] = self.paths.of_topic(topic.name)
                 lists[topic.name] = versions
+                if kind_versions := find_kinds(live(topic.versions)):
+                    self.kind_versions[topic.name] = kind_versions
+                    keys = ", ".join(dict.fromkeys(version.kind for version in kind_versions))
+                    message = f"its versions alternate between records, so that it is declared with several kinds of events: {keys}"
+                    self.notes.append(ImportNote(topic.name, message))
         self.shared_types = CommonTypes(
-            ((name, version.info) for name, versions in lists.items() for version in versions if version.info),
+            (
+                (name, version.info)
+                for name, versions in lists.items()
+                for version in self.kind_versions.get(name, versions)
+                if version.info
+            ),
             self.paths.of_shared,
         )
         versions_with_files: dict[TopicName, list[tuple[SchemaVersion, Files]]] = {name: [] for name in lists}
@@ -215,7 +230,7 @@ class _Importer:
                 yield self.topics[name]
 
     def _add_topic_without_schema(self, topic: Topic, stem: str) -> None:
-        self.namespace_files |= declared_topic_files(topic, None, stem)
+        self.namespace_files |= declared_topic_files(topic, {}, stem)
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
@@ -246,14 +261,15 @@ class _Importer:
         reasons: dict[TopicName, str] = {}
         ways = ((True, self.shared_types), (True, None), (False, None))
         for printed, shared in ways if self.shared_types.files else ways[1:]:
-            tried: dict[TopicName, tuple[Files, SchemaInfo | None]] = {}
+            tried: dict[TopicName, tuple[Files, list[SchemaInfo]]] = {}
             for name, version in layer.items():
                 if name not in files_by_name:
+                    infos = self._select_infos(name, version)
                     try:
                         files = declared_topic_files(
-                            self.topics[name], version.info, stems[name], printed=printed, shared=shared
+                            self.topics[name], infos, stems[name], printed=printed, shared=shared
                         )
-                        tried[name] = files, version.info
+                        tried[name] = files, [*infos.values()]
                     except InvalidSchema as error:
                         reasons[name] = error.what
             misread_topics = misread(tried, root=self.root, release=self.release, strictly=strictly)
@@ -269,6 +285,17 @@ class _Importer:
                 self._leave_out(name, f"version {version.number}: {reasons[name]}", all_of_it=strictly)
         return files_by_name
 
+    def _select_infos(self, name: TopicName, version: SchemaVersion) -> dict[str, SchemaInfo]:
+        """Return the definitions to declare with a version: its own under "", or the newest of each kind up to this version.
+
+        Kinds are in the order in which they began, so that each further version is the next number of Git.
+        """
+        infos: dict[str, SchemaInfo] = {}
+        for kind_version in self.kind_versions.get(name, [version]):
+            if kind_version.info and kind_version.number <= version.number:
+                infos[kind_version.kind] = kind_version.info
+        return infos
+
     def _leave_out(self, name: TopicName, reason: str, *, all_of_it: bool = True) -> None:
         subject = "left out" if all_of_it else "left out a version"
         self.notes.append(ImportNote(name, f"{subject}: {reason}"))
@@ -276,9 +303,18 @@ class _Importer:
     def _compare_numbers(self, name: TopicName, declared: Sequence[SchemaVersion]) -> None:
         """Add the topic to `apart` if Git will not number its versions, of which `declared` are declared, as the registry does."""
         numbers = [version.number for version in self.held.topics[name].versions]
+        if name in self.kind_versions and len(declared) == 1:
+            declared = self._list_newest_versions(name)
         contents = {content_identity(spec(version.info).declared(version.info)) for version in declared if version.info}
         if numbers != list(range(len(contents))) or [version.number for version in declared] != numbers:
             self.apart.append(name)
+
+    def _list_newest_versions(self, name: TopicName) -> list[SchemaVersion]:
+        """Return the newest version of each kind, in the order of the keys."""
+        newest: dict[str, SchemaVersion] = {}
+        for version in self.kind_versions[name]:
+            newest[version.kind] = version
+        return [*newest.values()]
 
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Add notes on unexpected facts about a declared topic."""
@@ -310,6 +346,27 @@ class _Importer:
                 "this topic: import with --commit-each-version instead"
             )
             self.notes.append(ImportNote(name, message))
+
+
+def find_kinds(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
+    """Return the versions with the keys of the kinds of events that they belong to, or [] for a topic with one schema.
+
+    Versions belong to kinds by the full names of their records, if the names alternate: one of them returns after another. Otherwise
+    a new name is a rename.
+    """
+    records = [record_name(version.info) if version.info else "" for version in versions]
+    changes = [record for record, before in zip(records, [None, *records], strict=False) if record != before]
+    if not all(records) or len(changes) == len(set(changes)):
+        return []
+    keys: dict[str, str] = {}
+    for record in records:
+        if record not in keys:
+            base = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|\W+", "_", record.rpartition(".")[2])
+            key = re.sub(r"^[^a-z]+", "", base.lower()) or "kind"
+            taken = {*keys.values(), *keyword.kwlist}
+            candidates = (f"{key}{'' if number == 1 else f'_{number}'}" for number in count(1))
+            keys[record] = next(candidate for candidate in candidates if candidate not in taken)
+    return [replace(version, kind=keys[record]) for version, record in zip(versions, records, strict=True)]
 
 
 def _make_revisions(name: TopicName, versions: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[VersionFiles]:
