@@ -620,15 +620,17 @@ def _describe_missing_version(name: TopicName, entry: NumberEntry, known_numbers
 
 
 def _list_versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
-    """Return the numbers of Git's versions of the topic, including the number that its declared schema will have."""
+    """Return the numbers of Git's versions of the topic, including those that its declared schema or kinds will have."""
     topic = declared.topics.get(name)
-    schema = topic.schema if topic else None
+    schemas = [part.schema for part in topic.split() if part.schema] if topic else []
     numbers: set[int] = set()
     for catalog in histories:
         versions = catalog.versions(name)
         numbers |= {version.number for version in versions}
-        if schema and Contents(versions).find(schema.load()) is None:
-            numbers.add(next_number(versions))
+        contents = Contents(versions)
+        new_count = sum(contents.find(schema.load()) is None for schema in schemas)
+        first_number = next_number(versions)
+        numbers.update(range(first_number, first_number + new_count))
     return frozenset(numbers)
 
 

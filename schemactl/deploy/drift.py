@@ -61,7 +61,7 @@ from schemactl.deploy.refusals import (
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, lost_numbers, pair_up
-from schemactl.formats import problems, spec
+from schemactl.formats import problems, record_name, spec
 from schemactl.formats.type_spec import changes, line_changes
 
 
@@ -678,9 +678,12 @@ class VersionDrift:
             yield self._make_lost_schema_item(name, topic)
 
     def _make_foreign_item(self, name: TopicName, topic: Topic, pair: NumberPair, entry: SchemaVersion) -> DriftItem:
+        if topic.kind_names and entry.info:
+            entry = replace(entry, kind=topic.find_kind(record_name(entry.info)))
         type_name = entry.info.type.name if entry.info else ""
-        message = f"v{entry.number} ({type_name}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
-        like = _find_nearest(entry, topic.versions)
+        owner = f" of the kind {entry.kind}" if entry.kind else " of no kind" if topic.kind_names else ""
+        message = f"v{entry.number} ({type_name}{owner}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
+        like = _find_nearest(entry, [version for version in topic.versions if version.kind == entry.kind])
         if pair.stamp:
             return self._make_unexplained_item(name, entry, message, pair.stamp, like)
         rejection = self.advice.find_rejection(name)
@@ -704,8 +707,15 @@ class VersionDrift:
             return advice.advise_to_unblock(name)
         if topic.schema:
             record = f"{advice.accept(name)}: its messages are then read with its own definition"
-            if problem or (entry.info and entry.info.type is not topic.schema.type):
+            declared_kind = topic.get_kind(entry.kind)
+            type_ = declared_kind.schema.type if declared_kind else topic.schema.type
+            if problem or (entry.info and entry.info.type is not type_):
                 return record
+            if topic.kinds and declared_kind is None:
+                return (
+                    f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: if it is "
+                    "another kind of event, declare it with a key under `schemas`, and have that approved, too"
+                )
             return (
                 f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: for "
                 "readers that are to know it, write it to the topic's definition, and have that approved, too"

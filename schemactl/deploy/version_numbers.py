@@ -316,6 +316,7 @@ def pair_value(pair: NumberPair) -> Json:
         "git": version.number if version else None,
         "state": pair.state,
         "type": info.type.name if info else None,
+        "kind": (version.kind or None) if version else None,
         "time_ms": entry.timestamp_ms if entry else None,
         "commit": commit_value(version.commit) if version else None,
         "stamp": pair.stamp,

@@ -202,7 +202,12 @@ def _difference_json(difference: DriftItem) -> Json:
     }
     if difference.version:
         entry = difference.version
-        value["version"] = {"version": entry.number, "time_ms": entry.timestamp_ms, "schema": schema_value(entry.info)}
+        value["version"] = {
+            "version": entry.number,
+            "kind": entry.kind or None,
+            "time_ms": entry.timestamp_ms,
+            "schema": schema_value(entry.info),
+        }
     if difference.version and difference.version.info:
         value["nearest"] = _nearest_json(difference.version.info, difference.nearest)
     return value
@@ -334,4 +339,7 @@ def _pair_row(pair: NumberPair) -> tuple[str, ...]:
         note = "not known to Git"
     origin = (commit.short, day(commit)) if commit else ("-", "-")
     details = "; ".join(filter(None, (commit.subject if commit else "", note)))
-    return (*numbers, info.type.name if info else "-", moment(entry.timestamp_ms) if entry else "-", *origin, details)
+    type_ = info.type.name if info else "-"
+    if version and version.kind:
+        type_ += f" {version.kind}"
+    return (*numbers, type_, moment(entry.timestamp_ms) if entry else "-", *origin, details)

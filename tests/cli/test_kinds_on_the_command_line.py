@@ -204,3 +204,24 @@ def test_diff_shows_every_kind_that_changes(scratch: Scratch) -> None:
     changelog = schemactl(scratch.path, "changelog", "HEAD~1..HEAD").out
     assert "**v3** AVRO user_created" in changelog
     assert "**v4** AVRO user_enquiry_received" in changelog
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "nearest", "advice"),
+    [
+        ("UserCreated", "user_created", 0, "write it to the topic's definition"),
+        ("UserDeleted", None, None, "declare it with a key under `schemas`"),
+    ],
+)
+def test_drift_names_the_kind_of_a_foreign_version(
+    scratch: Scratch, name: str, kind: str | None, nearest: int | None, advice: str
+) -> None:
+    schemactl(scratch.path, "apply", "--target", "local", "--yes")
+    scratch.write({"foreign.avsc": record("id", "mail", "foreign", name=name)})
+    schemactl(scratch.path, "registry", "put", TOPIC, "--target", "local", "--file", "foreign.avsc")
+    report = read_json(scratch, "drift", "--target", "local", code=100)
+    [item] = [item for item in report["differences"] if "version" in item]
+    assert (item["version"]["version"], item["version"]["kind"]) == (3, kind)
+    assert (item["nearest"] and item["nearest"]["version"]) == nearest
+    assert advice in item["fix"]
+    assert [version["kind"] for version in report["topics"][0]["versions"]][:2] == ["user_created", "user_address_changed"]

@@ -19,7 +19,7 @@ TOPIC = "persistent://shop/web/users"
 def make_versions(names: list[str]) -> list[SchemaVersion]:
     """Return versions with records of these names, each with another content."""
     return [
-        SchemaVersion(number, SchemaInfo(SchemaType.AVRO, record("id", name=name, **{f"f{number}": 0}).encode()))
+        SchemaVersion(number, SchemaInfo(SchemaType.AVRO, record("id", f"f{number}", name=name).encode()))
         for number, name in enumerate(names)
     ]
 
@@ -64,7 +64,7 @@ def test_an_imported_topic_has_the_versions_of_its_registry(
     project = f'version: 1\nroots: [topics]\ntargets: {{local: {{registry: "{registry}"}}}}\n'
     source.commit({"schemactl.yaml": project, "topics/a.yaml": "namespace: shop/web\n---\n" + declaration})
     for number, name in enumerate(names):
-        source.commit({"topics/a.avsc": record("id", name=name, **{f"f{number}": 0})}, f"v{number}")
+        source.commit({"topics/a.avsc": record("id", f"f{number}", name=name)}, f"v{number}")
     source.flush()
     schemactl(source.path, "apply", "--target", "local", "--yes")
 
