@@ -103,6 +103,7 @@ class _Entry:
         return {
             "topic": str(topic.name),
             "type": topic.schema.type.name if topic.schema else None,
+            "kinds": [kind.key for kind in topic.kinds],
             "version": self.version,
             "strategy": strategy.value,
             "level": level,

@@ -240,12 +240,9 @@ def find_part(text: str, catalog: Catalog, *, where: str = "the approved history
 
 def find_number_in_force(history: History, topic: Topic) -> int | None:
     """Return the number of the version in force of a topic, or of its part for one kind of events; None without a schema."""
-    from schemactl.comparison.changes import Contents
-
-    if not topic.kind:
-        return history.current(topic.name)
-    version = Contents(topic.versions).find(topic.schema.load()) if topic.schema else None
-    return version.number if version else None
+    if topic.kind:
+        return history.find_current_kinds(topic.name).get(topic.kind)
+    return history.current(topic.name)
 
 
 def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the approved history") -> Topic:

@@ -367,6 +367,11 @@ class History:
         state = self._cache.state(topic.schema_id, topic.domain)
         return state.number if state and self._is_in_current_roots(topic) else None
 
+    def find_current_kinds(self, topic: TopicName) -> dict[str, int]:
+        """Map each declared kind of events of a topic to the number of its version in force; {} for a topic with one schema."""
+        state = self._cache.state(topic.schema_id, topic.domain)
+        return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
+
     def declaration(self, topic: TopicName) -> SchemaDeclaration | None:
         """Return the current declaration of a topic's schema, or None if no file declares one."""
         state = self._cache.state(topic.schema_id, topic.domain)

@@ -96,6 +96,7 @@ class Catalogue:
                 self._explain_missing_columns(info, options),
                 [*self._list_targets(name)],
                 [*self._list_versions(versions)][::-1],
+                self.history.find_current_kinds(name),
             )
 
     def without_schema(self, names: Sequence[TopicName]) -> list[TopicName]:
@@ -129,8 +130,9 @@ class Catalogue:
     ) -> dict[tuple[str, str], SchemaVersion]:
         """Map each field, by holder and name, to the first version of its current run, up to version `number`."""
         first_versions: dict[tuple[str, str], SchemaVersion] = {}
+        kind = next((version.kind for version in versions if version.number == number), "")
         for version in versions:
-            if version.info is None or (number is not None and version.number > number):
+            if version.info is None or (number is not None and version.number > number) or version.kind != kind:
                 continue
             fields = {(row.holder, row.name) for row in self._read_rows(version.info)}
             first_versions = {key: first_versions.get(key, version) for key in fields}
@@ -146,11 +148,12 @@ class Catalogue:
             yield TopicOnTarget(target, history.current(name), strategy.value, level)
 
     def _list_versions(self, versions: Sequence[SchemaVersion]) -> Iterator[VersionEntry]:
-        previous = None
+        previous: dict[str, SchemaVersion] = {}
         for version in versions:
             author = self.authors.get(version.commit.id, "") if version.commit else ""
-            yield VersionEntry(version, author, previous)
-            previous = version if version.info is not None else previous
+            yield VersionEntry(version, author, previous.get(version.kind))
+            if version.info is not None:
+                previous[version.kind] = version
 
 
 class TargetHistory(NamedTuple):
@@ -173,6 +176,7 @@ class TopicEntry:
         no_columns: the reason why it has no columns in Spark, or "".
         environments: its version on each target.
         latest_first: its versions, newest first.
+        kinds: the number of the version in force of each kind of events; empty for a topic with one schema.
     """
 
     topic: Topic
@@ -188,6 +192,17 @@ class TopicEntry:
     no_columns: str
     environments: Sequence[TopicOnTarget]
     latest_first: Sequence[VersionEntry]
+    kinds: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The kind of events of the version in force, or "" for a topic with one schema."""
+        return next((kind for kind, number in self.kinds.items() if number == self.number), "")
+
+    def find_latest(self, kind: str) -> VersionEntry | None:
+        """Return the version in force of a kind of events, or of a topic with one schema (""); None if it was removed."""
+        number = self.kinds.get(kind) if kind else self.number
+        return next((entry for entry in self.latest_first if entry.version.number == number), None)
 
     @property
     def name(self) -> TopicName:
@@ -204,8 +219,12 @@ class TopicEntry:
 
     @cached_property
     def compared(self) -> list[SchemaVersion]:
-        """The newest versions with a definition, oldest first."""
-        versions = [entry.version for entry in self.latest_first if entry.version.info is not None]
+        """The newest versions with a definition, oldest first; of several kinds of events, those of the newest one in force."""
+        versions = [
+            entry.version
+            for entry in self.latest_first
+            if entry.version.info is not None and (not self.kind or entry.version.kind == self.kind)
+        ]
         return versions[:MAX_COMPARED][::-1]
 
 

@@ -190,7 +190,8 @@ class Site:
             self._render("versions.html", path, entry=entry, pages=pages, here=path)
         for version_entry in entry.latest_first:
             if version_entry.version.info is not None:
-                self._write_version(entry, version_entry, version_entry.version.info, latest)
+                latest_of_kind = entry.find_latest(version_entry.version.kind) if entry.kinds else latest
+                self._write_version(entry, version_entry, version_entry.version.info, latest_of_kind)
         self._list_topic(name, entry)
         if entry.number is not None:
             self._types.add(entry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -36,13 +37,13 @@ def read_usage(files: Files, declared: Declared) -> Usage:
     for name, topic in declared.catalog.topics.items():
         node = Node("topic", str(name))
         topic_uses = uses.setdefault(node, set())
-        references: Mapping[str, Iterable[str]] = {}
-        if topic.schema:
-            info = topic.schema.load()
-            try:
-                references = spec(info).uses(info)
-            except InvalidSchema:
-                references = {}
+        references: dict[str, set[str]] = {}
+        for part in topic.split():
+            if part.schema:
+                info = part.schema.load()
+                with suppress(InvalidSchema):
+                    for type_name, used_names in spec(info).uses(info).items():
+                        references.setdefault(type_name, set()).update(used_names)
         for type_name, used in references.items():
             user = Node("type", type_name) if type_name else node
             uses.setdefault(user, set()).update(Node("type", other) for other in used)

@@ -224,4 +224,25 @@ def test_drift_names_the_kind_of_a_foreign_version(
     assert (item["version"]["version"], item["version"]["kind"]) == (3, kind)
     assert (item["nearest"] and item["nearest"]["version"]) == nearest
     assert advice in item["fix"]
-    assert [version["kind"] for version in report["topics"][0]["versions"]][:2] == ["user_created", "user_address_changed"]
+    assert [version["kind"] for version in report["topics"][0]["versions"]][:2] == [
+        "user_created",
+        "user_address_changed",
+    ]
+
+
+def test_the_catalog_and_the_list_name_the_kinds(scratch: Scratch) -> None:
+    scratch.commit(TWO_CHANGES, "two kinds")
+    scratch.flush()
+    [topic] = read_json(scratch, "list")["topics"]
+    assert (topic["type"], topic["kinds"], topic["version"]) == (
+        "AVRO",
+        ["user_created", "user_address_changed", "user_enquiry_received"],
+        4,
+    )
+    schemactl(scratch.path, "site", "--out", "site")
+    pages = {path.name: path.read_text() for path in (scratch.path / "site").rglob("*.html")}
+    topic_page = next(text for text in pages.values() if "Kinds of events" in text)
+    assert topic_page.count("of <code>user_created</code>") == 2
+    version_page = next(text for text in pages.values() if "<h1>users, version 3 of user_created</h1>" in text)
+    assert "What changed after" in version_page
+    assert ">version 0</a>" in version_page

@@ -120,6 +120,7 @@ def test_json_has_everything_that_is_said_of_a_topic(shop: Scratch) -> None:
     assert texts == {
         "topic": "persistent://shop/sales/texts",
         "type": "STRING",
+        "kinds": [],
         "version": None,
         "strategy": "BACKWARD",
         "level": "namespace",
