@@ -9,7 +9,7 @@ from typing import Final
 
 from schemactl.checks import declarations, kinds, schemas
 from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
-from schemactl.checks.proposal import BrokerSide, MovedTopic, Proposal, Run, declared, merge_catalogs
+from schemactl.checks.proposal import BrokerSide, KindKey, MovedTopic, Proposal, Run, declared, merge_catalogs
 from schemactl.checks.topics import check_topic
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import Problem
@@ -76,7 +76,7 @@ def check(
     stepwise: Stepwise | None = None,
     targets: tuple[str, ...] = (),
     moved: Mapping[TopicName, MovedTopic] = MappingProxyType({}),
-    protos: Mapping[TopicName, SchemaInfo] = MappingProxyType({}),
+    protos: Mapping[KindKey, SchemaInfo] = MappingProxyType({}),
 ) -> CheckReport:
     """Report the effects of the merge of `target` on brokers and readers.
 
@@ -92,7 +92,7 @@ def check(
         stepwise: the approved history if each commit of the branch were approved by itself.
         targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
-        protos: the schemas of topics that replace or remove `proto:`, with the approved `.proto`.
+        protos: the schemas of topics and kinds that replace or remove `proto:`, with the approved `.proto`.
     """
     fork = fork or Fork(approved)
     is_behind = fork.catalog is not approved
@@ -336,7 +336,7 @@ def _report_commit(
     topic = run.target.topics[error.topic] if error.topic else None
     if topic is None:
         return
-    yield from run.make_finding(
+    findings = run.make_finding(
         "STEP_REFUSED",
         topic,
         f"{_describe_commit(commit, stepwise)}, breaks when it is approved by itself, as a rebase merge or a fast-forward does ({error.rule}):\n{error.message}\n"
@@ -353,6 +353,7 @@ def _report_commit(
         counterexample=error.counterexample,
         commit=commit,
     )
+    yield from (replace(finding, kind=error.kind) for finding in findings)
 
 
 def _describe_commit(commit: Commit, stepwise: Stepwise) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from schemactl.checks.check_report import TopicCheck
 from schemactl.checks.proposal import Run, StrategyChange
 from schemactl.comparison.fingerprint import fingerprint
-from schemactl.core.catalog import Catalog, KindName, LazyMapping, Topic
+from schemactl.core.catalog import Catalog, Kind, KindName, LazyMapping, Topic
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, live, next_number
@@ -60,6 +60,15 @@ def select_kind(run: Run, part: Topic) -> Run:
     )
 
 
+def find_approved_kind(approved_topic: Topic, part: Topic) -> Kind | None:
+    """Return the approved kind with the key of a declared kind, else the one with its record; None for a topic with one schema before."""
+    return _find_kind(approved_topic, part.kind, record_name(part.schema) if part.schema else "")
+
+
+def _find_kind(topic: Topic, key: str, record: str) -> Kind | None:
+    return topic.get_kind(key) or next((kind for kind in topic.kinds if kind.record == record), None)
+
+
 def predict_versions(
     declared_topic: Topic, approved_topic: Topic | None, versions: Sequence[SchemaVersion]
 ) -> tuple[SchemaVersion, ...]:
@@ -79,7 +88,7 @@ def _select_approved(topic: Topic, key: str, record: str) -> Topic:
     The definition is that of the kind with this key, else of the kind or the former `schema` with this record.
     """
     versions = assign_kinds(topic.versions, topic)
-    kind = topic.get_kind(key) or next((kind for kind in topic.kinds if kind.record == record), None)
+    kind = _find_kind(topic, key, record)
     schema = kind.schema if kind else None
     if not topic.kinds and topic.schema and topic.find_kind(record_name(topic.schema)) == key:
         schema = topic.schema

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from schemactl.checks.check import Fork
     from schemactl.checks.check_report import CheckReport
     from schemactl.checks.environments import CheckCache, Environment, Judge, ProjectFiles
-    from schemactl.checks.proposal import MovedTopic, Run
+    from schemactl.checks.proposal import KindKey, MovedTopic, Run
     from schemactl.checks.waivers import WaiverKey
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.deadline import Deadline
@@ -672,30 +672,37 @@ class _Check:
         return moved
 
     @cached_property
-    def protos(self) -> Mapping[TopicName, SchemaInfo]:
+    def protos(self) -> Mapping[KindKey, SchemaInfo]:
         """The schemas of topics that replace or remove `proto:`, with the current content of the approved `.proto`."""
         from schemactl.declare.definition import Definitions, Include
 
         definitions = Definitions(self.files, include=Include.of(self.proposed))
-        protos: dict[TopicName, SchemaInfo] = {}
-        for name, (schema, approved) in self._changed_protos.items():
+        protos: dict[KindKey, SchemaInfo] = {}
+        for key, (schema, approved) in self._changed_protos.items():
             schema_with_proto = definitions.read(approved).info
             if schema_with_proto and schema_with_proto.proto:
-                protos[name] = replace(schema.load(), proto=schema_with_proto.proto)
+                protos[key] = replace(schema.load(), proto=schema_with_proto.proto)
         return protos
 
     @cached_property
-    def _changed_protos(self) -> Mapping[TopicName, tuple[SchemaInfo, SchemaDeclaration]]:
-        """The PROTOBUF topics that replace or remove `proto:`, with the new schema and the approved declaration."""
-        changed: dict[TopicName, tuple[SchemaInfo, SchemaDeclaration]] = {}
+    def _changed_protos(self) -> Mapping[KindKey, tuple[SchemaInfo, SchemaDeclaration]]:
+        """The PROTOBUF topics and kinds that replace or remove `proto:`, with the new schema and the approved declaration."""
+        from schemactl.checks.kinds import find_approved_kind
+
+        changed: dict[KindKey, tuple[SchemaInfo, SchemaDeclaration]] = {}
         unchanged = self.changes.unchanged
         for name, topic in self.content.declared.catalog.topics.items():
-            if topic.schema is None or topic.schema.type is not SchemaType.PROTOBUF or name in unchanged:
-                continue
-            approved = self.forked.approved.declaration(name)
-            declaration = _read_declaration(self.files, topic)
-            if approved and approved.proto and (declaration is None or _get_proto(declaration) != _get_proto(approved)):
-                changed[name] = (topic.schema, approved)
+            for part in topic.split():
+                if part.schema is None or part.schema.type is not SchemaType.PROTOBUF or name in unchanged:
+                    continue
+                approved_topic = self.forked.approved.catalog.topics.get(name)
+                approved_kind = find_approved_kind(approved_topic, part) if approved_topic else None
+                approved_key = approved_kind.key if approved_kind else ""
+                approved = self.forked.approved.declaration(name, approved_key)
+                declaration = _read_declaration(self.files, part)
+                is_changed = declaration is None or (approved and _get_proto(declaration) != _get_proto(approved))
+                if approved and approved.proto and is_changed:
+                    changed[name, part.kind] = (part.schema, approved)
         return changed
 
     def _changed_proto_findings(self) -> Iterator[Finding]:
@@ -703,8 +710,9 @@ class _Check:
         from schemactl.core.findings import Finding
         from schemactl.core.rules import rules
 
-        for name, (_, approved) in self._changed_protos.items():
-            topic = self.content.declared.catalog.topics[name]
+        for (name, kind), (_, approved) in self._changed_protos.items():
+            whole = self.content.declared.catalog.topics[name]
+            topic = next(part for part in whole.split() if part.kind == kind)
             declaration = _read_declaration(self.files, topic)
             path, message = _get_proto(approved)
             if declaration is None or declaration.proto is None:
@@ -713,7 +721,7 @@ class _Check:
                 effect = f"{name} declares `proto: {declaration.proto}` and `message: {declaration.message}`"
             judged = (
                 "This change is judged under it, too"
-                if name in self.protos
+                if (name, kind) in self.protos
                 else "It is gone, so its messages are not compared"
             )
             yield Finding(
@@ -722,6 +730,7 @@ class _Check:
                 verdict="declaration",
                 topic=name,
                 source=topic.locate("/schema/proto"),
+                kind=kind,
                 message=f"{name} was approved with the message {message} of {path}. {judged}.\nAfter the merge: {effect}.",
                 fix=rules()["GATE_CHANGED"].fix,
             )
@@ -823,14 +832,14 @@ class _Check:
 
 
 def _read_declaration(files: Files, topic: Topic) -> SchemaDeclaration | None:
-    """Return the declaration of a topic's schema in `files`, or None if it has none."""
+    """Return the declaration of a topic's schema, or of its kind, in `files`, or None if it has none."""
     from schemactl.declare.document import TopicDocument, read_documents
     from schemactl.declare.files import read_bytes
 
     path = topic.source.path if topic.source else ""
     for document in read_documents(path, read_bytes(files, path)).documents:
         if isinstance(document, TopicDocument) and document.topic.name == topic.name:
-            return document.schema
+            return document.kinds.get(topic.kind) if topic.kind else document.schema
     return None
 
 

@@ -41,6 +41,10 @@ _MERGED_ATTRIBUTES: Final = (
 """The attributes of a topic that are merged one by one, besides its schema and policies."""
 
 
+KindKey = tuple[TopicName, str]
+"""A topic and the key of one of its kinds of events; "" for a topic with one schema."""
+
+
 class StrategyChange(NamedTuple):
     """The approved and the declared strategy of a topic, each with the level that sets it."""
 
@@ -59,7 +63,7 @@ class Run:
         rules: the known rules by id.
         targets: the names of the targets; empty if the check does not depend on a target.
         moved: the new topics that another approved project of the repository has.
-        protos: the schemas of topics that replace or remove `proto:`, with the current content of the approved `.proto`.
+        protos: the schemas of topics and kinds that replace or remove `proto:`, with the current content of the approved `.proto`.
         strategies: the approved and the declared strategy of topics whose data is not judged by the strategy of the broker: this
             run is about one kind of events, and its catalogs have only this kind of the topic.
     """
@@ -70,7 +74,7 @@ class Run:
     rules: Mapping[str, Rule] = field(default_factory=rules)
     targets: tuple[str, ...] = ()
     moved: Mapping[TopicName, MovedTopic] = field(default_factory=dict)
-    protos: Mapping[TopicName, SchemaInfo] = field(default_factory=dict)
+    protos: Mapping[KindKey, SchemaInfo] = field(default_factory=dict)
     strategies: Mapping[TopicName, StrategyChange] = field(default_factory=dict)
 
     def find_approved(self, name: TopicName) -> Topic | None:

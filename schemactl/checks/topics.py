@@ -12,7 +12,7 @@ from typing import Any, Final
 from schemactl.broker.connect import Decision, TopicState, admit, policies_at
 from schemactl.checks import declarations, java_times, kinds, schemas, table_impact
 from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
-from schemactl.checks.proposal import BrokerSide, Proposal, Run, find_number_in_force, is_same_schema
+from schemactl.checks.proposal import BrokerSide, KindKey, Proposal, Run, find_number_in_force, is_same_schema
 from schemactl.checks.proposal import declared as declared_in
 from schemactl.checks.schemas import locate_breakage
 from schemactl.comparison.changes import Contents
@@ -141,7 +141,7 @@ def _check_declared(
         approved_topic
         and not change
         and _is_same_declaration(approved_topic, declared_topic)
-        and _has_approved_proto(run, name, approved_topic.schema)
+        and _has_approved_proto(run, (name, declared_topic.kind), approved_topic.schema)
     ):
         return None, []
     topic_check = TopicCheck(
@@ -236,9 +236,9 @@ def _list_native_texts(schema: SchemaInfo | None) -> list[bytes]:
     return [part.schema for part in list_native_parts(schema)] if schema else []
 
 
-def _has_approved_proto(run: Run, name: TopicName, approved_schema: SchemaInfo | None) -> bool:
-    """Return whether the approved `.proto` of a topic is unchanged, if the change replaces or removes it."""
-    return name not in run.protos or is_same_schema(approved_schema, run.protos[name])
+def _has_approved_proto(run: Run, key: KindKey, approved_schema: SchemaInfo | None) -> bool:
+    """Return whether the approved `.proto` of a topic or kind is unchanged, if the change replaces or removes it."""
+    return key not in run.protos or is_same_schema(approved_schema, run.protos[key])
 
 
 def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> Iterator[Finding]:
@@ -272,9 +272,8 @@ def _check_schema(
     run: Run, topic_check: TopicCheck, proposal: Proposal, approved_schema: SchemaInfo | None
 ) -> tuple[TopicCheck, Iterable[Finding]]:
     """Compare the declared schema with the approved one; complete the result of the topic, and return it with the findings."""
-    if is_same_schema(approved_schema, proposal.schema) and _has_approved_proto(
-        run, topic_check.topic, approved_schema
-    ):
+    key = (topic_check.topic, topic_check.kind)
+    if is_same_schema(approved_schema, proposal.schema) and _has_approved_proto(run, key, approved_schema):
         return topic_check, declarations.check_tightened_strategy(run, proposal)
     change: Change
     if approved_schema is not None and identity(approved_schema) == identity(proposal.schema):
@@ -285,9 +284,9 @@ def _check_schema(
         change = "new version" if proposal.versions else "added"
     verdict = _judge(run, proposal, change, approved_schema)
     findings = [*_check_change(run, proposal, verdict, change)]
-    if topic_check.topic in run.protos:
+    if key in run.protos:
         # Readers still have the approved `.proto`, so it judges as well.
-        approved_proposal = replace(proposal, schema=run.protos[topic_check.topic])
+        approved_proposal = replace(proposal, schema=run.protos[key])
         other_verdict = _judge(run, approved_proposal, change, approved_schema)
         known_keys = {(finding.rule, finding.pointer, finding.direction) for finding in findings}
         findings += [

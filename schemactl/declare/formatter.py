@@ -132,8 +132,8 @@ def _find_definitions(files: Files, path: str) -> Iterator[str]:
     with suppress(DeclarationError):
         documents = read_documents(path, read_bytes(files, path)).documents
     for document in documents:
-        schema = document.schema if isinstance(document, TopicDocument) else None
-        for part in (schema, schema.key, schema.value) if schema else ():
+        schemas = document.declarations if isinstance(document, TopicDocument) else []
+        for part in (part for schema in schemas for part in (schema, schema.key, schema.value)):
             if part and part.type is SchemaType.EXTERNAL:
                 continue
             for written in (part.definition, *part.references) if part else ():

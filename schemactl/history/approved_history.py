@@ -372,13 +372,14 @@ class History:
         state = self._cache.state(topic.schema_id, topic.domain)
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
-    def declaration(self, topic: TopicName) -> SchemaDeclaration | None:
-        """Return the current declaration of a topic's schema, or None if no file declares one."""
+    def declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
+        """Return the current declaration of a topic's schema, or of one of its kinds of events; None if no file declares it."""
         state = self._cache.state(topic.schema_id, topic.domain)
         if state is None or state.deleted:
             return None
         step = self._cache.step if state.as_of is None else state.as_of
-        return self._definitions.topic(step, state.path, topic.schema_id).schema
+        document = self._definitions.topic(step, state.path, topic.schema_id)
+        return document.kinds.get(kind) if kind else document.schema
 
     def since(self, topic: TopicName) -> Commit | None:
         """Return the commit that brought the topic into its current state, or None if it was never declared."""
