@@ -424,7 +424,8 @@ def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
     yield from run.make_finding(
         "RECORD_RENAMED",
         proposal.topic,
-        f"Version {proposal.number} of {proposal.topic.name} has the record {new_name}, and version {versions[-1].number} has {old_name}. If both are "
+        f"Version {proposal.number} of {proposal.topic.name} has the record {on_one_line(new_name)}, and version {versions[-1].number} has "
+        f"{on_one_line(old_name)}. If both are "
         "written from now on, readers with one schema take messages of the other for rows of nulls and defaults.",
         source=schema.locate("/name"),
         pointer="/name",

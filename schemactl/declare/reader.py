@@ -434,7 +434,7 @@ def find_kind_problems(document: TopicDocument, infos: Iterable[SchemaInfo]) -> 
             continue
         first_key = first_keys.setdefault(record, key)
         if first_key != key:
-            message = f"the kinds `{first_key}` and `{key}` both have the record {record}, so no version shows which of the two it is"
+            message = f"the kinds `{first_key}` and `{key}` both have the record {shown(record)}, so no version shows which of the two it is"
             yield Problem(source, message, "give one record another name, or remove one of the two kinds")
 
 

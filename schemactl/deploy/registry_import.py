@@ -361,7 +361,8 @@ def find_kinds(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
     keys: dict[str, str] = {}
     for record in records:
         if record not in keys:
-            base = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|\W+", "_", record.rpartition(".")[2])
+            words = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|\W+"
+            base = re.sub(words, "_", record.rpartition(".")[2], flags=re.ASCII)
             key = re.sub(r"^[^a-z]+", "", base.lower()) or "kind"
             taken = {*keys.values(), *keyword.kwlist}
             candidates = (f"{key}{'' if number == 1 else f'_{number}'}" for number in count(1))

@@ -239,6 +239,7 @@ def test_a_change_that_brings_no_version_has_no_plan(tmp_path: Path) -> None:
         assert json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out) == {
             "format_version": 1,
             "topic": "persistent://shop/sales/orders",
+            "kind": None,
             "pending": False,
         }
         return schemactl(repository.path, "rollout", "orders").out

@@ -40,6 +40,7 @@ def make_versions(names: list[str]) -> list[SchemaVersion]:
         (["_A1", "B", "_A1"], ["a1", "b", "a1"]),
         (["_", "B", "_"], ["kind", "b", "kind"]),
         (["web.User", "app.User", "web.User"], ["user", "user_2", "user"]),
+        (["Größe", "B", "Größe"], ["gr_e", "b", "gr_e"]),
     ],
 )
 def test_names_that_alternate_are_kinds(names: list[str], keys: list[str]) -> None:
