@@ -20,7 +20,7 @@ def declare(*keys: str, more: str = "") -> str:
     return f"{head}{more}schemas:\n{kinds}"
 
 
-def define(key: str, *fields: str, **optional: int) -> dict[str, str]:
+def define(key: str, *fields: str, **optional: Any) -> dict[str, str]:
     """Return the definition file of a kind."""
     return {f"topics/{key}.avsc": record("id", *fields, name=key.title(), **optional)}
 

@@ -63,7 +63,9 @@ def test_three_kinds_are_registered_from_the_first_commit_on(estate: EstateOnPul
         },
         "two kinds",
     )
-    estate.scratch.commit({"namespaces/user-created.avsc": record("id", "mail", name="UserCreated", age=0, size=0)}, "one")
+    estate.scratch.commit(
+        {"namespaces/user-created.avsc": record("id", "mail", name="UserCreated", age=0, size=0)}, "one"
+    )
     estate.run("apply", "--yes")
     assert list_registered(estate, "users") == [*first, "UserCreated", "UserEnquiryReceived", "UserCreated"]
     assert json.loads(estate.run("drift", "--format", "json").out)["differences"] == []
@@ -96,7 +98,11 @@ def test_clients_move_to_a_new_topic(estate: EstateOnPulsar) -> None:
     estate.scratch.commit({"namespaces/orders.yaml": old, "namespaces/orders.avsc": record("id")}, "old")
     estate.run("apply", "--yes")
     deprecated = f"{old}deprecated: {{use: shop/sales/orders-v2}}\n"
-    files = {"namespaces/orders.yaml": deprecated, "namespaces/v2.yaml": new, "namespaces/orders-v2.avsc": record("number")}
+    files = {
+        "namespaces/orders.yaml": deprecated,
+        "namespaces/v2.yaml": new,
+        "namespaces/orders-v2.avsc": record("number"),
+    }
     estate.scratch.write(files)
     estate.run("check")
     estate.scratch.commit(files, "new")
