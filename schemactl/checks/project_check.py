@@ -625,7 +625,7 @@ class _Check:
         forked = self.forked
         findings = (*report.findings, *check_deprecations(replace(self.run, project=project), only, self.request.today))
         notes = [*_describe_surprises(project, report, self.files)]
-        notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog, only)
+        notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog)
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
             notes.append(
                 f"this branch has merged {forked.approved.ref} into itself: a fast-forward would make the branch's line the record, "
@@ -864,28 +864,26 @@ def _describe_surprises(project: Project, report: CheckReport, files: Files) -> 
         yield f"{note}; {folders}" if folders else note
 
 
-def _describe_lost_nanoseconds(
-    project: Project, report: CheckReport, declared: Catalog, only: frozenset[TopicName] | None
-) -> Iterator[str]:
-    """Yield a note if columns of a topic lose digits of nanoseconds and neither the topic nor the project sets `nanoseconds`."""
+def _describe_lost_nanoseconds(project: Project, report: CheckReport, declared: Catalog) -> Iterator[str]:
+    """Yield a note if columns of changed topics lose digits of nanoseconds and neither the topic nor the project sets `nanoseconds`."""
     from schemactl.codegen.topics import get_nanoseconds
+    from schemactl.core.wording import counted
     from schemactl.formats import pair_of
 
-    changed = {entry.topic for entry in report.topics}
     types: set[SchemaType] = set()
     names = []
-    for name, topic in sorted(declared.topics.items()):
-        if topic.schema is None or (only is not None and name not in only) or get_nanoseconds(topic, project.generate):
+    for name in sorted({entry.topic for entry in report.topics} & declared.topics.keys()):
+        topic = declared.topics[name]
+        if topic.schema is None or get_nanoseconds(topic, project.generate):
             continue
-        # The definition of an unchanged pair is not read only for a note.
-        pair = pair_of(topic.schema.load()) if name in changed else None
+        pair = pair_of(topic.schema.load())
         parts = pair.halves.values() if pair else [topic.schema]
         if topic_types := {part.type for part in parts} & {*NANOSECOND_TYPES}:
             types |= topic_types
             names.append(name)
     if names:
         subject = " and ".join(type_.name for type_ in NANOSECOND_TYPES if type_ in types)
-        more = f" and {len(names) - 1} more topics" if len(names) > 1 else ""
+        more = f" and {counted(len(names) - 1, 'more topic')}" if len(names) > 1 else ""
         yield (
             f"{subject}: messages have nanoseconds, and columns have microseconds, so the last three digits are cut in {names[0]}{more}; "
             f"write `generate: {{nanoseconds: bigint}}` for the topic or in {project.path} to keep them, or `truncated` to accept this"

@@ -70,14 +70,16 @@ def test_check_notes_once_that_digits_are_cut(tmp_path: Path, project: str, topi
     assert subject is None or notes[0].startswith(subject)
 
 
-def test_the_note_remains_after_the_merge(tmp_path: Path) -> None:
+def test_other_changes_do_not_repeat_the_note(tmp_path: Path) -> None:
     repository = make_repository(tmp_path)
-    repository.commit({"topics/topics.yaml": TOPICS})
-    repository.flush()
     # The second run reads the declarations from the cache.
     for _ in range(2):
         (note,) = list_notes(repository)
-        assert "persistent://shop/web/moments" in note
+        assert "persistent://shop/web/moments and 1 more topic;" in note
+    repository.commit({"topics/topics.yaml": TOPICS})
+    repository.flush()
+    repository.write({"topics/topics.yaml": f"{TOPICS}---\ntopic: shop/web/nights\nschema: {{type: DATE}}\n"})
+    assert list_notes(repository) == []
 
 
 @pytest.mark.parametrize("in_project", [True, False])
