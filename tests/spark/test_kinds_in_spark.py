@@ -1,0 +1,273 @@
+"""A topic with several kinds of events, from the first commit to rows in tables, on real Spark and the embedded registry.
+
+The kinds are those of Pulsar's page on schema evolution, as its example of ALWAYS_COMPATIBLE.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from command import schemactl
+from imported_package import imported
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from scratch import Scratch
+
+from schemactl import history
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.declare.project import load_project
+from schemactl.generated import GeneratedKinds
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.spark import Counts, WrongArgument
+
+NAME = "persistent://shop/web/users"
+KINDS = ("user_created", "user_address_changed", "user_enquiry_received")
+ID: dict[str, Any] = {"name": "id", "type": "long"}
+ZIP: dict[str, Any] = {"name": "zip", "type": ["null", "string"], "default": None}
+NO_KIND = "schema version 0 belongs to no kind that was ever declared"
+NOT_IN_GIT = "schema version 9 is not in the codec (0 to 5): generate it again"
+NO_VERSION = "the message has no schema version, which would show its kind"
+
+
+def define(name: str, *fields: dict[str, Any]) -> str:
+    return json.dumps({"type": "record", "name": name, "namespace": "shop", "fields": [ID, *fields]})
+
+
+def declare(*kinds: str) -> str:
+    lines = "".join(f"  {kind}: {{type: AVRO, definition: {kind}.avsc}}\n" for kind in kinds)
+    return f"topic: shop/web/users\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nschemas:\n{lines}"
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Version 0 of a former schema, 1 to 3 of three kinds, 4 and 5 of the first two; then the first kind is removed."""
+    scratch = Scratch(tmp_path_factory.mktemp("kinds") / "shop")
+    project = 'version: 1\nroots: [topics]\napproved: main\ngenerate: {package: kinds_in_spark, spark: "4.1"}\n'
+    one = "topic: shop/web/users\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nschema: {type: AVRO, definition: old.avsc}\n"
+    scratch.commit({"schemactl.yaml": project, "topics/namespace.yaml": "namespace: shop/web\n"})
+    scratch.commit({"topics/users.yaml": one, "topics/old.avsc": define("Old")})
+    scratch.commit(
+        {
+            "topics/users.yaml": declare(*KINDS),
+            "topics/old.avsc": None,
+            "topics/user_created.avsc": define("userCreated"),
+            "topics/user_address_changed.avsc": define("userAddressChanged", ZIP),
+            "topics/user_enquiry_received.avsc": define("userEnquiryReceived", {"name": "text", "type": "string"}),
+        }
+    )
+    scratch.commit(
+        {
+            "topics/user_created.avsc": define("userCreated", {"name": "name", "type": "string", "default": "?"}),
+            "topics/user_address_changed.avsc": define(
+                "userAddressChanged", {**ZIP, "name": "code", "aliases": ["zip"]}
+            ),
+        }
+    )
+    scratch.commit({"topics/users.yaml": declare(*KINDS[1:]), "topics/user_created.avsc": None})
+    scratch.flush()
+    return scratch
+
+
+@pytest.fixture(scope="module")
+def package(repository: Scratch) -> Iterator[ModuleType]:
+    schemactl(repository.path, "generate")
+    with imported(repository.path / "generated", "kinds_in_spark") as module:
+        yield module
+
+
+@pytest.fixture(scope="module")
+def users(package: ModuleType) -> GeneratedKinds:
+    topic: GeneratedKinds = package.topic(NAME)
+    return topic
+
+
+MESSAGES: list[tuple[bytes | None, int | None]] = [
+    (b"\x02", 1),
+    (b"\x04\x02\x0299", 2),
+    (b"\x06\x04hi", 3),
+    (b"\x08\x06Ann", 4),
+    (b"\x0a\x02\x0477", 5),
+    # Rejected: of no kind, of no known version, without a version, damaged, without a payload.
+    (b"\x0c", 0),
+    (b"\x0e", 9),
+    (b"\x10", None),
+    (b"\x12\x08Ann", 4),
+    (None, 2),
+]
+ROWS = {
+    "user_created": {(1, "?", 1), (4, "Ann", 4)},
+    "user_address_changed": {(2, "9", 2), (5, "77", 5)},
+    "user_enquiry_received": {(3, "hi", 3)},
+}
+
+
+@pytest.fixture
+def messages(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(MESSAGES, "payload binary, schema_version long")
+
+
+def read_rows(frame: DataFrame) -> set[tuple[Any, ...]]:
+    return {tuple(row)[:3] for row in frame.collect()}
+
+
+def test_a_registry_gives_the_versions_their_numbers_in_git(repository: Scratch) -> None:
+    project, _ = load_project(str(repository.path))
+    topic = history.read(history.Repository(repository.path), project).catalog.topics[TopicName.parse(NAME)].load()
+    with closing(EmbeddedRegistry(":memory:")) as registry:
+        registry.create_tenant("shop")
+        registry.create_namespace(topic.name.namespace_name)
+        registry.create_topic(topic.name, None)
+        registry.set_topic_policies(
+            topic.name, Policies(schema_compatibility_strategy=CompatibilityStrategy.ALWAYS_COMPATIBLE)
+        )
+        numbers = [registry.put_schema(topic.name, version.info) for version in topic.versions if version.info]
+    assert numbers == [0, 1, 2, 3, 4, 5]
+    assert [version.kind for version in topic.versions] == ["", *KINDS, *KINDS[:2]]
+
+
+def test_decoding_gives_the_kind_and_one_struct_for_each(users: GeneratedKinds, messages: DataFrame) -> None:
+    decoded = users.decode(messages).persist()
+    assert decoded.columns == [
+        *("__kind", "user_address_changed", "user_enquiry_received", "user_created"),
+        *("__schemaVersion", "__error", "__payload"),
+    ]
+    assert decoded.schema.fields[:4] == users.struct.fields
+    rows, rejected = users.split(decoded)
+    for kind, expected in ROWS.items():
+        of_kind = rows.where(fn.col("__kind") == kind)
+        assert read_rows(of_kind.select(f"{kind}.*", "__schemaVersion")) == expected
+        others = [other for other in ROWS if other != kind]
+        assert of_kind.where(" or ".join(f"{other} is not null" for other in others)).count() == 0
+    reasons = {row["__schemaVersion"]: row["__error"] for row in rejected.collect()}
+    assert rejected.count() == 5
+    assert (reasons[0], reasons[9], reasons[None]) == (NO_KIND, NOT_IN_GIT, NO_VERSION)
+    decoded.unpersist()
+
+
+def test_each_kind_decodes_and_encodes_its_own_messages(users: GeneratedKinds, messages: DataFrame) -> None:
+    for kind, expected in ROWS.items():
+        topic = users[kind]
+        decoded = topic.decode(messages)
+        assert read_rows(decoded.where("__error is null").drop("__error", "__payload")) == expected
+        # Messages of other kinds are neither rows nor rejected.
+        assert decoded.where(f"__error = '{NO_KIND}'").count() == 1
+        assert decoded.where("__error like '%is of the kind%'").count() == 0
+        rows = topic.split(decoded).rows.drop("__schemaVersion")
+        encoded = topic.encode(rows).withColumn("schema_version", fn.lit(topic.codec.number_written()))
+        assert encoded.where("__error is not null").count() == 0
+        again = users.decode(encoded.drop("__error"))
+        assert {row["__kind"] for row in again.collect()} == {kind}
+        assert {row[:2] for row in read_rows(again.select(f"{kind}.*"))} == {row[:2] for row in expected}
+
+
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+def test_each_kind_is_landed_in_a_table_and_each_rejected_message_once(
+    users: GeneratedKinds, messages: DataFrame, tmp_path: Path, format_: Any
+) -> None:
+    out = str(tmp_path / "lake/users")
+    landed = users.land(messages, out, format=format_)
+    assert {kind: result.rows for kind, result in landed.items()} == {kind: len(rows) for kind, rows in ROWS.items()}
+    assert sum(result.rejected for result in landed.values()) == 5
+    assert landed["user_created"].versions == {1: Counts(1), 4: Counts(1, 1)}
+    spark = messages.sparkSession
+    if format_ == "parquet":
+        views = users.view(spark, out, name="users", former=True)
+        assert {
+            kind: read_rows(rows.select("id", rows.columns[1], "__schemaVersion")) for kind, rows in views.items()
+        } == ROWS
+        assert spark.sql("select zip from users_user_address_changed where id = 5").first() == ("77",)
+        assert spark.read.parquet(f"{out}/_rejected").count() == 5
+        assert {path.name for path in Path(out).iterdir()} == {*ROWS, "_rejected"}
+        with pytest.raises(FileExistsError):
+            users.land(messages, out, mode="error")
+        users.land(messages, out, mode="overwrite")
+        assert spark.read.parquet(f"{out}/_rejected").count() == 5
+        assert spark.read.parquet(f"{out}/user_created").count() == 2
+    else:
+        import deltalake
+
+        for kind, rows in ROWS.items():
+            assert deltalake.DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows == len(rows)
+        assert deltalake.DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
+        for _ in range(2):
+            # A transaction is landed once.
+            users.land(messages, out, format="delta", txnAppId="load", txnVersion=1)
+        assert deltalake.DeltaTable(f"{out}/user_created").to_pyarrow_table().num_rows == 4
+        assert deltalake.DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 10
+
+
+def test_a_stream_is_landed_in_the_tables_of_its_kinds(
+    users: GeneratedKinds, messages: DataFrame, tmp_path: Path
+) -> None:
+    messages.write.parquet(str(tmp_path / "archive"))
+    spark = messages.sparkSession
+    stream = spark.readStream.schema(messages.schema).parquet(str(tmp_path / "archive"))
+    out = str(tmp_path / "users")
+    for _ in range(2):
+        writer = users.land_stream(stream, out, format="delta").option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
+        writer.trigger(availableNow=True).start().awaitTermination()
+    import deltalake
+
+    counts = {kind: deltalake.DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows for kind in ROWS}
+    assert counts == {kind: len(rows) for kind, rows in ROWS.items()}
+    assert deltalake.DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
+
+
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+def test_a_replay_moves_each_message_to_its_kind_and_loses_none(
+    users: GeneratedKinds, messages: DataFrame, tmp_path: Path, format_: Any
+) -> None:
+    out = str(tmp_path / "users")
+    spark = messages.sparkSession
+    # An older package, which knows no kinds, rejected messages of all versions.
+    old = messages.where("payload is not null").withColumn("schema_version", fn.col("schema_version") + 100)
+    users.land(old, out, format=format_)
+    rejected_path = f"{out}/_rejected" if format_ == "parquet" else f"{out}_rejected"
+    if format_ == "parquet":
+        rejected = spark.read.parquet(rejected_path)
+        fixed = rejected.withColumn("__schemaVersion", fn.col("__schemaVersion") - 100).localCheckpoint()
+        fixed.write.mode("overwrite").parquet(rejected_path)
+    else:
+        import deltalake
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = deltalake.DeltaTable(rejected_path).to_pyarrow_table()
+        index = table.schema.get_field_index("__schemaVersion")
+        numbers = pc.subtract(table.column(index), pa.scalar(100, pa.int64()))
+        deltalake.write_deltalake(
+            rejected_path, table.set_column(index, table.schema.field(index), numbers), mode="overwrite"
+        )
+    replayed = users.replay(spark, out, format=format_)
+    assert {kind: result.rows for kind, result in replayed.items()} == {kind: len(rows) for kind, rows in ROWS.items()}
+    columns = ["__schemaVersion", "__error"]
+    if format_ == "parquet":
+        remaining = [tuple(row) for row in spark.read.parquet(rejected_path).select(*columns).collect()]
+    else:
+        rows = deltalake.DeltaTable(rejected_path).to_pyarrow_table().select(columns).to_pylist()
+        remaining = [tuple(row.values()) for row in rows]
+    reasons: dict[Any, str] = dict(remaining)
+    assert len(remaining) == 4
+    assert (reasons[0], reasons[9], reasons[None]) == (NO_KIND, NOT_IN_GIT, NO_VERSION)
+    assert {kind: result.rows for kind, result in users.replay(spark, out, format=format_).items()} == dict.fromkeys(
+        replayed, 0
+    )
+
+
+def test_messages_without_versions_are_landed_for_one_kind_alone(
+    users: GeneratedKinds, messages: DataFrame, tmp_path: Path
+) -> None:
+    unversioned = messages.select("payload").limit(1)
+    with pytest.raises(WrongArgument, match="does not show its kind"):
+        users.land(unversioned, str(tmp_path / "users"), version=None)
+    landed = users["user_created"].land(unversioned, str(tmp_path / "created"), version=None)
+    assert landed.rows + landed.rejected == 1
