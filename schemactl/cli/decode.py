@@ -149,15 +149,18 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("name the message's schema version with --version or --version-bytes")
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.topic import json_value
+    from schemactl.formats import record_name
 
     setup = read_setup(context, args.target)
     number = args.version if args.version is not None else number_of_version_bytes(args.version_bytes)
     try:
-        topic, reader_version = choose(args.topic, setup.approved.catalog)
+        chosen_topic, reader_version = choose(args.topic, setup.approved.catalog)
     except UsageError as error:
         topic, setup = setup.read_undeclared(args.topic, error, context)
-        reader_version = None
+        chosen_topic, reader_version = topic, None
     else:
+        # Messages have the numbers of all kinds, also where one kind was named.
+        topic = setup.approved.catalog.topics[chosen_topic.name]
         setup.require_target([topic], context)
         topic.load()
         setup = setup.verify_numbers([topic], context, read_foreign=True, number=number)
@@ -177,17 +180,22 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     wire_options = get_wire_options(topic, setup.project.generate)
     options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
     writer_text = _describe_writer(writer, number, args.target)
+    writer_kind = topic.find_kind(record_name(writer.info)) if writer and writer.info and topic.kinds else ""
+    kind = ""
+    if topic.kinds:
+        # A message without a kind is rejected with any kind.
+        kind = chosen_topic.kind or (reader_version.kind if reader_version else "") or writer_kind or topic.kinds[0].key
     try:
         if reader is not None:
             options = limit_nesting(schema_of(reader), options, _NESTING_DEPTHS)
-        codec = codec_of(topic, options, reader=reader, on_target=setup.on_target(topic, None))
+        codec = codec_of(topic, options, reader=reader, on_target=setup.on_target(topic, None), kind=kind)
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
         print(f"schemactl: {topic.name}, {writer_text}: {error.reason}", file=sys.stderr)
         return NEGATIVE
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
-    context.say(f"{topic.name}, written with {writer_text}")
+    context.say(f"{topic.name}, {f'kind {writer_kind}, ' if writer_kind else ''}written with {writer_text}")
     if options.max_nesting and options.max_nesting < _NESTING_DEPTHS[0]:
         context.note(f"records inside of {options.max_nesting} others are left out: the definition has too many parts")
     if codec.separated and key is None:

@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +34,7 @@ from schemactl.core.terminal import table, terminal_width
 from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
+    from schemactl.cli.topic_selection import ReadingSetup
     from schemactl.codec import Codec
     from schemactl.codec.json_names import AbsentFields
     from schemactl.codec.topic import Count
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.spark import Landed
+    from schemactl.spark.dataframes import AnyCodec
+    from schemactl.spark.landing import Sink
+    from schemactl.spark.landing_kinds import KindsSink
     from schemactl.spark.stored_messages import RawMessages, Unread, Verified
 
 
@@ -141,6 +145,8 @@ class TopicOfMessages:
         reader_number: the number of its version.
         source_name: the name of the topic where the messages come from, which differs on a target that renames namespaces.
         on_target: the target whose version numbers the messages carry, or None if they carry Git's.
+        kind: the key of the kind of events to decode, or "" for a topic with one schema, or for all kinds.
+        kinds: the kinds of a topic of which all are decoded, each with its own reader.
     """
 
     project: Project
@@ -149,6 +155,8 @@ class TopicOfMessages:
     reader_number: int
     source_name: TopicName
     on_target: OnTarget | None = None
+    kind: str = ""
+    kinds: tuple[TopicOfMessages, ...] = ()
 
     @property
     def struct_options(self) -> StructOptions:
@@ -170,8 +178,29 @@ class TopicOfMessages:
             else self.topic.recursion_depth or 0
         )
 
+    def make_topic_codec(
+        self, args: argparse.Namespace, candidates: Mapping[str, SchemaInfo] | None = None
+    ) -> AnyCodec:
+        """Return the codec of the topic, or of all its kinds.
+
+        Args:
+            args: the arguments of the command.
+            candidates: the schemas to decode into instead of the approved ones, by kind, or by "" for a topic with one schema.
+
+        Raises:
+            SchemactlError: if messages of this schema cannot be decoded.
+        """
+        from schemactl.codec import KindsCodec
+
+        candidates = candidates or {}
+        if not self.kinds:
+            return self.make_codec(args, candidates.get(self.kind, self.reader))
+        return KindsCodec(
+            {part.kind: part.make_codec(args, candidates.get(part.kind, part.reader)) for part in self.kinds}
+        )
+
     def make_codec(self, args: argparse.Namespace, reader: SchemaInfo) -> Codec:
-        """Return a codec of the topic that decodes into `reader`.
+        """Return a codec of the topic, or of its kind, that decodes into `reader`.
 
         Raises:
             SchemactlError: if messages of this schema cannot be decoded.
@@ -187,7 +216,7 @@ class TopicOfMessages:
             json_defaults=generate is not None and generate.json_defaults,
             **get_wire_options(self.topic, generate),
         )
-        codec = codec_of(self.topic, options, reader=reader, on_target=self.on_target)
+        codec = codec_of(self.topic, options, reader=reader, on_target=self.on_target, kind=self.kind)
         try:
             codec.columns  # noqa: B018  raises here, not in a worker
         except CodecError as error:
@@ -201,7 +230,7 @@ class TopicOfMessages:
         older_schemas = [
             version.info
             for version in reversed(self.topic.versions)
-            if version.info and version.number < self.reader_number
+            if version.info and version.number < self.reader_number and self.kind in ("", version.kind)
         ]
         names_by_path = former_names(self.reader, older_schemas, self.struct_options, self.project.release)
         return {".".join(path): names for path, names in names_by_path.items()}
@@ -211,8 +240,19 @@ class TopicOfMessages:
         versions = self.on_target.versions if self.on_target else self.topic.versions
         return next((version for version in versions if version.number == number), None)
 
+    def describe_reader(self) -> str:
+        """Return the version, or the version of each kind, that messages are decoded into."""
+        if not self.kinds:
+            return f"version {self.reader_number}" + (f" of {self.kind}" if self.kind else "")
+        return ", ".join(f"{part.kind} with version {part.reader_number}" for part in self.kinds)
+
     def describe_writer(self, number: int | None) -> tuple[str, str]:
-        """Return the cells `version` and `commit` of a report for messages of this version number."""
+        """Return the cells `version` and `commit` of a report for messages of this version number; with kinds, the commit has its kind."""
+        version, commit = self._describe_writer(number)
+        writer = self.find_writer(number)
+        return version, f"{commit} {writer.kind}" if self.kinds and writer and writer.kind else commit
+
+    def _describe_writer(self, number: int | None) -> tuple[str, str]:
         if number is None:
             return "none", ""
         writer = self.find_writer(number)
@@ -246,9 +286,13 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
 
     history = read_setup(context, args.target)
     approved = history.approved
-    topic, version = choose(args.topic, approved.catalog)
+    chosen_topic, version = choose(args.topic, approved.catalog)
+    # Messages have the numbers of all kinds, also where one kind was named.
+    topic = approved.catalog.topics[chosen_topic.name]
     history.require_target([topic], context)
     topic.load()
+    if topic.kinds:
+        return _choose_kinds(topic, chosen_topic.kind, version, history.verify_numbers([topic], context))
     current = approved.current(topic.name)
     last = next((version for version in reversed(topic.versions) if version.info is not None), None)
     if version and version.info is not None:
@@ -262,6 +306,27 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
     history = history.verify_numbers([topic], context)
     source_name = history.target.names.there(topic.name) if history.target else topic.name
     return TopicOfMessages(history.project, topic, reader, number, source_name, history.on_target(topic, number))
+
+
+def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: ReadingSetup) -> TopicOfMessages:
+    """Return the kind of events that the command line names by its key or by a version, or else all kinds of the topic."""
+    from schemactl.codegen.topics import info_of, list_kinds
+
+    source_name = setup.target.names.there(topic.name) if setup.target else topic.name
+    parts = []
+    for approved in list_kinds(topic):
+        kind = approved.topic.kind
+        number, reader = approved.reader
+        if version and version.kind == kind:
+            number, reader = version.number, info_of(version)
+        on_target = setup.on_target(topic, number)
+        parts.append(TopicOfMessages(setup.project, topic, reader, number, source_name, on_target, kind))
+    key = key or (version.kind if version else "")
+    if version and not key:
+        raise UsageError(f"{topic.name}: version {version.number} belongs to no kind of events that was ever declared")
+    if key:
+        return next(part for part in parts if part.kind == key)
+    return replace(parts[0], kind="", kinds=tuple(parts))
 
 
 @contextmanager
@@ -407,9 +472,11 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             "what was landed"
         )
     subject = choose_subject(args, context)
-    codec = subject.make_codec(args, subject.reader)
-    from schemactl.spark import sink
+    codec = subject.make_topic_codec(args)
+    from schemactl.codec import KindsCodec
+    from schemactl.spark import Landed, sink
     from schemactl.spark.landing import REJECTED, tables_of
+    from schemactl.spark.landing_kinds import KindsSink, name_table
     from schemactl.spark.session import as_spark_problem, watched
 
     messages_path = _resolve_path(args.messages, context)
@@ -432,7 +499,6 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     options: Any = {
         "format": args.format,
         "evolve": args.evolve,
-        "former_names": subject.find_former_names(),
         "partitionBy": args.partition_by,
         "rejected": rejected,
         "compression": args.compression,
@@ -440,10 +506,17 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
         "catalog": args.catalog,
         **_column_arguments(args),
     }
+    landing: KindsSink | Sink
     with as_usage_error():
-        landing = sink(codec, out, **options)
+        if isinstance(codec, KindsCodec):
+            table_paths = [name_table(out, part.kind, args.format) for part in subject.kinds]
+            landing = KindsSink(codec, out, {part.kind: part.find_former_names() for part in subject.kinds}, options)
+        else:
+            table_paths = [out]
+            landing = sink(codec, out, former_names=subject.find_former_names(), **options)
         # Fail before Spark starts if the catalog does not respond or the output is not a table.
-        tables_of(out, options)[0].partitioned_by()
+        for table_path in table_paths:
+            tables_of(table_path, options | {"rejected": rejected_path})[0].partitioned_by()
     with open_messages(args, context, subject.source_name) as messages:
         stream = messages.stream(args.files_at_once)
         landing.check(stream)
@@ -453,7 +526,8 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             writer = stream.writeStream.foreachBatch(landing).option("checkpointLocation", checkpoint)
             writer.trigger(availableNow=True).start().awaitTermination()
         took_s = time.monotonic() - started_s
-    landed = landing.landed
+    landed_by_kind = landing.landed if isinstance(landing, KindsSink) else {}
+    landed = sum(landed_by_kind.values(), Landed()) if isinstance(landing, KindsSink) else landing.landed
     if landed.rejected and not landed.rows:
         context.note(*nothing_readable(landed))
     if not is_resumed and not landed.rows + landed.rejected:
@@ -461,9 +535,10 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     if args.report == "json":
         context.report_json(
             topic=str(subject.topic.name),
-            reader=subject.reader_number,
+            reader={part.kind: part.reader_number for part in subject.kinds} or subject.reader_number,
             out=out,
             **landed.to_json(),
+            **({"kinds": {kind: part.to_json() for kind, part in landed_by_kind.items()}} if subject.kinds else {}),
             seconds=round(took_s, 3),
             messages_per_second=round((landed.rows + landed.rejected) / took_s),
         )
@@ -492,6 +567,13 @@ def nothing_readable(landed: Landed) -> tuple[str, str]:
     return f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", advice
 
 
+def _describe_kinds(subject: TopicOfMessages) -> str:
+    """Return how messages are read, as the end of a sentence."""
+    if not subject.kinds:
+        return f"with {subject.describe_reader()}"
+    return f"into a table for each kind: {subject.describe_reader()}"
+
+
 def _render_landing(subject: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rejected_path: str) -> str:
     total = landed.rows + landed.rejected
     if not total:
@@ -505,7 +587,7 @@ def _render_landing(subject: TopicOfMessages, landed: Landed, out: str, took_s: 
     messages_per_s = round(total / took_s)
     pace = f", {counted(messages_per_s, 'message')} a second" if messages_per_s else ""
     lines = [
-        f"{subject.topic.name}: {counted(total, 'message')} landed in {out}, read with version {subject.reader_number}",
+        f"{subject.topic.name}: {counted(total, 'message')} landed in {out}, read {_describe_kinds(subject)}",
         "",
         *_render_table(rows),
         "",
@@ -541,8 +623,8 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
     subject = choose_subject(args, context)
     candidate = _read_candidate(subject, context) if args.candidate else None
-    approved_codec = subject.make_codec(args, subject.reader)
-    codec = approved_codec if candidate is None else subject.make_codec(args, candidate)
+    approved_codec = subject.make_topic_codec(args)
+    codec = approved_codec if candidate is None else subject.make_topic_codec(args, candidate)
     from schemactl.spark.session import watched
     from schemactl.spark.stored_messages import verify
 
@@ -574,7 +656,7 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     return NEGATIVE if lost else 0
 
 
-def _find_absent_fields(codec: Codec, verified: Verified) -> list[tuple[int, AbsentFields]]:
+def _find_absent_fields(codec: AnyCodec, verified: Verified) -> list[tuple[int, AbsentFields]]:
     """Return the fields of JSON messages that no message of a version has, while the messages have unknown names."""
     from schemactl.codec.json_names import find_absent_fields, get_json_schema
 
@@ -586,8 +668,8 @@ def _find_absent_fields(codec: Codec, verified: Verified) -> list[tuple[int, Abs
     ]
 
 
-def _read_candidate(subject: TopicOfMessages, context: Context) -> SchemaInfo:
-    """Return the schema that the files declare for the topic.
+def _read_candidate(subject: TopicOfMessages, context: Context) -> dict[str, SchemaInfo]:
+    """Return the schemas that the files declare for the topic, by kind, or by "" for a topic with one schema.
 
     Raises:
         DeclarationError: if the files have problems.
@@ -606,15 +688,22 @@ def _read_candidate(subject: TopicOfMessages, context: Context) -> SchemaInfo:
     topic = declared.catalog.topics.get(subject.topic.name)
     if topic is None or topic.schema is None:
         raise SchemactlError(f"the files declare no schema for {subject.topic.name}: there is no candidate")
-    return topic.schema
+    if bool(topic.kinds) != bool(subject.kinds or subject.kind):
+        raise SchemactlError(
+            f"{topic.name} has one schema here or in the approved history, and several kinds of events in the other",
+            fix="verify without --candidate; after the merge, the messages are read by their kinds",
+        )
+    return {kind.key: kind.schema for kind in topic.kinds} or {"": topic.schema}
 
 
 def _render_verification(subject: TopicOfMessages, verified: Verified, args: argparse.Namespace) -> str:
     candidate = args.candidate
     total = verified.total
-    reader = (
-        "the schema that the files declare" if candidate else f"the approved schema, version {subject.reader_number}"
-    )
+    reader = "the schema that the files declare" if candidate else f"the approved schema, {subject.describe_reader()}"
+    if subject.kinds:
+        reader = (
+            "the schemas that the files declare" if candidate else f"the approved schemas, {subject.describe_reader()}"
+        )
     lines = [f"{subject.topic.name}: {counted(total.messages, 'message')}, read with {reader}", ""]
     rows = [["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]]
     rows += [

@@ -114,6 +114,17 @@ def test_the_codec_of_a_kind_leaves_other_kinds_alone() -> None:
     assert codec.read_as(0).kind == "a"
 
 
+def test_a_batch_with_versions_has_no_message_of_a_kind_without_one() -> None:
+    codec = CODEC.codecs["a"]
+    payloads = pa.array([b"\x02\x00", b"\x02\x00"])
+    decoded = codec.decode_batch(payloads, pa.array([None, 3], pa.int64()))
+    assert decoded.errors.to_pylist() == ["the message has no schema version, which would show its kind", None]
+    assert decoded.rows.to_pylist() == [{"id": None, "zip": None}, {"id": 1, "zip": None}]
+    # Whoever says that no message has a version knows their kind.
+    assert codec.decode_batch(payloads).errors.null_count == 2
+    assert codec.decode_one(b"\x02\x00") == {"id": 1, "zip": None}
+
+
 def test_codecs_of_kinds_are_pickled() -> None:
     copy = pickle.loads(pickle.dumps(CODEC))  # noqa: S301  what was pickled here
     assert copy.decode_one(b"\x02", 0) == ("a", {"id": 1, "zip": None})

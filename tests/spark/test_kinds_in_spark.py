@@ -5,7 +5,6 @@ The kinds are those of Pulsar's page on schema evolution, as its example of ALWA
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,52 +26,16 @@ from schemactl.generated import GeneratedKinds
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.spark import Counts, WrongArgument
 
-NAME = "persistent://shop/web/users"
-KINDS = ("user_created", "user_address_changed", "user_enquiry_received")
-ID: dict[str, Any] = {"name": "id", "type": "long"}
-ZIP: dict[str, Any] = {"name": "zip", "type": ["null", "string"], "default": None}
+from .kinds_topic import KINDS, MESSAGES, NAME, make_repository
+
 NO_KIND = "schema version 0 belongs to no kind that was ever declared"
 NOT_IN_GIT = "schema version 9 is not in the codec (0 to 5): generate it again"
 NO_VERSION = "the message has no schema version, which would show its kind"
 
 
-def define(name: str, *fields: dict[str, Any]) -> str:
-    return json.dumps({"type": "record", "name": name, "namespace": "shop", "fields": [ID, *fields]})
-
-
-def declare(*kinds: str) -> str:
-    lines = "".join(f"  {kind}: {{type: AVRO, definition: {kind}.avsc}}\n" for kind in kinds)
-    return f"topic: shop/web/users\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nschemas:\n{lines}"
-
-
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
-    """Version 0 of a former schema, 1 to 3 of three kinds, 4 and 5 of the first two; then the first kind is removed."""
-    scratch = Scratch(tmp_path_factory.mktemp("kinds") / "shop")
-    project = 'version: 1\nroots: [topics]\napproved: main\ngenerate: {package: kinds_in_spark, spark: "4.1"}\n'
-    one = "topic: shop/web/users\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nschema: {type: AVRO, definition: old.avsc}\n"
-    scratch.commit({"schemactl.yaml": project, "topics/namespace.yaml": "namespace: shop/web\n"})
-    scratch.commit({"topics/users.yaml": one, "topics/old.avsc": define("Old")})
-    scratch.commit(
-        {
-            "topics/users.yaml": declare(*KINDS),
-            "topics/old.avsc": None,
-            "topics/user_created.avsc": define("userCreated"),
-            "topics/user_address_changed.avsc": define("userAddressChanged", ZIP),
-            "topics/user_enquiry_received.avsc": define("userEnquiryReceived", {"name": "text", "type": "string"}),
-        }
-    )
-    scratch.commit(
-        {
-            "topics/user_created.avsc": define("userCreated", {"name": "name", "type": "string", "default": "?"}),
-            "topics/user_address_changed.avsc": define(
-                "userAddressChanged", {**ZIP, "name": "code", "aliases": ["zip"]}
-            ),
-        }
-    )
-    scratch.commit({"topics/users.yaml": declare(*KINDS[1:]), "topics/user_created.avsc": None})
-    scratch.flush()
-    return scratch
+    return make_repository(tmp_path_factory.mktemp("kinds") / "shop")
 
 
 @pytest.fixture(scope="module")
@@ -88,19 +51,6 @@ def users(package: ModuleType) -> GeneratedKinds:
     return topic
 
 
-MESSAGES: list[tuple[bytes | None, int | None]] = [
-    (b"\x02", 1),
-    (b"\x04\x02\x0299", 2),
-    (b"\x06\x04hi", 3),
-    (b"\x08\x06Ann", 4),
-    (b"\x0a\x02\x0477", 5),
-    # Rejected: of no kind, of no known version, without a version, damaged, without a payload.
-    (b"\x0c", 0),
-    (b"\x0e", 9),
-    (b"\x10", None),
-    (b"\x12\x08Ann", 4),
-    (None, 2),
-]
 ROWS = {
     "user_created": {(1, "?", 1), (4, "Ann", 4)},
     "user_address_changed": {(2, "9", 2), (5, "77", 5)},

@@ -1,0 +1,90 @@
+"""`decode` and `sample` of a topic with several kinds of events."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+PROJECT = "version: 1\nroots: [topics]\napproved: main\n"
+ONE = "topic: shop/web/users\nschema: {type: AVRO, definition: old.avsc}\n"
+KINDS = """\
+topic: shop/web/users
+schema_compatibility_strategy: ALWAYS_COMPATIBLE
+schemas:
+  created: {type: AVRO, definition: created.avsc}
+  moved: {type: JSON, definition: moved.avsc}
+"""
+
+
+def define(name: str, *fields: str) -> str:
+    return json.dumps({"type": "record", "name": name, "fields": [{"name": field, "type": "long"} for field in fields]})
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Scratch:
+    """Version 0 of no kind, 1 and 2 of two kinds, 3 of the first one, which is then removed."""
+    scratch = Scratch(tmp_path / "shop")
+    scratch.commit({"schemactl.yaml": PROJECT, "topics/users.yaml": ONE, "topics/old.avsc": define("Old", "id")})
+    scratch.commit(
+        {
+            "topics/users.yaml": KINDS,
+            "topics/old.avsc": None,
+            "topics/created.avsc": define("Created", "id"),
+            "topics/moved.avsc": define("Moved", "id"),
+        }
+    )
+    scratch.commit({"topics/created.avsc": define("Created", "id", "at")})
+    scratch.commit({"topics/users.yaml": KINDS.replace("  created: {type: AVRO, definition: created.avsc}\n", "")})
+    scratch.flush()
+    return scratch
+
+
+@pytest.mark.parametrize(
+    ("topic", "version", "payload", "value", "kind"),
+    [
+        ("users", 1, b"\x02", {"id": 1}, "created"),
+        ("users", 2, b'{"id":2}', {"id": 2}, "moved"),
+        ("users", 3, b"\x06\x08", {"id": 3, "at": 4}, "created"),
+        ("users#created", 3, b"\x06\x08", {"id": 3, "at": 4}, "created"),
+        ("users@1", 3, b"\x06\x08", {"id": 3}, "created"),
+        ("users#created@1", 3, b"\x06\x08", {"id": 3}, "created"),
+    ],
+)
+def test_decode_names_the_kind(
+    repository: Scratch, topic: str, version: int, payload: bytes, value: object, kind: str
+) -> None:
+    arguments = ("--version", str(version), "--base64", base64.b64encode(payload).decode())
+    result = schemactl(repository.path, "decode", topic, *arguments)
+    assert json.loads(result.out) == value
+    assert f"persistent://shop/web/users, kind {kind}, written with version {version} (" in result.err
+
+
+@pytest.mark.parametrize(
+    ("topic", "version", "reason"),
+    [
+        ("users", 0, "schema version 0 belongs to no kind that was ever declared"),
+        ("users#moved", 1, "schema version 1 is of the kind created, and not moved"),
+        ("users@2", 3, "schema version 3 is of the kind created, and not moved"),
+    ],
+)
+def test_a_message_of_another_kind_is_rejected(repository: Scratch, topic: str, version: int, reason: str) -> None:
+    result = schemactl(repository.path, "decode", topic, "--version", str(version), "--base64", "AgI=", code=100)
+    assert (result.out, reason in result.err) == ("", True)
+
+
+def test_a_version_of_another_kind_is_wrong_usage(repository: Scratch) -> None:
+    schemactl(repository.path, "decode", "users#created@2", "--version", "1", "--base64", "Ag==", code=64)
+    schemactl(repository.path, "decode", "users", "--version", "9", "--base64", "Ag==", code=64)
+
+
+@pytest.mark.parametrize(
+    ("topic", "fields"), [("users@1", ["id"]), ("users#created@3", ["id", "at"]), ("users#moved", ["id"])]
+)
+def test_samples_are_of_one_kind(repository: Scratch, topic: str, fields: list[str]) -> None:
+    value = json.loads(schemactl(repository.path, "sample", topic, "-n", "1").out)
+    assert [*value] == fields
