@@ -162,11 +162,13 @@ def view_kinds(
     """
     views = {}
     for kind, codec_of_kind in codec.codecs.items():
+        # As for `view`, a name without a slash is a table in a catalog.
+        is_in_catalog = format != "parquet" and "/" not in path
         try:
             views[kind] = view(
                 session,
                 codec_of_kind,
-                name_table(path, kind, format),
+                f"{path}_{kind}" if is_in_catalog else name_table(path, kind, format),
                 format=format,
                 former_names=names_by_kind.get(kind),
                 former=former,
