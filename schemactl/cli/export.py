@@ -93,12 +93,15 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
             return 0
         path = output_file(args.out, context, name="asyncapi.json")
         write(path, text.encode(), below=context.top)
-        context.report(f"wrote {counted(len(topics) - len(skipped), 'topic')} to {path}")
+        names = {topic.name for topic, _ in topics}
+        context.report(f"wrote {counted(len(names - skipped.keys()), 'topic')} to {path}")
         return 0
     texts = {}
     for topic, version in topics:
         try:
-            texts[topic.name] = _RENDERERS[args.kind](topic, version, project, approved.catalog.metadata(topic.name))
+            texts[topic.name, topic.kind] = _RENDERERS[args.kind](
+                topic, version, project, approved.catalog.metadata(topic.name)
+            )
             if args.kind == "ddl":
                 context.note(*_find_equal_names(topic, version, project))
         except SchemactlError as error:
@@ -128,15 +131,24 @@ def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) ->
 
 
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
-    """Yield the topics that have a schema in force, each with its version in force and the current text of its definition."""
+    """Yield the topics that have a schema in force, each with its version in force and the current text of its definition.
+
+    A topic with several kinds of events has a part for each declared kind (see `Topic.split`).
+    """
+    from schemactl.codegen.topics import list_kinds
+
     catalog = approved.catalog
     patterns = [*args.topics, *args.topic]
     names = {name for name, topic in catalog.topics.items() if not topic.deleted}
     for name in sorted(select_known(names, patterns, args.namespace)):
         topic, number = catalog.topics[name], approved.current(name)
-        if topic.schema is not None and number is not None:
-            version = next(version for version in topic.versions if version.number == number)
-            yield topic, replace(version.load(), info=topic.schema.load())
+        if topic.schema is None or number is None:
+            continue
+        kinds = [(kind.topic, kind.current) for kind in list_kinds(topic.load())] if topic.kinds else []
+        for part, number_in_force in kinds or [(topic, number)]:
+            if part.schema is not None and (not part.kind or topic.get_kind(part.kind)):
+                version = next(version for version in part.versions if version.number == number_in_force)
+                yield part, replace(version.load(), info=part.schema.load())
 
 
 def _render_asyncapi(
@@ -161,7 +173,7 @@ def _render_asyncapi(
 def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
     from schemactl.publish.json_schema import json_schema
 
-    title = f"{topic.name}, version {version.number}"
+    title = f"{topic.name}, {f'{topic.kind}, ' if topic.kind else ''}version {version.number}"
     schema = json_schema(_require_schema(version), project.release, title=title, description=metadata.description)
     return json_text(schema) + "\n"
 
@@ -172,7 +184,7 @@ def _render_ddl(topic: Topic, version: SchemaVersion, project: Project, metadata
     from schemactl.publish.data_contract import create_table
 
     # Spark accepts letters, digits and _ in a table's name.
-    name = module_paths([topic.name])[topic.name][2]
+    name = module_paths([topic.name])[topic.name][2] + (f"_{topic.kind}" if topic.kind else "")
     options = decoded_options(project.generate, topic)
     return create_table(name, _require_schema(version), project.release, options, metadata.description)
 
@@ -183,7 +195,9 @@ def _render_contract(topic: Topic, version: SchemaVersion, project: Project, met
 
     options = decoded_options(project.generate, topic)
     info = _require_schema(version)
-    return contract_text(data_contract(topic.name, version.number, info, metadata, project.release, options))
+    return contract_text(
+        data_contract(topic.name, version.number, info, metadata, project.release, options, topic.kind)
+    )
 
 
 def _render_avro(_topic: Topic, version: SchemaVersion, _project: Project, _metadata: Metadata) -> str:
@@ -220,15 +234,17 @@ _RENDERERS: Final = {
 """The function that renders a topic in each format; it raises SchemactlError if the format cannot express the schema."""
 
 
-def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[TopicName, str]) -> None:
+def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[tuple[TopicName, str], str]) -> None:
+    """Write a file for each topic, or for each kind of events of a topic."""
     from schemactl.codegen.topics import module_paths
 
     folder = Path(context.directory, args.out)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {args.out} is a file: name a folder for {counted(len(texts), 'file')}")
-    paths = module_paths(texts)
-    for topic, text in texts.items():
+    paths = module_paths({topic for topic, _ in texts})
+    for (topic, kind), text in texts.items():
         tenant, namespace, name = paths[topic]
+        name += f".{kind}" if kind else ""
         write(folder / tenant / namespace / f"{name}{_SUFFIXES[args.kind]}", text.encode(), below=context.top)
     context.report(f"wrote {counted(len(texts), 'file')} to {args.out}")
 

@@ -73,12 +73,18 @@ def make_document(
     tenants = {topic.name.namespace_name.tenant for topic, _ in topics}
     binding = {"pulsar": {"tenant": next(iter(tenants)), **_BINDING}} if len(tenants) == 1 else {}
     channels: Json = {}
+    keys: dict[TopicName, str] = {}
     skipped = {}
     for topic, current in topics:
         key = free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), channels)
         known_types = writer.list_types()
         try:
-            channels[key] = _channel(topic, current, catalog, writer)
+            if topic.name in keys:
+                # A further kind of events of the topic.
+                channels[keys[topic.name]]["messages"][topic.kind] = _message(topic, current, writer)
+            else:
+                channels[key] = _channel(topic, current, catalog, writer)
+                keys[topic.name] = key
         except SchemactlError as error:
             skipped[topic.name] = error.what
         except RecursionError:
@@ -106,14 +112,14 @@ def _channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: Sch
         {
             "address": str(topic.name),
             "description": metadata.description,
-            "messages": {"message": _message(topic, current, writer)},
+            "messages": {topic.kind or "message": _message(topic, current, writer)},
             "tags": [{"name": f"{name}={text}"} for name, text in metadata.labels.items()],
             # A URI consists of ASCII characters without quotes and angle brackets.
             "externalDocs": drop_empty({"url": quote(url, safe="%:/?#[]@!$&'()*+,;=~")}),
             "bindings": {"pulsar": _binding(topic, catalog)},
             "x-owner": metadata.owner,
             "x-deprecated": metadata.deprecated and (metadata.deprecated.values() or True),
-            "x-schema-version": current.number,
+            "x-schema-version": None if topic.kind else current.number,
             "x-commit": current.commit and current.commit.id,
         }
     )
@@ -127,8 +133,8 @@ def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json
     return {
         **drop_empty(
             {
-                "name": topic.name.topic,
-                "title": f"{topic.name.topic}, version {current.number}",
+                "name": topic.kind or topic.name.topic,
+                "title": f"{topic.kind or topic.name.topic}, version {current.number}",
                 "description": message_doc(info, writer.release),
                 "contentType": _CONTENT_TYPES.get(schema_spec.payload, "application/octet-stream"),
             }

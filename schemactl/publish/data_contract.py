@@ -47,7 +47,13 @@ _LOGICAL_TYPES: Final = {
 
 
 def data_contract(
-    name: TopicName, number: int, info: SchemaInfo, said: Metadata, release: Release, options: StructOptions
+    name: TopicName,
+    number: int,
+    info: SchemaInfo,
+    said: Metadata,
+    release: Release,
+    options: StructOptions,
+    kind: str = "",
 ) -> Json:
     """Return the contract of a topic's messages, decoded into columns.
 
@@ -58,6 +64,7 @@ def data_contract(
         said: the metadata of the topic.
         release: the release of Pulsar whose Avro parses the definition.
         options: the options of the column types.
+        kind: the key of the kind of events, if the topic has several.
 
     Raises:
         InvalidSchema: if the definition does not parse.
@@ -67,8 +74,8 @@ def data_contract(
     contract = {
         "apiVersion": "v3.2.0",
         "kind": "DataContract",
-        "id": str(uuid.uuid5(_ID_NAMESPACE, str(name))),
-        "name": name.topic,
+        "id": str(uuid.uuid5(_ID_NAMESPACE, f"{name}#{kind}" if kind else str(name))),
+        "name": f"{name.topic}_{kind}" if kind else name.topic,
         "version": str(number),
         "status": "deprecated" if said.deprecated else "active",
         "tenant": name.tenant,
@@ -79,7 +86,7 @@ def data_contract(
         "authoritativeDefinitions": [{"type": key, "url": url} for key, url in said.links.items()],
     }
     table = {
-        "name": name.topic,
+        "name": f"{name.topic}_{kind}" if kind else name.topic,
         "physicalName": str(name),
         "logicalType": "object",
         "physicalType": "topic",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from command import schemactl
+from deltalake import DeltaTable, write_deltalake
 from imported_package import imported
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -26,6 +27,7 @@ from schemactl.generated import GeneratedKinds
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.spark import Counts, WrongArgument
 
+from .iceberg_lake import sql_lake
 from .kinds_topic import KINDS, MESSAGES, NAME, make_repository
 
 NO_KIND = "schema version 0 belongs to no kind that was ever declared"
@@ -141,16 +143,39 @@ def test_each_kind_is_landed_in_a_table_and_each_rejected_message_once(
         assert spark.read.parquet(f"{out}/_rejected").count() == 5
         assert spark.read.parquet(f"{out}/user_created").count() == 2
     else:
-        import deltalake
-
         for kind, rows in ROWS.items():
-            assert deltalake.DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows == len(rows)
-        assert deltalake.DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
+            assert DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows == len(rows)
+        assert DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
         for _ in range(2):
             # A transaction is landed once.
             users.land(messages, out, format="delta", txnAppId="load", txnVersion=1)
-        assert deltalake.DeltaTable(f"{out}/user_created").to_pyarrow_table().num_rows == 4
-        assert deltalake.DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 10
+        assert DeltaTable(f"{out}/user_created").to_pyarrow_table().num_rows == 4
+        assert DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 10
+
+
+def test_a_landing_that_was_interrupted_between_two_kinds_is_completed(
+    users: GeneratedKinds, messages: DataFrame, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "users")
+    options: Any = {"format": "delta", "txnAppId": "load", "txnVersion": 7}
+    first = "user_address_changed"
+    users[first].land(messages, f"{out}/{first}", rejected=f"{out}_rejected", **options)
+    landed = users.land(messages, out, **options)
+    assert (landed[first].rows, landed["user_created"].rows) == (0, 2)
+    counts = {kind: DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows for kind in ROWS}
+    assert counts == {kind: len(rows) for kind, rows in ROWS.items()}
+    assert DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
+
+
+def test_each_kind_is_landed_in_an_iceberg_table(users: GeneratedKinds, messages: DataFrame, tmp_path: Path) -> None:
+    lake = sql_lake(tmp_path)
+    for _ in range(2):
+        users.land(messages, "shop.users", format="iceberg", catalog=lake.properties, txnAppId="load", txnVersion=1)
+    tables = {name: lake.catalog.load_table(f"shop.users_{name}").scan().to_arrow() for name in (*ROWS, "rejected")}
+    assert {name: table.num_rows for name, table in tables.items()} == {
+        "rejected": 5,
+        **{kind: len(rows) for kind, rows in ROWS.items()},
+    }
 
 
 def test_a_stream_is_landed_in_the_tables_of_its_kinds(
@@ -165,11 +190,9 @@ def test_a_stream_is_landed_in_the_tables_of_its_kinds(
             "checkpointLocation", str(tmp_path / "checkpoint")
         )
         writer.trigger(availableNow=True).start().awaitTermination()
-    import deltalake
-
-    counts = {kind: deltalake.DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows for kind in ROWS}
+    counts = {kind: DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows for kind in ROWS}
     assert counts == {kind: len(rows) for kind, rows in ROWS.items()}
-    assert deltalake.DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
+    assert DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
 
 
 @pytest.mark.parametrize("format_", ["parquet", "delta"])
@@ -187,23 +210,20 @@ def test_a_replay_moves_each_message_to_its_kind_and_loses_none(
         fixed = rejected.withColumn("__schemaVersion", fn.col("__schemaVersion") - 100).localCheckpoint()
         fixed.write.mode("overwrite").parquet(rejected_path)
     else:
-        import deltalake
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        table = deltalake.DeltaTable(rejected_path).to_pyarrow_table()
+        table = DeltaTable(rejected_path).to_pyarrow_table()
         index = table.schema.get_field_index("__schemaVersion")
         numbers = pc.subtract(table.column(index), pa.scalar(100, pa.int64()))
-        deltalake.write_deltalake(
-            rejected_path, table.set_column(index, table.schema.field(index), numbers), mode="overwrite"
-        )
+        write_deltalake(rejected_path, table.set_column(index, table.schema.field(index), numbers), mode="overwrite")
     replayed = users.replay(spark, out, format=format_)
     assert {kind: result.rows for kind, result in replayed.items()} == {kind: len(rows) for kind, rows in ROWS.items()}
     columns = ["__schemaVersion", "__error"]
     if format_ == "parquet":
         remaining = [tuple(row) for row in spark.read.parquet(rejected_path).select(*columns).collect()]
     else:
-        rows = deltalake.DeltaTable(rejected_path).to_pyarrow_table().select(columns).to_pylist()
+        rows = DeltaTable(rejected_path).to_pyarrow_table().select(columns).to_pylist()
         remaining = [tuple(row.values()) for row in rows]
     reasons: dict[Any, str] = dict(remaining)
     assert len(remaining) == 4

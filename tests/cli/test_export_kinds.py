@@ -1,0 +1,57 @@
+"""`export` of a topic with several kinds of events: one document, table or message for each declared kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+KINDS = """\
+topic: shop/web/users
+schema_compatibility_strategy: ALWAYS_COMPATIBLE
+schemas:
+  created: {type: AVRO, definition: created.avsc}
+  moved: {type: AVRO, definition: moved.avsc}
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Scratch:
+    """Two kinds, and a removed one."""
+    scratch = Scratch(tmp_path / "shop")
+    files = {
+        f"topics/{name}.avsc": json.dumps({"type": "record", "name": name, "fields": [{"name": name, "type": "long"}]})
+        for name in ("created", "moved", "asked")
+    }
+    project = "version: 1\nroots: [topics]\napproved: main\n"
+    asked = "  asked: {type: AVRO, definition: asked.avsc}\n"
+    scratch.commit({"schemactl.yaml": project, "topics/users.yaml": KINDS + asked, **files})
+    scratch.commit({"topics/users.yaml": KINDS, "topics/asked.avsc": None})
+    scratch.flush()
+    return scratch
+
+
+@pytest.mark.parametrize(
+    ("format_", "suffix"),
+    [("jsonschema", "schema.json"), ("ddl", "sql"), ("datacontract", "odcs.yaml"), ("avro", "avsc")],
+)
+def test_each_kind_is_a_file(repository: Scratch, format_: str, suffix: str) -> None:
+    schemactl(repository.path, "export", format_, "--out", "exported")
+    folder = repository.path / "exported/shop/web"
+    texts = {path.name: path.read_text() for path in folder.iterdir()}
+    assert texts.keys() == {f"users.created.{suffix}", f"users.moved.{suffix}"}
+    for kind in ("created", "moved"):
+        assert kind in texts[f"users.{kind}.{suffix}"]
+        assert "asked" not in texts[f"users.{kind}.{suffix}"]
+
+
+def test_tables_and_messages_are_called_by_their_kinds(repository: Scratch) -> None:
+    ddl = schemactl(repository.path, "export", "ddl").out
+    assert [line.split("`")[1] for line in ddl.splitlines() if "CREATE" in line] == ["users_created", "users_moved"]
+    document = json.loads(schemactl(repository.path, "export", "asyncapi").out)
+    (channel,) = document["channels"].values()
+    titles = {key: message["title"] for key, message in channel["messages"].items()}
+    assert titles == {"created": "created, version 0", "moved": "moved, version 1"}
