@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ from schemactl.classes.contract import (
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_input import in_client_form, read_file
-from schemactl.cli.topic_selection import TOPIC_HELP, find, output_file
+from schemactl.cli.topic_selection import TOPIC_HELP, find_part, output_file
 from schemactl.core import atomic_files
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.terminal import on_one_line
@@ -422,15 +422,18 @@ def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:
 
     project, _ = context.project()
     catalog = context.approved(project, topics=[args.topic]).catalog
-    topic = find(args.topic, catalog).load()
-    strategy, _ = catalog.strategy(topic.name, project.defaults)
-    policies = policies_at(catalog, topic.name, project.defaults, strategy=strategy)
+    topic = find_part(args.topic, catalog).load()
+    if topic.kinds:
+        raise _make_kind_error(args.topic, topic.name, topic.list_kind_keys())
+    strategy, _ = catalog.data_strategy(topic.name, project.defaults)
+    # A broker compares an upload with the versions of all kinds, so its policies say nothing about one kind.
+    policies = None if topic.kind else policies_at(catalog, topic.name, project.defaults, strategy=strategy)
     return _make_contract(topic.name, topic.versions, strategy, policies, project.release)
 
 
 def _contract_from_package(args: argparse.Namespace) -> Contract:
     from schemactl.classes.extraction import load_module
-    from schemactl.core.names import TopicName, find_one
+    from schemactl.core.names import TopicName, find_one, matching
     from schemactl.core.schema import Release, SchemaVersion
 
     package = load_module(args.package, str(Path.cwd()))
@@ -439,10 +442,32 @@ def _contract_from_package(args: argparse.Namespace) -> Contract:
             f"{args.package} is not a package that `schemactl generate` wrote", fix="name such a package"
         )
     names = {TopicName.parse(name): name for name in package.TOPICS}
-    name = find_one(args.topic, names, where=args.package)
+    text, kind = args.topic, ""
+    if "#" in text and not matching(text, names):
+        text, _, kind = text.rpartition("#")
+    name = find_one(text, names, where=args.package)
     codec = package.topic(names[name]).codec
-    versions = [SchemaVersion(version.number, _schema_from_package(version.schema)) for version in codec.versions]
+    # The codec of a topic with several kinds of events has one for each kind.
+    kinds = getattr(codec, "codecs", {})
+    if (kind or kinds) and kind not in kinds:
+        raise _make_kind_error(args.topic, name, kinds)
+    versions = [
+        SchemaVersion(version.number, _schema_from_package(version.schema))
+        for version in codec.versions
+        if kind in ("", version.kind)
+    ]
     return _make_contract(name, tuple(versions), None, None, Release.R5_0)
+
+
+def _make_kind_error(text: str, name: TopicName, kinds: Iterable[str]) -> UsageError:
+    """Return the error for a `--topic` that does not name one of the kinds of events of a topic."""
+    keys = [*kinds]
+    if not keys:
+        return UsageError(f"{text}: {name} has one schema, and no kinds of events", fix=f"write --topic {name}")
+    return UsageError(
+        f"{text}: {name} has several kinds of events, and a class is of one kind",
+        fix=f"write --topic '{name}#{keys[0]}', or another kind: {', '.join(keys)}",
+    )
 
 
 def _schema_from_package(definition: Any) -> SchemaInfo:
