@@ -552,7 +552,7 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
                     message = reader.read_next(max(1, round(remaining_s * 1000)))
                 except pulsar.Timeout:
                     return
-                key = pair_key(message.partition_key()) if pairs else None
+                key = pair_key(message.partition_key(), message.properties()) if pairs else None
                 yield SampleMessage(payload_of(message), number_of(message._message), key)  # noqa: SLF001  has no wrapper
     except (pulsar.PulsarException, ValueError) as error:
         raise SchemactlError(f"cannot read {topic} at {url}: {error}") from None

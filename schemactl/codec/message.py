@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, Protocol
@@ -293,14 +293,21 @@ def number_of(message: Any) -> int | None:
     return number if number >= 0 else None
 
 
-def pair_key(text: str) -> bytes | None:
+KEY_FORM_PROPERTY: Final = "schemactl.key"
+"""The property of a message whose key is a text that looks like base64; its value is `text`."""
+
+
+def pair_key(text: str, properties: Mapping[str, str] | None = None) -> bytes | None:
     """Return the key of a SEPARATED KEY_VALUE from a message's key, or None if it is null.
 
-    Java's producers encode it as base64, with a flag that pulsar-client does not show.
+    Java's producers encode it as base64, with a flag that pulsar-client does not show. Keys that pulsar-client sent are texts, which
+    the `properties` of the message state where the text looks like base64.
     """
     if not text:
         return None
     key = text.encode()
+    if properties and properties.get(KEY_FORM_PROPERTY) == "text":
+        return key
     try:
         decoded = base64.b64decode(key, validate=True)
     except binascii.Error:

@@ -194,7 +194,7 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
 
     @staticmethod
     def _decode_with(codec: Codec, message: Any, number: int | None) -> Any:
-        key = pair_key(message.partition_key()) if codec.separated else None
+        key = pair_key(message.partition_key(), message.properties()) if codec.separated else None
         return codec.decode_one(payload_of(message), number, key)
 
 

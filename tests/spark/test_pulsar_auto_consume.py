@@ -16,7 +16,7 @@ from schemactl.codec import Codec, Definition, KeyValue, UnknownVersion, Version
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, registered_codec
 from schemactl.spark.pulsar.options import PulsarProblem
-from schemactl.spark.pulsar.registered import _make_version
+from schemactl.spark.pulsar.registered import make_version
 
 from .schemas import codec, field, record
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_decoded_is_an_error_before_the_job(source: SparkSession,
     ],
 )
 def test_responses_of_the_registry_become_definitions(response: dict[str, Any], expected: Version) -> None:
-    assert _make_version("t", response) == expected
+    assert make_version("t", response) == expected
 
 
 @pytest.mark.parametrize(
@@ -181,4 +181,4 @@ def test_responses_of_the_registry_become_definitions(response: dict[str, Any], 
 )
 def test_a_response_that_is_no_schema_is_an_error(response: dict[str, Any]) -> None:
     with pytest.raises(PulsarProblem, match="answers with no schema"):
-        _make_version("t", response)
+        make_version("t", response)

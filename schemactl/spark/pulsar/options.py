@@ -44,7 +44,14 @@ _READING: Final = (
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "a batch": (*_CONNECTION, *_READING, "endingOffsets", "endingTime"),
     "a stream": (*_CONNECTION, *_READING, "maxMessagesPerTrigger", "predefinedSubscription"),
-    "a sink": (*_CONNECTION, "topic", "schema.version", "pulsar.producer.sendTimeoutMs"),
+    "a sink": (
+        *_CONNECTION,
+        "topic",
+        "schema.version",
+        "schema.validation",
+        "rejected",
+        "pulsar.producer.sendTimeoutMs",
+    ),
 }
 _OF_SPARK: Final = {"checkpointlocation", "queryname"}
 """Options of Spark itself, which it passes on to a sink."""
@@ -125,11 +132,18 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class SendOptions:
-    """The options of a sink; without a `topic`, every row has to name its topic."""
+    """The options of a sink; without a `topic`, every row has to name its topic.
+
+    Attributes:
+        validates: whether payloads are validated against the version before they are sent.
+        rejected: the folder for rows that are not sent, or None if such a row fails the job.
+    """
 
     topic: str | None
     version: int
     send_timeout_s: float
+    validates: bool = True
+    rejected: str | None = None
 
 
 def parse_connection(values: Mapping[str, str], purpose: Purpose | None = None) -> Connection:
@@ -217,6 +231,8 @@ def parse_send_options(values: Mapping[str, str]) -> SendOptions:
         topic=full_topic_name(topic) if topic else None,
         version=int(options.get_required("schema.version", r"\d+", "the number of a registered version, such as 3")),
         send_timeout_s=options.get_seconds("pulsar.producer.sendTimeoutMs", default_s=30),
+        validates=options.get_flag("schema.validation", default=True),
+        rejected=options.get("rejected"),
     )
 
 

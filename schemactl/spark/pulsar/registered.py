@@ -45,7 +45,7 @@ def read_codec(connection: Connection, topic: str, *, codec: Codec | None = None
     """Return the result of `registered_codec` for the full name of a topic."""
     if connection.admin_url is None:
         raise ValueError("the option admin.url is missing: registered schemas are read through Pulsar's admin REST API")
-    versions = [_make_version(topic, response) for response in list_schemas(connection, topic)]
+    versions = [make_version(topic, response) for response in list_schemas(connection, topic)]
     place = f"{topic} at {connection.admin_url}"
     if codec is None:
         _warn(f"the schemas of {place} are read from its registry: versions {_list_numbers(versions)}")
@@ -135,7 +135,7 @@ def _list_numbers(versions: list[Version]) -> str:
     return ", ".join(str(version.number) for version in versions)
 
 
-def _make_version(topic: str, response: Mapping[str, Any]) -> Version:
+def make_version(topic: str, response: Mapping[str, Any]) -> Version:
     """Return the version in a response of `list_schemas`."""
     try:
         number, text = int(response["version"]), str(response.get("data") or "")

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -33,7 +33,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from ...codec import Codec
-from ...codec.message import SENDABLE, number_of, pair_key, payload_of
+from ...codec.message import KEY_FORM_PROPERTY, number_of, pair_key, payload_of
 from ..column_types import struct_of
 from ..dataframes import decode_batch
 from ..message_columns import (
@@ -50,6 +50,8 @@ from ..message_columns import (
     TOPIC,
 )
 from ..session import require
+from ..tables.landing_table import Addition, DataFile, Folder, WrongArgument
+from ..tables.parquet import ParquetFiles, ParquetTable, Shape
 from .options import (
     LATEST,
     Connection,
@@ -69,6 +71,7 @@ from .options import (
     parse_send_options,
     parse_target,
 )
+from .producer import is_sent_without_version, open_producer
 from .registered import decoded_columns, read_codec, read_codec_for, select_columns
 from .topics import (
     Cluster,
@@ -81,6 +84,7 @@ from .topics import (
     list_partitions,
     open_reader,
 )
+from .validation import Validator, make_validator
 
 COLUMNS: Final = pa.schema(
     [
@@ -171,7 +175,12 @@ class PulsarSource(DataSource):
         return _make_stream_writer(self._make_sender(schema))
 
     def _make_sender(self, schema: StructType) -> Sender:
-        sender = Sender(parse_connection(self.options, "a sink"), parse_send_options(self.options))
+        sending = parse_send_options(self.options)
+        try:
+            rejected = None if sending.rejected is None else ParquetTable(Folder.at(sending.rejected))
+        except WrongArgument as error:
+            raise ValueError(f"rejected: {error}") from None
+        sender = Sender(parse_connection(self.options, "a sink"), sending, rejected)
         check_columns(schema, sender.sending)
         sender.check()
         return sender
@@ -315,11 +324,11 @@ def _read_raw_range(connection: Connection, reading: ReadOptions, partition: Ran
             yield _make_batch(rows, partition.topic, get_key, reading.target)
 
 
-KeyReader = Callable[[str, int | None], bytes | None]
+KeyReader = Callable[[str, int | None, Mapping[str, str]], bytes | None]
 
 
 def _make_key_reader(cluster: Cluster, topic: str, encoding: KeyEncoding) -> KeyReader:
-    """Return a function that turns a message's key and version into the key's bytes, or None without a key."""
+    """Return a function that turns a message's key, version and properties into the key's bytes, or None without a key."""
 
     @cache
     def is_base64(version: int | None) -> bool:
@@ -330,14 +339,17 @@ def _make_key_reader(cluster: Cluster, topic: str, encoding: KeyEncoding) -> Key
         info = get_schema_info(cluster, topic, version)
         return info is not None and info.schema_type().name == "KEY_VALUE"
 
-    return lambda key, version: pair_key(key) if is_base64(version) else key.encode() or None
+    def get_key(text: str, version: int | None, properties: Mapping[str, str]) -> bytes | None:
+        return pair_key(text, properties) if text and is_base64(version) else text.encode() or None
+
+    return get_key
 
 
 def _make_batch(rows: Sequence[tuple[Any, ...]], topic: str, get_key: KeyReader, target: str | None) -> pa.RecordBatch:
     values, texts, ids, published_ms, events_ms, properties, versions = zip(*rows, strict=True)
     columns = (
         values,
-        [get_key(key, version) for key, version in zip(texts, versions, strict=True)],
+        [get_key(*parts) for parts in zip(texts, versions, properties, strict=True)],
         [topic] * len(values),
         ids,
         [time_ms * 1_000 for time_ms in published_ms],
@@ -668,22 +680,25 @@ class Sender:
 
     connection: Connection
     sending: SendOptions
+    rejected: ParquetTable | None = None
 
     def check(self) -> None:
         """Check, on the driver and before the job, that the topic has the version and that it can be sent with.
 
         Raises:
-            PulsarProblem: if the version is not registered, or pulsar-client cannot send with it.
+            PulsarProblem: if the version is not registered, pulsar-client cannot send with it, or its payloads cannot be validated.
         """
+        if self.rejected is not None:
+            self.rejected.rows.check_writable()
         if self.sending.topic is not None:
             with Cluster(self.connection) as cluster:
-                self._get_schema(cluster, self.sending.topic)
+                self._validate_with(self._get_schema(cluster, self.sending.topic), self.sending.topic)
 
     def _get_schema(self, cluster: Cluster, topic: str) -> Any:
         """Return the version's SchemaInfo as it is registered, by which the broker recognizes the version.
 
         Raises:
-            PulsarProblem: if the version is not registered, or pulsar-client cannot send with it.
+            PulsarProblem: if the version is not registered, or messages of its type carry no version and it is not the newest.
         """
         version = self.sending.version
         info = get_schema_info(cluster, topic, version)
@@ -692,23 +707,30 @@ class Sender:
                 f"{topic} has no version {version} of a schema, and a sink registers none: `schemactl apply` does"
             )
         schema_type = info.schema_type().name
-        if schema_type not in SENDABLE:
-            # The client's enumeration lacks the newer primitive types.
-            type_name = "a primitive type" if schema_type == "???" else schema_type
+        if is_sent_without_version(schema_type) and get_schema_info(cluster, topic, version + 1) is not None:
             raise PulsarProblem(
-                f"version {version} of {topic} is of type {type_name}, which pulsar-client cannot send: it sends "
-                f"{', '.join(SENDABLE)}. Use one of these types, or send with Pulsar's Java client"
+                f"version {version} of {topic} is not the newest, and pulsar-client sends messages of its type without a version, so that "
+                "consumers would read them as the newest: send with Pulsar's Java client"
             )
         return info
 
-    def send(self, batches: Iterable[pa.RecordBatch]) -> None:
+    def _validate_with(self, info: Any, topic: str) -> Validator | None:
+        return make_validator(self.connection, topic, self.sending.version, info) if self.sending.validates else None
+
+    def send(self, batches: Iterable[pa.RecordBatch]) -> WriterCommitMessage:
         """Send all rows, and wait until the brokers have confirmed them.
 
+        Return a message to the driver with the files of the rows that were not sent, which it commits.
+
         Raises:
-            PulsarProblem: if a row is not a message, or a broker rejects a message.
+            PulsarProblem: if a broker rejects a message; without the option `rejected`, also if a row is not a message.
         """
-        producers: dict[str, Any] = {}
+        routes: dict[str, _Route] = {}
         failures: list[str] = []
+        rejected: ParquetFiles | None = None
+        if self.rejected is not None:
+            # Unique, so that two attempts of a task never write the same files.
+            rejected = ParquetFiles(self.rejected.folder(), Shape({}), f"part-{uuid.uuid4()}")
 
         def record_result(topic: str, result: Any, _: Any) -> None:
             if result.name != "Ok":
@@ -716,30 +738,86 @@ class Sender:
 
         with Cluster(self.connection) as cluster:
             for batch in batches:
-                for topic, payload, arguments in _make_messages(batch, self.sending):
+                topics = self._list_topics(batch)
+                for topic in dict.fromkeys(name for name in topics if name is not None):
+                    if topic not in routes:
+                        with cluster.explain_errors(f"send to {topic}"):
+                            routes[topic] = self._open_route(cluster, topic)
+                messages, reasons = _make_messages(batch, topics, routes)
+                if reasons and rejected is None:
+                    raise PulsarProblem(
+                        f"{reasons[min(reasons)]}: leave such rows out before sending, or set the option rejected"
+                    )
+                for topic, payload, arguments in messages:
                     with cluster.explain_errors(f"send to {topic}"):
-                        if topic not in producers:
-                            producers[topic] = self._open_producer(cluster, topic)
-                        producers[topic].send_async(payload, partial(record_result, topic), **arguments)
+                        routes[topic].producer.send_async(payload, partial(record_result, topic), **arguments)
                     _raise_first(failures)
-            for topic, producer in producers.items():
+                if reasons and rejected is not None:
+                    rows = _select_rejected(batch, topics, reasons)
+                    rejected.add(rows, held_bytes=rows.nbytes)
+            for topic, route in routes.items():
                 with cluster.explain_errors(f"send to {topic}"):
-                    producer.flush()
+                    route.producer.flush()
                 _raise_first(failures)
+        if rejected is None or self.rejected is None:
+            return NOTHING_REJECTED
+        return _Sent(rejected.close(), self.rejected.job)
 
-    def _open_producer(self, cluster: Cluster, topic: str) -> Any:
-        """Return a producer of the topic with the version; closing the client closes it."""
-        # The payloads are encoded already. The package offers no schema made of a registered definition.
-        schema = client_package().schema.BytesSchema()
-        schema._schema_info = self._get_schema(cluster, topic)  # noqa: SLF001
-        return cluster.client.create_producer(
-            topic,
-            schema=schema,
-            send_timeout_millis=round(self.sending.send_timeout_s * 1000),
-            block_if_queue_full=True,
-            batching_enabled=True,
-            message_router=_Router(),
-        )
+    def _list_topics(self, batch: pa.RecordBatch) -> list[str | None]:
+        """Return the full name of each row's topic, or None if it has none."""
+        default = self.sending.topic
+        if TOPIC not in batch.schema.names:
+            return [default] * batch.num_rows
+        names = {name: full_topic_name(name) for name in batch.column(TOPIC).unique().to_pylist() if name}
+        return [names[name] if name else default for name in batch.column(TOPIC).to_pylist()]
+
+    def _open_route(self, cluster: Cluster, topic: str) -> _Route:
+        info = self._get_schema(cluster, topic)
+        producer = open_producer(cluster, topic, info, send_timeout_s=self.sending.send_timeout_s, router=_Router())
+        return _Route(producer, self._validate_with(info, topic), info.schema_type().name == "KEY_VALUE")
+
+    def commit(self, messages: Sequence[Any]) -> None:
+        """Make the rejected rows of all tasks visible, on the driver."""
+        sent = [message for message in messages if isinstance(message, _Sent) and message.rejected]
+        # Spark creates another sink for each commit of a stream, so the tasks say where their files are.
+        for job in dict.fromkeys(message.job for message in sent):
+            assert self.rejected is not None  # noqa: S101  tasks write these files only with the option
+            table = replace(self.rejected, job=job)
+            files = [file for message in sent if message.job == job for file in message.rejected]
+            table.commit(Addition(files, StructType()))
+            table.discard()
+        self.abort()
+
+    def abort(self) -> None:
+        """Remove the files of the rejected rows of a job that failed, on the driver."""
+        if self.rejected is not None:
+            self.rejected.discard()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent(WriterCommitMessage):
+    """The files of the rows that a task did not send, and the job below which they are."""
+
+    rejected: Sequence[DataFile]
+    job: str
+
+
+NOTHING_REJECTED: Final = _Sent((), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """The destination of rows in one topic.
+
+    Attributes:
+        producer: sends the payloads.
+        validator: finds invalid payloads, or None if they are not validated.
+        is_pair: whether the version is a KEY_VALUE.
+    """
+
+    producer: Any
+    validator: Validator | None
+    is_pair: bool
 
 
 def _raise_first(failures: list[str]) -> None:
@@ -747,37 +825,83 @@ def _raise_first(failures: list[str]) -> None:
         raise PulsarProblem(failures[0])
 
 
-def _make_messages(batch: pa.RecordBatch, sending: SendOptions) -> Iterator[tuple[str, bytes | None, dict[str, Any]]]:
-    """Yield the topic and the payload of each row, and the other arguments of pulsar-client's `send_async`."""
+Message = tuple[str, bytes | None, dict[str, Any]]
+"""The topic, the payload, and the other arguments of pulsar-client's `send_async`."""
+
+
+def _make_messages(
+    batch: pa.RecordBatch, topics: Sequence[str | None], routes: Mapping[str, _Route]
+) -> tuple[list[Message], dict[int, str]]:
+    """Return the messages of a batch, and the reason for each row that is not sent, by the row's index."""
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if EVENT_TIME in columns:
         columns[EVENT_TIME] = columns[EVENT_TIME].cast(pa.int64())
     payload_column, key_column = (next((name for name in names if name in columns), "") for names in (PAYLOADS, KEYS))
-    for row in pa.RecordBatch.from_pydict(columns).to_pylist():
-        if row.get(ERROR) is not None:
-            # Its payload is null, which would be a message that deletes its key.
-            raise PulsarProblem(f"a row could not be encoded ({row[ERROR]}): leave such rows out before sending")
-        topic = row.get(TOPIC) or sending.topic
-        if topic is None:
-            raise PulsarProblem("a row has no __topic, and there is no option topic")
-        arguments: dict[str, Any] = {}
-        event_time_us = row.get(EVENT_TIME)
-        if event_time_us is not None:
-            if event_time_us < 0:
-                raise PulsarProblem("a row has an __eventTime before 1970, which no message has")
-            arguments["event_timestamp"] = event_time_us // 1_000
-        properties = dict(row.get(PROPERTIES) or [])
-        if None in properties.values():
-            raise PulsarProblem("a row has __messageProperties with a null, and a message's are all texts")
-        if properties:
-            arguments["properties"] = properties
-        key = row.get(key_column)
-        if key is not None:
-            try:
-                arguments["partition_key"] = key.decode()
-            except UnicodeDecodeError:
-                raise PulsarProblem(f"the key {key!r} is not UTF-8: pulsar-client sends keys as text") from None
-        yield full_topic_name(topic), row[payload_column], arguments
+    reasons: dict[int, str] = {}
+    if ERROR in columns:
+        # The payload of such a row is null, which would be a message that deletes its key.
+        errors = enumerate(columns[ERROR].to_pylist())
+        reasons = {row: f"a row could not be encoded ({error})" for row, error in errors if error is not None}
+    for topic, route in routes.items():
+        rows = [row for row, name in enumerate(topics) if name == topic and row not in reasons]
+        if route.validator is None or not rows:
+            continue
+        indices = pa.array(rows, pa.int64())
+        keys = columns[key_column].take(indices) if key_column else None
+        found = route.validator.find_reasons(columns[payload_column].take(indices), keys)
+        for row, reason in zip(rows, found, strict=True):
+            if reason is not None:
+                reasons[row] = f"a payload is no message of version {route.validator.number} of {topic} ({reason})"
+    messages: list[Message] = []
+    for index, row in enumerate(pa.RecordBatch.from_pydict(columns).to_pylist()):
+        if index in reasons:
+            continue
+        destination = topics[index]
+        if destination is None:
+            reasons[index] = "a row has no __topic, and there is no option topic"
+            continue
+        try:
+            arguments = _make_arguments(row, row.get(key_column), is_pair=routes[destination].is_pair)
+        except ValueError as error:
+            reasons[index] = str(error)
+            continue
+        messages.append((destination, row[payload_column], arguments))
+    return messages, reasons
+
+
+def _make_arguments(row: Mapping[str, Any], key: bytes | None, *, is_pair: bool) -> dict[str, Any]:
+    """Return the arguments of a message besides its payload; raises ValueError if the row is not a message."""
+    arguments: dict[str, Any] = {}
+    event_time_us = row.get(EVENT_TIME)
+    if event_time_us is not None:
+        if event_time_us < 0:
+            raise ValueError("a row has an __eventTime before 1970, which no message has")
+        arguments["event_timestamp"] = event_time_us // 1_000
+    properties = dict(row.get(PROPERTIES) or [])
+    if None in properties.values():
+        raise ValueError("a row has __messageProperties with a null, and a message's are all texts")
+    # The property describes the key of the message that a row was read from.
+    properties.pop(KEY_FORM_PROPERTY, None)
+    if key is not None:
+        try:
+            text = key.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"the key {key!r} is not UTF-8, and pulsar-client sends keys as text") from None
+        arguments["partition_key"] = text
+        if is_pair and pair_key(text) != (key or None):
+            properties[KEY_FORM_PROPERTY] = "text"
+    if properties:
+        arguments["properties"] = properties
+    return arguments
+
+
+def _select_rejected(batch: pa.RecordBatch, topics: Sequence[str | None], reasons: Mapping[int, str]) -> pa.RecordBatch:
+    """Return the rows that were not sent, with their topics and reasons."""
+    rows = sorted(reasons)
+    columns = {name: batch.column(name).take(pa.array(rows, pa.int64())) for name in batch.schema.names}
+    columns[TOPIC] = pa.array([topics[row] for row in rows], pa.string())
+    columns[ERROR] = pa.array([reasons[row] for row in rows], pa.string())
+    return pa.RecordBatch.from_pydict(columns)
 
 
 class _Router:
@@ -813,8 +937,15 @@ class PulsarWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of a task."""
-        self.sender.send(iterator)
-        return WriterCommitMessage()
+        return self.sender.send(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make the rejected rows visible, on the driver."""
+        self.sender.commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002  Spark's signature
+        """Remove the rejected rows of a job that failed, on the driver."""
+        self.sender.abort()
 
 
 def _make_stream_writer(sender: Sender) -> DataSourceStreamWriter:
@@ -824,7 +955,12 @@ def _make_stream_writer(sender: Sender) -> DataSourceStreamWriter:
 
     class PulsarStreamWriter(DataSourceStreamArrowWriter):
         def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-            sender.send(iterator)
-            return WriterCommitMessage()
+            return sender.send(iterator)
+
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
+            sender.commit(messages)
+
+        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803  Spark's signature
+            sender.abort()
 
     return PulsarStreamWriter()
