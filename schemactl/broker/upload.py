@@ -133,6 +133,21 @@ def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, relea
     return next((version for version in live(versions) if fails(version)), None)
 
 
+def find_wedge(versions: Sequence[SchemaVersion], release: Release) -> SchemaVersion | None:
+    """Return the live version that makes every later upload of an AVRO, JSON or PROTOBUF definition fail, or None."""
+    return unreadable_version(versions, _PROBE, release)
+
+
+def would_wedge(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> bool:
+    """Return whether a broker would store `new` after `versions` under some strategy, and then fail on every later upload."""
+    answer = put(versions, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, release)
+    return answer.outcome is Outcome.OK and find_wedge([SchemaVersion(0, new)], release) is not None
+
+
+_PROBE: Final = SchemaInfo(SchemaType.AVRO, b'"string"')
+"""A valid definition: the search for an equal version parses those of all three types before it compares types."""
+
+
 def _call(request: Callable[[], Answer]) -> Answer:
     try:
         return request()

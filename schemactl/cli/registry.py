@@ -82,6 +82,8 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--version", type=int, metavar="N", help="(default: the latest)")
         if is_upload:
             add_schema_arguments(action)
+        if name == "put":
+            add_options(action, "--force: upload even a definition after which the topic's brokers store no other one")
         if name == "delete":
             how = action.add_mutually_exclusive_group()
             add_options(
@@ -246,6 +248,10 @@ def _version_value(version: SchemaVersion) -> dict[str, Any]:
 def _put(topic: _RegistryTopic) -> int:
     info = topic.read_upload()
     _warn_if_undeclared(topic, info)
+    if not topic.args.force and (problem := _find_wedge_problem(topic, info)):
+        text = f"{topic.name}: not uploaded\n  {problem}\n  Fix: correct the definition, or store it all the same with --force"
+        topic.show(text, stored=False, version=None, outcome="refused", message=problem)
+        return NEGATIVE
     # A role that may only produce can neither see nor repair the strategy.
     with suppress(NotPermitted):
         _restore_strategy(topic)
@@ -263,6 +269,20 @@ def _put(topic: _RegistryTopic) -> int:
         text += f"; latest is still version {topic.live[-1].number}"
     topic.show(text, stored=is_new, version=number, outcome="ok" if is_new else "unchanged")
     return 0
+
+
+def _find_wedge_problem(topic: _RegistryTopic, info: SchemaInfo) -> str:
+    """Return the consequence if brokers would store a definition, and no other one after it; else empty."""
+    from schemactl.broker.upload import would_wedge
+    from schemactl.formats import problems
+
+    release = topic.registry.release
+    if not would_wedge(topic.stored, info, release):
+        return ""
+    reason = next((problem for problem in problems(info, release)), None)
+    place = f" at {reason.pointer}" if reason and reason.pointer else ""
+    what = f": {reason.what}{place}" if reason else ""
+    return f"brokers of Pulsar {release} store this definition, and then every later upload to the topic fails{what}"
 
 
 def _warn_if_undeclared(registry_topic: _RegistryTopic, info: SchemaInfo) -> None:
@@ -311,11 +331,13 @@ def _test(topic: _RegistryTopic) -> int:
     verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=checkers)
     upload, breakages = verdict.broker, verdict.data
     is_compatible = upload.version is not None and compatibility.outcome is Outcome.OK
+    wedge_problem = _find_wedge_problem(topic, info)
     if is_compatible:
         outcome_text = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"
         lines = [f"{topic.name}: compatible under {strategy}; an upload {outcome_text} version {upload.version}"]
     else:
         lines = _render_rejection(topic, strategy, compatibility, upload)
+    lines += [f"  {wedge_problem}: `registry put` needs --force"] if wedge_problem else []
     # A type that is used twice breaks in one location of the definition.
     breakage_texts = list(dict.fromkeys(map(_describe_breakage, breakages)))
     lines += [f"  {text}" for text in breakage_texts[:_MAX_BREAKAGES]]
@@ -327,8 +349,9 @@ def _test(topic: _RegistryTopic) -> int:
         compatibility=_answer_value(compatibility),
         upload=_answer_value(upload),
         data=[breakage_value(breakage) for breakage in breakages],
+        wedges=wedge_problem or None,
     )
-    return 0 if is_compatible else NEGATIVE
+    return 0 if is_compatible and not wedge_problem else NEGATIVE
 
 
 def _render_rejection(

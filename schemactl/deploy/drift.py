@@ -8,13 +8,14 @@ policies, but not who uploaded: a connected producer, a manual upload and anothe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from shlex import quote
 from typing import Final
 
-from schemactl.broker.upload import put
+from schemactl.broker.upload import find_wedge, put
 from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
@@ -53,6 +54,7 @@ from schemactl.deploy.refusals import (
     HALF_DELETED,
     Commands,
     describe_scalable,
+    describe_way_out,
     finish_deletion,
     list_scalable_fixes,
     lost_schemas,
@@ -61,7 +63,7 @@ from schemactl.deploy.refusals import (
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, lost_numbers, pair_up
-from schemactl.formats import problems, record_name, spec
+from schemactl.formats import identity, problems, record_name, spec
 from schemactl.formats.type_spec import changes, line_changes
 
 
@@ -600,7 +602,35 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
             if not accepted_state.undeclarable:
                 fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
             message = f"a topic that Git does not declare, with {content}"
+            if wedge := find_wedge(topic.versions, advice.origin.release):
+                yield _make_wedged_item(
+                    name, wedge, advice, fix=f"leave it: {advice.accept(name, unmanaged=True)}", state=accepted_state
+                )
+                continue
             yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=accepted_state)
+
+
+def _make_wedged_item(
+    name: TopicName, wedge: SchemaVersion, advice: Advice, *, fix: str, state: Acceptance | None
+) -> DriftItem:
+    """Return the difference of a topic whose schema Git does not declare and whose brokers store nothing after a version."""
+    release = advice.origin.release
+    reason, aside = "", ""
+    if wedge.info:
+        reason = next((problem.what for problem in problems(wedge.info, release)), "")
+        with suppress(InvalidSchema):
+            identity(wedge.info)
+            aside = ". Its messages can be read, as they do not need the default"
+    return DriftItem(
+        name,
+        DriftKind.WEDGED,
+        f"the topic is wedged by the registry's v{wedge.number}, and Git declares no schema of it: brokers of Pulsar {release} cannot read it "
+        f"({reason}), and store no schema after it{aside}",
+        "it was the first version: a broker checks the defaults of later ones only",
+        f"{describe_way_out(advice.delete(name, '--force-delete'))}\n{fix}",
+        version=wedge,
+        state=state,
+    )
 
 
 # Versions, tombstones and numbers
@@ -690,6 +720,8 @@ class VersionDrift:
         cause = f"it has no commit's stamp, so `apply` did not upload it. {self._describe_uploader(name)}"
         if rejection and rejection.wedged_by == entry.number:
             kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
+        elif not topic.schema and find_wedge([entry], self.advice.origin.release):
+            return _make_wedged_item(name, entry, self.advice, fix=f"leave it: {self.advice.accept(name)}", state=None)
         else:
             problem = (
                 next((reason.what for reason in problems(entry.info, self.advice.origin.release)), "")

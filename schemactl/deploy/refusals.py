@@ -178,6 +178,14 @@ def rejected_version(
     )
 
 
+def describe_way_out(delete_command: str) -> str:
+    """Return what to do about a topic that a version wedges and no file can declare."""
+    return (
+        f"{delete_command}, once the topic retains no message, then declare the corrected definition, such as with a valid default, "
+        "and apply it"
+    )
+
+
 def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
     lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{wedge.number}')}"] if restart else []
     lines.append(

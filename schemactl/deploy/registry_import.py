@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from shlex import quote
 from unicodedata import normalize
 
+from schemactl.broker.upload import find_wedge
 from schemactl.comparison.changes import content_identity, stamp
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
@@ -27,6 +29,7 @@ from schemactl.core.policies import REPLICATION, SETTINGS, Policies
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import policy_word, versions
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
+from schemactl.deploy.refusals import describe_way_out
 from schemactl.formats import pair_of, record_name, spec
 
 
@@ -282,7 +285,13 @@ class _Importer:
             reasons |= misread_topics
         for name, version in layer.items():
             if name not in files_by_name:
-                self._leave_out(name, f"version {version.number}: {reasons[name]}", all_of_it=strictly)
+                way_out = ""
+                if strictly and find_wedge([version], self.release):
+                    way_out = (
+                        f". The topic is wedged, because brokers of Pulsar {self.release} store no schema after this one: "
+                        + describe_way_out(f"schemactl registry delete {quote(name.schema_id)} --force-delete")
+                    )
+                self._leave_out(name, f"version {version.number}: {reasons[name]}{way_out}", all_of_it=strictly)
         return files_by_name
 
     def _select_infos(self, name: TopicName, version: SchemaVersion) -> dict[str, SchemaInfo]:

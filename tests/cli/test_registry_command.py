@@ -101,7 +101,7 @@ def test_a_missing_type_is_looked_for_in_the_roots_and_not_in_the_package(exampl
 
 
 def test_test_knows_better_than_the_compatibility_endpoint(run: Run) -> None:
-    run("put", "shop/sales/new", "--file", "TMP/payload.json")
+    run("put", "shop/sales/new", "--file", "TMP/payload.json", "--force")
     done = run("test", "shop/sales/new", "--file", "TMP/payload.json", code=100)
     assert "its compatibility endpoint would answer that it is compatible" in done.out
 
@@ -204,3 +204,51 @@ def test_it_works_on_a_real_pulsar_as_on_the_embedded_registry(broker: brokers.B
             done = shop.run(tmp_path, "registry", *step.split(), topic, "--target", target, code=code)
             answers.append(done.out.replace(f"in {target}", "in T"))
     assert printed["live"] == printed["local"]
+
+
+WEDGES = [
+    ("AVRO", BAD_DEFAULT),
+    ("JSON", BAD_DEFAULT),
+    ("PROTOBUF", BAD_DEFAULT),
+    ("AVRO", BAD_DEFAULT.replace('"int","default":"x"', '["null","int"],"default":"x"')),
+    ("AVRO", BAD_DEFAULT.replace('"int","default":"x"', '{"type":"array","items":"int"},"default":["x"]')),
+    ("AVRO", BAD_DEFAULT.replace('"int","default":"x"', '{"type":"enum","name":"E","symbols":["A"]},"default":1')),
+]
+NO_WEDGES = [
+    ("AVRO", BAD_DEFAULT.replace('"x"', "1")),
+    ("JSON", BAD_DEFAULT.replace('"int","default":"x"', '["null","int"],"default":null')),
+    # A release that accepts the default of a later branch at an upload also reads it again.
+    ("AVRO", BAD_DEFAULT.replace('"int","default":"x"', '["int","string"],"default":1')),
+    ("STRING", ""),
+]
+
+
+@pytest.mark.parametrize(("type_", "definition"), [*WEDGES, *NO_WEDGES])
+@pytest.mark.parametrize("format_", ["text", "json"])
+def test_put_refuses_what_no_upload_can_follow(
+    run: Run, tmp_path: Path, type_: str, definition: str, format_: str
+) -> None:
+    is_wedge = (type_, definition) in WEDGES
+    (tmp_path / "payload.json").write_text(json.dumps({"type": type_, "schema": definition, "properties": {}}))
+    put = ("put", "shop/sales/new", "--file", "TMP/payload.json", "--format", format_)
+    test = run("test", "shop/sales/new", "--file", "TMP/payload.json", code=100 if is_wedge else 0)
+    assert ("then every later upload to the topic fails" in test.out) is is_wedge
+    done = run(*put, code=100 if is_wedge else 0)
+    if not is_wedge:
+        return
+    if format_ == "json":
+        answer = parse_json(done)
+        assert (answer["stored"], answer["version"], answer["outcome"]) == (False, None, "refused")
+    else:
+        assert "not uploaded" in done.out
+        assert "--force" in done.out
+    assert "no schema" in run("list", "shop/sales/new").out
+    # The registry, which answers as a broker, proves it.
+    assert "stored as version 0" in run("put", "shop/sales/new", "--file", "TMP/payload.json", "--force").out
+    (tmp_path / "payload.json").write_text(json.dumps({"type": type_, "schema": NO_WEDGES[0][1], "properties": {}}))
+    run("put", "shop/sales/new", "--file", "TMP/payload.json", code=100)
+
+
+def test_a_definition_that_is_rejected_anyway_is_left_to_the_registry(run: Run) -> None:
+    done = run("put", "orders", "--file", "TMP/payload.json", code=100)
+    assert "the registry answers" in done.out

@@ -268,6 +268,10 @@ GARBAGE = [
 ]
 
 
+WEDGES = (2, 3, 4)
+"""The entries of GARBAGE after which a broker's search for an equal version throws."""
+
+
 @pytest.mark.parametrize("number", range(len(GARBAGE)))
 def test_whatever_others_stored_says_nothing_to_the_terminal(estate: Estate, drift: Any, number: int) -> None:
     """Stored by brokers of another release, say: past what an upload would be told today."""
@@ -276,7 +280,7 @@ def test_whatever_others_stored_says_nothing_to_the_terminal(estate: Estate, dri
         for topic in (ORDERS, name):
             storage.put(topic.schema_id, lambda _stored: entry(garbage, 0))
     kinds = {each["kind"] for each in drift("--unmanaged")}
-    assert kinds == {"foreign version", "numbers apart", "unmanaged topic"}
+    assert kinds == {"foreign version", "numbers apart", "wedged" if number in WEDGES else "unmanaged topic"}
     estate.run("drift", "--unmanaged", code=100)
     out = estate.run("log", "orders", "--target", "local", code=100).out
     assert out.replace("\n", "").isprintable()
