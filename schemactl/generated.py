@@ -314,7 +314,8 @@ class GeneratedTopic(Generic[Row]):
         git_version = self._find_git_version(version)
         if git_version is not None:
             return dict(self._properties.get(git_version, {}))
-        return dict((self._targets[self.codec.target or ""].properties or {}).get(version, {}))
+        foreign_properties = self._targets[self.codec.target or ""].properties or {}
+        return dict(foreign_properties.get(version, {}))
 
     def _find_git_version(self, version: int) -> int | None:
         """Return Git's number of a version of the chosen target, or None if it is a foreign version.

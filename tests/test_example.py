@@ -41,7 +41,7 @@ VERSIONS = {
 
 def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
-    assert shop.git(folder, "rev-parse", "HEAD").strip() == "2e86a6d67fbd1b08e0a60c596cf5289485629a3d"
+    assert shop.git(folder, "rev-parse", "HEAD").strip() == "4a4fd7c42bed6a6a02da24f9441e0f931e37780f"
     assert shop.git(folder, "status", "--porcelain") == ""
 
 

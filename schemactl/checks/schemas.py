@@ -155,6 +155,16 @@ def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) ->
         yield from run.apply_severity(unprotected_finding)
 
 
+def judge_renamed_topic(run: Run, proposal: Proposal) -> Verdict | None:
+    """Return the verdict against the versions of the old topic, or None if the topic has its own versions or the old one none."""
+    topic, moved = proposal.topic, run.moved.get(proposal.topic.name)
+    old_topic = moved.topic if moved else run.approved.topics.get(topic.renamed_from) if topic.renamed_from else None
+    if old_topic is None or proposal.versions or not old_topic.load().versions:
+        return None
+    in_force = find_number_in_force(old_topic)
+    return replace(proposal, versions=old_topic.versions, in_force=in_force).judge(run.project)
+
+
 def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
     """Yield findings against the versions of the old topic, if it was renamed or moved from another project."""
     topic, old_name = proposal.topic, proposal.topic.renamed_from

@@ -312,6 +312,15 @@ def _check_schema(
             misread=other_verdict.misread,
             approved=other_verdict.approved,
         )
+    if (renamed_verdict := schemas.judge_renamed_topic(run, proposal)) and verdict.state is not DataState.UNPARSABLE:
+        # Brokers know only the new topic, and readers also the messages of the old one.
+        verdict = replace(
+            verdict,
+            state=renamed_verdict.state,
+            data=renamed_verdict.data,
+            misread=renamed_verdict.misread,
+            approved=renamed_verdict.approved,
+        )
     old_topic = None if proposal.versions else run.approved.topics.get(proposal.topic.renamed_from or topic_check.topic)
     topic_check = replace(
         topic_check,

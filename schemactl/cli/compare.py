@@ -28,10 +28,12 @@ one JSON object a line in, one a line out, in order; a line that cannot be parse
    "existing": [{"type": "AVRO", "schema": "<text>", "properties": {}}, ... oldest first],
    "new": {"type": "AVRO", "schema": "<text>", "properties": {}}}
   {"id": "7", "broker": "incompatible", "version": null, "test": "incompatible", "data": "breaking",
-   "incompatibilities": [{"rule": ..., "pointer": ..., "direction": "new_reads_old", "against": 0}], "misread": [], "values": "changed"}
+   "incompatibilities": [{"rule": ..., "pointer": ..., "direction": "new_reads_old", "against": 0}], "misread": [], "values": "changed",
+   "check": "breaking"}
 
 `data` and `incompatibilities` are by the specification of the schema language. `misread` lists what a reader decodes to another value
-than the written one. `values` is `kept` if both are empty, `changed` if not, and null where `data` is null.
+than the written one. `values` is `kept` if both are empty, `changed` if not, and null where `data` is null. `check` is the verdict on data
+that `check` gives: also breaking for misread values, and not_judged under a strategy that protects no reader, where `data` is compatible.
 
 `schema` is the definition's text: Avro JSON; for KEY_VALUE the admin API's {"key": ..., "value": ...}; for PROTOBUF_NATIVE
 the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. `schema_b64` gives raw bytes instead, null no data at all.
@@ -163,6 +165,7 @@ def _verdicts(
         "incompatibilities": [breakage_value(breakage) for breakage in breakages],
         "misread": [breakage_value(breakage) for breakage in verdict.misread],
         "values": verdict.values,
+        "check": verdict.checked,
     }
     if category:
         answer["proto_rules"] = _find_buf_violations(existing, new, category)

@@ -415,19 +415,25 @@ class _PackageMaker:
 def _select_topics(
     args: argparse.Namespace, history: History, records: Mapping[str, TargetNumbers | None]
 ) -> list[Approved]:
-    """Return the declared topics with a schema that --topic and --namespace select, with the recorded numbers of all targets."""
-    from schemactl.codegen.topics import Approved, list_kinds
+    """Return the declared topics that --topic and --namespace select, with the recorded numbers of all targets.
+
+    A topic that no longer declares a schema is left out: its old messages have versions.
+    """
+    from schemactl.codegen.topics import NO_VERSION, Approved, list_kinds
     from schemactl.declare.target_numbers import target_versions
 
     names = [
         name
         for name, topic in history.catalog.topics.items()
-        if not topic.deleted and (name.schema_id in history.undecided or history.current(name) is not None)
+        if not topic.deleted
+        and (_is_without_schema(topic) or name.schema_id in history.undecided or history.current(name) is not None)
     ]
-    selected = select_known(names, args.topic, args.namespace, where="the declared files with a schema")
+    selected = select_known(names, args.topic, args.namespace, where="the declared files")
     topics = []
     for name in names:
-        if name in selected and (current := history.current(name)) is not None:
+        if name in selected and _is_without_schema(history.catalog.topics[name]):
+            topics.append(Approved(history.catalog.topics[name], NO_VERSION))
+        elif name in selected and (current := history.current(name)) is not None:
             topic = history.catalog.topics[name].load()
             approved = Approved(topic, current)
             versions_by_target = {
@@ -456,6 +462,11 @@ def _add_targets(
             view_versions(target, versions, reader_number, topic) for target, versions in versions_by_target.items()
         ),
     )
+
+
+def _is_without_schema(topic: Topic) -> bool:
+    """Return whether a topic never declared a schema, so that its messages are plain bytes."""
+    return topic.schema is None and not topic.versions
 
 
 def _find_reader_number(approved: Approved) -> int | None:

@@ -202,10 +202,11 @@ class Codec(BatchDecoder):
                 rejected. "" if the topic has no kinds.
 
         Raises:
-            InvalidDefinition: there are no versions, and `reader` or `numbers` is missing.
+            InvalidDefinition: there are no versions, and `reader` or `numbers` is missing; `reader` is enough for plain bytes.
         """
         self.versions = tuple(sorted(versions, key=lambda version: version.number))
-        if not self.versions and (reader is None or numbers is None):
+        has_plain_bytes = isinstance(reader, Definition) and reader.type in ("BYTES", "NONE")
+        if not self.versions and (reader is None or (numbers is None and not has_plain_bytes)):
             raise InvalidDefinition("a codec needs at least one version")
         self.numbers = numbers
         self.kind = kind
@@ -649,6 +650,8 @@ class Codec(BatchDecoder):
         if version in self._ambiguous:
             return self._ambiguous[version]
         if self.numbers is None:
+            if not self.versions:
+                return f"schema version {version} is unknown: the topic has no schema"
             first, last = self.versions[0].number, self.versions[-1].number
             return f"schema version {version} is not in the codec ({first} to {last}): generate it again"
         target = self.numbers.target

@@ -42,6 +42,7 @@ from schemactl.codegen.spark_types import (
 from schemactl.codegen.topic_struct import StructOptions, decoded_options, former_names, struct_of, value_of
 from schemactl.codegen.topics import (
     CLASSES,
+    NO_VERSION,
     RUNTIME,
     SCHEMAS,
     Approved,
@@ -460,6 +461,8 @@ def _make_options(
 
 
 def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_columns: bool) -> str:
+    if number == NO_VERSION:
+        return f"{approved.topic.name}: no schema, each message is bytes."
     first, last = approved.versions[0].number, approved.versions[-1].number
     version_range = f"version {first}" if first == last else f"versions {first} to {last}"
     lines = [f"{approved.topic.name}: {reader.type.name}, {version_range}, read as version {number}."]

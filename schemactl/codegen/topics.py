@@ -38,13 +38,17 @@ _PACKAGE_NAMES: Final = frozenset({"topic", "finder", "annotations"})
 """Names in the package's `__init__`, which a folder of the same name would replace once it is imported."""
 
 
+NO_VERSION: Final = -1
+"""The number of the version in force of a topic without schema."""
+
+
 @dataclass(frozen=True, slots=True)
 class Approved:
     """A topic of the approved history.
 
     Attributes:
         topic: the topic with its versions.
-        current: the number of the version in force.
+        current: the number of the version in force, or NO_VERSION for a topic without schema, whose messages are plain bytes.
         on_targets: the versions by the numbers of each target whose numbers differ from Git's.
         kinds: of a topic with several kinds of events, the part of the topic for each kind, also for removed ones (see `list_kinds`).
     """
@@ -61,6 +65,8 @@ class Approved:
         Raises:
             InvalidSchema: if the topic pins a version that does not exist.
         """
+        if self.current == NO_VERSION:
+            return NO_VERSION, SchemaInfo(SchemaType.BYTES)
         pinned = self.topic.reader
         if self.topic.schema is not None and pinned in ("latest", self.current):
             return self.current, self.topic.schema
@@ -76,6 +82,8 @@ class Approved:
     @property
     def versions(self) -> tuple[SchemaVersion, ...]:
         """Git's versions that have a schema."""
+        if self.current == NO_VERSION:
+            return ()
         return tuple(version for version in self.topic.versions if version.info is not None)
 
 

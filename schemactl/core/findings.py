@@ -166,6 +166,17 @@ class Verdict:
         return "changed" if self.breakages else "kept"
 
     @property
+    def checked(self) -> str | None:
+        """The data verdict of `check`, or None for a definition that does not parse.
+
+        Messages that are read as other values are breaking as well: `compatible` promises the written value.
+        """
+        if self.state is DataState.UNPARSABLE:
+            return None
+        is_misread = self.state is DataState.COMPATIBLE and bool(self.errors)
+        return str(DataState.BREAKING if is_misread else self.state)
+
+    @property
     def is_compatible(self) -> bool:
         """Whether the registry accepts the schema and every reader that the strategy protects gets the written values.
 

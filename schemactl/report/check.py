@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.checks.check_report import Cause, CheckReport, ClientImpact, PolicyChange, TopicCheck, client_impacts
 from schemactl.core.edits import LineEdit, to_line_edits
-from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Verdict, Waiver
+from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import SHADES, on_one_line, paint, table
@@ -316,7 +316,7 @@ def _topic_json(topic: TopicCheck) -> dict[str, Any]:
         "version_if_rebased": topic.version if topic.stepwise is None else topic.stepwise,
         "broker": _answer_json(verdict.broker) if verdict else None,
         "test": _answer_json(verdict.test) if verdict else None,
-        "data": _data_verdict(verdict),
+        "data": verdict.checked if verdict else None,
         "incompatibilities": [
             {**breakage_value(breakage), "strict_readers_only": breakage.incompatibility.strict_only}
             for breakage in verdict.data
@@ -340,17 +340,6 @@ def _topic_json(topic: TopicCheck) -> dict[str, Any]:
 
 def _answer_json(answer: Answer) -> dict[str, Any]:
     return {"answer": answer.outcome.value, "version": answer.version, "message": answer.message}
-
-
-def _data_verdict(verdict: Verdict | None) -> str | None:
-    """Return the data verdict, or None if the topic has no verdict or a definition does not parse.
-
-    Messages that are read as other values are breaking as well: `compatible` promises the written value.
-    """
-    if verdict is None or verdict.state is DataState.UNPARSABLE:
-        return None
-    is_misread = verdict.state is DataState.COMPATIBLE and bool(verdict.errors)
-    return str(DataState.BREAKING if is_misread else verdict.state)
 
 
 def _column_change_json(change: ColumnChange) -> dict[str, Any]:

@@ -169,6 +169,7 @@ def test_the_answer_has_the_documented_shape() -> None:
         "incompatibilities": [reason | {"direction": "new_reads_old", "against": 0}],
         "misread": [],
         "values": "changed",
+        "check": "breaking",
     }
 
 
@@ -318,3 +319,35 @@ def test_each_line_is_answered_as_it_comes() -> None:
             assert json.loads(process.stdout.readline())["id"] == number
         process.stdin.close()
         assert process.wait(timeout=60) == 0
+
+
+LONG, INT, STRING = (
+    make_avro({"type": "record", "name": "R", "fields": [{"name": "a", "type": t}]}) for t in ("long", "int", "string")
+)
+MILLIS, MICROS = (
+    make_avro({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "long", "logicalType": unit}}]})
+    for unit in ("timestamp-millis", "timestamp-micros")
+)
+BROKEN = {"type": "AVRO", "schema": "{"}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "old", "new", "data", "checked"),
+    [
+        ("BACKWARD", INT, LONG, "compatible", "compatible"),
+        ("FORWARD", INT, LONG, "breaking", "breaking"),
+        ("BACKWARD", INT, STRING, "breaking", "breaking"),
+        ("FULL", MILLIS, MICROS, "compatible", "breaking"),
+        # No reader is protected.
+        ("ALWAYS_COMPATIBLE", INT, STRING, "compatible", "not_judged"),
+        ("ALWAYS_INCOMPATIBLE", INT, INT, "compatible", "not_judged"),
+        ("ALWAYS_COMPATIBLE", MILLIS, MICROS, "compatible", "not_judged"),
+        ("ALWAYS_COMPATIBLE", INT, BROKEN, None, None),
+        ("BACKWARD", INT, BROKEN, None, None),
+    ],
+)
+def test_the_verdict_of_check_is_a_key_of_its_own(
+    strategy: str, old: Row, new: Row, data: str | None, checked: str | None
+) -> None:
+    [answer] = compare_lines([{"id": 1, "strategy": strategy, "existing": [old], "new": new}])
+    assert (answer["data"], answer["check"]) == (data, checked)

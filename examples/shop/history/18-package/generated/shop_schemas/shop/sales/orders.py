@@ -68,6 +68,14 @@ ORDERS: Topic[Order] = Topic(
         5: Schema("AVRO", "orders.v5.avsc"),
     },
     reader=5,
+    properties={
+        0: {"owner": "orders-team"},
+        1: {"owner": "orders-team"},
+        2: {"owner": "orders-team"},
+        3: {"owner": "orders-team"},
+        4: {"owner": "orders-team"},
+        5: {"owner": "orders-team"},
+    },
     schema=SCHEMA,
     former_names={
         "customer": ("customer_id",),

@@ -19,5 +19,8 @@ RECEIPTS: Topic[str] = Topic(
         0: Schema("STRING", charset="ISO-8859-1"),
     },
     reader=0,
+    properties={
+        0: {"__charset": "ISO-8859-1"},
+    },
     schema=SCHEMA,
 )

@@ -32,5 +32,8 @@ SESSIONS: Topic[Sessions] = Topic(
         0: KeyValue(Schema("INT64"), Schema("JSON", "sessions.v0.value.avsc"), "INLINE"),
     },
     reader=0,
+    properties={
+        0: {"key.schema.name": "", "key.schema.properties": "{}", "key.schema.type": "INT64", "kv.encoding.type": "INLINE", "value.schema.name": "", "value.schema.properties": "{}", "value.schema.type": "JSON"},
+    },
     schema=SCHEMA,
 )
