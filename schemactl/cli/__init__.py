@@ -20,7 +20,7 @@ from schemactl.cli.parser import COMMANDS, build_parser, command_of, expand_help
 from schemactl.core.deadline import within
 from schemactl.core.errors import CHANGES as CHANGES
 from schemactl.core.errors import NEGATIVE as NEGATIVE
-from schemactl.core.errors import DeclarationError, SchemactlError, UsageError
+from schemactl.core.errors import DeclarationError, MissingProject, SchemactlError, UsageError
 from schemactl.core.terminal import CleanStream, is_welcome
 
 __all__ = ["COMMANDS", "Context", "build_parser", "main"]
@@ -86,7 +86,11 @@ def _run(arguments: list[str]) -> int:
 
             run = partial(run_with_result, run)
         with closing(context):
-            code = run(args, context)
+            try:
+                code = run(args, context)
+            except MissingProject as error:
+                context.advise_restoring(error)
+                raise
         print(end="", flush=True)
     except SchemactlError as error:
         _print_traceback(debug=debug)

@@ -65,9 +65,9 @@ def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
     """Return the last apply to `target` from the file at `path` with its JSON, or None if the file does not exist.
 
     Raises:
-        ValueError: if the file is not the result of an apply to `target`.
+        ValueError: if the file is not the result of an apply to `target`; ResultOfOtherTarget if it is that of another one.
     """
-    from schemactl.deploy.status import LastApply
+    from schemactl.deploy.status import LastApply, ResultOfOtherTarget
 
     try:
         result = json.loads(path.read_bytes())
@@ -75,7 +75,12 @@ def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path} is not the result of an apply to {target}: {error!r}") from error
+        kind = (
+            ResultOfOtherTarget
+            if isinstance(error, ResultOfOtherTarget) and isinstance(result["target"], str)
+            else ValueError
+        )
+        raise kind(f"{path} is not the result of an apply to {target}: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)

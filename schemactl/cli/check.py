@@ -113,6 +113,7 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
     except UsageError:
         raise
     except SchemactlError as error:
+        context.advise_restoring(error)
         _report_undecided(error, outputs, context)
         raise
 
@@ -228,6 +229,7 @@ def configure_waive(parser: argparse.ArgumentParser) -> None:
         "--staged: look for the finding in the index, as the pre-commit hook does",
         "--base REF: look for it in HEAD, as a pull-request check does",
     )
+    add_timeout(parser, DEFAULT_S)
     add_result_formats(parser)
 
 
@@ -241,7 +243,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
         if text is not None and not text.strip():
             raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
     digits = _parse_digits(args.fingerprint)
-    report = within(DEFAULT_S, lambda deadline: check_project(request, deadline, note=context.note))
+    report = within(args.timeout, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.core.json_values import waiver_value
     from schemactl.report.causes import refusal_lines

@@ -49,6 +49,7 @@ def run_with_result(
             code = run(args, context)
         except SchemactlError as raised:
             error, code = raised, raised.exit_code
+            context.advise_restoring(error)
     if any(name == "json" for name, _ in outputs):
         _write(outputs, _make_document(args, context, code, error), context)
     if error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -95,6 +97,32 @@ class Context:
         """Print to standard output what a command has written, unless the user asked for quiet."""
         if not self.quiet:
             print(text)
+
+    def advise_restoring(self, error: BaseException) -> None:
+        """Change the fix of a missing project file to the command that restores it, if Git has it."""
+        from schemactl.core.errors import HistoryError, MissingProject
+        from schemactl.declare.project import PROJECT_FILE
+
+        if not isinstance(error, MissingProject) or error.is_restorable:
+            return
+        folder = Path(self.directory).resolve()
+        with suppress(HistoryError):
+            top = self.repository.top
+            head = self.repository.commit("HEAD")
+            for parent in (folder, *folder.parents) if top else ():
+                name = Path(os.path.relpath(parent / PROJECT_FILE, folder)).as_posix()
+                is_indexed = bool(self.repository.run("-C", str(folder), "ls-files", "--", name))
+                path = (parent / PROJECT_FILE).relative_to(top or parent).as_posix()
+                is_committed = bool(head and self.repository.run("ls-tree", "--full-tree", head.id, "--", path))
+                if is_indexed or is_committed:
+                    options = "" if is_indexed else "--staged --worktree "
+                    git = "git" if folder == Path.cwd() else f"git -C {shlex.quote(str(folder))}"
+                    error.is_restorable = True
+                    error.what = f"{error.what} any more: it was deleted, and Git has it"
+                    error.fix = f"{git} restore {options}{shlex.quote(name)}"
+                    return
+                if parent == top:
+                    return
 
     def report(self, text: str) -> None:
         """Print a text report to standard output, within the terminal's width."""

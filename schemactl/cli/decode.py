@@ -31,6 +31,7 @@ from schemactl.cli.topic_selection import (
     read_setup,
 )
 from schemactl.codec.message import limit_nesting, number_of, pair_key, payload_of
+from schemactl.core.deadline import within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from schemactl.cli.topic_selection import ReadingSetup
     from schemactl.codec import Definition, KeyValue, Options
     from schemactl.core.catalog import Topic
+    from schemactl.core.deadline import Deadline
     from schemactl.core.schema import SchemaInfo
     from schemactl.declare.target_numbers import TargetVersion
 
@@ -64,6 +66,11 @@ examples:
   schemactl decode --jsonl < messages.jsonl
 """
 
+
+_READING_S: Final = 30.0
+"""The time for which `sample --from` reads messages without --timeout."""
+
+_MIN_READING_S: Final = 0.1
 
 _SAMPLE_FORMATS: Final = ("json", "messages", "bytes")
 
@@ -191,7 +198,14 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         codec = codec_of(topic, options, reader=reader, on_target=setup.on_target(topic, None), kind=kind)
         value = codec.decode_one(payload, number, key)
     except Unreadable as error:
-        print(f"schemactl: {topic.name}, {writer_text}: {error.reason}", file=sys.stderr)
+        if not payload and args.base64 is None and args.file in (None, "-"):
+            print(
+                f"schemactl: standard input is empty, and no message of {topic.name}, {writer_text}, is empty\n"
+                "  Fix: pipe the payload into the command, or give it with --file FILE or --base64 TEXT",
+                file=sys.stderr,
+            )
+        else:
+            print(f"schemactl: {topic.name}, {writer_text}: {error.reason}", file=sys.stderr)
         return NEGATIVE
     except CodecError as error:
         raise SchemactlError(f"{topic.name}: {error}") from None
@@ -354,13 +368,20 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
         "--token-env NAME: with --from: the environment variable that holds the token for the brokers",
     )
     add_options(
-        parser, "--timeout S: with --from: stop after so many seconds (default: 30)", type=seconds, default=30.0
+        parser,
+        "--timeout SECONDS: give up after this many seconds, with exit code 1; --from stops reading a second earlier, and keeps the "
+        f"messages that it has (default: no limit, of which --from reads for {_READING_S:g})",
+        type=seconds,
     )
     add_numbers_of(parser)
 
 
 def run_sample(args: argparse.Namespace, context: Context) -> int:
     """Print the messages, or write them to files with --out."""
+    return within(args.timeout, lambda deadline: _run_sample(args, context, deadline))
+
+
+def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.codegen.topics import require_codec, schema_of
 
     form = args.format or ("messages" if args.out or args.brokers else "json")
@@ -383,7 +404,7 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(f"{chosen.topic.name} has no schema there: nothing says what its messages are")
     schema = schema_of(chosen.info)
     if args.brokers:
-        messages = _read_messages(args, context, chosen, schema, setup)
+        messages = _read_messages(args, context, chosen, schema, setup, deadline)
     else:
         messages = _make_messages(args, context, chosen, schema)
     samples = list(islice(messages, args.count))
@@ -443,6 +464,7 @@ def _read_messages(
     chosen: NamedDefinition,
     schema: Definition | KeyValue,
     setup: ReadingSetup | None,
+    deadline: Deadline,
 ) -> Iterator[tuple[SampleMessage, Any]]:
     """Yield messages of the real topic: with Git's version numbers, or with their values if Git does not know their version.
 
@@ -472,8 +494,10 @@ def _read_messages(
         f"messages of {source_name} at {args.brokers}: they may be personal data, so look at them before they go into Git"
     )
     count = 0
+    deadline.begin(f"reading {source_name} at {args.brokers}")
+    timeout_s = _READING_S if args.timeout is None else max(_MIN_READING_S, deadline.remaining_s - 1)
     for message in _read_topic(
-        args.brokers, str(source_name), pairs=has_separate_keys, token=token, timeout_s=args.timeout
+        args.brokers, str(source_name), pairs=has_separate_keys, token=token, timeout_s=timeout_s
     ):
         if message.version is not None and message.version not in git_numbers:
             # `check` reads sample files by Git's numbers, so messages of a declared topic with other versions do not belong there.
@@ -491,7 +515,7 @@ def _read_messages(
         yield message._replace(version=version), None
     if not count:
         raise SchemactlError(
-            f"{source_name} at {args.brokers} gave no message of an approved version within {args.timeout:g} s"
+            f"{source_name} at {args.brokers} gave no message of an approved version within {timeout_s:.3g} s"
         )
 
 

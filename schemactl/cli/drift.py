@@ -118,7 +118,7 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         errors_in_files("drift", selection, outputs, context),
         opened(selection, context, prints_notes=False) as targets,
     ):
-        last_applies = {target.name: read_last_apply(target.place, None, target.context) for target in targets.targets}
+        last_applies = {target.name: read_last_apply(target.place, (), target.context) for target in targets.targets}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         results = find_drifts(targets, scope)
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
@@ -320,21 +320,30 @@ class DriftRequest:
         return find_declared
 
 
-def read_last_apply(place: ChosenTarget, folder: str | None, context: Context) -> LastApply | None:
-    """Return the target's last apply from its result file, if there is one; warn about a file that cannot be read.
+def read_last_apply(place: ChosenTarget, results: Sequence[str], context: Context) -> LastApply | None:
+    """Return the target's last apply from its newest result file, if there is one; warn about a file that cannot be read.
 
-    `folder` has the results, or None for the project's own folder.
+    `results` are result files, of any target, and folders with a file `TARGET.json` for each target; without them, the project's own
+    folder counts.
     """
     from schemactl.cli.apply_results import read_result, result_path
+    from schemactl.deploy.status import ResultOfOtherTarget
 
     name = place.target.name
-    path = result_path(Path(context.directory), name, folder) if folder else result_path(place.folder, name)
-    try:
-        result = read_result(path, name)
-    except ValueError as error:
-        context.say(f"warning: {error}")
-        return None
-    return result[0] if result else None
+    paths = [Path(context.directory, result) for result in results]
+    files = [result_path(path, name, "") if path.is_dir() else path for path in paths]
+    last_applies = []
+    for path in files or [result_path(place.folder, name)]:
+        try:
+            result = read_result(path, name)
+        except ResultOfOtherTarget as error:
+            if path not in paths:
+                context.say(f"warning: {error}")
+        except ValueError as error:
+            context.say(f"warning: {error}")
+        else:
+            last_applies += [result[0]] if result else []
+    return max(last_applies, key=lambda last_apply: last_apply.time_s, default=None)
 
 
 def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope) -> Scope:
@@ -402,7 +411,7 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         target = place.target
         recorded = numbers_of(target, place.project, repository, approved)
         old_numbers = _read_old_numbers(place, recorded)
-        last_applies = {target.name: read_last_apply(place, None, context)}
+        last_applies = {target.name: read_last_apply(place, (), context)}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         request = DriftRequest.of(open_target, scope, old_numbers)
         report = request.report(*request.observe())

@@ -51,7 +51,8 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
     add_formats(parser, STATUS_FORMATS)
     add_options(
         parser,
-        "--results DIR: where the result of each target's last apply is, TARGET.json (default: .schemactl/results of the project)",
+        "--results PATH...: the result of a target's last apply, as `apply --result FILE` wrote it, or a folder of TARGET.json; may be "
+        "repeated (default: .schemactl/results of the project)",
         "--detailed-exitcode: exit with 2 when something is pending, or find_drifts",
     )
     add_timeout(parser)
@@ -132,11 +133,11 @@ def _find_awaited(
 
 
 def _named_results(args: argparse.Namespace, context: Context) -> NamedResults:
-    """Return the results in the folder of `--results`; warn about results that do not count."""
+    """Return the results that `--results` names; warn about results that do not count."""
     from schemactl.cli.apply_results import NamedResults
 
     try:
-        return NamedResults.of([args.results] if args.results else [], context)
+        return NamedResults.of(args.results, context)
     except SchemactlError as error:
         context.say(f"warning: {error}")
         return NamedResults()

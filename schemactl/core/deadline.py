@@ -159,6 +159,11 @@ class Deadline:
         if time.monotonic() >= self._ends_s:
             raise OutOfTime(self._seconds, self._doing)
 
+    @property
+    def remaining_s(self) -> float:
+        """The time that is left; infinite without a limit."""
+        return self._ends_s - time.monotonic()
+
     def set(self) -> None:
         """Set the alarm, if the platform has one."""
         if not hasattr(_signal, "setitimer"):

@@ -7,6 +7,7 @@ Findings are values, problems are exceptions, bugs are tracebacks:
     ├── DeclarationError         exit 1   the problems in the user's files, all of a run together
     ├── InvalidSchema            exit 1   a schema definition that does not parse
     │   └── DependsOnProtoc      exit 1   a definition that another release of protoc may accept
+    ├── MissingProject           exit 1   there is no project file
     ├── HistoryError             exit 1   Git does not show which schemas were approved
     ├── RegistryError            exit 1   the registry did not respond, or not as expected
     │   ├── UnusableCredentials  exit 1   the credentials of a target are rejected, or cannot be fetched
@@ -119,6 +120,12 @@ class HistoryError(SchemactlError):
 
 class RegistryError(SchemactlError):
     """The registry did not respond, or not as expected."""
+
+
+class MissingProject(SchemactlError):
+    """There is no project file in a folder or above it; `is_restorable` if the fix is the command that restores it from Git."""
+
+    is_restorable = False
 
 
 class UnusableCredentials(RegistryError):

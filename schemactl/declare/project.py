@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from schemactl.core.atomic_files import reject_links
 from schemactl.core.errors import (
     DeclarationError,
+    MissingProject,
     Problem,
     SchemactlError,
     Source,
@@ -104,7 +105,7 @@ def load_project(directory: str, config: str | None = None, *, files: Files | No
             return _read_with_roots(source, name, base)
         if folder == top:
             break
-    raise SchemactlError(
+    raise MissingProject(
         f"there is no {PROJECT_FILE} in {here}" + (" or above it" if here != top else ""),
         fix=_suggest_project_folder(here),
     )

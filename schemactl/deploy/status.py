@@ -31,6 +31,10 @@ _SKEW_S = 60
 """The largest difference of the clocks of a registry and of the machine that applies."""
 
 
+class ResultOfOtherTarget(ValueError):
+    """A result file is about another target."""
+
+
 @dataclass(frozen=True, slots=True)
 class LastApply:
     """The last apply, as its result file records it.
@@ -52,10 +56,10 @@ class LastApply:
         """Return the last apply that a result file records.
 
         Raises:
-            ValueError: if the file is for another target.
+            ResultOfOtherTarget: if the file is for another target.
         """
         if result["target"] != target:
-            raise ValueError(f"it was written for the target {result['target']}")
+            raise ResultOfOtherTarget(f"it was written for the target {result['target']}")
         commit, ci = result["approved"]["commit"], result["ci"]
         actor = f"{ci['actor'] or 'somebody'} ({ci['server']})" if ci else ""
         return cls(str(result["outcome"]), commit["id"] if commit else "", int(result["time_s"]), actor)

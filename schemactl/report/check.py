@@ -64,7 +64,10 @@ def _cause_text(cause: ShownCause, *, color: bool) -> str:
     aside = "" if cause.weight == "error" else f" ({cause.weight})"
     more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)
     lines = (f"  {part.text}" for part in cause.parts())
-    return "\n".join([f"{paint(location, 'bold', color=color)}{rule}{aside}", *lines, more])
+    # `--fix` leaves notes alone.
+    has_edit = bool(cause.edits) and cause.weight != "note"
+    edit = [f"  Edit: `schemactl {cause.report.command} --fix` makes it"] if has_edit else []
+    return "\n".join([f"{paint(location, 'bold', color=color)}{rule}{aside}", *lines, *edit, more])
 
 
 def _table(rows: Sequence[Sequence[Cell]], *, color: bool, width: int | None) -> str:

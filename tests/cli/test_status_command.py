@@ -195,6 +195,40 @@ def test_an_apply_is_the_last_one(estate: Estate, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
+def test_the_file_of_result_is_advised_and_counts(estate: Estate) -> None:
+    estate.run("status")
+    for path in estate.scratch.path.glob(".schemactl/results/*"):
+        path.unlink()
+    estate.orders("id", note=0, city=0)
+    estate.run("apply", "--target", "local", "--auto-approve", "--result", "local-result.json")
+    text = estate.run("status").out
+    assert text.count("name it: schemactl status --results FILE") == 1
+    assert "\nlocal:\n  last apply: " in text
+    tip = estate.scratch.git("rev-parse", "main").strip()
+    estate.run("apply", "--target", "empty", "--auto-approve", "--result", "empty-result.json")
+    arguments = ("--results", "local-result.json", "--results", "empty-result.json")
+    statuses = read_status(estate, *arguments)
+    assert [status["last_apply"]["commit"] for status in statuses.values()] == [tip, tip]
+    printed = estate.run("status", *arguments)
+    assert "--results FILE" not in printed.out
+    assert printed.err == ""
+    # Of several results of a target, the newest counts.
+    estate.run("apply", "--target", "local", "--auto-approve", "--result", "later.json")
+    later = json.loads((estate.scratch.path / "later.json").read_text())
+    newest = read_status(estate, "--results", "later.json", *arguments)["local"]["last_apply"]
+    assert newest["time_s"] == later["time_s"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["{", "[]", '{"target": 3}'])
+def test_a_wrong_file_of_results_is_named(estate: Estate, text: str) -> None:
+    estate.scratch.flush()
+    (estate.scratch.path / "wrong.json").write_text(text)
+    printed = estate.run("status", "--target", "local", "--results", "wrong.json")
+    assert "wrong.json is not the result of an apply to local" in printed.err
+
+
+@pytest.mark.slow
 def test_without_a_file_the_registry_tells_of_the_last_upload_alone(estate: Estate) -> None:
     estate.run("status")
     for path in estate.scratch.path.glob(".schemactl/results/*"):

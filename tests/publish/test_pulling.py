@@ -43,7 +43,7 @@ def test_messages_of_a_topic_become_samples_and_the_topic_stays_as_it_was(
         assert len((scratch.path / "namespaces/samples/orders.jsonl").read_text().splitlines()) == 2
         schemactl(scratch.path, "check")
         error = schemactl(
-            scratch.path, "sample", "orders", "--from", "pulsar://127.0.0.1:1", "--timeout", "1", code=1
+            scratch.path, "sample", "orders", "--from", "pulsar://127.0.0.1:1", "--timeout", "5", code=1
         ).err
         assert f"cannot read persistent://{space.name}/orders at pulsar://127.0.0.1:1" in error
 

@@ -39,6 +39,7 @@ COMMANDS = [
     ("admit", "producer", "a/b/c@0", "--target", "live"),
     ("log", "a/b/c", "--target", "live"),
     ("generate", "--target", "live"),
+    ("show", "--effective", "a/b/c", "--target", "live", "--live"),
     ("registry", "list", "a/b/c", "--target", "live"),
 ]
 
