@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Final
 
 from schemactl.comparison.changes import (
     Change,
@@ -25,7 +26,19 @@ from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.drift import DriftKind, DriftReport
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
 from schemactl.deploy.planner import applicable
-from schemactl.deploy.steps import RegisterVersion, UnreadableDeclaration
+from schemactl.deploy.steps import (
+    CreateNamespace,
+    CreateTenant,
+    CreateTopic,
+    GrowPartitions,
+    PlanStep,
+    RegisterVersion,
+    RelaxStrategy,
+    RestoreStrategy,
+    SetPolicies,
+    TakeNumber,
+    UnreadableDeclaration,
+)
 
 _SKEW_S = 60
 """The largest difference of the clocks of a registry and of the machine that applies."""
@@ -89,7 +102,7 @@ class UnknownStatus:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TargetStatus:
     """The state of one target.
 
@@ -129,15 +142,36 @@ class TargetStatus:
         held = self.drift.held
         return sum(len(live(held.versions(name))) for name in self.drift.git.topics)
 
+    @cached_property
+    def _steps(self) -> Mapping[bool, Sequence[PlanStep]]:
+        """The steps of an `apply`, by whether they only repair drift."""
+        drift = {(item.name, item.kind) for item in self.drift.differences}
+        pending = {(item.name, item.kind) for item in self.drift.pending}
+        steps: dict[bool, list[PlanStep]] = {True: [], False: []}
+        for step in self.drift.plan.steps:
+            repaired = {(step.name, kind) for kind in _REPAIRED_KINDS.get(type(step), ())}
+            steps[bool(repaired & drift) and not repaired & pending].append(step)
+        return steps
+
+    @property
+    def repairs(self) -> Sequence[PlanStep]:
+        """The steps of an `apply` that only repair drift."""
+        return self._steps[True]
+
+    @property
+    def pending(self) -> Sequence[PlanStep]:
+        """The steps of an `apply` that bring what was approved since the last one."""
+        return self._steps[False]
+
     @property
     def pending_versions(self) -> int:
-        """The number of versions that an `apply` would register."""
-        return sum(isinstance(step, RegisterVersion) for step in self.drift.plan.steps)
+        """The number of versions that were approved since the last `apply`, and that the next one registers."""
+        return sum(isinstance(step, RegisterVersion) for step in self.pending)
 
     @property
     def pending_steps(self) -> int:
-        """The number of steps that an `apply` would take."""
-        return len(self.drift.plan.steps)
+        """The number of steps that bring what was approved since the last `apply`."""
+        return len(self.pending)
 
     @property
     def rejected(self) -> int:
@@ -211,7 +245,25 @@ class TargetStatus:
     @property
     def is_changed(self) -> bool:
         """Whether there are pending changes or drift."""
-        return bool(self.pending_steps or self.rejected or self.differences)
+        return bool(self.drift.plan.steps or self.rejected or self.differences)
+
+
+_MISSING: Final = frozenset(
+    {DriftKind.MISSING_VERSIONS, DriftKind.TOPIC_MISSING, DriftKind.TOMBSTONE, DriftKind.WEDGED}
+)
+
+_REPAIRED_KINDS: Final[Mapping[type[PlanStep], frozenset[DriftKind]]] = {
+    CreateTenant: frozenset({DriftKind.NAMESPACE_MISSING}),
+    CreateNamespace: frozenset({DriftKind.NAMESPACE_MISSING}),
+    CreateTopic: frozenset({DriftKind.TOPIC_MISSING}),
+    GrowPartitions: frozenset({DriftKind.PARTITIONS}),
+    SetPolicies: frozenset({DriftKind.POLICY, DriftKind.NAMESPACE_MISSING, DriftKind.TOPIC_MISSING}),
+    RegisterVersion: _MISSING,
+    TakeNumber: _MISSING,
+    RelaxStrategy: _MISSING,
+    RestoreStrategy: _MISSING | {DriftKind.RELAXED},
+}
+"""The kinds of drift that a step can repair."""
 
 
 @dataclass(frozen=True)

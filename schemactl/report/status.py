@@ -128,7 +128,8 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
         return
     yield from _pending_lines(status)
     if status.differences:
-        yield f"  drift: {_counts_by_kind(status.differences)}"
+        repairs = f"; an `apply` repairs it in {counted(len(status.repairs), 'step')}" if status.repairs else ""
+        yield f"  drift: {_counts_by_kind(status.differences)}{repairs}"
     for name in status.updates_off:
         yield f"  {name}: clients cannot register schemas, as an apply left is_allow_auto_update_schema false"
     for block in broker_blocks(status.brokers, has_fixes=False):
@@ -204,6 +205,7 @@ def _target_json(status: TargetStatus | UnknownStatus) -> Json:
         "versions": status.versions,
         "unpromoted": status.unpromoted,
         "pending": {"versions": status.pending_versions, "steps": status.pending_steps},
+        "repairs": len(status.repairs),
         "rejected": status.rejected,
         "waiting": dict(sorted(status.waiting.items())),
         "misread": status.misread,
@@ -307,7 +309,7 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
     ),
     (
         "pending_versions",
-        "Versions that an apply would register.",
+        "Versions approved since the last apply, which an apply would register.",
         _sample_count(lambda status: status.pending_versions),
     ),
     (
@@ -315,7 +317,12 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
         "Approved versions that come after the target's position.",
         _sample_count(lambda status: status.unpromoted),
     ),
-    ("pending_steps", "Steps that an apply would take.", _sample_count(lambda status: status.pending_steps)),
+    (
+        "pending_steps",
+        "Steps that bring what was approved since the last apply.",
+        _sample_count(lambda status: status.pending_steps),
+    ),
+    ("repair_steps", "Steps of an apply that only repair drift.", _sample_count(lambda status: len(status.repairs))),
     ("rejected_topics", "Topics that an apply would leave out.", _sample_count(lambda status: status.rejected)),
     (
         "waiting_topics",

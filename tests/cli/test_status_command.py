@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,76 @@ def test_what_differs_is_counted_by_kind(estate: Estate) -> None:
     assert samples['misread_topics{target="local"}'] == 1
     kinds = [key for key in samples if key.startswith("drift_differences")]
     assert len(kinds) == len(DriftKind)
+
+
+def set_strategy(estate: Estate) -> None:
+    with estate.registry() as registry:
+        registry.set_namespace_policies(NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD))
+
+
+def delete_topic(estate: Estate) -> None:
+    with estate.registry() as registry:
+        registry.delete_topic(ORDERS)
+
+
+def relax(estate: Estate) -> None:
+    with estate.registry() as registry:
+        registry.relax(ORDERS)
+
+
+def approve_version(estate: Estate) -> None:
+    estate.orders("id", note=0, city=0)
+
+
+def approve_partitions(estate: Estate) -> None:
+    declaration = declared("shop/sales/parts", "orders.avsc", "partitions: 3\n")
+    estate.scratch.commit({"namespaces/parts.yaml": declaration}, "Declare parts")
+
+
+def approve_policy(estate: Estate) -> None:
+    text = "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"
+    estate.scratch.commit({"namespaces/sales.yaml": text}, "Another strategy")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("drift", "approval", "pending", "repairs", "kinds"),
+    [
+        (None, None, (0, 0), 0, {}),
+        (None, approve_version, (1, 1), 0, {}),
+        (None, approve_partitions, (1, 2), 0, {}),
+        (None, approve_policy, (0, 1), 0, {}),
+        (set_strategy, None, (0, 0), 1, {"policy": 1}),
+        (set_strategy, approve_version, (1, 1), 1, {"policy": 1}),
+        (relax, None, (0, 0), 1, {"relaxed": 1}),
+        (delete_topic, None, (0, 0), 3, {"topic missing": 1}),
+        (delete_topic, approve_partitions, (1, 2), 3, {"topic missing": 1}),
+    ],
+)
+def test_pending_and_drift_are_two_numbers(
+    estate: Estate,
+    drift: Callable[[Estate], None] | None,
+    approval: Callable[[Estate], None] | None,
+    pending: tuple[int, int],
+    repairs: int,
+    kinds: dict[str, int],
+) -> None:
+    for change in (drift, approval):
+        if change:
+            change(estate)
+    status = read_status(estate, "--target", "local")["local"]
+    assert (status["pending"]["versions"], status["pending"]["steps"]) == pending
+    assert (status["repairs"], status["drift"]) == (repairs, kinds)
+    samples = parse_metrics(estate.run("status", "--target", "local", "--format", "prometheus").out)
+    assert samples['pending_steps{target="local"}'] == pending[1]
+    assert samples['repair_steps{target="local"}'] == repairs
+    alerts = sum(count for sample, count in samples.items() if sample.startswith("drift_differences"))
+    assert alerts == sum(kinds.values())
+    document = json.loads(estate.run("drift", "--target", "local", "--format", "json", code=(0, 100)).out)
+    assert bool(document["differences"]) == bool(kinds)
+    assert bool(document["pending"]) == bool(pending[1])
+    estate.run("drift", "--target", "local", "--detailed-exitcode", code=2 if kinds else 0)
+    estate.run("status", "--target", "local", "--detailed-exitcode", code=2 if kinds or approval else 0)
 
 
 @pytest.mark.slow
