@@ -45,6 +45,7 @@ from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers
+    from schemactl.deploy.broker_configuration import BrokerDifference
     from schemactl.deploy.drift import AppliedHistory, DriftItem, DriftReport
     from schemactl.deploy.refusals import Awaited, AwaitedBy
     from schemactl.deploy.registry_state import RegistryState
@@ -268,7 +269,7 @@ class DriftRequest:
             awaited=awaited,
         )
         unreadable = target.find_unreadable(scope.topics, scope.namespaces)
-        plan = replace(plan, unreadable=unreadable, brokers=target.compare_brokers(state, git))
+        plan = replace(plan, unreadable=unreadable, brokers=target.compare_brokers(state, git, self.numbers))
         return find(
             expected,
             state,
@@ -419,9 +420,11 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         git = select(approved.whole.catalog, topics=args.topic, namespaces=args.namespace, known=unmanaged)
         acceptance = _accept_numbers(git, report.held, old_numbers, target, decision)
         _accept_states(acceptance, report, decision, git, target)
+        if not (args.topic or args.namespace):
+            _accept_brokers(acceptance, report, decision)
         numbers = acceptance.numbers
         written_paths = write_numbers(numbers, Path(place.top)) if numbers != old_numbers else []
-        is_approved = numbers == recorded or not (recorded or numbers.topics or numbers.accepted)
+        is_approved = numbers == recorded or not (recorded or numbers.topics or numbers.accepted or numbers.brokers)
         _print_acceptance(acceptance, written_paths, target, is_approved=is_approved)
     return NEGATIVE if acceptance.left_out else 0
 
@@ -436,6 +439,7 @@ class _Acceptance:
         changed: the topics whose numbers are recorded again.
         left_out: topics with a version from a commit that the approved history does not have.
         accepted: other differences that are accepted from now on.
+        brokers: settings of the brokers that are accepted from now on.
         removed: names whose acceptance is removed, because the registry does not match it any longer.
         repairable: differences that cannot be accepted, because they can be repaired.
     """
@@ -445,6 +449,7 @@ class _Acceptance:
     changed: list[TopicApart] = field(default_factory=list)
     left_out: list[TopicApart] = field(default_factory=list)
     accepted: list[DriftItem] = field(default_factory=list)
+    brokers: list[BrokerDifference] = field(default_factory=list)
     removed: list[NamespaceName | TopicName] = field(default_factory=list)
     repairable: list[DriftItem] = field(default_factory=list)
 
@@ -541,6 +546,15 @@ def _accept_states(
     acceptance.numbers = replace(acceptance.numbers, accepted=accepted)
 
 
+def _accept_brokers(acceptance: _Acceptance, report: DriftReport, decision: AcceptanceReason) -> None:
+    """Add the settings of the brokers that differ from the project file to the acceptance, unless all of them are accepted already."""
+    comparison = report.plan.brokers
+    if comparison is None or comparison.problem or not (comparison.drift or comparison.unused):
+        return
+    acceptance.brokers += comparison.drift
+    acceptance.numbers = replace(acceptance.numbers, brokers=comparison.accept(decision))
+
+
 def _print_acceptance(
     acceptance: _Acceptance, written_paths: Sequence[str], target: Target, *, is_approved: bool
 ) -> None:
@@ -550,10 +564,12 @@ def _print_acceptance(
         print(f"Recorded the version numbers of {target.name} in {path}:")
         for topic in acceptance.changed:
             _print_numbers(topic, acceptance)
-    if acceptance.accepted:
+    if acceptance.accepted or acceptance.brokers:
         print(f"Accepted of {target.name} in {path}, as long as it stays so:")
     for item in acceptance.accepted:
         print(f"  {on_one_line(str(item.name))}: {item.kind}: {item.message}")
+    for difference in acceptance.brokers:
+        print(f"  brokers: {on_one_line(difference.message)}")
     for name in acceptance.removed:
         print(f"Removed from {path}, as it is not so any more: what was accepted of {on_one_line(str(name))}")
     if written_paths:

@@ -319,7 +319,7 @@ class PlanRequest:
             whole=self.whole,
             unreadable=self.unreadable,
             upgrade_first=self._find_upgrade_orders(plan),
-            brokers=target.compare_brokers(state, self.catalog),
+            brokers=target.compare_brokers(state, self.catalog, self.numbers),
         )
         return ReadyPlan(plan, target)
 

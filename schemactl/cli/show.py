@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -463,6 +464,7 @@ def _show_live(
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
     from schemactl.deploy.planner import renamed
+    from schemactl.history.target_history import numbers_of
     from schemactl.report.document import text_lines
     from schemactl.report.drift import broker_blocks
 
@@ -474,8 +476,14 @@ def _show_live(
         catalog = Catalog(
             {declared_namespace.name: declared_namespace} if declared_namespace else {}, {topic.name: topic}
         )
+        numbers = numbers_of(target, chosen.project, context.repository, approved)
         comparison = compare_configuration(
-            chosen.project.defaults, registry.configuration, registry.release, renamed(catalog, target.names)
+            chosen.project.defaults,
+            registry.configuration,
+            registry.release,
+            renamed(catalog, target.names),
+            accepted=numbers.brokers if numbers else None,
+            today=datetime.now(UTC).date(),
         )
     values = {value.key: value for value in declared}
     keys = [*values, *(key for key in live or {} if key not in values)]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from shlex import quote
@@ -284,15 +285,28 @@ class OpenTarget:
             for note in notes
         )
 
-    def compare_brokers(self, state: RegistryState, git: Catalog) -> BrokerComparison | None:
-        """Compare the brokers' configuration in `state` with the project file; `git` is approved, by the target's names."""
+    def compare_brokers(
+        self, state: RegistryState, git: Catalog, numbers: TargetNumbers | None
+    ) -> BrokerComparison | None:
+        """Compare the brokers' configuration in `state` with the project file.
+
+        `git` is approved, by the target's names; `numbers` has the accepted settings.
+        """
         from schemactl.deploy.broker_configuration import compare_configuration
         from schemactl.deploy.planner import applicable
 
         if state.configuration is None:
             return None
         release = self.registry.release
-        return compare_configuration(self.place.project.defaults, state.configuration, release, applicable(git))
+        accepted = numbers.brokers if numbers else None
+        return compare_configuration(
+            self.place.project.defaults,
+            state.configuration,
+            release,
+            applicable(git),
+            accepted=accepted,
+            today=datetime.now(UTC).date(),
+        )
 
     @property
     def waivers(self) -> WaiversAt:

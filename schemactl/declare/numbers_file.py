@@ -18,7 +18,7 @@ from schemactl.core import atomic_files
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, SchemactlError, Source, meant
 from schemactl.core.names import NamespaceName, TopicName, parse_name
-from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
+from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, live, next_number
 from schemactl.core.wording import found, policy_words, shortened
@@ -44,6 +44,10 @@ MAX_NUMBER: Final = 100_000
 KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted", "owner")
 _STATES: Final = ("unmanaged", "undeclarable", "policies")
 _ACCEPTANCE_KEYS: Final = (*_STATES, "fingerprint", "reason", "owner", "accepted", "until")
+BROKERS: Final = "brokers"
+"""The key of the accepted settings of the brokers, next to the names of namespaces and topics."""
+
+_BROKER_KEYS: Final = ("policies", "checkers", "reason", "owner", "accepted", "until")
 _ENTRY_EXAMPLES: Final = "{git: 3}, {foreign: foreign/orders-4.avsc, type: AVRO} or {deleted: true}"
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]*")
 _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
@@ -84,7 +88,7 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
     topics = reader.read_topics(documents[0]) if documents else {}
     if problems := [*problems, *reader.problems]:
         raise DeclarationError(limit_problems(problems))
-    return TargetNumbers(target.name, path, topics, reader.accepted)
+    return TargetNumbers(target.name, path, topics, reader.accepted, reader.brokers)
 
 
 _Item = tuple[yaml.ScalarNode, yaml.Node, Any]
@@ -92,13 +96,14 @@ _Item = tuple[yaml.ScalarNode, yaml.Node, Any]
 
 
 class _NumbersReader:
-    """Reads one file. `accepted` collects the accepted drift, `problems` all problems."""
+    """Reads one file. `accepted` and `brokers` collect the accepted drift, `problems` all problems."""
 
     def __init__(self, files: Files, path: str) -> None:
         self.files = files
         self.path = path
         self.folder = posixpath.dirname(path)
         self.accepted: dict[NamespaceName | TopicName, Acceptance] = {}
+        self.brokers: Acceptance | None = None
         self.problems: list[Problem] = []
 
     def read_topics(self, document: YamlDocument) -> dict[TopicName, TopicNumbers]:
@@ -107,6 +112,9 @@ class _NumbersReader:
         if document.value is None:
             return topics
         for key, value_node, value in self._iterate_items(document.node, document.value, "topics"):
+            if key.value == BROKERS:
+                self._read_brokers(key, [*self._iterate_items(value_node, value, "accepted settings")])
+                continue
             try:
                 name = parse_name(key.value)
             except ValueError as error:
@@ -200,13 +208,39 @@ class _NumbersReader:
                 values.get("undeclarable", ""),
                 values.get("fingerprint", ""),
                 Policies.of(values.get("policies", {})),
-                AcceptanceReason(
-                    values["reason"].strip(),
-                    values.get("owner", "").strip(),
-                    date.fromisoformat(values["accepted"]),
-                    date.fromisoformat(values["until"]) if "until" in values else None,
-                ),
-                node_place(shown(self.path), name_node),
+                decision=_read_decision(values),
+                source=node_place(shown(self.path), name_node),
+            )
+
+    def _read_brokers(self, name_node: yaml.Node, items: Iterable[_Item]) -> None:
+        """Read the accepted settings of the brokers, or report their problems."""
+        problem_count = len(self.problems)
+        values = {}
+        for key, node, value in items:
+            if key.value not in _BROKER_KEYS:
+                self._report(
+                    key, f"unknown key `{shortened(key.value)}`", f"the keys here are {', '.join(_BROKER_KEYS)}"
+                )
+                continue
+            fits, expected = _BROKER_VALUE_CHECKS.get(key.value) or _VALUE_CHECKS[key.value]
+            if not fits(value):
+                self._report(node, f"expected {expected}, found {found(value)}", "")
+            values[key.value] = value
+        if len(self.problems) > problem_count:
+            return
+        if not {"policies", "checkers"} & values.keys():
+            fix = "write policies: {schema_compatibility_strategy: BACKWARD}, or remove it"
+            self._report(name_node, "nothing says which settings of the brokers are accepted", fix)
+        elif missing := [key for key in ("reason", "accepted") if key not in values]:
+            self._report(
+                name_node, f"accepted settings of the brokers need their `{missing[0]}`", f"add {missing[0]}: ..."
+            )
+        else:
+            self.brokers = Acceptance(
+                policies=Policies.of(values.get("policies", {})),
+                checkers=values.get("checkers", {}),
+                decision=_read_decision(values),
+                source=node_place(shown(self.path), name_node),
             )
 
     def _check_entry(
@@ -272,6 +306,16 @@ class _NumbersReader:
         self.problems.append(Problem(node_place(shown(self.path), node), message, fix))
 
 
+def _read_decision(values: Mapping[str, Any]) -> AcceptanceReason:
+    """Return the reason in the valid values of an acceptance."""
+    return AcceptanceReason(
+        values["reason"].strip(),
+        values.get("owner", "").strip(),
+        date.fromisoformat(values["accepted"]),
+        date.fromisoformat(values["until"]) if "until" in values else None,
+    )
+
+
 def _build_info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
     """Build the definition in the file `path`. A KEY_VALUE definition is the admin API's text, unless the file is a `.bin`."""
     if SPECS[kind].language == "pair" and not path.endswith(".bin"):
@@ -308,6 +352,14 @@ def _are_policies(value: Any) -> bool:
     return fits and is_strategy and all(isinstance(policy, bool) for policy in other_policies.values())
 
 
+def _are_broker_policies(value: Any) -> bool:
+    return _are_policies(value) and value.keys() <= {*SCHEMA_POLICIES}
+
+
+def _are_checkers(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value) and all(isinstance(is_listed, bool) for is_listed in value.values())
+
+
 _VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "git": (_is_number, "the number of a version of Git's"),
     "foreign": (lambda value: isinstance(value, str) and bool(value.strip()), "a file's path"),
@@ -332,6 +384,12 @@ _VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     ),
 }
 """For each key, a predicate for its value, and the noun of the message for other values."""
+
+_BROKER_VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
+    "policies": (_are_broker_policies, f"values by their policies, of {', '.join(SCHEMA_POLICIES)}"),
+    "checkers": (_are_checkers, "true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}"),
+}
+"""The same for the keys of accepted settings of the brokers, where they differ."""
 
 
 # Writing
@@ -374,6 +432,8 @@ def numbers_text(numbers: TargetNumbers) -> str:
     """Render the numbers file, with a line for each number."""
     lines = [_HEADER.format(target=shown(numbers.target))]
     folder = posixpath.dirname(numbers.path)
+    if numbers.brokers:
+        lines += [f"{BROKERS}:\n", *(f"  {line}\n" for line in _format_acceptance(numbers.brokers))]
     for name in sorted({*numbers.topics, *numbers.accepted}, key=str):
         lines.append(f"{scalar(str(name))}:\n")
         recorded = numbers.topics.get(name) if isinstance(name, TopicName) else None
@@ -393,6 +453,9 @@ def _format_acceptance(acceptance: Acceptance) -> Iterator[str]:
         yield f'fingerprint: "{acceptance.fingerprint}"'
     if policies := policy_words(acceptance.policies):
         yield f"policies: {{{', '.join(f'{policy}: {value}' for policy, value in policies.items())}}}"
+    if acceptance.checkers:
+        checkers = (f"{scalar(name)}: {str(is_listed).lower()}" for name, is_listed in acceptance.checkers.items())
+        yield f"checkers: {{{', '.join(checkers)}}}"
     yield from _format_reason(acceptance.decision)
 
 

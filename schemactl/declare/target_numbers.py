@@ -45,15 +45,27 @@ class AcceptanceReason:
         return "; ".join(filter(None, (self.reason, decision))) + until
 
 
+def decision_value(decision: AcceptanceReason) -> dict[str, str | None]:
+    """Return the reason for an acceptance as JSON."""
+    return {
+        "reason": decision.reason,
+        "owner": decision.owner,
+        "accepted": decision.accepted.isoformat() if decision.accepted else None,
+        "until": decision.until.isoformat() if decision.until else None,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """The accepted state of one namespace or topic. Any other state is drift again.
+    """The accepted state of one namespace or topic, or of the brokers. Any other state is drift again.
 
     Attributes:
         unmanaged: whether it, or its schema, is registered although Git does not declare it.
         undeclarable: the name of a registered schema type that no file can declare, or "".
         fingerprint: the fingerprint of the registered schemas of an unmanaged or undeclarable topic.
-        policies: the values that Git no longer declares, and that `apply` does not reset.
+        policies: the values that Git no longer declares, and that `apply` does not reset; of the brokers, values that differ from the
+            project file.
+        checkers: of the brokers, whether each checker that differs from the project file is listed, by class name.
         decision: the reason.
         source: its place in the numbers file.
     """
@@ -62,13 +74,14 @@ class Acceptance:
     undeclarable: str = ""
     fingerprint: str = ""
     policies: Policies = field(default_factory=Policies)
+    checkers: Mapping[str, bool] = field(default_factory=dict, hash=False)
     decision: AcceptanceReason = field(default_factory=AcceptanceReason)
     source: Source | None = field(default=None, compare=False)
 
     @property
     def parts(self) -> frozenset[tuple[str, str]]:
         """The accepted policies and states by name, each with its accepted value."""
-        parts = {(policy, str(value)) for policy, value in self.policies.managed().items()}
+        parts = {(part, str(value)) for part, value in {**self.policies.managed(), **self.checkers}.items()}
         if self.unmanaged or self.undeclarable:
             parts.add((self.kind, self.fingerprint))
         return frozenset(parts)
@@ -149,12 +162,14 @@ class TargetNumbers:
         path: the path of the file.
         topics: the recorded numbers, by the declared name of the topic.
         accepted: the other accepted drift, by the declared name of the namespace or topic.
+        brokers: the accepted settings of the brokers, or None.
     """
 
     target: str
     path: str
     topics: Mapping[TopicName, TopicNumbers] = field(default_factory=dict)
     accepted: Mapping[NamespaceName | TopicName, Acceptance] = field(default_factory=dict)
+    brokers: Acceptance | None = None
 
 
 @dataclass(frozen=True, slots=True)

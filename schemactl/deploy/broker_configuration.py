@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Final
 
 from schemactl.broker.checkers import list_classes, type_of
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.names import NamespaceName
-from schemactl.core.policies import BrokerConfiguration, BrokerDefaults, CompatibilityStrategy
+from schemactl.core.policies import BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.project import CHECKER_PACKAGE, DEFAULT_CHECKERS, OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
 from schemactl.core.wording import policy_word
+from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, decision_value
 
 CHECKERS_KEY: Final = "schemaRegistryCompatibilityCheckers"
 
@@ -35,6 +37,8 @@ class BrokerDifference:
         checker: the class name of the checker, or "" for a policy.
         namespaces: the namespaces of declared topics whose predictions depend on it, by the target's names.
         fix: the ways to repair it, one a line.
+        policy: the policy, or "" for a checker.
+        accepted: the reason of its acceptance; None if it is not accepted.
     """
 
     key: str
@@ -43,6 +47,18 @@ class BrokerDifference:
     fix: str
     namespaces: tuple[NamespaceName, ...] = ()
     checker: str = ""
+    policy: str = ""
+    accepted: AcceptanceReason | None = None
+
+    @property
+    def part(self) -> tuple[str, str]:
+        """The policy or checker with its value, as an acceptance has it."""
+        return self.policy or self.checker.removeprefix(CHECKER_PACKAGE), str(self.actual)
+
+    @property
+    def is_drift(self) -> bool:
+        """Whether a prediction depends on it, and nobody has accepted it."""
+        return bool(self.namespaces) and self.accepted is None
 
     @property
     def message(self) -> str:
@@ -53,7 +69,8 @@ class BrokerDifference:
         else:
             text = f"{self.key} is {policy_word(self.actual)}, and the project file has {policy_word(self.expected)}"
         names = ", ".join(map(str, self.namespaces))
-        return f"{text}; {f'it counts in {names}' if names else 'no declared topic depends on it'}"
+        accepted = f"; accepted: {self.accepted}" if self.accepted else ""
+        return f"{text}; {f'it counts in {names}' if names else 'no declared topic depends on it'}{accepted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +81,37 @@ class BrokerComparison:
         broker: the address of the broker that answered.
         problem: a clause about why not everything was compared, or "".
         differences: the differences.
+        unused: the acceptance, if a part of it no longer describes the brokers.
     """
 
     broker: str
     problem: str = ""
     differences: tuple[BrokerDifference, ...] = ()
+    unused: Acceptance | None = None
 
     @property
     def drift(self) -> tuple[BrokerDifference, ...]:
-        """The differences on which a prediction depends."""
-        return tuple(difference for difference in self.differences if difference.namespaces)
+        """The differences on which a prediction depends, and that nobody has accepted."""
+        return tuple(difference for difference in self.differences if difference.is_drift)
+
+    def accept(self, decision: AcceptanceReason) -> Acceptance | None:
+        """Return the acceptance of all differences on which a prediction depends, or None if there is none."""
+        differences = [difference for difference in self.differences if difference.namespaces]
+        if not differences:
+            return None
+        policies = {difference.policy: difference.actual for difference in differences if difference.policy}
+        checkers = {difference.part[0]: bool(difference.actual) for difference in differences if difference.checker}
+        return Acceptance(policies=Policies.of(policies), checkers=checkers, decision=decision)
 
 
 def compare_configuration(
-    defaults: BrokerDefaults, configuration: BrokerConfiguration, release: Release, git: Catalog
+    defaults: BrokerDefaults,
+    configuration: BrokerConfiguration,
+    release: Release,
+    git: Catalog,
+    *,
+    accepted: Acceptance | None = None,
+    today: date | None = None,
 ) -> BrokerComparison:
     """Compare the configuration of the brokers with the project file.
 
@@ -86,13 +120,27 @@ def compare_configuration(
         configuration: the settings of the broker that answered.
         release: the release of the brokers.
         git: the approved history, by the target's names.
+        accepted: the accepted settings of the brokers, or None.
+        today: the day (UTC), by which the acceptance expires.
     """
     topics = [topic for topic in git.topics.values() if not topic.deleted]
     differences = (
         *_compare_policies(defaults, configuration, topics, git),
         *_compare_checkers(defaults, configuration, release, topics),
     )
-    return BrokerComparison(configuration.broker, configuration.problem, differences)
+    if accepted is None:
+        return BrokerComparison(configuration.broker, configuration.problem, differences)
+    is_valid = today is None or accepted.counts(today)
+    differences = tuple(
+        replace(difference, accepted=accepted.decision)
+        if is_valid and difference.part in accepted.parts
+        else difference
+        for difference in differences
+    )
+    # Where the configuration cannot be read, nothing shows that an acceptance is obsolete.
+    is_used = accepted.parts <= {difference.part for difference in differences}
+    unused = None if is_used or configuration.problem else accepted
+    return BrokerComparison(configuration.broker, configuration.problem, differences, unused)
 
 
 def _compare_policies(
@@ -116,7 +164,7 @@ def _compare_policies(
             f"declare `{policy}` for each of these namespaces\n"
             f"set {key}={policy_word(expected)} in broker.conf of every broker, and restart them"
         )
-        yield BrokerDifference(key, expected, actual, fix, namespaces)
+        yield BrokerDifference(key, expected, actual, fix, namespaces, policy=policy)
 
 
 def _compare_checkers(
@@ -163,6 +211,7 @@ def comparison_values(comparison: BrokerComparison | None) -> dict[str, Any] | N
                 "expected": difference.expected,
                 "actual": difference.actual,
                 "namespaces": [str(name) for name in difference.namespaces],
+                "accepted": decision_value(difference.accepted) if difference.accepted else None,
                 "message": difference.message,
                 "fix": difference.fix,
             }

@@ -15,7 +15,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line, paint, table
 from schemactl.core.wording import counted, day, format_version, kind_of, moment
-from schemactl.declare.target_numbers import AcceptanceReason
+from schemactl.declare.target_numbers import decision_value
 from schemactl.deploy.broker_configuration import BrokerComparison, comparison_values
 from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, differences
 from schemactl.deploy.geo_replication import ReplicatedNamespace, clusters_said, of_target
@@ -172,7 +172,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
         "differences": [_difference_json(difference) for difference in report.differences],
         "pending": [_difference_json(difference) for difference in report.pending],
         "accepted": [
-            {**_difference_json(item), "accepted": _decision_json(item.accepted)}
+            {**_difference_json(item), "accepted": decision_value(item.accepted)}
             for item in report.accepted
             if item.accepted
         ],
@@ -180,7 +180,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
             {
                 kind_of(name): str(name),
                 "parts": sorted(part for part, _ in acceptance.parts),
-                "accepted": _decision_json(acceptance.decision),
+                "accepted": decision_value(acceptance.decision),
             }
             for name, acceptance in report.unused.items()
         ],
@@ -225,15 +225,6 @@ def _nearest_json(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None
     }
 
 
-def _decision_json(decision: AcceptanceReason) -> Json:
-    return {
-        "reason": decision.reason,
-        "owner": decision.owner,
-        "accepted": decision.accepted and decision.accepted.isoformat(),
-        "until": decision.until and decision.until.isoformat(),
-    }
-
-
 def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:
     """Return the replicated namespaces, with the differences between their clusters, as JSON."""
     return [
@@ -257,13 +248,16 @@ def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -
 
 def broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool = True) -> list[SheetBlock]:
     """Return the block about the brokers' configuration: its differences from the project file, or why it was not compared."""
-    if comparison is None or not (comparison.differences or comparison.problem):
+    if comparison is None or not (comparison.differences or comparison.problem or comparison.unused):
         return []
     lines = []
     for difference in comparison.differences:
-        lines.append(SheetLine(on_one_line(difference.message), "~" if difference.namespaces else "=", 1))
-        if difference.namespaces and has_fixes:
+        lines.append(SheetLine(on_one_line(difference.message), "~" if difference.is_drift else "=", 1))
+        if difference.is_drift and has_fixes:
             lines += [line._replace(depth=2) for line in alternatives("Next", difference.fix)]
+    if unused := comparison.unused:
+        parts = ", ".join(sorted(part for part, _ in unused.parts))
+        lines.append(SheetLine(on_one_line(f"accepted, and not so any more: {parts} ({unused.source})"), "=", 1))
     if comparison.problem:
         lines.append(SheetLine(f"not compared: {comparison.problem}; `defaults` of the project file count", "=", 1))
     return [(SheetLine(f"Configuration of the brokers, as {on_one_line(comparison.broker)} has it:"), *lines)]

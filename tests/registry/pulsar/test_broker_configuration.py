@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -297,6 +298,66 @@ def test_a_checker_of_somebody_else_is_named_and_is_no_drift(tmp_path: Path) -> 
             assert rows["com.example.Ours"]["namespaces"] == []
             assert "schemactl docs how-to/checkers" in rows["com.example.Ours"]["fix"]
             assert f"org.apache.pulsar.broker.service.schema.{NATIVE}" in rows
+
+
+@pytest.mark.network
+def test_accepted_settings_are_no_drift_until_they_change(tmp_path: Path) -> None:
+    settings = "defaults: {schema_compatibility_strategy: BACKWARD, excluded_checkers: [AvroSchemaCompatibilityCheck]}"
+    with opened_estate(tmp_path, broker=settings) as estate:
+        arguments = ("drift", "--accept", "--reason", "as on all test clusters", "--owner", "platform")
+        printed = estate.run(*arguments, "--until", (datetime.now(UTC).date() + timedelta(days=30)).isoformat())
+        assert "  brokers: schemaCompatibilityStrategy is BACKWARD" in printed.out
+        path = estate.scratch.path / "numbers/local.yaml"
+        text = path.read_text()
+        assert "brokers:\n  policies: {schema_compatibility_strategy: BACKWARD}\n" in text
+        assert "  checkers: {AvroSchemaCompatibilityCheck: false}\n" in text
+        estate.scratch.commit({"numbers/local.yaml": text}, "Accept the brokers")
+        drift = read_json(estate, "drift", "--detailed-exitcode")
+        assert [item["accepted"]["owner"] for item in drift["brokers"]["differences"]] == ["platform", "platform"]
+        assert "accepted: as on all test clusters; platform" in estate.run("drift").out
+        assert read_json(estate, "status", "--detailed-exitcode")["targets"][0]["drift"] == {}
+        assert "Nothing to record" in estate.run(*arguments).out
+        assert path.read_text() == text
+
+        # Another value, and an expired acceptance, are drift.
+        for old, new, count in (("BACKWARD", "FORWARD", 1), ("until: ", "until: 2020-01-01  # ", 2)):
+            estate.scratch.commit({"numbers/local.yaml": text.replace(old, new)}, "Another acceptance")
+            drift = read_json(estate, "drift", "--detailed-exitcode", code=2)
+            assert sum(item["accepted"] is None for item in drift["brokers"]["differences"]) == count
+
+        # Once the project file states the settings, the acceptance is obsolete, and the next one removes it.
+        project = estate.scratch.git("show", "HEAD:schemactl.yaml")
+        estate.scratch.commit(
+            {"numbers/local.yaml": text, "schemactl.yaml": f"{project}\n{settings}\n"}, "State what the brokers have"
+        )
+        obsolete = "accepted, and not so any more: AvroSchemaCompatibilityCheck, schema_compatibility_strategy (numbers/local.yaml:"
+        assert obsolete in estate.run("drift", "--detailed-exitcode").out
+        estate.run("drift", "--accept", "--reason", "x")
+        assert "brokers" not in path.read_text()
+
+
+@pytest.mark.network
+def test_an_acceptance_of_some_topics_leaves_the_brokers(tmp_path: Path) -> None:
+    with opened_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
+        assert "brokers" not in estate.run("drift", "--accept", "--reason", "x", "--topic", "orders").out
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("  reason: x\n  accepted: 2026-11-22\n", "1:1: nothing says which settings of the brokers are accepted"),
+        ("  policies: {schema_compatibility_strategy: FULL}\n  accepted: 2026-11-22\n", "1:1: accepted settings of the brokers need their `reason`"),
+        ("  policies: {schema_compatibility_strategy: FULL}\n  reason: x\n", "1:1: accepted settings of the brokers need their `accepted`"),
+        ("  policies: {message_ttl_in_seconds: 1}\n  reason: x\n  accepted: 2026-11-22\n", "2:13: expected values by their policies, of schema_"),
+        ("  checkers: [AvroSchemaCompatibilityCheck]\n  reason: x\n  accepted: 2026-11-22\n", "2:13: expected true (listed) or false by class names"),
+        ("  unmanaged: true\n  reason: x\n  accepted: 2026-11-22\n", "2:3: unknown key `unmanaged`"),
+        ("  4: {git: 3}\n", "2:3: unknown key `4`"),
+        ("  policies: {schema_compatibility_strategy: FULL}\n  reason: x\n  accepted: soon\n", "4:13: expected a day"),
+    ],
+)  # fmt: skip
+def test_wrong_acceptances_of_brokers_have_their_place(estate: Estate, lines: str, message: str) -> None:
+    estate.scratch.commit({"numbers/local.yaml": f"brokers:\n{lines}"}, "Record something")
+    assert f"numbers/local.yaml:{message}" in estate.run("check", "--base", "HEAD~1", code=1).err
 
 
 @pytest.mark.network
