@@ -193,17 +193,17 @@ def _read_topic(
 
     if args.target is None:
         project, _ = context.project()
-        strategy, _ = approved.strategy(topic.name, project.defaults)
+        defaults = project.defaults
+        strategy, _ = approved.strategy(topic.name, defaults)
         catalog, release = approved, project.release
     else:
         chosen = target_of(args.target, context)
-        project = chosen.project
         name = chosen.target.names.there(topic.name)
         with closing(chosen.open(context)) as registry:
             catalog = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
-            strategy, release = registry.strategy(name), registry.release
+            strategy, release, defaults = registry.strategy(name), registry.release, registry.defaults
         topic = catalog.topics.get(name) or Topic(name)
-    return topic.load(), policies_at(catalog, topic.name, project.defaults, strategy=strategy), release
+    return topic.load(), policies_at(catalog, topic.name, defaults, strategy=strategy), release
 
 
 def _render_decision(question: _Question, decision: Decision, role: str) -> str:

@@ -486,7 +486,7 @@ def _show_live(
             today=datetime.now(UTC).date(),
         )
     values = {value.key: value for value in declared}
-    keys = [*values, *(key for key in live or {} if key not in values)]
+    keys = [*values, *(key for key, value in (live or {}).items() if key not in values and value.value is not None)]
     if args.format == "json":
         context.report_json(
             topic=str(topic.name),
@@ -517,7 +517,8 @@ def _show_live(
             )
         )
     head = f"{topic.name} as {approved.ref} has it, and {target.name} ({target.registry})"
-    blocks = ["\n".join([head, *(f"  {line}" for line in table(rows))])]
+    columns = terminal_width()
+    blocks = ["\n".join([head, *(f"  {line}" for line in table(rows, width=columns and columns - 2))])]
     blocks += ["\n".join(text_lines(block, color=context.color)) for block in broker_blocks(comparison)]
     if live is None:
         blocks.append(f"The registry does not have {name}.")

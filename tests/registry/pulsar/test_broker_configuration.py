@@ -226,6 +226,29 @@ def test_following_the_advice_ends_the_drift(tmp_path: Path) -> None:
         estate.run("apply", "--auto-approve")
 
 
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("broker", "definition", "code"),
+    [
+        ("", record("id", note=0), 0),
+        ("", record("number"), 100),
+        ("defaults: {excluded_checkers: [AvroSchemaCompatibilityCheck]}", record("number"), 0),
+        ("defaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}", record("number"), 0),
+        ("defaults: {schema_compatibility_strategy: ALWAYS_INCOMPATIBLE}", record("id", note=0), 100),
+    ],
+)
+def test_predictions_for_a_target_are_those_of_its_brokers(
+    tmp_path: Path, broker: str, definition: str, code: int
+) -> None:
+    with opened_estate(tmp_path, broker=broker) as estate:
+        (estate.scratch.path / "other.avsc").write_text(definition)
+        for command in (
+            ("admit", "producer", "orders", "--file", "other.avsc", "--target", "local"),
+            ("registry", "test", "orders", "--file", "other.avsc", "--target", "local"),
+        ):
+            estate.run(*command, code=code)
+
+
 def test_the_embedded_registry_has_the_settings_of_the_project(tmp_path: Path) -> None:
     estate = Estate(
         tmp_path / "shop",
