@@ -175,7 +175,7 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
     with_steps = [ready for ready in remaining if ready.plan.steps]
     if with_steps and args.expect_digest is not None:
         _expect_approved(with_steps[0].plan, with_steps[0].target.registry, args.expect_digest)
-    elif with_steps and not args.plan and not args.auto_approve and not confirmed():
+    elif with_steps and not args.plan and not args.auto_approve and not confirmed(args):
         for ready in remaining:
             record_not_applied(ready)
         return [*codes, SchemactlError.exit_code]
@@ -545,8 +545,13 @@ def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
     return NEGATIVE if plan.misread else 0
 
 
-def confirmed() -> bool:
+def confirmed(args: argparse.Namespace) -> bool:
     """Ask the user, at a terminal, and return whether the answer is yes."""
+    if args.format and "text" not in args.format:
+        raise UsageError(
+            "cannot ask for confirmation: without the format text, the plan is not shown",
+            fix="use --auto-approve, or add --format text with --format json=FILE",
+        )
     if not sys.stdin.isatty():
         raise UsageError(
             "cannot ask for confirmation: standard input is not a terminal",
@@ -731,7 +736,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
         if is_left_undone(ready, args):
             record_not_applied(ready)
             return NEGATIVE
-        if plan.steps and not args.auto_approve and not confirmed():
+        if plan.steps and not args.auto_approve and not confirmed(args):
             record_not_applied(ready)
             return SchemactlError.exit_code
         return carry_out([ready], args, deadline)[0]

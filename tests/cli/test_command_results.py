@@ -133,7 +133,8 @@ def next_month() -> str:
 def test_apply_has_the_result_of_its_target(estate: Estate) -> None:
     path = estate.scratch.path
     refused = run(path, "apply", code=64)
-    assert "cannot ask for confirmation" in refused["problems"][0]["message"]
+    assert "without the format text, the plan is not shown" in refused["problems"][0]["message"]
+    assert "standard input is not a terminal" in schemactl(path, "apply", code=64).err
     result = run(path, "apply", "--auto-approve")
     [target] = result["targets"]
     assert (target["target"], target["outcome"], target["problem"]) == ("local", "applied", None)

@@ -300,6 +300,20 @@ def test_a_configuration_that_cannot_be_read_is_one_line(tmp_path: Path, reply: 
 
 
 @pytest.mark.network
+def test_the_strategy_is_compared_although_the_configuration_cannot_be_read(tmp_path: Path) -> None:
+    with opened_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
+        upstream = read_json(estate, "plan")["registry"]
+        with serve(answer_runtime(upstream, respond_json({"reason": "no"}, 401))) as server:
+            estate.scratch.commit(
+                {"schemactl.yaml": f'version: 1\ntargets: {{local: {{registry: "{server.url}"}}}}\n'}, "Move"
+            )
+            value = read_json(estate, "drift", "--detailed-exitcode", code=2)["brokers"]
+            # A compatibility test shows it to the administrator of a tenant.
+            assert list_differences(value) == [("schemaCompatibilityStrategy", "FULL", "BACKWARD", IN_SALES)]
+            assert value["problem"]
+
+
+@pytest.mark.network
 def test_a_checker_of_somebody_else_is_named_and_is_no_drift(tmp_path: Path) -> None:
     classes = "[com.example.Ours, org.apache.pulsar.broker.service.schema.JsonSchemaCompatibilityCheck]"
     reply = respond_json(
