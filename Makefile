@@ -40,7 +40,7 @@ soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m timed
 	SCHEMACTL_FAULT_SEEDS=600 SCHEMACTL_KILL_STEP=1 SCHEMACTL_HOSTILE_SEEDS=600 \
 	  $(BIN)/python -m pytest -q tests/registry/pulsar/test_pulsar_faults.py tests/registry/pulsar/test_pulsar_kills.py \
-	  tests/registry/pulsar/test_hostile_registry.py tests/spark/test_landing_faults.py
+	  tests/registry/pulsar/test_hostile_registry.py tests/deploy/test_killed_at_every_request.py tests/spark/test_landing_faults.py
 	SCHEMACTL_FAULT_SEEDS=100 $(BIN)/python -m pytest -q tests/spark/test_landing_commits.py
 	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/deploy/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
 	SCHEMACTL_SITE_TOPICS=5000 $(BIN)/python -m pytest -q tests/publish/test_site_in_a_browser.py
