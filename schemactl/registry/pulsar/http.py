@@ -25,6 +25,7 @@ from schemactl.core.terminal import on_one_line
 from schemactl.registry.interface import Warn, no_warning
 from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.credentials import Credentials, is_private
+from schemactl.registry.pulsar.error_causes import ErrorCause, find_cause, format_cause
 from schemactl.registry.pulsar.responses import (
     MAX_ERROR_BYTES,
     Reply,
@@ -80,6 +81,8 @@ _CHECK_BROKER: Final = (
     "settings), or name a proxy in `registry` of the target"
 )
 
+_CHECK_OWNERS: Final = "check that the brokers run and are healthy (`pulsar-admin brokers healthcheck`), and that each has an `advertisedAddress` of its own"
+
 _NO_CERTIFICATE: Final = ("HANDSHAKE_FAILURE", "BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
 """The alerts of servers to a client without certificate: in TLS 1.2, in Java, in TLS 1.3."""
 
@@ -127,6 +130,8 @@ class AdminConnection:
         # The number of the attempt of the thread's request.
         self._local = local()
         self._only_thread: int | None = None
+        self._lasting: set[ErrorCause | None] = set()
+        """The causes of errors for which retries were in vain."""
 
     def keep_others_waiting(self) -> None:
         """Send only requests of the calling thread from now on; waiting retries of other threads fail at once."""
@@ -226,7 +231,7 @@ class AdminConnection:
         sent_bytes = len(json.dumps(body)) if body is not None else 0
         start_s = request.since_s
         for attempt, delay_s in enumerate(self._plan_delays(start_s), start=1):
-            requested_delay_s = 0.0
+            requested_delay_s, limit_s = 0.0, self._deadline_s
             self._local.attempt = attempt
             try:
                 reply = self.send_once(method, path, body)
@@ -236,13 +241,20 @@ class AdminConnection:
                     raise
                 request.why = error.what.removeprefix(f"{self.url}: ")
             else:
-                if reply.fine or delay_s is None or not can_succeed_later(reply, sent_bytes):
+                if reply.fine or not can_succeed_later(reply, sent_bytes):
+                    return reply
+                cause = find_cause(reply)
+                if cause and cause.retry_s is not None:
+                    limit_s = min(limit_s, cause.retry_s)
+                if delay_s is None or cause in self._lasting or time.monotonic() + delay_s > start_s + limit_s:
+                    if cause and cause.is_lasting:
+                        self._lasting.add(cause)
                     return reply
                 requested_delay_s = min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S)
                 request.why = f"answers {reply.status}"
             finally:
                 self._local.attempt = 1
-            request.until_s = start_s + self._deadline_s
+            request.until_s = start_s + limit_s
             with self._budget.waiting():
                 self._sleep(max(delay_s, requested_delay_s))
             if (lost_reply := done()) is not None:
@@ -268,7 +280,8 @@ class AdminConnection:
             base, target = self._parse_redirect(base + target, reply.reason)
             redirected_to = base[:_MAX_SHOWN]
         raise NoResponseError(
-            f"{self.url}: redirected more than {_MAX_REDIRECTS} times, at last to {redirected_to}: no broker owns {path} yet"
+            f"{self.url}: redirected more than {_MAX_REDIRECTS} times, at last to {redirected_to}: no broker owns {path} yet",
+            fix=_CHECK_OWNERS,
         )
 
     def expect(self, reply: Reply, what: str, *, of: object = "") -> None:
@@ -280,6 +293,7 @@ class AdminConnection:
             return
         if of and reply.status == 404:
             raise RegistryError(f"{of} does not exist in the registry")
+        request = what
         what = f"{self.url}: {what} answers {reply.status}{_source_clause(reply)}"
         message = on_one_line(self.error_message(reply)[:_MAX_MESSAGE])
         if is_unauthenticated(reply, has_expired=self._credentials.has_expired):
@@ -290,7 +304,8 @@ class AdminConnection:
             # Brokers answer 403, which is not about the role.
             raise RegistryError(what, fix="name only clusters that `pulsar-admin clusters list` shows")
         if reply.status not in _FORBIDDEN:
-            raise RegistryError(what)
+            cause, fix = format_cause(error_cause, request) if (error_cause := find_cause(reply)) else ("", "")
+            raise RegistryError(f"{what}{f' ({cause})' if cause else ''}", fix=fix)
         raise NotPermitted(
             what,
             fix=f"give {self._credentials.role()} the permission: `schemactl docs reference/targets` lists those that each command needs",

@@ -15,6 +15,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS, spec
+from schemactl.registry.pulsar.error_causes import find_cause
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import (
     Reply,
@@ -197,5 +198,9 @@ def _upload_outcome(reply: Reply) -> Outcome | None:
         return Outcome.INCOMPATIBLE
     if reply.status == _INVALID:
         return Outcome.INVALID
-    is_rejected = reply.status == _SERVER_ERROR and exception(reply) and not can_succeed_later(reply)
+    cause = find_cause(reply)
+    is_stored_badly = cause is not None and cause.is_lasting
+    is_rejected = (
+        reply.status == _SERVER_ERROR and exception(reply) and not can_succeed_later(reply) and not is_stored_badly
+    )
     return Outcome.ERROR if is_rejected else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,14 @@ from command import Printed, schemactl
 from faulty import Faults
 from scratch import Scratch, record
 from scripted import Request, Response, respond_json, serve
+
+from schemactl.core.errors import RegistryError
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.registry.pulsar import error_causes
+from schemactl.registry.pulsar import http as connections
+from schemactl.registry.pulsar.registry import PulsarRegistry
+from schemactl.registry.pulsar.responses import Reply
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -115,3 +124,97 @@ def test_a_namespace_without_permission_fails_alone_and_its_topics_together(tmp_
     assert "Fix: give the role admin the permission: `schemactl docs reference/targets`" in out
     proxy.answer = lambda _request, _number: None
     shop.run("apply", "--auto-approve")
+
+
+# Errors with a known cause
+
+UNEXPECTED = "\n --- An unexpected error occurred in the server ---\n\nMessage: {message}\n\nStacktrace:\n\n{exception}: {message}\n\tat x"
+ORDERS = TopicName("shop", "sales", "orders")
+SCHEMA_EXCEPTION = "org.apache.pulsar.broker.service.schema.exceptions.SchemaException"
+PULSAR_EXCEPTION = "org.apache.pulsar.broker.service.BrokerServiceException"
+
+
+def fail(message: str, exception: str = PULSAR_EXCEPTION, status: int = 500) -> Response:
+    reason = UNEXPECTED.format(message=message, exception=exception) if status == 500 else message
+    return respond_json({"reason": reason}, status)
+
+
+CASES = [
+    (fail("Bookie handle is not available -  ledger=2 - operation=Failed to read entry - entry=0"),
+     "no bookie answers", "start the bookies that are down; if their data is lost, set managedLedgerForceRecovery=true"),
+    (fail("No such ledger exists on Metadata Server -  ledger=5 - operation=Failed to open ledger", SCHEMA_EXCEPTION),
+     "a ledger which the broker needs is gone", "set autoSkipNonRecoverableData=true"),
+    (fail("Error while reading ledger -  ledger=164 - operation=Failed to read entry - entry=0"),
+     "persistent://shop/sales/__change_events", "restart the brokers"),
+    (fail("Topic policies cache have not init."), "cannot read the topic policies", "pulsar-admin namespaces unload shop/sales"),
+    (fail("KeeperErrorCode = ConnectionLoss", "org.apache.pulsar.metadata.api.MetadataStoreException"),
+     "no connection to its metadata store", "ZooKeeper"),
+    (fail("Failed to acquire ownership for namespace bundle shop/sales/0x00_0x10"),
+     "no broker owns", "pulsar-admin namespaces unload shop/sales"),
+    (fail("Failed to find ownership for topic:persistent://shop/sales/orders", status=412),
+     "no broker owns", "pulsar-admin brokers healthcheck"),
+    (fail("Exceed maximum number of topics in namespace.", status=412), "has a limit", "maxTopicsPerNamespace"),
+    (fail("Namespace missing local cluster name in clusters list: local_cluster=a ns=shop/sales clusters=[b]", status=412),
+     "on other clusters only", "`replication_clusters`"),
+    (fail("Topic level policies is disabled, to enable the topic level policy and retry.", status=405),
+     "switched off", "topicLevelPoliciesEnabled=true"),
+    (Response(429, b"Too Many Requests", "text/plain"), "limit the rate", "--parallel 1"),
+    (Response(413, b"<html>too large</html>", "text/html"), "limits the size", "client_max_body_size"),
+    (Response(503, b"", "text/plain"), "reaches no broker", "check that the brokers behind it run"),
+    (fail("Connection refused: x"), "", "the broker's log has the reason"),
+]  # fmt: skip
+"""Responses, the cause that is named, and its fix."""
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.4)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(("response", "cause", "fix"), CASES, ids=[cause or "unknown" for _, cause, _ in CASES])
+def test_a_known_cause_has_its_fix(response: Response, cause: str, fix: str) -> None:
+    def answer(request: Request) -> Response:
+        if request.path.startswith("/persistent/shop/sales/orders/") or request.method == "POST":
+            return response
+        return respond_json(["persistent://shop/sales/orders"] if request.path == "/persistent/shop/sales" else [])
+
+    with serve(answer) as server:
+        registry = PulsarRegistry(server.url)
+        with pytest.raises(RegistryError) as raised:
+            registry.grow_partitions(ORDERS, 3)
+        assert cause in raised.value.what
+        assert fix in raised.value.fix
+        with pytest.raises(RegistryError) as raised:
+            registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING))
+        if "reason" not in str(response.body) or "SchemaException" in str(response.body):
+            assert fix in raised.value.fix
+        registry.close()
+
+
+@pytest.mark.parametrize(
+    ("response", "longest_s"),
+    [
+        (fail("Exceed maximum number of topics in namespace.", status=412), 1.0),
+        (fail("Bookie handle is not available -  ledger=2 - operation=Failed to read entry - entry=0"), 3.0),
+    ],
+    ids=["limit", "bookies"],
+)
+def test_a_cause_that_lasts_is_not_retried_for_each_request(
+    monkeypatch: pytest.MonkeyPatch, response: Response, longest_s: float
+) -> None:
+    """Bookies get 20 s to start, once for all requests; here 1 s."""
+
+    def find_quickly(reply: Reply) -> error_causes.ErrorCause | None:
+        cause = error_causes.find_cause(reply)
+        return cause._replace(retry_s=1.0) if cause and cause.retry_s else cause
+
+    monkeypatch.setattr(connections, "find_cause", find_quickly)
+    with serve(lambda request: response if "/orders" in request.path else respond_json([])) as server:
+        registry = PulsarRegistry(server.url)
+        started_s = time.monotonic()
+        for _ in range(5):
+            with pytest.raises(RegistryError):
+                registry.grow_partitions(ORDERS, 3)
+        assert time.monotonic() - started_s < longest_s
+        registry.close()
