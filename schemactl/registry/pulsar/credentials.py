@@ -23,6 +23,7 @@ from schemactl.core.deadline import begin_wait, end_wait
 from schemactl.core.errors import MissingCredentials, RegistryError, UnusableCredentials
 from schemactl.core.terminal import on_one_line
 from schemactl.registry.pulsar import responses
+from schemactl.registry.pulsar.failures import ClientCertificate
 from schemactl.registry.pulsar.responses import Reply
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
@@ -38,7 +39,7 @@ class Credentials:
 
     bearer: Bearer | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = field(default=None, repr=False)
-    has_certificate: bool = False
+    certificate: ClientCertificate | None = None
 
     @classmethod
     def of(cls, written: Mapping[str, Any], folder: Path) -> Credentials:
@@ -62,12 +63,16 @@ class Credentials:
             path = folder / written["token_file"]
             bearer = Bearer(lambda: (_read_token_file(path), math.inf), set(), f"the file {path}")
             bearer.token()
-        return cls(bearer, tls, "cert_file" in written)
+        certificate = None
+        if "cert_file" in written:
+            path = folder / written["cert_file"]
+            certificate = ClientCertificate.read(str(path), path.read_text("latin-1"))
+        return cls(bearer, tls, certificate)
 
     @property
     def has_secret(self) -> bool:
         """Whether requests carry a token or a client certificate."""
-        return self.bearer is not None or self.has_certificate
+        return self.bearer is not None or self.certificate is not None
 
     @property
     def has_expired(self) -> bool:
@@ -84,7 +89,9 @@ class Credentials:
     def why_rejected(self) -> tuple[str, str]:
         """Return the probable reason why a broker rejected the credentials, and a fix."""
         if self.bearer is None:
-            if self.has_certificate:
+            if self.certificate:
+                if expiry := self.certificate.expiry:
+                    return f"the target's client certificate is not valid: {expiry}", "have a new certificate made"
                 return (
                     "it knows nobody by the target's client certificate",
                     "check that the brokers authenticate clients by certificate; else give the target a token",

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from threading import Event, Lock, RLock, Thread, get_ident, local
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
 
 from schemactl.core.deadline import OutOfTime, Worker, begin_wait, end_wait
 from schemactl.core.errors import NotPermitted, RegistryError, UnusableCredentials
@@ -26,6 +26,7 @@ from schemactl.registry.interface import Warn, no_warning
 from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.credentials import Credentials, is_private
 from schemactl.registry.pulsar.error_causes import ErrorCause, find_cause, format_cause
+from schemactl.registry.pulsar.failures import CHECK_ADDRESS, explain_failure
 from schemactl.registry.pulsar.responses import (
     MAX_ERROR_BYTES,
     Reply,
@@ -74,18 +75,7 @@ _LOOK_EVERY_S: Final = 0.25
 
 _MAX_SHOWN: Final = 200
 
-_CHECK_ADDRESS: Final = "check that `registry` of the target is the address of Pulsar's admin API"
-
-_CHECK_BROKER: Final = (
-    "check that this machine reaches each broker by the address that the cluster names (`advertisedAddress` in its "
-    "settings), or name a proxy in `registry` of the target"
-)
-
 _CHECK_OWNERS: Final = "check that the brokers run and are healthy (`pulsar-admin brokers healthcheck`), and that each has an `advertisedAddress` of its own"
-
-_NO_CERTIFICATE: Final = ("HANDSHAKE_FAILURE", "BAD_CERTIFICATE", "CERTIFICATE_REQUIRED")
-"""The alerts of servers to a client without certificate: in TLS 1.2, in Java, in TLS 1.3."""
-
 
 HostPort = tuple[str, int]
 
@@ -181,7 +171,7 @@ class AdminConnection:
 
     def json(self, reply: Reply, what: str, shape: Any) -> Any:
         """Return the JSON value of the reply to the request `what`; raise RegistryError if it does not have this shape."""
-        fix = "check that `registry` of the target is the address of Pulsar's admin API"
+        fix = CHECK_ADDRESS
         try:
             value = reply.json()
         except (ValueError, RecursionError):
@@ -461,16 +451,21 @@ class AdminConnection:
 
     def _describe_failure(self, base: str, error: HTTPError | UnicodeError) -> RegistryError:
         host, port = _host_port(base)
-        cause = _explain_failure(
+        cause = explain_failure(
             error,
-            f"{host}:{port}",
-            has_certificate=self._credentials.has_certificate,
+            base,
+            (host, port),
+            tls=self._credentials.tls,
+            certificate=self._credentials.certificate,
             is_redirected=(host, port) not in map(_host_port, self._bases),
+            may_probe=not self._has_answered,
         )
         if isinstance(error, (NewConnectionError, ConnectTimeoutError)) and len(self._bases) > 1:
             with self._lock:
                 self._base = (self._base + 1) % len(self._bases)
         error_class = NoResponseError if cause.may_pass else RegistryError
+        if cause.is_of_credentials:
+            error_class = UnusableCredentials
         return error_class(f"{self.url}: {cause.what}", fix=cause.fix)
 
     def _parse_redirect(self, url: str, location: str) -> tuple[str, str]:
@@ -654,73 +649,3 @@ class RetryBudget:
                 self._waiting -= 1
                 if not self._waiting:
                     self._spent_s += time.monotonic() - self._since_s
-
-
-class _Failure(NamedTuple):
-    """The cause of a missing response with its fix, and whether a retry may get one."""
-
-    what: str
-    fix: str
-    may_pass: bool = False
-
-
-def _explain_failure(
-    error: HTTPError | UnicodeError, host: str, *, has_certificate: bool, is_redirected: bool
-) -> _Failure:
-    """Return the cause of an error with its fix.
-
-    Args:
-        error: the exception of urllib3.
-        host: the host and port.
-        has_certificate: whether the request had a client certificate.
-        is_redirected: whether the host comes from a redirect, not from the project file.
-    """
-    host = f"{host} (where the cluster redirects to)" if is_redirected else host
-    if limit := responses.limit_reached(error):
-        return _Failure(f"the response of {host} is not read on: {limit}", _CHECK_ADDRESS)
-    if isinstance(error, SSLError):
-        return _explain_tls_failure(error, host, has_certificate=has_certificate)
-    fix = "check that the cluster runs, and that `registry` of the target is the address of its admin API"
-    return _Failure(
-        f"{host} does not answer ({_innermost_message(error)})", _CHECK_BROKER if is_redirected else fix, may_pass=True
-    )
-
-
-def _explain_tls_failure(error: SSLError, host: str, *, has_certificate: bool) -> _Failure:
-    text, cause = str(error), _innermost_message(error)
-    if "WRONG_VERSION_NUMBER" in text:
-        return _Failure(
-            f"{host} does not speak TLS", "write http:// in `registry` of the target, or the port that speaks TLS"
-        )
-    if "EOF occurred" in text:
-        # Some servers close the connection without an alert, and an alert can be lost.
-        return _Failure(
-            f"{host} ends the TLS connection without a reason",
-            "it may ask for another client certificate: look at `cert_file` and `key_file` of the target",
-            may_pass=True,
-        )
-    if "_ALERT_" not in text:
-        return _Failure(
-            f"TLS certificate verification failed for {host}: {cause}",
-            "name the cluster's certificate authority as `ca_file` of the target; check the host's name",
-        )
-    if has_certificate:
-        return _Failure(
-            f"{host} does not accept the target's client certificate: {cause}",
-            "check that `cert_file` has not expired, and is signed by an authority that the cluster trusts",
-        )
-    if any(alert in text for alert in _NO_CERTIFICATE):
-        return _Failure(
-            f"{host} asks for a client certificate, and the target names none: {cause}",
-            "name yours as `cert_file`, with its `key_file`, of the target",
-        )
-    return _Failure(f"{host} ends the TLS handshake: {cause}", "check the TLS versions and ciphers of the cluster")
-
-
-def _innermost_message(error: HTTPError | UnicodeError) -> str:
-    """Return the innermost part of a urllib3 message; the outer parts contain Python objects."""
-    cause: BaseException = error
-    while isinstance(inner := cause.__cause__ or (cause.args[-1] if cause.args else None), BaseException):
-        cause = inner
-    text = getattr(cause, "verify_message", "") or getattr(cause, "strerror", "") or str(cause)
-    return on_one_line((text.rpartition("object at ")[2].partition(">: ")[2] or text)[:_MAX_SHOWN])

@@ -1,0 +1,186 @@
+"""Each failure of TLS, of the server's certificate and of the client's is told with a fix of its own, by real servers."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from scripted import respond_json, serve
+
+from schemactl.core.errors import RegistryError, UnusableCredentials
+from schemactl.registry.pulsar import http as connections
+from schemactl.registry.pulsar.credentials import Credentials
+from schemactl.registry.pulsar.http import AdminConnection
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("authority")]
+
+DAY = timedelta(days=1)
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+@dataclass
+class Authority:
+    """A certificate authority that writes PEM files."""
+
+    folder: Path
+    name: str = "ca"
+    key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+
+    def __post_init__(self) -> None:
+        subject = name_of(self.name)
+        certificate = self._build(subject, self.key, NOW + 100 * DAY)
+        certificate = certificate.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        signed = certificate.sign(self.key, hashes.SHA256())
+        (self.folder / f"{self.name}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+
+    def _build(
+        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, end: datetime, start: datetime = NOW - 30 * DAY
+    ) -> x509.CertificateBuilder:
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(name_of(self.name))
+        builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
+        return builder.not_valid_before(start).not_valid_after(end)
+
+    def issue(
+        self, file: str, *, address: str = "127.0.0.1", end: datetime = NOW + DAY, start: datetime = NOW - 30 * DAY
+    ) -> None:
+        """Write `file`.pem and `file`.key for a server or client."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = self._build(name_of(file), key, end, start)
+        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+        signed = (
+            builder.add_extension(names, critical=False)
+            .add_extension(usage, critical=False)
+            .sign(self.key, hashes.SHA256())
+        )
+        (self.folder / f"{file}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
+        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        (self.folder / f"{file}.key").write_bytes(key.private_bytes(encoding, form, serialization.NoEncryption()))
+
+
+def name_of(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    authority = Authority(tmp_path)
+    authority.issue("server")
+    authority.issue("client")
+    authority.issue("expired", end=NOW - 2 * DAY)
+    authority.issue("tomorrow", start=NOW + DAY, end=NOW + 2 * DAY)
+    authority.issue("elsewhere", address="127.0.0.2")
+    Authority(tmp_path, "other").issue("stranger")
+    return authority
+
+
+@contextmanager
+def run_server(
+    folder: Path, certificate: str, *, wants_client: bool, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+) -> Iterator[str]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / f"{certificate}.pem", folder / f"{certificate}.key")
+    context.maximum_version = newest
+    if wants_client:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(folder / "ca.pem")
+    with serve(lambda _: respond_json([]), context) as server:
+        yield server.url
+
+
+def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
+    with closing(AdminConnection(url, credentials)) as connection:
+        return connection.get("clusters", [str])
+
+
+@pytest.mark.parametrize(
+    ("certificate", "ca_file", "what", "fix"),
+    [
+        ("expired", "ca.pem", "certificate has expired", "renewed, and check the clock of this machine; `ca_file` is not the cause"),
+        ("tomorrow", "ca.pem", "certificate is not yet valid", "check the clock of this machine"),
+        ("elsewhere", "ca.pem", "IP address mismatch, certificate is not valid for '127.0.0.1'", "write a host name that the certificate has"),
+        ("server", None, "unable to get local issuer certificate", "name the cluster's certificate authority as `ca_file`"),
+        ("server", "other.pem", "", "name the cluster's certificate authority as `ca_file`"),
+        ("stranger", "ca.pem", "unable to get local issuer certificate", "name the cluster's certificate authority as `ca_file`"),
+        ("ca-itself", None, "self-signed certificate", "a self-signed certificate is its own authority"),
+    ],
+)  # fmt: skip
+def test_a_certificate_of_a_server_that_is_not_valid(
+    tmp_path: Path, certificate: str, ca_file: str | None, what: str, fix: str
+) -> None:
+    if certificate == "ca-itself":
+        own = Authority(tmp_path, certificate)
+        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+        key = own.key.private_bytes(encoding, form, serialization.NoEncryption())
+        (tmp_path / f"{certificate}.key").write_bytes(key)
+    written = {"ca_file": ca_file} if ca_file else {}
+    with run_server(tmp_path, certificate, wants_client=False) as url, pytest.raises(RegistryError) as raised:
+        get(url, Credentials.of(written, tmp_path))
+    assert f"TLS certificate verification failed for {url.removeprefix('https://')}: " in raised.value.what
+    assert what in raised.value.what
+    assert fix in raised.value.fix
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(
+    ("client", "what", "fix"),
+    [
+        (None, "asks for a client certificate, and the target names none", "name yours as `cert_file`, with its `key_file`"),
+        ("expired", "does not accept the target's client certificate", "have a new certificate made, and put it in "),
+        ("stranger", "does not accept the target's client certificate", "signed by an authority that the cluster trusts"),
+        ("client", "", ""),
+    ],
+)  # fmt: skip
+def test_a_server_that_wants_a_client_certificate(
+    tmp_path: Path, newest: ssl.TLSVersion, client: str | None, what: str, fix: str
+) -> None:
+    written = {"ca_file": "ca.pem"}
+    written |= {"cert_file": f"{client}.pem", "key_file": f"{client}.key"} if client else {}
+    credentials = Credentials.of(written, tmp_path)
+    with run_server(tmp_path, "server", wants_client=True, newest=newest) as url:
+        if not what:
+            assert get(url, credentials) == []
+            return
+        for _ in range(5):  # the alert is lost now and then
+            with pytest.raises(UnusableCredentials) as raised:
+                get(url, credentials)
+            assert what in raised.value.what
+            assert fix in raised.value.fix
+    if client == "expired":
+        assert f"it expired at {NOW - 2 * DAY:%Y-%m-%d %H:%M:%S} UTC" in raised.value.what
+
+
+@pytest.mark.parametrize("wants_client", [False, True], ids=["any client", "client certificate"])
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_http_to_a_port_that_speaks_tls(tmp_path: Path, *, wants_client: bool, newest: ssl.TLSVersion) -> None:
+    with run_server(tmp_path, "server", wants_client=wants_client, newest=newest) as url:
+        with pytest.raises(RegistryError, match="speaks TLS only") as raised:
+            get(url.replace("https:", "http:"))
+        assert raised.value.fix == f"write https:// in `registry` of the target: {url}"
+
+
+def test_https_to_a_plain_port() -> None:
+    with (
+        serve(lambda _: respond_json([])) as server,
+        pytest.raises(RegistryError, match="does not speak TLS") as raised,
+    ):
+        get(server.url.replace("http:", "https:"))
+    assert "write http:// in `registry`" in raised.value.fix
+
+
+def test_a_plain_server_that_hangs_up_is_not_taken_for_one_with_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.3)
+    with serve(lambda _: b"") as server, pytest.raises(RegistryError, match="does not answer") as raised:
+        get(server.url)
+    assert "TLS" not in str(raised.value)
