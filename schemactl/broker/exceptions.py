@@ -155,6 +155,12 @@ def _make_parse_message(json: JsonValue, steps: list[str], what: str) -> str:
     parent_name = steps[-2] if len(steps) > 1 else ""
     if last in _MISSING_PARTS and not (last == "name" and isinstance(value, str)):
         return f"{_MISSING_PARTS[last]}: {json_text(parent)}"
+    if isinstance(value, dict) and value.get("type") in ("array", "map"):
+        key = "items" if value["type"] == "array" else "values"
+        if key not in value:
+            return f"{value['type'].title()} has no {key} type: {json_text(value)}"
+    if last in ("items", "values") and not isinstance(value, str | list | dict):
+        return f"Schema not yet supported: {json_text(value)}"
     if last == "name" or parent_name in ("symbols", "aliases"):
         return _make_name_message(value) or f"Can't redefine: {what.split(maxsplit=1)[0]}"
     if parent_name == "fields" and last.isdecimal():

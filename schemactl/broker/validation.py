@@ -28,7 +28,8 @@ from schemactl.formats.avro import resolving_grammar
 from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import JavaException, Schema
-from schemactl.formats.key_value import FramingError, unframe
+from schemactl.formats.gson import GsonError
+from schemactl.formats.key_value import FramingError, parse_properties, unframe
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf.definition import ProtoDefinition
@@ -37,6 +38,8 @@ _CACHE_SIZE: Final = 4096
 """How many definitions, and pairs of definitions, are cached, since a topic's versions are read again and again."""
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
+
+_GSON_HELP: Final = "https://github.com/google/gson/blob/main/Troubleshooting.md#malformed-json"
 
 _JSON_TYPES: Final = ("any", "null", "boolean", "string", "number", "integer", "array", "object")
 
@@ -188,19 +191,25 @@ def _read_half(pair: SchemaData, half: str, data: bytes | None, release: Release
     schema_type = SchemaType.__members__.get(name)
     if schema_type is None or release < SPECS[schema_type].first_release:
         raise JavaException(ILLEGAL_ARGUMENT, f"No enum constant org.apache.pulsar.common.schema.SchemaType.{name}")
-    return SchemaData(schema_type, data, _parse_properties(pair.properties.get(f"{half}.schema.properties")))
+    return SchemaData(
+        schema_type, data, _parse_half_properties(pair.properties.get(f"{half}.schema.properties"), release)
+    )
 
 
-def _parse_properties(text: str | None) -> dict[str, str]:
-    if not text:
-        return {}
+def _parse_half_properties(text: str | None, release: Release) -> dict[str, str]:
     try:
-        properties, shown_text = json.loads(text), text
-    except (ValueError, RecursionError):
-        properties, shown_text = None, json.dumps(text, ensure_ascii=False)
-    if not isinstance(properties, dict):
-        raise JavaException("JsonSyntaxException", f"java.lang.IllegalStateException: Not a JSON Object: {shown_text}")
-    return {name: str(value) for name, value in properties.items()}
+        return parse_properties(text)
+    except RecursionError:
+        raise JavaException("StackOverflowError") from None
+    except GsonError as error:
+        name, _, message = str(error).partition(": ")
+        if name == "java.lang.UnsupportedOperationException":
+            raise JavaException("UnsupportedOperationException", message) from None
+        if release > Release.R4_0 and name == "com.google.gson.stream.MalformedJsonException":
+            # Gson 2.13; brokers of 4.0 have 2.8.9.
+            text = str(error).replace("setLenient(true)", "setStrictness(Strictness.LENIENT)")
+            raise JavaException("JsonSyntaxException", f"{text}\nSee {_GSON_HELP}") from None
+        raise JavaException("JsonSyntaxException", str(error)) from None
 
 
 # Avro
@@ -383,12 +392,20 @@ def read(data: bytes) -> JsonSchema | None:
         value, _ = _DECODER.raw_decode(text.lstrip(" \t\r\n"))
         return _read_json_schema(value)
     except (ValueError, RecursionError) as error:
+        type_name = _find_first_type(text)
+        if type_name is not None and type_name not in _JSON_TYPES:
+            raise _make_unknown_type(type_name) from None
         raise JavaException(IO, str(error)) from None
 
 
 def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"Non-standard token '{name}'")
 
+
+_BLANKS: Final = " \t\r\n"
+_KEY: Final = re.compile(r'[ \t\r\n]*("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")[ \t\r\n]*:[ \t\r\n]*')
+
+_ARRAY_OF_TYPE: Final = re.compile(r'\[[^,\]]*(?:\]|,[ \t\r\n]*[\[{"0-9tfn-])')
 
 _DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_reject_constant)
 """Reads numbers as text, since Jackson accepts a number where it expects text."""
@@ -404,16 +421,51 @@ def _read_json_schema(value: Any) -> JsonSchema | None:
     if type_name is None:
         raise ValueError("missing type id property 'type'")
     if type_name not in _JSON_TYPES:
-        standard = "[STRING, NUMBER, INTEGER, BOOLEAN, OBJECT, ARRAY, NULL, ANY]"
-        raise JavaException(
-            ILLEGAL_ARGUMENT,
-            f"Can not resolve JsonSchema 'type' id of \"{type_name}\", not recognized as one of standard values: {standard}",
-        )
+        raise _make_unknown_type(type_name)
     if len(value) == 1:
         return None
     if len(value) > 2 or not isinstance(value[1], dict) or not _has_valid_properties(value[1]):
         raise ValueError("a property has another shape than JsonSchema gives it")
     return JsonSchema(_read_text(value[1].get("id")))
+
+
+def _make_unknown_type(type_name: str) -> JavaException:
+    standard = "[STRING, NUMBER, INTEGER, BOOLEAN, OBJECT, ARRAY, NULL, ANY]"
+    return JavaException(
+        ILLEGAL_ARGUMENT,
+        f"Can not resolve JsonSchema 'type' id of \"{type_name}\", not recognized as one of standard values: {standard}",
+    )
+
+
+def _find_first_type(text: str) -> str | None:
+    """Return the `type` of a text that is not JSON behind it, or None: Jackson reads no further than to a type that it does not know."""
+    position = len(text) - len(text.lstrip(_BLANKS))
+    if text.startswith("[", position):
+        # Jackson reads one token more of an array.
+        return _read_scalar(text, position + 1) if _ARRAY_OF_TYPE.match(text, position) else None
+    while position < len(text) and text[position] in "{,":
+        match = _KEY.match(text, position + 1)
+        if match is None:
+            return None
+        name = json.loads(match[1])
+        if name == "type":
+            return _read_scalar(text, match.end())
+        try:
+            _, position = _DECODER.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            return None
+        position += len(text[position:]) - len(text[position:].lstrip(_BLANKS))
+    return None
+
+
+def _read_scalar(text: str, position: int) -> str | None:
+    """Return the text that Jackson reads from a string, number or boolean at `position`, or None if something else is there."""
+    position += len(text[position:]) - len(text[position:].lstrip(_BLANKS))
+    try:
+        value, _ = _DECODER.raw_decode(text, position)
+    except (ValueError, RecursionError):
+        return None
+    return _read_text(value)
 
 
 def _read_text(value: Any) -> str | None:

@@ -16,7 +16,7 @@ from schemactl.cli.parser import add_options
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import OPTIONAL_CHECKERS, ProtoCategory
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion, live
 
 if TYPE_CHECKING:
     from schemactl.cli.schema_input import Answer, Request
@@ -146,14 +146,14 @@ def _verdicts(
 ) -> Answer:
     from schemactl.comparison.compatibility import judge
     from schemactl.core.json_values import breakage_value
-    from schemactl.formats import InvalidInput, definition_of
+    from schemactl.formats import InvalidInput
 
     strategy = request.get("strategy")
     if not isinstance(strategy, str) or strategy not in CompatibilityStrategy.__members__:
         names = ", ".join(CompatibilityStrategy)
         raise InvalidInput(f"`strategy` is {json.dumps(strategy)}; expected one of {names}")
     existing = _parse_existing(request)
-    new = definition_of(request.get("new"), "new")
+    new = _parse_new(request)
     verdict = judge(existing, new, CompatibilityStrategy(strategy), release, checkers=optional)
     # For an ambiguous alias, Java throws instead of listing incompatibilities; `data` is breaking nevertheless.
     breakages = [breakage for breakage in verdict.data if breakage.incompatibility.rule != "AMBIGUOUS_ALIAS"]
@@ -216,6 +216,19 @@ def _find_buf_violations(
         ]
     except InvalidSchema:
         return None
+
+
+def _parse_new(request: Request) -> SchemaInfo:
+    """Return the definition under `new`. A KEY_VALUE text on which brokers fail has no data, since they fail on that as well."""
+    from schemactl.formats import definition_of, properties_of
+
+    new = request.get("new")
+    try:
+        return definition_of(new, "new")
+    except InvalidSchema:
+        if not isinstance(new, dict) or new["type"] != SchemaType.KEY_VALUE.name:
+            raise
+        return SchemaInfo(SchemaType.KEY_VALUE, NO_DATA, properties_of(new, "new"))
 
 
 def _parse_existing(request: Request) -> list[SchemaVersion]:

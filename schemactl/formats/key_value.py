@@ -19,6 +19,7 @@ from schemactl.core.edits import DefinitionEdit
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.formats import gson
 from schemactl.formats.avro.schema import JavaException, out_of_memory
 from schemactl.formats.type_spec import (
     Encoding,
@@ -77,10 +78,9 @@ class PairSpec(TypeSpec):
     def from_text(self, type_: SchemaType, text: str, properties: Mapping[str, str]) -> SchemaInfo:
         """Return the schema that the broker stores for the text: compact halves in their own key order."""
         subject = "the text of a KEY_VALUE schema"
-        number = _NumberText
         try:
-            halves = json.loads(text, parse_int=number, parse_float=number, parse_constant=number)
-        except (ValueError, RecursionError) as error:
+            halves = gson.parse(text)
+        except (gson.GsonError, RecursionError) as error:
             raise InvalidSchema(f"{subject} is not JSON: {error}") from None
         if not isinstance(halves, dict) or any(half not in halves for half in _HALVES):
             raise InvalidSchema(f'{subject} is not an object {{"key": ..., "value": ...}}')
@@ -371,11 +371,9 @@ def _make_half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
     if name not in SchemaType.__members__:
         raise InvalidSchema(f"{half}.schema.type is {name!r}, which is not a schema type", pointer=f"/{half}")
     try:
-        properties = json.loads(info.properties.get(f"{half}.schema.properties") or "{}")
-    except (ValueError, RecursionError):
-        properties = None
-    if not isinstance(properties, dict):
-        raise InvalidSchema(f"{half}.schema.properties is not a JSON object", pointer=f"/{half}")
+        properties = parse_properties(info.properties.get(f"{half}.schema.properties"))
+    except (gson.GsonError, RecursionError):
+        raise InvalidSchema(f"{half}.schema.properties is not a JSON object with texts", pointer=f"/{half}") from None
 
     def comments() -> dict[str, str]:
         return {
@@ -384,8 +382,36 @@ def _make_half(info: SchemaInfo, half: Half, data: bytes) -> SchemaInfo:
             if pointer.startswith(f"/{half}/")
         }
 
-    texts = {key: str(value) for key, value in properties.items()}
-    return SchemaInfo(SchemaType[name], data, texts, info.source, comments=comments)
+    return SchemaInfo(SchemaType[name], data, properties, info.source, comments=comments)
+
+
+def parse_properties(text: str | None) -> dict[str, str]:
+    """Return the properties of a half, as SchemaUtils reads them: none for JSON `null`, a text without a value, or None.
+
+    Raises:
+        GsonError: if the text is not a JSON object with texts, numbers and booleans; a list of one of them counts as this one.
+        RecursionError: if it nests too deep.
+    """
+    properties = gson.parse(text) if text else None
+    if properties is None:
+        return {}
+    if not isinstance(properties, dict):
+        raise gson.GsonError(f"java.lang.IllegalStateException: Not a JSON Object: {_render(properties)}")
+    return {name: _read_property(value) for name, value in properties.items()}
+
+
+def _read_property(value: Any) -> str:
+    """Return the text of a value like JsonElement.getAsString."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return str(value)
+        case [item]:
+            return _read_property(item)
+        case list():
+            raise gson.GsonError(f"java.lang.IllegalStateException: Array must have size 1, but has size {len(value)}")
+    raise gson.GsonError(f"java.lang.UnsupportedOperationException: {'JsonNull' if value is None else 'JsonObject'}")
 
 
 def frame(key: bytes, value: bytes) -> bytes:
@@ -440,14 +466,8 @@ def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-class _NumberText(str):
-    """The text of a number: the broker keeps 1.0 and 1e2 unchanged (Gson's LazilyParsedNumber)."""
-
-    __slots__ = ()
-
-
 def _render(value: Any) -> str:
-    if isinstance(value, _NumberText):
+    if isinstance(value, gson.NumberText):
         return str(value)
     if isinstance(value, dict):
         return "{" + ",".join(f"{_to_json(key)}:{_render(item)}" for key, item in value.items()) + "}"

@@ -71,7 +71,7 @@ def test_jackson_rejects_it(text: str) -> None:
     assert thrown.value.exception == "IOException"
 
 
-@pytest.mark.parametrize("text", ['{"type":"OBJECT"}', '{"type":5}', '["record",1]', "[1]"])
+@pytest.mark.parametrize("text", ['{"type":"OBJECT"}', '{"type":5}', '["record",1]', "[1]", '{"type":"record",'])
 def test_an_unknown_type_is_no_ioexception(text: str) -> None:
     with pytest.raises(JavaException, match="Can not resolve JsonSchema 'type' id of") as thrown:
         read(text.encode())

@@ -208,7 +208,7 @@ GOOD: Row = {"id": 1, "strategy": "FULL", "existing": [], "new": STRING}
         ({**GOOD, "new": {"type": "AVRO", "schema": {"type": "int"}}}, "`new.schema`"),
         ({**GOOD, "new": {"type": "AVRO", "schema_b64": "!"}}, "base64"),
         ({**GOOD, "new": {"type": "AVRO", "schema_b64": 1}}, "base64"),
-        ({**GOOD, "new": {"type": "KEY_VALUE", "schema": "[]"}}, "KEY_VALUE"),
+        ({**GOOD, "existing": [{"type": "KEY_VALUE", "schema": "[]"}]}, "KEY_VALUE"),
         ({**GOOD, "new": {"type": "STRING", "properties": {"a": 1}}}, "`new.properties`"),
         ({**GOOD, "new": {"type": "PROTOBUF_NATIVE", "schema": {"proto": "nope", "message": "A"}}}, ""),
     ],
@@ -228,6 +228,8 @@ def test_definitions_that_no_broker_accepts_are_verdicts_not_errors() -> None:
         {"type": "AVRO", "schema": "\ud800"},
         {"type": "AVRO", "schema_b64": None},
         {"type": "KEY_VALUE", "schema_b64": "AAAA"},
+        {"type": "KEY_VALUE", "schema": "[]"},
+        {"type": "KEY_VALUE", "schema": '{"key": ""}', "properties": {"key.schema.type": "AVRO"}},
         {"type": "PROTOBUF_NATIVE", "schema": "{}"},
         {"type": "AUTO_CONSUME"},
     ):
