@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 ON_A_BROKER = [pytest.mark.broker, pytest.mark.live]
-PLACES = {"embedded": [pytest.mark.network, pytest.mark.live], **dict.fromkeys(brokers.RELEASES, ON_A_BROKER)}
+PLACES = {"embedded": [pytest.mark.network, pytest.mark.live], **dict.fromkeys(brokers.VERSIONS, ON_A_BROKER)}
 """The registries, each with the markers of its tests."""
 
 
@@ -653,7 +653,7 @@ def printed_form(step: Step) -> str:
     return step if isinstance(step, str) else step[0]
 
 
-@pytest.mark.parametrize("place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.RELEASES], indirect=True)
+@pytest.mark.parametrize("place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.VERSIONS], indirect=True)
 def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, declared())
     approve(V1)(it)
