@@ -563,6 +563,7 @@ class GeneratedKinds:
         versions: Mapping[int, SchemaFile],
         kinds: Mapping[str, KindOfEvents],
         targets: Mapping[str, TargetNumbers] | None = None,
+        properties: Mapping[int, Mapping[str, str]] | None = None,
     ) -> None:
         """Create the topic of a generated module; its schemas are read when they are needed.
 
@@ -572,6 +573,7 @@ class GeneratedKinds:
             versions: every schema that messages can be written with, by version number.
             kinds: the kinds by their keys.
             targets: the version numbers of targets where they differ from Git's; each kind has its own `reader`.
+            properties: the SchemaInfo properties of the versions that have some, by version number.
         """
         self.name = name
         self.kinds: dict[str, GeneratedTopic[Any]] = {}
@@ -590,6 +592,7 @@ class GeneratedKinds:
                 },
                 options=kind.options,
                 kind=key,
+                properties=properties,
             )
             self._add_kind(key, topic)
 
@@ -634,6 +637,16 @@ class GeneratedKinds:
         """The version numbers of the chosen target, or None if they are Git's."""
         return self.codec.numbers
 
+    def properties(self, version: int) -> dict[str, str]:
+        """Return the declared SchemaInfo properties of `version`, of any kind (see GeneratedTopic.properties)."""
+        return self._find_topic(version).properties(version)
+
+    def _find_topic(self, version: int) -> GeneratedTopic[Any]:
+        """Return the topic of the kind that `version` belongs to, or of the first kind for an unknown version."""
+        codecs = self.codec.codecs
+        kind = next((key for key, codec in codecs.items() if codec.find_kind(version) == key), next(iter(codecs)))
+        return self.kinds[kind]
+
     @property
     def struct(self) -> StructType:
         """The columns of `decode`: `__kind`, and one struct for each kind."""
@@ -643,9 +656,7 @@ class GeneratedKinds:
 
     def commit(self, version: int) -> str:
         """Return the id of the commit that added `version` (see `GeneratedTopic.commit`)."""
-        codecs = self.codec.codecs
-        kind = next((key for key, codec in codecs.items() if codec.find_kind(version) == key), next(iter(codecs)))
-        return self.kinds[kind].commit(version)
+        return self._find_topic(version).commit(version)
 
     def decode_one(self, payload: bytes | None, version: int | bytes | None, key: bytes | None = None) -> Event:
         """Decode one message to its kind and its value (see `KindsCodec.decode_one`)."""
@@ -659,9 +670,7 @@ class GeneratedKinds:
 
     def validate(self, payload: bytes | None, version: int, key: bytes | None = None) -> None:
         """Check that `payload` is a message of `version` to the last byte (see `Codec.validate`)."""
-        codecs = self.codec.codecs
-        kind = next((key for key, codec in codecs.items() if codec.find_kind(version) == key), next(iter(codecs)))
-        codecs[kind].validate(payload, version, key)
+        self._find_topic(version).codec.validate(payload, version, key)
 
     @overload
     def decode(

@@ -34,7 +34,7 @@ from schemactl.cli.target_selection import (
 from schemactl.cli.topic_selection import add_filters, find, output_file, relative_path
 from schemactl.core.deadline import within
 from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, first_of
-from schemactl.core.names import NamespaceName, TopicName, is_glob, matching, select_known
+from schemactl.core.names import NamespaceName, TopicName, is_glob, matching, name_kind, select_known
 from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
@@ -323,27 +323,30 @@ class PlanRequest:
         )
         return ReadyPlan(plan, target)
 
-    def _find_upgrade_orders(self, plan: Plan) -> dict[TopicName, UpgradeFirst]:
-        """Return the clients to upgrade first, for each topic that has versions and gets another one."""
+    def _find_upgrade_orders(self, plan: Plan) -> dict[str, UpgradeFirst]:
+        """Return the clients to upgrade first, for each topic (or `TOPIC#KIND`) that has versions and gets another one."""
         from schemactl.checks.rollout import find_upgrade_order
         from schemactl.deploy.steps import RegisterVersion
 
-        steps_by_topic: dict[TopicName, list[RegisterVersion]] = {}
+        steps_by_kind: dict[tuple[TopicName, str], list[RegisterVersion]] = {}
         for step in plan.steps:
             if isinstance(step, RegisterVersion):
-                steps_by_topic.setdefault(step.name, []).append(step)
-        orders: dict[TopicName, UpgradeFirst] = {}
-        for name, steps in steps_by_topic.items():
-            topic, schema = self.catalog.topics[name], steps[-1].version.info
+                steps_by_kind.setdefault((step.name, step.version.kind), []).append(step)
+        orders: dict[str, UpgradeFirst] = {}
+        for (name, kind), steps in steps_by_kind.items():
+            topic = self.catalog.topics[name]
+            if topic.kinds:
+                topic = topic.get_part(kind) or topic
+            schema = steps[-1].version.info
             old_versions = [
                 version for version in topic.versions if version.number < min(step.version.number for step in steps)
             ]
             if schema is None or not old_versions:
                 continue
             clients = tuple(client for client in topic.clients if client.runs_on(self.target.name))
-            strategy, level = self.catalog.strategy(name, self.target.place.project.defaults)
+            strategy, level = self.catalog.data_strategy(name, self.target.place.project.defaults)
             with suppress(InvalidSchema):
-                orders[name] = find_upgrade_order(
+                orders[name_kind(name, kind)] = find_upgrade_order(
                     replace(topic, clients=clients), old_versions, schema, strategy, level, plan.origin.release
                 )
         return orders

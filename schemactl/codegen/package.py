@@ -111,7 +111,7 @@ _RESERVED_NAMES: Final = {
 KINDS_ATTRIBUTES: Final = frozenset(
     {
         *("codec", "commit", "decode", "decode_batch", "decode_one", "for_target", "kinds", "land", "land_stream"),
-        *("name", "numbers", "replay", "sink", "split", "struct", "validate", "view"),
+        *("name", "numbers", "properties", "replay", "sink", "split", "struct", "validate", "view"),
     }
 )
 """The attributes of `generated.Kinds`. A kind with such a key is the attribute with a `_` at the end."""
@@ -360,6 +360,7 @@ def _make_kinds_module(
         is_removed = approved.topic.get_kind(key) is None
         lines.append(f"* {key}{' (removed)' if is_removed else ''}: {reader.type.name}, read as version {number}")
     topic_arguments = {"versions": _make_version_dict(approved.versions, schemas, with_kinds=True)}
+    topic_arguments |= _make_property_argument(approved.versions)
     topic_arguments["kinds"] = _make_dict(kinds)
     if approved.on_targets:
         topic_arguments["targets"] = _make_targets(approved, schemas)

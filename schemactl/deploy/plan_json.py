@@ -74,7 +74,7 @@ def document(plan: Plan) -> Json:
             *(_make_left_out_value(declaration) for declaration in plan.unreadable),
         ],
         "unreadable": unreadable_values(plan.unreadable),
-        "upgrade_first": {str(name): order for name, order in plan.upgrade_first.items()},
+        "upgrade_first": dict(plan.upgrade_first),
         "brokers": comparison_values(plan.brokers),
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,

@@ -295,7 +295,7 @@ class Plan:
         apart_now: whether a topic has such a number already that is not recorded.
         whole: whether it was made for all topics, so that topics without a step are complete.
         unreadable: the approved declarations that cannot be read, which the plan leaves out.
-        upgrade_first: the clients to upgrade first, for each topic with a version to register; empty if it is unknown.
+        upgrade_first: the clients to upgrade first, for each topic (or `TOPIC#KIND`) with a version to register; empty if unknown.
         brokers: the configuration of the brokers next to the project file, or None if it was not compared.
     """
 
@@ -310,7 +310,7 @@ class Plan:
     apart_now: bool = False
     whole: bool = True
     unreadable: tuple[UnreadableDeclaration, ...] = ()
-    upgrade_first: Mapping[TopicName, UpgradeFirst] = field(default_factory=dict, compare=False)
+    upgrade_first: Mapping[str, UpgradeFirst] = field(default_factory=dict, compare=False)
     brokers: BrokerComparison | None = None
 
     @property

@@ -13,7 +13,7 @@ from schemactl.checks.check_report import Cause, CheckReport, ClientImpact, Poli
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
-from schemactl.core.names import TopicName
+from schemactl.core.names import name_kind
 from schemactl.core.terminal import SHADES, on_one_line, paint, table
 from schemactl.core.wording import counted, policy_origin, policy_word
 from schemactl.report.causes import ShownCause, rank_causes, waive_command
@@ -228,14 +228,15 @@ def summarize_upgrades(report: CheckReport) -> str:
 
     Formats that list only causes end with it.
     """
-    topics_by_order: dict[str, list[TopicName]] = {}
-    for name, upgrade_first in dict.fromkeys((topic.topic, topic.upgrade_first) for topic in report.topics):
+    topics_by_order: dict[str, list[str]] = {}
+    rows = ((name_kind(topic.topic, topic.kind), topic.upgrade_first) for topic in report.topics)
+    for name, upgrade_first in dict.fromkeys(rows):
         if upgrade_first:
             topics_by_order.setdefault(upgrade_first, []).append(name)
     parts = []
     for order, names in topics_by_order.items():
         more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-        parts.append(f"{order} ({', '.join(map(str, names[:_MAX_NAMES]))}{more})")
+        parts.append(f"{order} ({', '.join(names[:_MAX_NAMES])}{more})")
     return f"Upgrade first: {'; '.join(parts)}." if parts else ""
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from schemactl.checks.check_report import CheckReport, causes
 from schemactl.core.findings import Finding, UpgradeFirst
-from schemactl.core.names import TopicName
+from schemactl.core.names import TopicName, name_kind
 from schemactl.core.terminal import clean
 from schemactl.report.causes import ShownCause, group_checks
 
@@ -27,7 +27,10 @@ def render(report: CheckReport) -> str:
     for finding in (*report.waived, *report.findings):
         topic = finding.topic if finding.topic in changes else None
         findings_by_topic.setdefault(topic, []).append(finding)
-    orders = {str(check.topic): check.upgrade_first for check in report.topics if check.upgrade_first}
+    orders: dict[str, dict[str, UpgradeFirst]] = {}
+    for check in report.topics:
+        if check.upgrade_first:
+            orders.setdefault(str(check.topic), {})[name_kind(check.topic, check.kind)] = check.upgrade_first
     checks = group_checks(report)
     suites = []
     for topic, change in [(None, "settings"), *sorted(changes.items())]:
@@ -42,14 +45,14 @@ def render(report: CheckReport) -> str:
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<testsuites name="schemactl {report.command}" tests="{failures + skipped + passed}" failures="{failures}" errors="0">',
-            *(_render_suite(*suite, orders.get(suite[0])) for suite in suites),
+            *(_render_suite(*suite, orders.get(suite[0], {})) for suite in suites),
             "</testsuites>",
         ]
     )
 
 
 def _render_suite(
-    name: str, change: str, shown_causes: Sequence[ShownCause], upgrade_first: UpgradeFirst | None
+    name: str, change: str, shown_causes: Sequence[ShownCause], orders: Mapping[str, UpgradeFirst]
 ) -> str:
     waived = [cause for cause in shown_causes if cause.weight == "waived"]
     errors = [cause for cause in shown_causes if cause.weight == "error"]
@@ -60,8 +63,11 @@ def _render_suite(
     text = "".join(f"{cause.lead.rule}: {cause.message}\n" for cause in others)
     output = [f"    <system-out>{_escape_text(text)}</system-out>"] if text else []
     head = f'  <testsuite name={_quote_attribute(name)} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="{len(waived)}">'
-    order = f'<property name="upgrade first" value={_quote_attribute(upgrade_first or "")}></property>'
-    properties = [f"    <properties>{order}</properties>"] if upgrade_first else []
+    order_properties = "".join(
+        f"<property name={_quote_attribute(f'upgrade first{label.removeprefix(name)}')} value={_quote_attribute(order)}></property>"
+        for label, order in orders.items()
+    )
+    properties = [f"    <properties>{order_properties}</properties>"] if orders else []
     return "\n".join([head, *properties, *cases, *output, "  </testsuite>"])
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from schemactl.core import wording
 from schemactl.core.json_values import Json
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.core.wording import counted, day, kind_of, numbers, policy_words
 from schemactl.deploy.apply import Result
@@ -137,8 +137,9 @@ def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: P
     yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
     for step in steps:
         yield from (SheetLine(line, line_sign, 1) for line_sign, line in _step_lines(step))
-    if isinstance(name, TopicName) and (order := plan.upgrade_first.get(name)):
-        yield SheetLine(f"upgrade first: {order}", "=", 1)
+    for kind in dict.fromkeys(step.version.kind for step in steps if isinstance(step, RegisterVersion)):
+        if isinstance(name, TopicName) and (order := plan.upgrade_first.get(name_kind(name, kind))):
+            yield SheetLine(f"upgrade first{f' for {kind}' if kind else ''}: {order}", "=", 1)
 
 
 def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:

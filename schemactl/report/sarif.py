@@ -13,6 +13,7 @@ from schemactl.core.edits import LineEdit
 from schemactl.core.environment import home, version
 from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
+from schemactl.core.names import name_kind
 from schemactl.core.rules import Rule, every_rule
 from schemactl.core.wording import versions
 from schemactl.report.causes import ShownCause, describe_waiver, rank_causes
@@ -40,7 +41,9 @@ def render(report: CheckReport) -> str:
                 "properties": {
                     "summary": summary(report),
                     "upgradeFirst": {
-                        str(topic.topic): topic.upgrade_first for topic in report.topics if topic.upgrade_first
+                        name_kind(topic.topic, topic.kind): topic.upgrade_first
+                        for topic in report.topics
+                        if topic.upgrade_first
                     },
                 },
             }

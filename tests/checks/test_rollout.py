@@ -386,6 +386,42 @@ def test_every_format_of_check_has_the_clients_to_upgrade_first(
     assert all(description.endswith("\nUpgrade first: none") for description in descriptions)
 
 
+def event(name: str, fields: str) -> str:
+    return record(fields).replace("Order", name)
+
+
+def test_each_kind_of_events_has_its_own_order_in_plan_and_reports(tmp_path: Path) -> None:
+    targets = "targets: {prod: {registry: 'sqlite:prod.db'}}\n"
+    repository = Scratch(tmp_path / "r")
+    topic = "topic: shop/sales/events\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nkinds_compatibility: BACKWARD\nschemas:\n"
+    kinds = "".join(f"  {key}: {{type: AVRO, definition: {key}.avsc}}\n" for key in ("opened", "closed"))
+    repository.commit(
+        {
+            "schemactl.yaml": f"version: 1\nroots: [topics]\napproved: main\n{targets}",
+            "topics/ns.yaml": "namespace: shop/sales\n",
+            "topics/events.yaml": topic + kinds,
+            "topics/opened.avsc": event("Opened", A),
+            "topics/closed.avsc": event("Closed", f"{A}, {B}"),
+        }
+    )
+    repository.flush()
+    schemactl(repository.path, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
+    (repository.path / "topics/opened.avsc").write_text(event("Opened", f"{A}, {C}"))
+    (repository.path / "topics/closed.avsc").write_text(event("Closed", A))
+    name = "persistent://shop/sales/events"
+    expected = {f"{name}#opened": "any order", f"{name}#closed": "consumers"}
+    options = [word for form in ("json", "sarif", "junit") for word in ("--format", f"{form}={form}.out")]
+    schemactl(repository.path, "check", *options, code={0, 100})
+    reports = {form: (repository.path / f"{form}.out").read_text() for form in ("json", "sarif", "junit")}
+    orders = {f"{row['topic']}#{row['kind']}": row["upgrade_first"] for row in json.loads(reports["json"])["topics"]}
+    assert orders == json.loads(reports["sarif"])["runs"][0]["properties"]["upgradeFirst"] == expected
+    assert '<property name="upgrade first#opened" value="any order">' in reports["junit"]
+    repository.git("commit", "-qam", "change both")
+    plan = ("plan", "--target", "prod", "--format")
+    assert json.loads(schemactl(repository.path, *plan, "json").out)["upgrade_first"] == expected
+    assert "upgrade first for closed: consumers" in schemactl(repository.path, *plan, "text").out
+
+
 @pytest.mark.parametrize(("strategy", "versions", "expected"), CHANGES[:3])
 def test_a_plan_has_the_order_of_the_rollout_and_its_digest_does_not_depend_on_it(
     tmp_path: Path, strategy: str, versions: Sequence[str], expected: str

@@ -206,6 +206,23 @@ def test_kinds_have_classes_and_attributes_of_their_own(repository: Scratch) -> 
         assert users.user_created.decode_as(UserCreated, b"\x02", 0) == UserCreated(id=1, city="?")
 
 
+def test_kinds_have_the_properties_of_their_versions(repository: Scratch) -> None:
+    # A property alone makes no version, so each version has the properties of its first text.
+    repository.commit(
+        {
+            "topics/users.yaml": declare(*THREE, more=", properties: {owner: growth}"),
+            "topics/user_created.avsc": define("UserCreated", CITY, {"name": "note", "type": "string", "default": ""}),
+        }
+    )
+    with imported(generate(repository), "shop_schemas") as package:
+        users = package.topic(NAME)
+        assert users.properties(5) == {"owner": "growth"}
+        assert users.user_created.properties(5) == {"owner": "growth"}
+        with pytest.raises(LookupError, match="is of the kind user_address_changed, and not user_created"):
+            users.user_created.properties(4)
+        assert users.properties(4) == {}
+
+
 def test_attributes_that_kinds_cannot_have_are_listed() -> None:
     public = {name for name in dir(GeneratedKinds) if not name.startswith("_")}
     assert public | {"name", "kinds"} == KINDS_ATTRIBUTES
