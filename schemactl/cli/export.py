@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.topic_selection import States, add_filters, output_file
+from schemactl.cli.topic_selection import States, add_filters, find_number_in_force, output_file
 from schemactl.core.atomic_files import read, remove, write
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.json_values import json_text
-from schemactl.core.names import matching, select_known
+from schemactl.core.names import matching, name_kind, select_known
 from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
@@ -133,21 +133,16 @@ def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) ->
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
     """Yield the topics that have a schema in force, each with its version in force and the current text of its definition.
 
-    A topic with several kinds of events has a part for each declared kind (see `Topic.split`).
+    A topic with several kinds of events is yielded once for each kind.
     """
-    from schemactl.codegen.topics import list_kinds
-
     catalog = approved.catalog
     patterns = [*args.topics, *args.topic]
     names = {name for name, topic in catalog.topics.items() if not topic.deleted}
     for name in sorted(select_known(names, patterns, args.namespace)):
-        topic, number = catalog.topics[name], approved.current(name)
-        if topic.schema is None or number is None:
-            continue
-        kinds = [(kind.topic, kind.current) for kind in list_kinds(topic.load())] if topic.kinds else []
-        for part, number_in_force in kinds or [(topic, number)]:
-            if part.schema is not None and (not part.kind or topic.get_kind(part.kind)):
-                version = next(version for version in part.versions if version.number == number_in_force)
+        for part in catalog.topics[name].split():
+            number = find_number_in_force(approved, part)
+            if part.schema is not None and number is not None:
+                version = next(version for version in part.versions if version.number == number)
                 yield part, replace(version.load(), info=part.schema.load())
 
 
@@ -173,7 +168,7 @@ def _render_asyncapi(
 def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
     from schemactl.publish.json_schema import json_schema
 
-    title = f"{topic.name}, {f'{topic.kind}, ' if topic.kind else ''}version {version.number}"
+    title = f"{name_kind(topic.name, topic.kind)}, version {version.number}"
     schema = json_schema(_require_schema(version), project.release, title=title, description=metadata.description)
     return json_text(schema) + "\n"
 
@@ -241,11 +236,11 @@ def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[tupl
     folder = Path(context.directory, args.out)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {args.out} is a file: name a folder for {counted(len(texts), 'file')}")
-    paths = module_paths({topic for topic, _ in texts})
+    paths = module_paths([topic for topic, _ in texts])
     for (topic, kind), text in texts.items():
         tenant, namespace, name = paths[topic]
-        name += f".{kind}" if kind else ""
-        write(folder / tenant / namespace / f"{name}{_SUFFIXES[args.kind]}", text.encode(), below=context.top)
+        file_name = f"{name}.{kind}" if kind else name
+        write(folder / tenant / namespace / f"{file_name}{_SUFFIXES[args.kind]}", text.encode(), below=context.top)
     context.report(f"wrote {counted(len(texts), 'file')} to {args.out}")
 
 

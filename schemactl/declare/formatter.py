@@ -229,9 +229,16 @@ def proved(
 
 
 def _is_unchanged(old: Topic, new: Topic, holds: Callable[[SchemaInfo, SchemaInfo], bool]) -> bool:
-    if old.schema is None or new.schema is None:
-        return old == new
-    return replace(old, schema=None) == replace(new, schema=None) and holds(old.schema, new.schema)
+    old_parts, new_parts = old.split(), new.split()
+    return len(old_parts) == len(new_parts) and all(
+        replace(old_part, schema=None) == replace(new_part, schema=None)
+        and (
+            holds(old_part.schema, new_part.schema)
+            if old_part.schema and new_part.schema
+            else old_part.schema is new_part.schema
+        )
+        for old_part, new_part in zip(old_parts, new_parts, strict=True)
+    )
 
 
 def write(top: str, contents: Mapping[str, bytes]) -> None:

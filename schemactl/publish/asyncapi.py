@@ -73,18 +73,19 @@ def make_document(
     tenants = {topic.name.namespace_name.tenant for topic, _ in topics}
     binding = {"pulsar": {"tenant": next(iter(tenants)), **_BINDING}} if len(tenants) == 1 else {}
     channels: Json = {}
-    keys: dict[TopicName, str] = {}
     skipped = {}
+    keys: dict[TopicName, str] = {}
     for topic, current in topics:
-        key = free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), channels)
+        key = keys.get(topic.name) or free_name(re.sub(r"[^\w.-]", ".", topic.name.schema_id, flags=re.ASCII), channels)
         known_types = writer.list_types()
         try:
+            channel = _channel(topic, current, catalog, writer)
             if topic.name in keys:
-                # A further kind of events of the topic.
-                channels[keys[topic.name]]["messages"][topic.kind] = _message(topic, current, writer)
-            else:
-                channels[key] = _channel(topic, current, catalog, writer)
-                keys[topic.name] = key
+                # Another kind of events of the same topic; the channel has the newest version of all.
+                channel["messages"] |= channels[key]["messages"]
+                newer = max(channel, channels[key], key=lambda value: value["x-schema-version"])
+                channel |= {name: newer[name] for name in ("x-schema-version", "x-commit") if name in newer}
+            channels[key], keys[topic.name] = channel, key
         except SchemactlError as error:
             skipped[topic.name] = error.what
         except RecursionError:
@@ -142,6 +143,7 @@ def _message(topic: Topic, current: SchemaVersion, writer: SchemaWriter) -> Json
         **({"payload": payload} if payload is not None else {}),
         "x-schema-type": info.type.name,
         **drop_empty({"x-schema-properties": dict(info.properties)}),
+        **({"x-schema-version": current.number} if topic.kind else {}),
     }
 
 

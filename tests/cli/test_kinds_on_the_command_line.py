@@ -246,3 +246,42 @@ def test_the_catalog_and_the_list_name_the_kinds(scratch: Scratch) -> None:
     version_page = next(text for text in pages.values() if "<h1>users, version 3 of user_created</h1>" in text)
     assert "What changed after" in version_page
     assert ">version 0</a>" in version_page
+
+
+def test_files_of_kinds_are_laid_out(scratch: Scratch) -> None:
+    compact = FILES["namespaces/user-created.avsc"].replace(" ", "")
+    scratch.write({"namespaces/user-created.avsc": compact})
+    schemactl(scratch.path, "fmt", "--check", code=100)
+    printed = schemactl(scratch.path, "fmt")
+    assert "bug of schemactl" not in printed.out + printed.err
+    assert (scratch.path / "namespaces/user-created.avsc").read_text() != compact
+    schemactl(scratch.path, "fmt", "--check")
+
+
+def test_a_fix_edits_the_definition_of_its_kind(scratch: Scratch) -> None:
+    path = "namespaces/user-address-changed.avsc"
+    scratch.write({path: record("id", "street", "city", name="UserAddressChanged")})
+    schemactl(scratch.path, "check", "--fix", code=[0, 100])
+    fields = json.loads((scratch.path / path).read_text())["fields"]
+    assert fields[-1] == {"name": "city", "type": "string", "default": ""}
+    assert json.loads((scratch.path / "namespaces/user-created.avsc").read_text())["name"] == "UserCreated"
+    schemactl(scratch.path, "check")
+
+
+def test_exports_have_every_kind(scratch: Scratch) -> None:
+    scratch.commit(TWO_CHANGES, "two kinds")
+    scratch.flush()
+    [channel] = json.loads(schemactl(scratch.path, "export", "asyncapi").out)["channels"].values()
+    assert {name: message["x-schema-version"] for name, message in channel["messages"].items()} == {
+        "user_created": 3,
+        "user_address_changed": 1,
+        "user_enquiry_received": 4,
+    }
+    assert channel["x-schema-version"] == 4
+    schemactl(scratch.path, "export", "avro", "--out", "avro")
+    assert sorted(path.name for path in (scratch.path / "avro").rglob("*.avsc")) == [
+        "users.user_address_changed.avsc",
+        "users.user_created.avsc",
+        "users.user_enquiry_received.avsc",
+    ]
+    assert schemactl(scratch.path, "export", "ddl").out.count("CREATE TABLE") == 3
