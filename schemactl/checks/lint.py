@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Protocol
 
 from schemactl.checks.check_report import ORDER, CheckReport
 from schemactl.checks.proposal import Run
-from schemactl.core.catalog import Catalog
+from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.edits import AddKey, DefinitionEdit, RenameKey, TextEdit, apply_edits
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import InvalidSchema, Source, meant
@@ -525,8 +525,8 @@ def check_optional_fields(definition: LintedDefinition) -> Iterator[Remark]:
 def check_other_releases(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
     """Report schemas that another Pulsar release would reject. A separate rule covers defaults of later union branches."""
     other_releases = [release for release in Release if release is not project.release]
-    for name in only:
-        schema = declared.catalog.topics[name].schema
+    for topic in _list_parts(declared, only):
+        name, schema = topic.name, topic.schema
         releases_by_problem: dict[InvalidSchema, list[Release]] = defaultdict(list)
         problems: dict[tuple[str, str], InvalidSchema] = {}
         for release in other_releases:
@@ -552,8 +552,8 @@ def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSche
 
 def check_client_forms(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
     """Report producers whose client may send another text than the form of its language."""
-    for name in only:
-        topic = declared.catalog.topics[name]
+    for topic in _list_parts(declared, only):
+        name = topic.name
         if topic.schema is None or not list_native_parts(topic.schema):
             continue
         languages = {
@@ -571,6 +571,12 @@ def check_client_forms(declared: Declared, project: Project, only: Collection[To
                     "A broker compares bytes."
                 )
                 yield "CLIENT_FORM_VARIES", name, topic.locate(pointer), Remark(tokens(pointer), message)
+
+
+def _list_parts(declared: Declared, only: Collection[TopicName]) -> Iterator[Topic]:
+    """Yield the topics `only`, once for each of their kinds of events."""
+    for name in only:
+        yield from declared.catalog.topics[name].split()
 
 
 def check_sibling_namespaces(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -200,7 +200,12 @@ def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
     from schemactl.cli.topic_selection import States
     from schemactl.formats import pair_of
 
-    named = States(context, [topic]).find_in_working_tree(topic)
+    states = States(context, [topic])
+    named = states.find_in_working_tree(topic)
+    if (declared_topic := states.work.catalog.topics.get(named.topic.name)) and not topic.endswith(
+        f"#{named.topic.kind}"
+    ):
+        _require_kind(topic, [kind.key for kind in declared_topic.kinds])
     if named.info is None:
         raise SchemactlError(f"{named.topic.name} is declared without a schema")
     name, pair = f"{named.topic.name.topic}@work", pair_of(named.info)
@@ -423,16 +428,23 @@ def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:
     project, _ = context.project()
     catalog = context.approved(project, topics=[args.topic]).catalog
     topic = find_part(args.topic, catalog).load()
-    if topic.kinds:
-        raise _make_kind_error(args.topic, topic.name, topic.list_kind_keys())
+    _require_kind(args.topic, [kind.key for kind in topic.kinds])
+    broker_strategy, _ = catalog.strategy(topic.name, project.defaults)
     strategy, _ = catalog.data_strategy(topic.name, project.defaults)
-    # A broker compares an upload with the versions of all kinds, so its policies say nothing about one kind.
-    policies = None if topic.kind else policies_at(catalog, topic.name, project.defaults, strategy=strategy)
+    policies = policies_at(catalog, topic.name, project.defaults, strategy=broker_strategy)
     return _make_contract(topic.name, topic.versions, strategy, policies, project.release)
+
+
+def _require_kind(text: str, keys: Sequence[str]) -> None:
+    """Raise UsageError if `text` names a topic with kinds of events of these keys as a whole: a class is of one kind."""
+    if keys:
+        names = " or ".join(quote(f"{text}#{key}") for key in keys)
+        raise UsageError(f"{text}: the topic has several kinds of events, and a class is of one", fix=f"write {names}")
 
 
 def _contract_from_package(args: argparse.Namespace) -> Contract:
     from schemactl.classes.extraction import load_module
+    from schemactl.core.errors import did_you_mean
     from schemactl.core.names import TopicName, find_one, matching
     from schemactl.core.schema import Release, SchemaVersion
 
@@ -448,26 +460,18 @@ def _contract_from_package(args: argparse.Namespace) -> Contract:
     name = find_one(text, names, where=args.package)
     codec = package.topic(names[name]).codec
     # The codec of a topic with several kinds of events has one for each kind.
-    kinds = getattr(codec, "codecs", {})
-    if (kind or kinds) and kind not in kinds:
-        raise _make_kind_error(args.topic, name, kinds)
+    keys = [*getattr(codec, "codecs", ())]
+    if kind and kind not in keys:
+        near = did_you_mean(kind, keys) if keys else ": it has one schema"
+        raise UsageError(f"{name} has no kind {kind!r}{near or ': its kinds are ' + ', '.join(keys)}")
+    _require_kind(args.topic, [] if kind else keys)
     versions = [
         SchemaVersion(version.number, _schema_from_package(version.schema))
         for version in codec.versions
-        if kind in ("", version.kind)
+        # A package of an earlier release has no kinds.
+        if getattr(version, "kind", "") == kind
     ]
     return _make_contract(name, tuple(versions), None, None, Release.R5_0)
-
-
-def _make_kind_error(text: str, name: TopicName, kinds: Iterable[str]) -> UsageError:
-    """Return the error for a `--topic` that does not name one of the kinds of events of a topic."""
-    keys = [*kinds]
-    if not keys:
-        return UsageError(f"{text}: {name} has one schema, and no kinds of events", fix=f"write --topic {name}")
-    return UsageError(
-        f"{text}: {name} has several kinds of events, and a class is of one kind",
-        fix=f"write --topic '{name}#{keys[0]}', or another kind: {', '.join(keys)}",
-    )
 
 
 def _schema_from_package(definition: Any) -> SchemaInfo:

@@ -285,3 +285,47 @@ def test_exports_have_every_kind(scratch: Scratch) -> None:
         "users.user_enquiry_received.avsc",
     ]
     assert schemactl(scratch.path, "export", "ddl").out.count("CREATE TABLE") == 3
+
+
+CLASSES = """\
+from dataclasses import dataclass
+
+
+@dataclass
+class UserCreated:
+    id: str
+    mail: str
+
+
+@dataclass
+class UserAddressChanged:
+    id: str
+    street: str
+"""
+
+
+@pytest.mark.parametrize(
+    ("class_name", "topic", "code", "expected"),
+    [
+        ("UserCreated", "users#user_created", 0, ""),
+        ("UserAddressChanged", "users#user_address_changed", 0, ""),
+        ("UserCreated", "users#user_address_changed", 100, "street"),
+        ("UserCreated", "users", 64, "write 'users#user_created' or"),
+    ],
+)
+def test_a_class_is_verified_against_one_kind(
+    scratch: Scratch, class_name: str, topic: str, code: int, expected: str
+) -> None:
+    scratch.write({"shop_classes.py": CLASSES})
+    printed = schemactl(
+        scratch.path, "verify-client", f"shop_classes:{class_name}", "--topic", topic, "--role", "consumer", code=code
+    )
+    assert expected in printed.out + printed.err
+
+
+@pytest.mark.parametrize(
+    ("topic", "code"), [("users#user_created", 0), ("users#user_address_changed", 100), ("users", 64)]
+)
+def test_an_extracted_definition_is_compared_with_one_kind(scratch: Scratch, topic: str, code: int) -> None:
+    scratch.write({"shop_classes.py": CLASSES})
+    schemactl(scratch.path, "extract", "shop_classes:UserCreated", "--check", "--topic", topic, code=code)
