@@ -115,6 +115,9 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
     base_contents = Contents(before.versions)
     if after.versions:
         yield from _find_version_changes(name, base_contents, Contents(after.versions))
+    if after.kinds:
+        yield from _find_kind_texts(name, base_contents, after)
+        return
     if before.schema is not None and same_text(before.schema, schema):
         return
     version = base_contents.find(schema)
@@ -122,6 +125,19 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
         is_old = version is not base_contents.latest
         if is_old or not (version.info and same_text(version.info, schema)):
             yield TextDiffers(name, schema, version.number, base_contents.latest.number)
+
+
+def _find_kind_texts(name: TopicName, base_contents: Contents, after: Topic) -> Iterator[TextDiffers]:
+    """Yield each kind of events whose definition in force the base has as another text, or not as the latest of the kind."""
+    latest_by_kind = {
+        after.find_kind(formats.record_name(version.info)): version for version in base_contents.live if version.info
+    }
+    for kind in after.kinds:
+        version, latest = base_contents.find(kind.schema.load()), latest_by_kind.get(kind.key)
+        if version is None or version.info is None or latest is None:
+            continue
+        if version is not latest or not same_text(version.info, kind.schema):
+            yield TextDiffers(name, kind.schema, version.number, latest.number, kind.key)
 
 
 def _find_version_changes(name: TopicName, base: Contents, target: Contents) -> Iterator[Change]:
@@ -206,13 +222,15 @@ class TextDiffers:
     Attributes:
         text: the target's definition.
         number: the number of the base's version with this content.
-        latest: the number of the base's latest live version.
+        latest: the number of the base's latest live version, or of the latest one of the `kind`.
+        kind: the key of the kind of events, or "" for a topic with one schema.
     """
 
     name: TopicName
     text: SchemaInfo
     number: int
     latest: int
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,8 +217,11 @@ def _add_versions(
                     breaks = tuple(_group_breakages(name, existing, stored, version, version_breakages, waivers))
                 new_versions.append(NewVersion(version, before, version_parts, breaks))
         elif isinstance(change, TextDiffers):
-            old_schema = older.topics[name].schema if name in older.topics else None
-            parts = _find_part_changes(old_schema.load() if old_schema else None, change.text.load())
+            old_topic = older.topics.get(name)
+            old_kind = old_topic.get_kind(change.kind) if old_topic else None
+            old_schema = old_kind.schema if old_kind else old_topic.schema if old_topic else None
+            if not change.kind or old_kind:
+                parts += _find_part_changes(old_schema.load() if old_schema else None, change.text.load())
     return replace(subject, versions=tuple(new_versions), parts=parts)
 
 

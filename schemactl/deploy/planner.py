@@ -561,13 +561,14 @@ def _describe_form(info: SchemaInfo) -> str:
 
 
 def _note_unstored_text(change: TextDiffers) -> PlanNote:
+    kind = f" of {change.kind}" if change.kind else ""
     if change.number != change.latest:
-        message = f"declares an older version's content again: an upload returns v{change.number}, latest stays v{change.latest}"
+        message = f"declares an older version's content{kind} again: an upload returns v{change.number}, latest{kind} stays v{change.latest}"
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
     described = formats.spec(change.text).language in ("avro", "pair")
     differing = "doc, aliases, enum default or properties differ" if described else "properties differ"
     return PlanNote(
-        change.name, PlanNoteKind.NOT_STORED, f"would store nothing: only {differing} from v{change.number}"
+        change.name, PlanNoteKind.NOT_STORED, f"would store nothing{kind}: only {differing} from v{change.number}"
     )
 
 

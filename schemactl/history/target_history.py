@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Literal
 
 from schemactl import formats
 from schemactl.core.catalog import Catalog, Client, LazyMapping, Namespace, Topic, only, part_of
@@ -251,13 +252,15 @@ def with_target_numbers(catalog: Catalog, numbers: TargetNumbers, approved: Cata
             return topic
         approved_versions = approved.versions(name)
         on_target = target_versions(replace(topic, versions=approved_versions), numbers)
-        reader = topic.reader
-        if reader != "latest":
-            reader = _to_target_number(reader, on_target, approved_versions)
+
+        def renumber(reader: int | Literal["latest"]) -> int | Literal["latest"]:
+            return reader if reader == "latest" else _to_target_number(reader, on_target, approved_versions)
+
         return replace(
             topic,
             versions=tuple(_list_versions(topic, numbers)),
-            reader=reader,
+            reader=renumber(topic.reader),
+            kinds=tuple(replace(kind, reader=renumber(kind.reader)) for kind in topic.kinds),
             clients=tuple(_renumber_client(client, on_target, approved_versions) for client in topic.clients),
         )
 

@@ -208,8 +208,8 @@ def _change_json(change: Change) -> Json:
             ]
             kind = "versions" if isinstance(change, VersionsMissing) else "versions gone"
             return {"change": kind, **subject, "versions": listed}
-        case TextDiffers(_, _, number, latest):
-            return {"change": "text", **subject, "version": number, "latest": latest}
+        case TextDiffers(_, _, number, latest, kind):
+            return {"change": "text", **subject, "kind": kind or None, "version": number, "latest": latest}
         case _:
             return {"change": "schema removed", **subject}
 

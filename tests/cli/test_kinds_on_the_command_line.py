@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,13 @@ class UserAddressChanged:
 """
 
 
+def write_classes(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the module with the classes, and make it importable."""
+    scratch.write({"shop_classes.py": CLASSES})
+    monkeypatch.chdir(scratch.path)
+    monkeypatch.delitem(sys.modules, "shop_classes", raising=False)
+
+
 @pytest.mark.parametrize(
     ("class_name", "topic", "code", "expected"),
     [
@@ -314,9 +322,9 @@ class UserAddressChanged:
     ],
 )
 def test_a_class_is_verified_against_one_kind(
-    scratch: Scratch, class_name: str, topic: str, code: int, expected: str
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, class_name: str, topic: str, code: int, expected: str
 ) -> None:
-    scratch.write({"shop_classes.py": CLASSES})
+    write_classes(scratch, monkeypatch)
     printed = schemactl(
         scratch.path, "verify-client", f"shop_classes:{class_name}", "--topic", topic, "--role", "consumer", code=code
     )
@@ -326,6 +334,27 @@ def test_a_class_is_verified_against_one_kind(
 @pytest.mark.parametrize(
     ("topic", "code"), [("users#user_created", 0), ("users#user_address_changed", 100), ("users", 64)]
 )
-def test_an_extracted_definition_is_compared_with_one_kind(scratch: Scratch, topic: str, code: int) -> None:
-    scratch.write({"shop_classes.py": CLASSES})
+def test_an_extracted_definition_is_compared_with_one_kind(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, topic: str, code: int
+) -> None:
+    write_classes(scratch, monkeypatch)
     schemactl(scratch.path, "extract", "shop_classes:UserCreated", "--check", "--topic", topic, code=code)
+
+
+def test_a_text_that_makes_no_version_is_noted_for_its_kind(scratch: Scratch) -> None:
+    schemactl(scratch.path, "apply", "--target", "local", "--yes")
+    scratch.commit(
+        {
+            "namespaces/user-created.avsc": record("id", "mail", name="UserCreated", doc="who"),
+            "namespaces/user-enquiry-received.avsc": record("id", "text", name="UserEnquiryReceived", urgent=0),
+        },
+        "doc and version",
+    )
+    scratch.commit({"namespaces/user-enquiry-received.avsc": FILES["namespaces/user-enquiry-received.avsc"]}, "back")
+    scratch.flush()
+    schemactl(scratch.path, "apply", "--target", "local", "--yes")
+    notes = read_json(scratch, "plan", "--target", "local")["notes"]
+    assert [(note["kind"], note["message"].partition(":")[0]) for note in notes] == [
+        ("not stored", "would store nothing of user_created"),
+        ("old version", "declares an older version's content of user_enquiry_received again"),
+    ]
