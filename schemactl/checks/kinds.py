@@ -72,7 +72,7 @@ def _find_kind(topic: Topic, key: str, record: str) -> Kind | None:
 def predict_versions(
     declared_topic: Topic, approved_topic: Topic | None, versions: Sequence[SchemaVersion]
 ) -> tuple[SchemaVersion, ...]:
-    """Return the versions of a topic with their kinds, followed by those that its declared kinds add, in the order of their keys."""
+    """Return the versions of a topic with their kinds, followed by the versions that its declared kinds add, in the order of their keys."""
     names = join_kind_names(approved_topic or declared_topic, declared_topic)
     known_versions = list(assign_kinds(versions, replace(declared_topic, kind_names=names)))
     contents = {identity(version.info) for version in live(known_versions) if version.info}
@@ -85,7 +85,7 @@ def predict_versions(
 def _select_approved(topic: Topic, key: str, record: str) -> Topic:
     """Return an approved topic with the versions, the definition and the clients of one kind alone.
 
-    The definition is that of the kind with this key, else of the kind or the former `schema` with this record.
+    The definition belongs to the kind with this key, else to the kind or the former `schema` with this record.
     """
     versions = assign_kinds(topic.versions, topic)
     kind = _find_kind(topic, key, record)
@@ -105,7 +105,7 @@ def _select_approved(topic: Topic, key: str, record: str) -> Topic:
 
 
 def _with_topics(catalog: Catalog, topics: dict[TopicName, Topic]) -> Catalog:
-    """Return the catalog with other topics in place of those of the same names; the others are still read on use."""
+    """Return the catalog with other topics under their names; the others are still read on use."""
     return replace(
         catalog,
         topics=LazyMapping(lambda: [*catalog.topics], lambda name: topics.get(name) or catalog.topics.get(name)),

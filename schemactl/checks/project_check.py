@@ -832,7 +832,7 @@ class _Check:
 
 
 def _read_declaration(files: Files, topic: Topic) -> SchemaDeclaration | None:
-    """Return the declaration of a topic's schema, or of its kind, in `files`, or None if it has none."""
+    """Return the declaration of a topic's schema, or of its kind, in `files`, or None if the files do not declare it."""
     from schemactl.declare.document import TopicDocument, read_documents
     from schemactl.declare.files import read_bytes
 

@@ -208,7 +208,7 @@ class BrokerSide(NamedTuple):
     """The versions of all kinds of a topic and the topic's strategy, by which a broker compares an upload of any kind.
 
     Attributes:
-        versions: the approved versions and those that earlier kinds of the same change add, oldest first.
+        versions: the approved versions and the versions that earlier kinds of the same change add, oldest first.
         strategy: the declared strategy of the topic.
         level: the level that sets the strategy.
     """
@@ -275,7 +275,7 @@ class Proposal:
 
     @property
     def broker_side(self) -> BrokerSide:
-        """How the broker compares the schema."""
+        """The versions and the strategy of the broker."""
         return self.broker or BrokerSide(self.versions, self.strategy, self.level)
 
     @property

@@ -237,7 +237,7 @@ def _find_obstacles(rows: Sequence[TopicCheck], version: int, report: CheckRepor
             yield f"A new generation begins with version {version}{where}: no message may be left before, and no client."
             continue
         if row.kind:
-            # Brokers compare kinds by the strategy of the topic, not by that of the row.
+            # Brokers compare kinds by the strategy of the topic, not by `row.strategy`.
             continue
         release = next((report.targets[target] for target in row.targets), report.release)
         stored = (*row.versions, SchemaVersion(next_number(row.versions), row.schema))

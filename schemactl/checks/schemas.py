@@ -278,7 +278,7 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     if proposal.broker:
         return (
             "Set `schema_compatibility_strategy: ALWAYS_COMPATIBLE` for the topic: brokers then store every kind, and "
-            "`kinds_compatibility` protects the readers of each. Or declare a topic of its own for the kind."
+            "`kinds_compatibility` protects the readers of each. Or declare a separate topic for the kind."
         )
     if proposal.strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         return "Set another strategy: under ALWAYS_INCOMPATIBLE no schema may follow another."
@@ -425,7 +425,7 @@ def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
     if not (old_name and new_name) or old_name == new_name or not reported_rules.isdisjoint(_NAME_RULES):
         return
     if spec(schema).checker == "proto" and verdict.broker.outcome is Outcome.INCOMPATIBLE:
-        # The broker compares nothing but this name.
+        # The broker compares only this name.
         return
     is_avro = spec(schema).language == "avro"
     if is_avro and _remove_namespaces(spec(old).content(old)) == _remove_namespaces(spec(schema).content(schema)):

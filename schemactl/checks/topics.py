@@ -47,7 +47,7 @@ _COMMON_RULES: Final = frozenset(
 def check_topic(run: Run, name: TopicName) -> tuple[list[TopicCheck], list[Finding]]:
     """Check one topic, and return its results, one for each changed kind of events, with its findings.
 
-    A topic with one schema has one result; without a change there is none.
+    A topic with one schema has one result, or no result without a change.
     """
     declared_topic = declared_in(run.target, name)
     approved_topic = declared_in(run.approved, name)
@@ -66,7 +66,7 @@ def _check_kinds(
     """Check each kind of events of a topic as if the topic had only this kind, and the topic as a whole.
 
     Kinds are compared by `kinds_compatibility`. A broker compares an upload with the versions of all kinds by the strategy of the topic,
-    including those that earlier kinds of this change add.
+    including the versions that earlier kinds of this change add.
     """
     name = declared_topic.name
     findings = [*declarations.check_partitions(run, declared_topic, approved_topic)]
@@ -194,7 +194,7 @@ def _append_tombstones(
 ) -> tuple[SchemaVersion, ...]:
     """Return the approved versions, followed by a tombstone for each generation that `declared_topic` begins.
 
-    For one kind of events, the numbers are those of all versions, which the `broker` has.
+    For one kind of events, the `broker` has all versions, whose numbers count.
     """
     versions, generation = (approved_topic.versions, approved_topic.generation) if approved_topic else ((), 1)
     if broker:

@@ -221,7 +221,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         only=decided_topics,
         fork=topic_checks.Fork(base.catalog, base.tip, changes.unchanged, changes.combined, changes.settled),
     )
-    # Of the kinds of a topic, the first counts whose state is not that of a removed kind.
+    # Of the kinds of a topic, the first one counts that is not removed.
     checks_by_topic = {
         check.topic: check for check in reversed(report.topics) if not (check.kind and check.change == "removed")
     }

@@ -265,8 +265,8 @@ def known_numbers(topic: Topic) -> str:
     if not topic.versions:
         return "the approved history knows none"
     if topic.kind:
-        known = versions([version.number for version in topic.versions if version.info])
-        return f"the approved history knows {known} of the kind `{topic.kind}`"
+        listed = versions([version.number for version in topic.versions if version.info])
+        return f"the approved history knows {listed} of the kind `{topic.kind}`"
     last = topic.versions[-1].number
     return f"the approved history knows {f'0 to {last}' if last else 'version 0 alone'}"
 

@@ -222,7 +222,7 @@ class Topic:
             definition of the newest version in force; in declared files, which do not have numbers, of the last kind.
         kinds: the declared kinds, in the order of their keys; () for a topic with one schema.
         kind_names: every kind that was ever declared, the oldest first and the declared ones last; see `find_kind`.
-        kinds_compatibility: the strategy by which the data of each kind is judged, or None for that of the project's defaults.
+        kinds_compatibility: the strategy by which the data of each kind is judged, or None for the default of the project.
         kind: the key of the kind if this is the part of a topic for one kind (see `split`), else "".
         versions: every version, ordered by number; empty for declared files, which do not have numbers.
         generation: as declared; in history, 1 plus the number of tombstones among its versions.
@@ -430,7 +430,7 @@ class Client:
     def has_kind(self, key: str, versions: Sequence[SchemaVersion]) -> bool:
         """Return whether it is a client of the kind `key`, given all versions of the topic.
 
-        Without a kind of its own, it is a client of the kinds of its versions; with the latest version, of every kind.
+        Without a declared kind, it is a client of the kinds of its versions; with the latest version, of every kind.
         """
         if self.kind or self.versions is None:
             return self.kind in ("", key)

@@ -217,9 +217,9 @@ def read_documents(path: str, data: bytes) -> Documents:
             schemas: dict[Tokens, Any] = {("schema",): document.value.get("schema")}
             schemas |= {("schemas", key): kind for key, kind in kinds.items()} if isinstance(kinds, dict) else {}
             unread += [
-                _build_schema(kept, document.node, text, number, parts)
+                _build_schema(file_keys, document.node, text, number, parts)
                 for parts, schema in schemas.items()
-                if (kept := _keep_file_keys(schema))
+                if (file_keys := _keep_file_keys(schema))
             ]
     broken = _group_by_document(yaml_documents, path, problems)
     return Documents(path, tuple(documents), limit_problems(problems), tuple(unread), broken)
@@ -359,9 +359,7 @@ def _check_kinds(topic: Mapping[str, Any]) -> Iterator[Misfit]:
         yield Misfit.of(("reader",), "`reader` of a topic with `schemas` is set for each kind", fix, of_key=True)
     if file := topic.get("protobuf", {}).get("file"):
         message = f"`file` names the .proto file of one schema, and this topic has several: {shortened(file)}"
-        yield Misfit.of(
-            ("protobuf", "file"), message, "remove it, or move the kinds to topics of their own", of_key=True
-        )
+        yield Misfit.of(("protobuf", "file"), message, "remove it, or move the kinds to separate topics", of_key=True)
     keys_by_folded_key: dict[str, str] = {}
     for key, kind in kinds.items():
         first = keys_by_folded_key.setdefault(key.casefold(), key)
@@ -731,10 +729,8 @@ def _describe_unfit_kind(schema: Any) -> Message | None:
     type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
     if type_ is None or SPECS[type_].undeclarable:
         return None
-    message = (
-        f"{name} cannot be a kind of events: a version belongs to a kind by the name of its record, and {name} has none"
-    )
-    return message, "write AVRO, JSON, PROTOBUF or PROTOBUF_NATIVE; or declare a topic of its own for it"
+    message = f"{name} cannot be a kind of events: a version belongs to a kind by the name of its record, and {name} has no record"
+    return message, "write AVRO, JSON, PROTOBUF or PROTOBUF_NATIVE; or declare a separate topic for it"
 
 
 _WRITE_PAYLOAD: Final = "put the object under it into a file, and write {payload: FILE.json}"

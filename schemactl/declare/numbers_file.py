@@ -683,7 +683,7 @@ def _describe_missing_version(name: TopicName, entry: NumberEntry, known_numbers
 
 
 def _list_versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:
-    """Return the numbers of Git's versions of the topic, including those that its declared schema or kinds will have."""
+    """Return the numbers of Git's versions of the topic, including the numbers of declared contents that are new."""
     topic = declared.topics.get(name)
     schemas = [part.schema for part in topic.split() if part.schema] if topic else []
     numbers: set[int] = set()

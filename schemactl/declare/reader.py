@@ -430,7 +430,7 @@ def find_kind_problems(document: TopicDocument, infos: Iterable[SchemaInfo]) -> 
             message = (
                 f"the kind `{key}` has no record at its root, and a version belongs to a kind by the name of its record"
             )
-            yield Problem(source, message, "wrap it in a record, or declare a topic of its own for it")
+            yield Problem(source, message, "wrap it in a record, or declare a separate topic for it")
             continue
         first_key = first_keys.setdefault(record, key)
         if first_key != key:

@@ -219,7 +219,7 @@ class TopicEntry:
 
     @cached_property
     def compared(self) -> list[SchemaVersion]:
-        """The newest versions with a definition, oldest first; of several kinds of events, those of the newest one in force."""
+        """The newest versions with a definition, oldest first; of several kinds of events, the versions of the newest one in force."""
         versions = [
             entry.version
             for entry in self.latest_first

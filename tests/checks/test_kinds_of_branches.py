@@ -1,4 +1,4 @@
-"""Kinds of events in pull requests: merges, squashes, rebases, and what was approved meanwhile."""
+"""Kinds of events in pull requests: merges, squashes, rebases, and versions that were approved meanwhile."""
 
 from __future__ import annotations
 
@@ -204,4 +204,44 @@ def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(scratch: Sc
     second = json.loads(schemactl(scratch.path, "check", "--format", "json", code=100).out)
     assert [finding["message"] for finding in second["findings"] if finding["kind"]] == [
         finding["message"] for finding in first["findings"]
+    ]
+
+
+def test_a_renamed_topic_is_compared_for_each_kind(scratch: Scratch) -> None:
+    renamed = declare("created", "moved", "asked", more="renamed_from: shop/web/users\n").replace(
+        "web/users\n", "web/people\n", 1
+    )
+    scratch.commit(
+        {"topics/users.yaml": renamed, **define("created", "name"), **define("asked")}, "work", branch="work", start=1
+    )
+    report = check(scratch, code=100)
+    assert list_topics(report) == [
+        ("created", "added", 0),
+        ("moved", "added", 1),
+        ("asked", "added", 2),
+        (None, "removed", None),
+    ]
+    assert list_findings(report) == [("READER_FIELD_MISSING_DEFAULT_VALUE", "created")]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "definition", "findings"),
+    [
+        # The schema has the record of a kind, and is compared with its versions.
+        ("FULL", define("created", note=0), [("KIND_REMOVED", "moved")]),
+        ("FULL", define("created", "name"), [("KIND_REMOVED", "moved"), ("READER_FIELD_MISSING_DEFAULT_VALUE", None)]),
+        ("ALWAYS_COMPATIBLE", define("created", "name"), [("KIND_REMOVED", "moved"), ("STRATEGY_RELAXED", None)]),
+    ],
+)
+def test_a_topic_with_one_schema_again_is_compared_with_its_kind(
+    scratch: Scratch, strategy: str, definition: Files, findings: list[tuple[str, str | None]]
+) -> None:
+    one = f"topic: shop/web/users\nschema_compatibility_strategy: {strategy}\nschema: {{type: AVRO, definition: created.avsc}}\n"
+    scratch.commit({"topics/users.yaml": one, **definition}, "work", branch="work", start=1)
+    scratch.git("checkout", "-q", "work")
+    report = json.loads(schemactl(scratch.path, "check", "--base", "main", "--format", "json", code=[0, 100]).out)
+    data = [finding for finding in list_findings(report) if not finding[0].startswith(("BROKER", "STRATEGY_TIGHTENED"))]
+    assert sorted(data, key=str) == sorted(findings, key=str)
+    assert [(topic["version"], topic["latest"]) for topic in report["topics"] if topic["version"] is not None] == [
+        (2, 0)
     ]
