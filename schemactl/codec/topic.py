@@ -199,7 +199,7 @@ class Codec(BatchDecoder):
                 a message is rejected if its number does not mean the same content on all of them.
             base: the codec without a chosen target, if `target` is a default, which the target of a message overrides.
             kind: the kind of events that is decoded and encoded. The versions are those of all kinds; messages of another kind are
-                rejected. "" if the topic has no kinds.
+                rejected. "" if the topic has one schema; then versions with a kind are of kinds that it no longer declares.
 
         Raises:
             InvalidDefinition: there are no versions, and `reader` or `numbers` is missing; `reader` is enough for plain bytes.
@@ -407,7 +407,7 @@ class Codec(BatchDecoder):
             numbers=numbers,
             target=self.target,
             targets=targets,
-            kind=self.kind,
+            kind=self.kind or self._by_number[version].kind,
         )
 
     def number_written(self, version: int | None = None) -> int | None:
@@ -449,7 +449,7 @@ class Codec(BatchDecoder):
             return self.reader
         if version not in self._by_number:
             raise UnknownVersion(self._explain_unknown_version(version))
-        if not self._is_of_kind(version):
+        if self.kind and not self._is_of_kind(version):
             raise UnknownVersion(self._explain_other_kind(version))
         return self._by_number[version].schema
 
@@ -637,11 +637,13 @@ class Codec(BatchDecoder):
         return np.asarray(pc.is_in(version_numbers, pa.array(own_numbers, pa.int64())))
 
     def _is_of_kind(self, version: int) -> bool:
-        return not self.kind or self._by_number[version].kind == self.kind
+        return self._by_number[version].kind == self.kind
 
     def _explain_other_kind(self, version: int) -> str:
         """Return the reason to reject a message of another kind than the codec's."""
         kind = self._by_number[version].kind
+        if not self.kind:
+            return f"schema version {version} is of the kind {kind}, which the topic no longer declares: read_as({version}) reads it"
         if kind:
             return f"schema version {version} is of the kind {kind}, and not {self.kind}"
         return f"schema version {version} belongs to no kind that was ever declared"

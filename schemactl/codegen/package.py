@@ -50,6 +50,7 @@ from schemactl.codegen.topics import (
     get_wire_options,
     info_of,
     is_importable,
+    mark_other_kinds,
     module_paths,
 )
 from schemactl.core import atomic_files, environment
@@ -297,13 +298,18 @@ def topic_module(
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
     value, columns = value_of(reader, options, release), struct_of(reader, options, release)
     row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
-    arguments = {"versions": _make_version_dict(approved.versions, schemas)}
+    marked_versions = mark_other_kinds(approved.versions, approved.topic, reader)
+    arguments = {"versions": _make_version_dict(marked_versions, schemas)}
     arguments |= _make_property_argument(approved.versions)
     arguments |= _make_reader_arguments(approved, "reader", schemas, columns, options, release)
 
     # The numbers of targets, and the options of the codec.
     if approved.on_targets:
-        arguments["targets"] = _make_targets(approved, schemas)
+        marked_targets = [
+            replace(on_target, versions=mark_other_kinds(on_target.versions, approved.topic, reader))
+            for on_target in approved.on_targets
+        ]
+        arguments["targets"] = _make_targets(marked_targets, schemas)
     if set_options := _make_options(reader, options, json_defaults=json_defaults, wire_options=wire_options):
         arguments["options"] = set_options
 
@@ -359,11 +365,11 @@ def _make_kinds_module(
         kinds[literal(key)] = f"Kind(\n{indent(argument_lines, ' ' * 8)}        )"
         is_removed = approved.topic.get_kind(key) is None
         lines.append(f"* {key}{' (removed)' if is_removed else ''}: {reader.type.name}, read as version {number}")
-    topic_arguments = {"versions": _make_version_dict(approved.versions, schemas, with_kinds=True)}
+    topic_arguments = {"versions": _make_version_dict(approved.versions, schemas)}
     topic_arguments |= _make_property_argument(approved.versions)
     topic_arguments["kinds"] = _make_dict(kinds)
     if approved.on_targets:
-        topic_arguments["targets"] = _make_targets(approved, schemas)
+        topic_arguments["targets"] = _make_targets(approved.on_targets, schemas)
     argument_lines = "".join(f"    {argument}={text},\n" for argument, text in topic_arguments.items())
 
     # The text.
@@ -384,13 +390,11 @@ def _make_kinds_module(
     return TopicModule("\n".join(blocks), schemas.texts)
 
 
-def _make_version_dict(versions: Iterable[SchemaVersion], schemas: _SchemaFiles, *, with_kinds: bool = False) -> str:
+def _make_version_dict(versions: Iterable[SchemaVersion], schemas: _SchemaFiles) -> str:
     """Return the text of a dict with the schema of each version, and add their files to `schemas`."""
     return _make_dict(
         {
-            str(version.number): schemas.make_call(
-                info_of(version), f"v{version.number}", kind=version.kind if with_kinds else ""
-            )
+            str(version.number): schemas.make_call(info_of(version), f"v{version.number}", kind=version.kind)
             for version in versions
         }
     )
@@ -435,12 +439,12 @@ def _make_reader_arguments(
     return arguments
 
 
-def _make_targets(approved: Approved, schemas: _SchemaFiles) -> str:
+def _make_targets(on_targets: Iterable[OnTarget], schemas: _SchemaFiles) -> str:
     """Return the text of a dict with the numbers of each target."""
     return _make_dict(
         {
             literal(on_target.target): _make_target_numbers(on_target, schemas)
-            for on_target in sorted(approved.on_targets, key=lambda on_target: on_target.target)
+            for on_target in sorted(on_targets, key=lambda on_target: on_target.target)
         }
     )
 

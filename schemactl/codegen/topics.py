@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,7 @@ from schemactl.core.catalog import Kind, Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats import identity, protobuf
+from schemactl.formats import identity, protobuf, record_name
 
 if TYPE_CHECKING:
     from schemactl.codec import Codec, Definition, KeyValue
@@ -134,6 +134,17 @@ def list_kinds(topic: Topic) -> tuple[Approved, ...]:
     return tuple(kinds)
 
 
+def mark_other_kinds(versions: Iterable[SchemaVersion], topic: Topic, reader: SchemaInfo) -> tuple[SchemaVersion, ...]:
+    """Return the versions of a topic with one schema, with a kind only if it is another kind than the reader's.
+
+    A topic that once had several kinds of events still has their versions, which the reader's schema cannot read.
+    """
+    if not topic.kind_names:
+        return tuple(versions)
+    own_kind = topic.find_kind(record_name(reader))
+    return tuple(replace(version, kind="") if version.kind == own_kind else version for version in versions)
+
+
 # Module paths: `persistent://shop/sales/order-lines` is `shop.sales.order_lines`
 
 
@@ -233,17 +244,19 @@ def codec_of(
     from schemactl.codec import Codec, Numbers, Version
 
     foreign = on_target.foreign if on_target else frozenset()
+    versions = [version for version in (on_target or topic).versions if version.info is not None]
+    if not kind and versions:
+        versions = [*mark_other_kinds(versions, topic, reader or info_of(versions[-1]))]
     return Codec(
         [
             Version(
                 version.number,
-                schema_of(version.info),
+                schema_of(info_of(version)),
                 version.commit.id if version.commit else "",
                 version.number in foreign,
-                version.kind if kind else "",
+                version.kind,
             )
-            for version in (on_target.versions if on_target else topic.versions)
-            if version.info is not None
+            for version in versions
         ],
         reader=None if reader is None else schema_of(reader),
         options=options,

@@ -243,3 +243,27 @@ def test_a_complete_package_reads_kinds_and_names_commits(repository: Scratch) -
         [sys.executable, "-c", code], cwd=repository.path, capture_output=True, text=True, check=True, env={"PATH": ""}
     ).stdout
     assert output == "Event(kind='user_address_changed', value={'id': 1, 'city': '?'}) 40 True\n"
+
+
+@pytest.mark.parametrize(
+    ("record", "own_versions"), [("UserCreated", {0, 3, 5}), ("Other", {5})], ids=["a former kind", "a new record"]
+)
+def test_a_topic_that_has_one_schema_again_rejects_the_kinds_that_it_had(
+    repository: Scratch, record: str, own_versions: set[int]
+) -> None:
+    one = "topic: shop/web/users\nschema: {type: AVRO, definition: users.avsc}\n"
+    definition = define(record, CITY, {"name": "at", "type": "long", "default": 0})
+    repository.commit({"topics/users.yaml": one, "topics/users.avsc": definition})
+    payloads = {0: b"\x02", 1: b"\x02", 2: b"\x02", 3: b"\x02\x08Rome", 4: b"\x02\x08Bonn", 5: b"\x02\x08Rome\x00"}
+    with imported(generate(repository), "shop_schemas") as package:
+        users = package.topic(NAME)
+        for version, payload in payloads.items():
+            if version in own_versions:
+                assert users.decode_one(payload, version)["id"] == 1
+            else:
+                with pytest.raises(
+                    Unreadable, match=rf"version {version} is of the kind \w+, which the topic no longer"
+                ):
+                    users.decode_one(payload, version)
+            # Its messages stay readable by their own schema.
+            assert users.read_as(version).decode_one(payload, version)["id"] == 1
