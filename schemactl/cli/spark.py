@@ -768,7 +768,8 @@ def _verification_value(subject: TopicOfMessages, verified: Verified, *, candida
     for count in verified.counts:
         writer = subject.find_writer(count.version)
         commit = writer.commit.id if writer and writer.commit else None
-        versions.append({"version": count.version, "commit": commit, **count_value(count)})
+        kind = {"kind": (writer.kind if writer else "") or None} if subject.kinds else {}
+        versions.append({"version": count.version, "commit": commit, **kind, **count_value(count)})
     first_unreadable = [
         {
             "version": unread.version,

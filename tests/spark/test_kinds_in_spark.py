@@ -18,6 +18,7 @@ from imported_package import imported
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from scratch import Scratch
+from spark_release import since
 
 from schemactl import history
 from schemactl.core.names import TopicName
@@ -117,6 +118,26 @@ def test_each_kind_decodes_and_encodes_its_own_messages(users: GeneratedKinds, m
         again = users.decode(encoded.drop("__error"))
         assert {row["__kind"] for row in again.collect()} == {kind}
         assert {row[:2] for row in read_rows(again.select(f"{kind}.*"))} == {row[:2] for row in expected}
+
+
+@since((4, 1), "columns of decoded messages need arrow_udf")
+def test_columns_are_decoded_by_their_kinds(users: GeneratedKinds, messages: DataFrame) -> None:
+    columns = messages.select(
+        "schema_version",
+        users.decode("payload", "schema_version").alias("any"),
+        users["user_created"].decode("payload", "schema_version").alias("created"),
+    )
+    rows = {
+        row["schema_version"]: row for row in columns.where("schema_version is null or schema_version <> 4").collect()
+    }
+    assert rows[1]["any"]["value"]["__kind"] == "user_created"
+    assert (rows[1]["any"]["value"]["user_created"]["id"], rows[1]["any"]["error"]) == (1, None)
+    assert (rows[1]["created"]["value"]["id"], rows[1]["created"]["error"]) == (1, None)
+    # A value of another kind is null, and no error.
+    assert (rows[5]["created"]["value"], rows[5]["created"]["error"]) == (None, None)
+    for version, reason in ((0, NO_KIND), (9, NOT_IN_GIT), (None, NO_VERSION)):
+        assert (rows[version]["any"]["value"], rows[version]["any"]["error"]) == (None, reason)
+        assert (rows[version]["created"]["value"], rows[version]["created"]["error"]) == (None, reason)
 
 
 @pytest.mark.parametrize("format_", ["parquet", "delta"])

@@ -66,4 +66,7 @@ def test_verify_counts_the_messages_of_all_kinds(folder: Path, console: Console)
     rows = [line.split() for line in text.splitlines()]
     assert ["4", "2", "1"] in [[row[0], *row[-2:]] for row in rows if row[-4:-2] and "user_created" in row]
     candidate: Any = json.loads(run(console, folder, "verify", "users", "--candidate", "--report", "json", code=100))
+    assert [version["kind"] for version in candidate["versions"] if version["version"] in (0, 2, 4)] == [
+        *(None, "user_address_changed", "user_created")
+    ]
     assert (candidate["messages"], candidate["unreadable"], candidate["unreadable_when_approved"]) == (10, 5, 5)
