@@ -58,12 +58,7 @@ def repository(tmp_path: Path) -> Scratch:
     [
         ("Created", "users#created", 0, "version 2"),
         ("Moved", "users#moved", 100, "city"),
-        (
-            "Created",
-            "users",
-            64,
-            "write --topic 'persistent://shop/web/users#created', or another kind: created, moved",
-        ),
+        ("Created", "users", 64, "write 'users#created' or 'users#moved'"),
         ("Created", "users#gone", 64, "created, moved"),
     ],
 )
