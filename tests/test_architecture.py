@@ -41,7 +41,7 @@ IMPORTERS: dict[str, set[str]] = {
     "yaml": {"checks", "declare", "lsp", "publish"},
     "pygls": {"lsp"},
     "lsprotocol": {"lsp"},
-    "fastavro": set(),
+    "fastavro": {"publish"},
     "google": {"formats", "codec"},
     "grpc_tools": {"formats"},
     "ptars": {"codec"},

@@ -29,6 +29,7 @@ from schemactl.cli.topic_selection import (
     find_version,
     number_of_version_bytes,
     read_setup,
+    relative_path,
 )
 from schemactl.codec.message import limit_nesting, number_of, pair_key, payload_of
 from schemactl.core.deadline import within
@@ -63,6 +64,7 @@ examples:
   schemactl decode orders@5 --version-bytes 0000000000000003 --file message.bin     as readers of version 5 see it
   schemactl decode orders --target prod --version 6 --file message.bin     by the numbers of prod's registry, which is asked
   schemactl decode shop/sales/x --target prod --version 2 --file message.bin     a topic or version that Git does not know
+  schemactl decode --file orders.avro     an Avro container file, which has its own schema; orders@5: as readers of version 5 see it
   schemactl decode --jsonl < messages.jsonl
 """
 
@@ -79,11 +81,13 @@ formats:
   json       the values, one a line: bytes in base64, dates and times in ISO 8601, decimals as texts
   messages   one a line: {"version", "payload_b64", "key_b64", "value"}; what `check` reads in a folder `samples`
   bytes      the payload alone: with --out, a file for each
+With --out FILE.avro, the values go to an Avro container file; those of --from as readers of the approved schema see them.
 
 examples:
   schemactl sample orders@3 -n 5
   schemactl sample orders@work --seed 7                     as the files here have it
   schemactl sample orders -n 20 --out namespaces/samples    for `check`, in every pull request from now on
+  schemactl sample orders@3 -n 20 --out orders.avro         for tools that read Avro files
   schemactl sample orders@3 -n 1 --format bytes | schemactl decode orders --version 3
   schemactl sample orders -n 50 --from pulsar://broker.example.com:6650 --out namespaces/samples
   schemactl sample shop/sales/x --from pulsar://broker.example.com:6650 --target prod     a topic that Git does not know
@@ -114,7 +118,8 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
     add_options(
         payload_options,
         "--base64 TEXT: the payload",
-        "--file FILE: the file that holds the payload (default: standard input)",
+        "--file FILE: the file that holds the payload (default: standard input); or an Avro container file, which needs neither a "
+        "version nor a TOPIC: its records are printed one a line",
     )
     add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
@@ -150,6 +155,8 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         from schemactl.cli.schema_input import answer_lines
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _decode_line) else 1
+    if (container_path := _find_container(args, context)) is not None:
+        return _decode_container(args, context, container_path)
     if not args.topic:
         raise UsageError("name the TOPIC of the message, or ask for --jsonl")
     if args.version is None and args.version_bytes is None:
@@ -171,7 +178,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         setup.require_target([topic], context)
         topic.load()
         setup = setup.verify_numbers([topic], context, read_foreign=True, number=number)
-    payload = _read_payload(args)
+    payload = _read_payload(args, context)
     key = None if args.key_base64 is None else _decode_base64(args.key_base64, "--key-base64")
     writer = next((version for version in setup.list_versions(topic) if version.number == number), None)
     if setup.target is None:
@@ -220,6 +227,86 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
+def _find_container(args: argparse.Namespace, context: Context) -> Path | None:
+    """Return the path of --file if it is an Avro container file, or None if it is a payload.
+
+    Raises:
+        UsageError: if options of a single message are given for a container file.
+    """
+    from schemactl.publish.avro_files import SUFFIX, is_container
+
+    if args.file in (None, "-"):
+        return None
+    path = relative_path(args.file, context)
+    has_version = args.version is not None or args.version_bytes is not None
+    is_named_so = path.suffix.lower() == SUFFIX
+    if not is_container(path) or (has_version and not is_named_so):
+        if is_named_so and not has_version:
+            raise SchemactlError(
+                f"{args.file} is not an Avro container file",
+                fix="to decode it as a payload, name its version with --version",
+            )
+        return None
+    if has_version or args.key_base64 is not None:
+        raise UsageError(
+            f"{args.file} is an Avro container file, which has its own schema: leave --version and --key-base64 out"
+        )
+    return path
+
+
+def _decode_container(args: argparse.Namespace, context: Context, path: Path) -> int:
+    """Print the records of an Avro container file, one a line; return 100 if one cannot be decoded, else 0."""
+    from schemactl.codec import Codec, CodecError, Definition, Options, Unreadable, Version
+    from schemactl.codec.topic import json_value
+    from schemactl.core.wording import format_version
+    from schemactl.publish.avro_files import (
+        AVRO_TYPES,
+        describe_record,
+        find_writer,
+        find_writers,
+        read_header,
+        read_payloads,
+    )
+
+    definition = read_header(path).definition
+    reader_text = definition
+    if args.topic:
+        approved = read_setup(context, None).approved
+        topic, reader_version = choose(args.topic, approved.catalog)
+        topic.load()
+        version = find_writer(definition, topic)
+        writers = [(topic, version)] if version else []
+        if reader_version is not None and reader_version.info is not None:
+            if reader_version.info.type not in AVRO_TYPES:
+                raise UsageError(
+                    f"{args.topic} is {reader_version.info.type.name}, and an Avro container file cannot be read as that"
+                )
+            reader_text = reader_version.info.load().schema.decode()
+    else:
+        writers = find_writers(definition, read_setup(context, None).approved.catalog)
+    for topic, version in writers:
+        context.say(f"{topic.name}, written with {format_version(version)}")
+    if not writers:
+        where = f"of {args.topic}" if args.topic else "in Git"
+        context.note(
+            f"the schema of the file, {describe_record(definition)}, is not a version {where}: it is read from the file"
+        )
+    reader = Definition("AVRO", reader_text)
+    exit_code = 0
+    try:
+        options = limit_nesting(reader, Options(strict=args.strict), _NESTING_DEPTHS)
+        codec = Codec([Version(0, Definition("AVRO", definition))], reader=reader, options=options)
+        for number, payload in enumerate(read_payloads(path), start=1):
+            try:
+                print(json.dumps(json_value(codec.decode_one(payload, 0)), ensure_ascii=False))
+            except Unreadable as error:
+                print(f"schemactl: {args.file}, record {number}: {error.reason}", file=sys.stderr)
+                exit_code = NEGATIVE
+    except CodecError as error:
+        raise SchemactlError(f"{args.file}: {error}") from None
+    return exit_code
+
+
 def _note_absent_fields(
     context: Context, messages_by_version: Mapping[int, tuple[Definition | KeyValue, list[bytes | None]]]
 ) -> None:
@@ -248,13 +335,13 @@ def _describe_writer(writer: TargetVersion | None, number: int, target: str | No
     return f"number {number} of {target}" + (", a foreign one" if writer and writer.info else "")
 
 
-def _read_payload(args: argparse.Namespace) -> bytes:
+def _read_payload(args: argparse.Namespace, context: Context) -> bytes:
     if args.base64 is not None:
         return _decode_base64(args.base64, "--base64")
     if args.file in (None, "-"):
         return sys.stdin.buffer.read()
     try:
-        return Path(args.file).read_bytes()
+        return relative_path(args.file, context).read_bytes()
     except OSError as error:
         raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
 
@@ -364,7 +451,7 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--out DIR: write into this folder TOPIC.jsonl, or TOPIC.vN.1.bin, ..., in place of files there that are called so",
+        "--out DIR: write into this folder TOPIC.jsonl, or TOPIC.vN.1.bin, ..., in place of files there that are called so; or FILE.avro",
         "--token-env NAME: with --from: the environment variable that holds the token for the brokers",
     )
     add_options(
@@ -384,6 +471,9 @@ def run_sample(args: argparse.Namespace, context: Context) -> int:
 def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.codegen.topics import require_codec, schema_of
 
+    is_container = bool(args.out) and args.out.lower().endswith(".avro")
+    if is_container and args.format:
+        raise UsageError(f"--out {args.out} is an Avro container file: leave --format out")
     form = args.format or ("messages" if args.out or args.brokers else "json")
     if form == "json" and (args.out or args.brokers):
         raise UsageError("values alone are no messages: --out and --from go with --format messages or bytes")
@@ -410,7 +500,9 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
     samples = list(islice(messages, args.count))
     if args.brokers:
         _note_absent_fields(context, _group_by_version(chosen.topic, [message for message, _ in samples]))
-    if args.out:
+    if is_container:
+        _write_container(relative_path(args.out, context), samples, chosen, context)
+    elif args.out:
         _write_files(Path(context.directory, args.out), form, samples, chosen, context)
     elif form == "bytes":
         sys.stdout.buffer.write(b"".join(message.payload or b"" for message, _ in samples))
@@ -580,6 +672,44 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
                 yield SampleMessage(payload_of(message), number_of(message._message), key)  # noqa: SLF001  has no wrapper
     except (pulsar.PulsarException, ValueError) as error:
         raise SchemactlError(f"cannot read {topic} at {url}: {error}") from None
+
+
+def _write_container(
+    path: Path, samples: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, context: Context
+) -> None:
+    """Write the values of messages to an Avro container file with the definition of `chosen`."""
+    from schemactl.codec import Codec, CodecError, Definition, Version
+    from schemactl.codegen.topics import schema_of
+    from schemactl.core import atomic_files
+    from schemactl.core.wording import counted
+    from schemactl.publish.avro_files import AVRO_TYPES, make_container
+
+    info, topic = chosen.info, chosen.topic
+    if info is None or info.type not in AVRO_TYPES:
+        raise UsageError(
+            f"{topic.name} is {info.type.name if info else 'without a schema'}: an Avro container file holds values of AVRO and JSON topics"
+        )
+    definition = info.schema.decode()
+    writer = Codec([Version(0, Definition("AVRO", definition))])
+    versions = [Version(version.number, schema_of(version.info)) for version in topic.versions if version.info]
+    reader = Codec(versions or [Version(0, schema_of(info))], reader=schema_of(info))
+    payloads = []
+    for message, value in samples:
+        try:
+            # Messages of a real topic come without their values, unless Git does not know their version.
+            decoded = reader.decode_one(message.payload, message.version) if value is None else value
+            payloads.append(writer.encode_one(decoded))
+        except CodecError as error:
+            context.say(f"left out: a message of version {message.version}: {error}")
+    metadata = {"schemactl.topic": str(topic.name)}
+    if chosen.number is not None:
+        metadata["schemactl.version"] = str(chosen.number)
+    data = make_container(definition, [payload for payload in payloads if payload is not None], metadata)
+    try:
+        atomic_files.write(path, data, below=context.top)
+    except OSError as error:
+        raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
+    context.say(f"wrote {counted(len(payloads), 'value')} to {path}")
 
 
 def _write_files(

@@ -27,6 +27,7 @@ from schemactl.cli.topic_selection import (
     find_number_in_force,
     number_of_version_bytes,
     read_setup,
+    relative_path,
 )
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
@@ -677,6 +678,7 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
         "  schemactl log orders@3                                    which commit brought Git's version 3?\n"
         "  schemactl log --all --format json                         every topic, for other programs\n"
         "  schemactl log orders --version-bytes 0000000000000003     which commit wrote this message?\n"
+        "  schemactl log --file orders.avro                          which version wrote this Avro file?\n"
         "  schemactl log orders --target prod                        with the numbers that its registry gave\n"
     )
     parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
@@ -684,6 +686,7 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
         parser,
         "--all: every topic that was ever approved",
         "--version-bytes HEX: the schema version of a message, to find the commit that introduced it",
+        "--file FILE: an Avro container file, to find the version that wrote it, of TOPIC or of any topic; exit code 100: none did",
     )
     add_target(parser, "show this target's version numbers next to Git's, where they differ", from_environment=False)
     add_format(parser)
@@ -696,6 +699,8 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     Raises:
         HistoryError: after the other topics, if version numbers depend on the installed protoc.
     """
+    if args.file is not None:
+        return _print_writers_of_file(args, context)
     if bool(args.topic) == args.all:
         raise UsageError("name one TOPIC, or ask for --all")
     if args.version_bytes is not None and args.all:
@@ -733,6 +738,33 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     if args.all and history.undecided:
         raise next(iter(history.undecided.values()))
     return 0
+
+
+def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
+    """Print the versions with the schema of an Avro container file; return 100 if there are none, else 0."""
+    from schemactl.publish.avro_files import describe_record, find_writer, find_writers, read_header
+
+    if args.all or args.version_bytes is not None or args.target:
+        raise UsageError("--file has the schema of its records: leave --all, --version-bytes and --target out")
+    definition = read_header(relative_path(args.file, context)).definition
+    history = context.approved(topics=[args.topic] if args.topic else [])
+    if args.topic:
+        topic, version = choose(args.topic, history.catalog)
+        if version is not None:
+            raise UsageError("--file and @N both name a version: leave one out")
+        writer = find_writer(definition, topic.load())
+        writers = [(topic, writer)] if writer else []
+    else:
+        writers = find_writers(definition, history.catalog)
+    if args.format == "json":
+        values = [{"topic": str(topic.name), **_version_value(version)} for topic, version in writers]
+        context.report_json(file=args.file, record=describe_record(definition), writers=values)
+    for topic, version in writers if args.format != "json" else ():
+        _print_version(topic, version, args.format, context)
+    if not writers:
+        where = f"of {args.topic}" if args.topic else "of a topic in the approved history"
+        context.say(f"{args.file}: its schema, {describe_record(definition)}, is not a version {where}")
+    return 0 if writers else NEGATIVE
 
 
 def _find_writer(topic: Topic, number: int) -> SchemaVersion:

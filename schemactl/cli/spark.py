@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -59,13 +60,17 @@ _ACTIONS: Final = {
 _EPILOG: Final = """\
 Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's
 eight bytes), unless --unversioned says that there is none; `key` or `__key`, which SEPARATED pairs need; and others, which are passed
-through. Where there is a column `__topic`, only the rows of the topic and its partitions count.
+through. Where there is a column `__topic`, only the rows of the topic and its partitions count. A PATH that ends with .avro names
+Avro container files whose records are values, such as `sample --out orders.avro` writes; their schema is in the file. Spark's Avro
+source reads them: set spark.jars.packages to org.apache.spark:spark-avro_2.13 of Spark's version. With --messages-format avro, the records
+are raw messages.
 
 examples:
   schemactl spark verify orders --messages archive/orders --candidate     exit code 100: messages would be lost
   schemactl spark land orders --messages archive/orders --out lake/orders
   schemactl spark land orders --messages archive/orders --out lake/orders --format delta --evolve add
   schemactl spark land orders --messages archive/orders --out shop.orders --format iceberg --catalog lake --checkpoint lake/checkpoint
+  schemactl spark land orders --messages 'export/*.avro' --out lake/orders
   schemactl spark land orders@3 --messages archive/orders --out lake/orders_v3     as readers of version 3 see them
   schemactl spark land orders --messages pulsar://broker.example.com:6650 --out lake/orders
   schemactl spark land orders --target prod --messages pulsar://broker.example.com:6650 --out lake/orders
@@ -103,8 +108,8 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
         )
         add_options(
             action,
-            "--messages-format NAME: their format, as Spark names it: parquet, orc, json, ... (default: parquet)",
-            default="parquet",
+            "--messages-format NAME: their format, as Spark names it: parquet, orc, json, ... (default: parquet; for *.avro, Avro container "
+            "files whose records are values of the topic)",
         )
         add_options(
             action, "--option NAME=VALUE...: an option of that format's reader, or of pulsar-schemactl; may be repeated"
@@ -329,9 +334,44 @@ def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: 
     return replace(parts[0], kind="", kinds=tuple(parts))
 
 
+def holds_values(args: argparse.Namespace) -> bool:
+    """Return whether --messages are Avro container files whose records are values, not raw messages."""
+    is_pulsar = args.messages.startswith(("pulsar://", "pulsar+ssl://"))
+    return args.messages_format is None and not is_pulsar and args.messages.lower().endswith(".avro")
+
+
+def require_avro_values(args: argparse.Namespace, subject: TopicOfMessages) -> SchemaInfo:
+    """Return the schema with which the values of Avro container files are decoded: the reader's definition as AVRO.
+
+    Raises:
+        UsageError: if the topic has no values of Avro, or several kinds of events, or an option is about raw messages.
+    """
+    from schemactl.core.schema import SchemaType
+
+    reader, name = subject.reader, subject.topic.name
+    if subject.kinds:
+        names = " or ".join(quote(f"{name}#{part.kind}") for part in subject.kinds)
+        raise UsageError(
+            f"{args.messages} are Avro container files of one schema, and {name} has several kinds of events",
+            fix=f"write {names}",
+        )
+    if reader.type not in (SchemaType.AVRO, SchemaType.JSON):
+        raise UsageError(f"{args.messages} are Avro container files, and {name} is {reader.type.name}")
+    if args.payload_column or args.version_column or args.key_column:
+        raise UsageError(
+            f"{args.messages} are Avro container files of values: leave the columns of raw messages out, or add --messages-format avro"
+        )
+    args.unversioned = True
+    return replace(reader.load(), type=SchemaType.AVRO)
+
+
 @contextmanager
-def open_messages(args: argparse.Namespace, context: Context, topic: TopicName) -> Iterator[RawMessages]:
+def open_messages(
+    args: argparse.Namespace, context: Context, topic: TopicName, avro_reader: SchemaInfo | None = None
+) -> Iterator[RawMessages]:
     """Yield the --messages of `topic` in a Spark session.
+
+    `avro_reader` is the schema to read Avro container files of values with, or None for raw messages.
 
     Raises:
         UsageError: if an argument does not fit the messages.
@@ -350,11 +390,17 @@ def open_messages(args: argparse.Namespace, context: Context, topic: TopicName) 
         carried = partial(_runtime, Path(folder))
         try:
             with as_usage_error(), session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
-                yield RawMessages(spark, messages_path, topic=str(topic), kind=args.messages_format, options=options)
+                kind, definition = args.messages_format or "parquet", None
+                if avro_reader is not None:
+                    kind, definition = "avro", avro_reader.schema.decode()
+                yield RawMessages(spark, messages_path, str(topic), kind, options, definition)
         except JavaNotFound as error:
             raise SchemactlError(str(error)) from None
         except SparkProblem as error:
-            raise SchemactlError(f"Spark: {error}") from None
+            fix = ""
+            if avro_reader is not None and re.search(r"(?i)avro.*(external|not found|find)|find.*avro", str(error)):
+                fix = "set spark.jars.packages to org.apache.spark:spark-avro_2.13:VERSION in spark-defaults.conf, with the version of PySpark"
+            raise SchemactlError(f"Spark: {error}", fix=fix) from None
 
 
 def _check_existence(path: str, master: str) -> None:
@@ -472,6 +518,9 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             "what was landed"
         )
     subject = choose_subject(args, context)
+    avro_reader = require_avro_values(args, subject) if holds_values(args) else None
+    if avro_reader:
+        subject = replace(subject, reader=avro_reader)
     codec = subject.make_topic_codec(args)
     from schemactl.codec import KindsCodec
     from schemactl.spark import Landed, sink
@@ -490,7 +539,11 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
         checkpoint = _resolve_path(args.checkpoint, context)
     else:
         checkpoint = own_checkpoint(
-            out, args.format, topic=str(subject.source_name), place=messages_path, kind=args.messages_format
+            out,
+            args.format,
+            topic=str(subject.source_name),
+            place=messages_path,
+            kind=args.messages_format or ("avro" if avro_reader else "parquet"),
         )
     written_paths = [checkpoint] if of_iceberg else [checkpoint, out, rejected_path]
     for path in written_paths:
@@ -517,7 +570,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
         # Fail before Spark starts if the catalog does not respond or the output is not a table.
         for table_path in table_paths:
             tables_of(table_path, options | {"rejected": rejected_path})[0].partitioned_by()
-    with open_messages(args, context, subject.source_name) as messages:
+    with open_messages(args, context, subject.source_name, avro_reader) as messages:
         stream = messages.stream(args.files_at_once)
         landing.check(stream)
         is_resumed = messages.has_begun(checkpoint)
@@ -623,13 +676,19 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
     subject = choose_subject(args, context)
     candidate = _read_candidate(subject, context) if args.candidate else None
+    avro_reader = None
+    if holds_values(args):
+        avro_reader = require_avro_values(args, subject)
+        subject = replace(subject, reader=avro_reader)
+        if candidate is not None:
+            raise UsageError("--candidate compares raw messages of every version, and Avro container files have values")
     approved_codec = subject.make_topic_codec(args)
     codec = approved_codec if candidate is None else subject.make_topic_codec(args, candidate)
     from schemactl.spark.session import watched
     from schemactl.spark.stored_messages import verify
 
     with (
-        open_messages(args, context, subject.source_name) as messages,
+        open_messages(args, context, subject.source_name, avro_reader) as messages,
         watched(messages.spark, context.progress("reading the messages", "tasks")),
     ):
         verified = verify(

@@ -13,6 +13,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
+from pyspark.sql.avro.functions import to_avro
+from pyspark.sql.functions import struct
 
 from ..codec.avro_schema import Schema
 from ..codec.definition import CodecError
@@ -42,6 +44,8 @@ class RawMessages:
         topic: the topic's full name.
         kind: Spark's format of the files.
         options: the options of the data source.
+        avro_schema: the definition that Spark's Avro source reads the records of container files with, which are values; each becomes the
+            payload of a message without a version. None if the files have raw messages.
     """
 
     spark: SparkSession
@@ -49,12 +53,13 @@ class RawMessages:
     topic: str
     kind: str
     options: Mapping[str, str]
+    avro_schema: str | None = None
 
     def read(self) -> DataFrame:
         """Return the messages that exist now."""
         if self.place.startswith(PULSAR):
             return self._read_pulsar(self.spark.read)
-        return self._select_topic(self._read_files())
+        return self._to_messages(self._select_topic(self._read_files()))
 
     def stream(self, files_at_once: int) -> DataFrame:
         """Return the messages as a stream; a step of a stream of files reads at most `files_at_once`."""
@@ -66,7 +71,19 @@ class RawMessages:
         with as_spark_problem():
             reader = self.spark.readStream.format(self.kind).schema(messages.schema)
             pattern = self._make_pattern(messages)
-            return self._select_topic(reader.options(**stream_options, **self.options).load(pattern))
+            files = reader.options(**stream_options, **self._all_options).load(pattern)
+            return self._to_messages(self._select_topic(files))
+
+    @property
+    def _all_options(self) -> Mapping[str, str]:
+        return self.options if self.avro_schema is None else {**self.options, "avroSchema": self.avro_schema}
+
+    def _to_messages(self, values: DataFrame) -> DataFrame:
+        """Return the values of container files as messages: each is encoded again, in Spark's tasks."""
+        if self.avro_schema is None:
+            return values
+        columns = [values[f"`{name.replace('`', '``')}`"] for name in values.columns]
+        return values.select(to_avro(struct(*columns), self.avro_schema).alias(PAYLOADS[0]))
 
     def has_begun(self, checkpoint: str) -> bool:
         """Return whether the folder is the checkpoint of a stream."""
@@ -85,7 +102,7 @@ class RawMessages:
     def _read_files(self) -> DataFrame:
         with as_spark_problem():
             try:
-                return self.spark.read.format(self.kind).options(**self.options).load(self.place)
+                return self.spark.read.format(self.kind).options(**self._all_options).load(self.place)
             except AnalysisException as error:
                 if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
                     raise
