@@ -81,7 +81,7 @@ formats:
   json       the values, one a line: bytes in base64, dates and times in ISO 8601, decimals as texts
   messages   one a line: {"version", "payload_b64", "key_b64", "value"}; what `check` reads in a folder `samples`
   bytes      the payload alone: with --out, a file for each
-With --out FILE.avro, the values go to an Avro container file; those of --from as readers of the approved schema see them.
+With --out FILE.avro, the values go to an Avro container file. Values of --from are converted to the approved schema.
 
 examples:
   schemactl sample orders@3 -n 5

@@ -58,7 +58,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "  schemactl generate                           write the package, to be committed\n"
         "  schemactl generate --check                   is it up to date? (exit 100 if not; for CI)\n"
         "  schemactl generate --staged                  after `git add -p`, without what is not staged\n"
-        "  schemactl generate --approved --wheel        a release: only what is approved, whatever the working tree has\n"
+        "  schemactl generate --approved --wheel        a release: only approved versions\n"
         "  schemactl generate --zip shop_schemas.zip    a package that needs no schemactl\n"
         "  spark-submit --py-files shop_schemas.zip job.py\n"
         "  schemactl generate --classes pydantic        with models for the records of each topic\n"
@@ -183,14 +183,22 @@ def _load_project(args: argparse.Namespace, context: Context) -> tuple[Project, 
 
     if args.staged:
         return load_project(context.directory, context.config, files=history.IndexFiles(context.repository))
-    project, top = context.project()
+    try:
+        project, top = context.project()
+    except DeclarationError:
+        head = context.repository.commit("HEAD")
+        if not args.approved or head is None:
+            raise
+        # The project file of the working tree does not count.
+        files = history.CommitFiles(context.repository, head)
+        project, top = load_project(context.directory, context.config, files=files)
     if not args.approved:
         return project, top
     approved = history.approved_project(context.directory, context.config, project, local=True)
     if approved is None:
         raise SchemactlError(
             f"--approved: no commit of the approved ref has {project.path} yet",
-            fix="merge the project first, or leave --approved out: the package then has what is not approved yet",
+            fix="merge the project first, or leave --approved out: the package then has the versions of the working tree",
         )
     return approved.project, top
 

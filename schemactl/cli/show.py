@@ -741,7 +741,7 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
 
 
 def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
-    """Print the versions with the schema of an Avro container file; return 100 if there are none, else 0."""
+    """Print the versions with the schema of an Avro container file; return 100 without such a version, else 0."""
     from schemactl.publish.avro_files import describe_record, find_writer, find_writers, read_header
 
     if args.all or args.version_bytes is not None or args.target:

@@ -524,8 +524,8 @@ class ReadingSetup:
                 fix=registry_error.fix,
             ) from None
         if not entries:
-            there = "" if target_name == name else f" as {target_name}"
-            raise UsageError(f"{error.what}; {self.target.name} has no schema of it{there}") from None
+            translation = "" if target_name == name else f" as {target_name}"
+            raise UsageError(f"{error.what}; {self.target.name} has no schema of it{translation}") from None
         versions = []
         for entry in entries:
             problem = find_decoding_problem(entry.info) if entry.info else "is a tombstone: its schema was deleted"

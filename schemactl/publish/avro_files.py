@@ -72,7 +72,7 @@ def make_container(definition: str, payloads: Iterable[bytes], metadata: Mapping
         ]
         file = io.BytesIO()
         fastavro.writer(file, fastavro.parse_schema(schema), records, codec="deflate", metadata=dict(metadata))
-    except _failures(fastavro) as error:
+    except _list_failures(fastavro) as error:
         raise SchemactlError(f"fastavro does not write these values: {_describe(error)}") from None
     return file.getvalue()
 
@@ -92,7 +92,7 @@ def read_header(path: Path) -> ContainerHeader:
             metadata = fastavro.block_reader(file).metadata
     except OSError as error:
         raise SchemactlError(f"cannot read {path}: {error.strerror}") from None
-    except _failures(fastavro) as error:
+    except _list_failures(fastavro) as error:
         raise _make_broken_error(path, error) from None
     texts = {
         name: text if isinstance(text, str) else text.decode("utf-8", "replace") for name, text in metadata.items()
@@ -121,7 +121,7 @@ def read_payloads(path: Path) -> Iterator[bytes]:
                     yield data[start : records.tell()]
     except OSError as error:
         raise SchemactlError(f"cannot read {path}: {error.strerror}") from None
-    except _failures(fastavro) as error:
+    except _list_failures(fastavro) as error:
         raise _make_broken_error(path, error) from None
 
 
@@ -186,7 +186,7 @@ def _import_fastavro() -> Any:
     return fastavro
 
 
-def _failures(fastavro: Any) -> tuple[type[Exception], ...]:
+def _list_failures(fastavro: Any) -> tuple[type[Exception], ...]:
     """Return the exceptions with which fastavro rejects a definition, a file or a value."""
     from fastavro.schema import SchemaParseException
 

@@ -131,6 +131,9 @@ def test_the_approved_package_is_that_of_the_approved_ref_whatever_the_working_t
     break_readers(estate)
     write(estate, PROJECT.replace("shop_schemas", "other_schemas"), "schemactl.yaml")
     assert estate.run("generate", "--approved", "--check").out == approved
+    write(estate, "not: [a project", "schemactl.yaml")
+    estate.run("generate", code=1)
+    assert estate.run("generate", "--approved", "--check").out == approved
     estate.run("generate", "--approved", "--zip", "x.zip", "--with-commits")
     with zipfile.ZipFile(estate.scratch.path / "x.zip") as archive:
         names = archive.namelist()

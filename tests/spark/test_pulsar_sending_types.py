@@ -237,7 +237,7 @@ def test_an_invalid_payload_is_not_sent(
     register(space, name, schema)
     make_sender(space, topic).send(iter([pa.RecordBatch.from_pydict({"payload": [valid], "key": [b"k"]})]))
     rows = pa.RecordBatch.from_pydict({"payload": [valid, invalid], "key": [b"k", b"k"]})
-    with pytest.raises(PulsarProblem, match="a payload is no message of version 0 of"):
+    with pytest.raises(PulsarProblem, match="a payload is not a message of version 0 of"):
         make_sender(space, topic).send(iter([rows]))
     assert [row["value"] for row in read(batch(space, topic=topic))] == [valid]
     make_sender(space, topic, validates=False).send(iter([rows.slice(1)]))
@@ -275,9 +275,9 @@ def test_rejected_rows_go_to_their_folder_and_the_others_are_sent(
     assert len(stored) == 2 * 12
     assert {row["__topic"] for row in stored} == {topic}
     reasons = [row["__error"] for row in stored]
-    for text in ("a row could not be encoded (note", "a payload is no message of version 0", "is not UTF-8"):
+    for text in ("a row could not be encoded (note", "a payload is not a message of version 0", "is not UTF-8"):
         assert sum(text in reason for reason in reasons) == 8
-    assert {bytes(row["payload"]) for row in stored if "no message" in row["__error"]} == {b"broken"}
+    assert {bytes(row["payload"]) for row in stored if "not a message" in row["__error"]} == {b"broken"}
     assert not (rejected / "_temporary").exists()
 
 

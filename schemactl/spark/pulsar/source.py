@@ -517,7 +517,7 @@ class PulsarStream(DataSourceStreamReader):
             _report_loss(
                 self.reading, f"{', '.join(missing_topics)}: not there any more, or the checkpoint is another query's"
             )
-        # Read for each batch, so that versions that were registered meanwhile are decoded, too.
+        # Read for each batch, so that versions that were registered meanwhile are also decoded.
         return _make_ranges(self.reading, starts, ends, _read_codec(self.connection, self.reading, self.schema))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -848,10 +848,10 @@ def _make_messages(
             continue
         indices = pa.array(rows, pa.int64())
         keys = columns[key_column].take(indices) if key_column else None
-        found = route.validator.find_reasons(columns[payload_column].take(indices), keys)
-        for row, reason in zip(rows, found, strict=True):
+        row_reasons = route.validator.find_reasons(columns[payload_column].take(indices), keys)
+        for row, reason in zip(rows, row_reasons, strict=True):
             if reason is not None:
-                reasons[row] = f"a payload is no message of version {route.validator.number} of {topic} ({reason})"
+                reasons[row] = f"a payload is not a message of version {route.validator.number} of {topic} ({reason})"
     messages: list[Message] = []
     for index, row in enumerate(pa.RecordBatch.from_pydict(columns).to_pylist()):
         if index in reasons:

@@ -23,7 +23,7 @@ _WITHOUT_PROPERTIES: Final = ("AVRO", "JSON", "STRING", "PROTOBUF_NATIVE")
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Finds payloads that are no messages of a version, to the last byte.
+    """Finds payloads that are not messages of a version, to the last byte.
 
     Attributes:
         codec: a strict codec with the version.
