@@ -146,7 +146,7 @@ class TopicCheck:
         source: the location of the declaration.
         owner: the declared owner, or empty.
         tables: the effects on tables that the topic feeds, or None if no columns are generated.
-        upgrade_first: the clients to upgrade first, as `rollout` orders them on all targets; None without a new version.
+        upgrade_first: the clients to upgrade first, as `rollout` orders them; None without a new version.
         targets: the targets that the result applies to; empty if it does not depend on a target.
         schema: the declared schema if it has changed, else None.
         before: the approved schema if `schema` has changed; None without one, or in a new generation.

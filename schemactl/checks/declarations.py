@@ -120,8 +120,17 @@ def _check_schema_policies(
     """Yield findings about approved policies that rejected unchecked schemas and no longer do."""
     for policy, strict in STRICT_POLICIES.items():
         value = getattr(declared_entry.policies, policy) if declared_entry else None
-        in_force = getattr(run.project.defaults, policy) if value is None else value
-        if getattr(approved_entry.policies, policy) is strict and in_force is not strict:
+        old_value = getattr(approved_entry.policies, policy)
+        default = getattr(run.project.defaults, policy)
+        in_force = default if value is None else value
+        if isinstance(approved_entry, Topic) and value != old_value:
+            # A topic without a value has that of its namespace.
+            name = approved_entry.name
+            in_force = _get_namespace_value(run.target, name, policy, default=default) if value is None else value
+            old_value = (
+                _get_namespace_value(run.approved, name, policy, default=default) if old_value is None else old_value
+            )
+        if old_value is strict and in_force is not strict:
             change = f"{'reset to ' if value is None else ''}{str(in_force).lower()}"
             yield from run.make_finding(
                 "PROTECTION_LOST",
@@ -130,6 +139,13 @@ def _check_schema_policies(
                 source=declared_entry.locate(f"/{policy}") if declared_entry else approved_entry.source,
                 before_change=declared_entry is None,
             )
+
+
+def _get_namespace_value(catalog: Catalog, name: NamespaceName | TopicName, policy: str, *, default: bool) -> bool:
+    """Return the value of a policy that a topic inherits."""
+    namespace = catalog.namespaces.get(name.namespace_name)
+    value = getattr(namespace.policies, policy) if namespace else None
+    return default if value is None else bool(value)
 
 
 def _check_data_loss(

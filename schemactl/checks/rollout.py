@@ -145,16 +145,20 @@ def rollout(
 
 
 def add_upgrade_order(report: CheckReport) -> CheckReport:
-    """Return the report with the clients to upgrade first for each topic with a new version."""
-    orders: dict[tuple[TopicName, str], UpgradeFirst] = {}
-    for name, kind in {(row.topic, row.kind) for row in report.topics}:
-        if rows := _select_rows(name, kind, report.topics):
-            version = rows[0].version or 0
-            is_safe = not _find_refusals(name, kind, rows, version, report)
-            orders[name, kind] = UPGRADE_FIRST[_Facts(rows, version).order if is_safe else "no safe order"]
-    return replace(
-        report, topics=tuple(replace(row, upgrade_first=orders.get((row.topic, row.kind))) for row in report.topics)
-    )
+    """Return the report with the clients to upgrade first for each result with a new version.
+
+    A topic that differs between targets has several results, and the rollout an order that is safe on all of them.
+    """
+    rows = []
+    for row in report.topics:
+        if _select_rows(row.topic, row.kind, [row]):
+            version = row.version or 0
+            is_safe = not _find_refusals(row.topic, row.kind, [row], version, report)
+            order: Order = _Facts([row], version).order if is_safe else "no safe order"
+            rows.append(replace(row, upgrade_first=UPGRADE_FIRST[order]))
+        else:
+            rows.append(row)
+    return replace(report, topics=tuple(rows))
 
 
 def find_upgrade_order(
@@ -203,6 +207,7 @@ def _find_refusals(
     name: TopicName, kind: str, rows: Sequence[TopicCheck], version: int, report: CheckReport
 ) -> list[str]:
     """Return the reasons why no order is safe, for any schemas of the clients."""
+    targets = {target for row in rows for target in row.targets}
     return [
         f"{finding.rule}: {finding.message.partition(chr(10))[0]}"
         for finding in report.findings
@@ -211,6 +216,7 @@ def _find_refusals(
         and finding.kind in ("", kind)
         and finding.severity == "error"
         and finding.rule != "CLIENT_BREAKS"
+        if not (finding.targets and targets) or not targets.isdisjoint(finding.targets)
     ] or [*_find_obstacles(rows, version, report)]
 
 

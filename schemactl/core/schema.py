@@ -35,6 +35,34 @@ class Release(StrEnum):
         return releases[-1] if releases else None
 
 
+_OLDER_RELEASES: Final = (
+    ((2, 7), "a change of schema type is accepted where Avro reads the one definition with the other"),
+    ((2, 8), "the brokers have no compatibility strategy of their own"),
+    ((2, 10), "each namespace has the strategy Full unless another one is set, which hides that of the brokers"),
+    ((2, 10), "the compatibility endpoint does not use the strategy of the brokers"),
+    ((2, 11), "a schema cannot be deleted with its numbers, and topics have no policies by default"),
+    (
+        (3, 2),
+        "the compatibility endpoint reads the text of a KEY_VALUE schema as its bytes (before 2.10.6, 2.11.4, 3.0.3 and 3.1.2)",
+    ),
+    (
+        (4, 0),
+        "an upload may be answered with 202, a missing schema with an empty body, and versions before a tombstone may be readable",
+    ),
+)
+"""The first release without a difference, and the difference of the releases before it."""
+
+
+def describe_older_release(version: str) -> str:
+    """Return the differences of a Pulsar version from the supported releases as a clause, or "" for version 4.0 or newer, or no version."""
+    parts = version.split(".")[:2]
+    if len(parts) < 2 or not all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
+        return ""
+    number = tuple(map(int, parts))
+    differences = [difference for first_release, difference in _OLDER_RELEASES if number < first_release]
+    return "; ".join(differences)
+
+
 class _NoData(bytes):
     """Empty bytes with an identity of their own, because all other empty bytes are one object."""
 

@@ -671,7 +671,8 @@ def _describe_mismatch(mismatch: Mismatch) -> Message:
 
 
 HOMES: Final = {
-    **dict.fromkeys(("is_allow_auto_update_schema", "schema_validation_enforced"), "a namespace"),
+    "is_allow_auto_update_schema": "a namespace",
+    "schema_validation_enforced": "a namespace or a topic",
     **dict.fromkeys(
         (
             *("partitions", "generation", "renamed_from", "reader", "lifecycle", "clients", "schema"),

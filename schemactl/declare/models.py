@@ -41,7 +41,7 @@ from schemactl.core.project import (
     Nanoseconds,
     ProtoRendering,
 )
-from schemactl.core.schema import SchemaType
+from schemactl.core.schema import SchemaType, describe_older_release
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
 from schemactl.declare.source_location import Tokens
@@ -259,7 +259,9 @@ def _annotate_release(product: str) -> ValueShape:
     def check(value: Any) -> None:
         shape.check(value)
         if int(value.partition(".")[0]) < 4:
+            differences = describe_older_release(value) if product == "Pulsar" else ""
             message = f"{product} {value} is older than the supported releases"
+            message += f", and its brokers differ: {differences}" if differences else ""
             raise ValueError(message, 'write "4.0" or newer')
 
     return ValueShape(check, {**shape.schema, "pattern": r"^([4-9]|[1-9][0-9]{1,3})(\.[0-9]{1,4}){1,2}$"})
@@ -989,6 +991,9 @@ class _OfTopics(MappingShape):
     topic: TopicText = Field(description="The topic as it is declared.")
     partitions: Partitions = optional("Its partitions there. May only grow.")
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
+    schema_validation_enforced: Flag = optional(
+        "Whether clients without a schema are rejected if the topic has one; absent: as its namespace says."
+    )
 
 
 class TopicOverlayShape(_TopicSettings, _OfTopics):  # type: ignore[misc, valid-type]

@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from schemactl.comparison.changes import content_identity, unstamped
@@ -84,8 +84,7 @@ def declared_topic_files(
     values: dict[str, Value] = {"topic": str(topic.name)}
     if topic.partitions is not None:
         values["partitions"] = topic.partitions
-    # Only namespaces can declare whether validation is enforced.
-    values |= _policy_values(replace(topic.policies, schema_validation_enforced=None))
+    values |= _policy_values(topic.policies)
     files: dict[str, bytes] = {}
     folder = posixpath.dirname(stem)
     schemas: dict[str, Value] = {}

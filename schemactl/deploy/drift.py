@@ -476,9 +476,6 @@ class TopicAndPolicyDrift:
             else f"approve `{policy}: {undefined}` for the {level}: `apply` removes the {level}'s own value"
         )
         ways = f"approve `{policy}: {shown}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}"
-        if isinstance(name, TopicName) and policy == "schema_validation_enforced":
-            # Only namespaces declare it, and no request removes it.
-            ways = f"set it to {wanted} at the registry, as files declare it only for namespaces\naccept it: {self.advice.accept(name)}"
         effect = _OVERRIDE_EFFECTS.get(policy, "it decides which messages are kept")
         return DriftItem(
             name,

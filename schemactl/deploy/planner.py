@@ -736,7 +736,7 @@ def inherit(
 ) -> Inherited:
     """Return the effect of resetting the policy; `spaces` are the registry's namespaces.
 
-    Brokers can unset a strategy. A boolean policy, which only namespaces have, cannot be unset (as seen on Pulsar 4.0 and 4.2),
+    Brokers can unset a strategy. A boolean policy cannot be unset (as seen on Pulsar 4.0 and 4.2),
     so it gets the broker's own value; enforced validation gets false, since the broker's setting counts in addition. A setting
     can be removed, except for those that a namespace always has, which stay.
     """
@@ -753,6 +753,11 @@ def inherit(
     if policy == "is_allow_auto_update_schema":
         value = state.defaults.is_allow_auto_update_schema
         return Inherited(value, value, from_namespace=False)
+    if policy == "schema_validation_enforced" and isinstance(name, TopicName):
+        # No request removes the value of a topic, so it gets that of its namespace.
+        space = spaces.get(name.namespace_name)
+        enforced = bool(space and space.policies.schema_validation_enforced)
+        return Inherited(enforced, enforced or state.defaults.schema_validation_enforced, from_namespace=enforced)
     if policy == "schema_validation_enforced":
         return Inherited(set_to=False, value=state.defaults.schema_validation_enforced, from_namespace=False)
     if isinstance(name, NamespaceName):

@@ -148,6 +148,11 @@ class _Importer:
                 self.notes.append(ImportNote(name, f"left out its {setting}, {policy_word(value)}: {problem}"))
             else:
                 settings[setting] = value
+        if isinstance(name, TopicName) and policies.schema_validation_enforced is False:
+            namespace = self.held.namespaces.get(name.namespace_name)
+            if namespace and not namespace.policies.schema_validation_enforced:
+                # Brokers answer false for a topic without a value, whose declaration would change nothing.
+                policies = replace(policies, schema_validation_enforced=None)
         return replace(policies, settings=settings)
 
     def add_topics(self, declared: Catalog, *, every_version: bool) -> None:
@@ -328,9 +333,6 @@ class _Importer:
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Add notes on unexpected facts about a declared topic."""
         topic = self.held.topics[name]
-        if topic.policies.schema_validation_enforced:
-            message = "schema_validation_enforced is set on the topic itself; only namespaces can declare it, so it stays as it is"
-            self.notes.append(ImportNote(name, message))
         current = live(topic.versions)
         if current[0].number:
             message = f"{versions(range(current[0].number))} can no longer be read: a tombstone came after"

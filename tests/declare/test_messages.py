@@ -11,6 +11,7 @@ from memory_files import MemoryFiles
 
 from schemactl.core.errors import DeclarationError
 from schemactl.core.project import Project
+from schemactl.core.schema import describe_older_release
 from schemactl.declare.project import PROJECT_FILE, check_roots, read_project
 from schemactl.declare.reader import load
 
@@ -66,3 +67,22 @@ if __name__ == "__main__":
         files = "".join(f"-- {path} --\n{text}" for path, text in case.files.items())
         written.append(f"== {case.name}\n{files}-- screen --\n{render_screen(case.files)}")
     MESSAGES.write_text("\n\n".join(written) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("version", "count"),
+    [
+        ("2.5.1", 7),
+        ("2.7", 6),
+        ("2.9", 5),
+        ("2.10.3", 3),
+        ("3.1.1", 2),
+        ("3.3", 1),
+        ("4.0", 0),
+        ("10.1", 0),
+        ("", 0),
+        ("x.1", 0),
+    ],
+)
+def test_an_older_release_has_its_differences(version: str, count: int) -> None:
+    assert len(list(filter(None, describe_older_release(version).split("; ")))) == count

@@ -25,7 +25,7 @@ from schemactl.core.policies import (
     Policies,
     strategy_of,
 )
-from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, describe_older_release
 from schemactl.core.wording import partitioned
 from schemactl.registry.interface import (
     AUTO_UPDATE_STRATEGIES,
@@ -152,7 +152,16 @@ class PulsarRegistry(Relaxing):
 
     @property
     def release(self) -> Release:
-        """The newest known release that is not newer than the brokers'."""
+        """The newest known release that is not newer than the brokers'.
+
+        Raises:
+            RegistryError: if the brokers are older than all known releases.
+        """
+        if differences := describe_older_release(self.version):
+            raise RegistryError(
+                f"{self._connection.url} is Pulsar {self.version}, older than the supported releases, and its brokers differ: {differences}",
+                fix="upgrade the cluster to Pulsar 4.0 or newer; nothing was changed",
+            )
         return Release.nearest(self.version) or self._fallback
 
     def keep_others_waiting(self) -> None:
