@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
+    from schemactl.publish.sql_dialects import Dialect
 
 
 _FORMATS: Final = {
     "asyncapi": "one AsyncAPI 3 document of all topics, with Pulsar's bindings",
     "jsonschema": "a JSON Schema (draft 7) for each topic: its messages as JSON",
-    "ddl": "CREATE TABLE for Spark SQL, for each topic",
+    "ddl": "CREATE TABLE for Spark SQL, Trino, Flink or Hive, for each topic",
     "datacontract": "an Open Data Contract Standard 3 contract for each topic",
     "avro": "the Avro definition of each topic that has one",
     "schemainfo": "the file that `pulsar-admin schemas upload` takes, for each topic",
@@ -63,6 +65,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
         "  schemactl export asyncapi 'shop/**' --server prod=pulsar+ssl://pulsar.example.com:6651 --out asyncapi.json\n"
         "  schemactl export jsonschema orders\n"
         "  schemactl export ddl --out tables/               a file for each topic: tables/shop/sales/orders.sql\n"
+        "  schemactl export ddl orders --dialect trino\n"
         "  schemactl export avro 'shop/sales/*' --out avro/\n"
         "  schemactl export schemainfo orders > orders.json\n"
     )
@@ -75,12 +78,19 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
         "--server NAME=URL...: with asyncapi: a broker, as clients reach it: pulsar://HOST:6650; may be repeated",
         "--title TEXT: with asyncapi: the document's title (default: the name of the repository's folder)",
     )
+    add_options(
+        parser,
+        "--dialect ENGINE: with ddl: the SQL of spark (the default), trino, flink or hive",
+        choices=["spark", "trino", "flink", "hive"],
+    )
 
 
 def run_export(args: argparse.Namespace, context: Context) -> int:
     """Print the schemas, or write them to files with --out."""
     if args.kind != "asyncapi" and (args.server or args.title):
         raise UsageError("--server and --title belong to `export asyncapi`")
+    if args.kind != "ddl" and args.dialect:
+        raise UsageError("--dialect belongs to `export ddl`")
     project, _ = context.project()
     approved = context.approved(project, topics=[*args.topics, *args.topic], namespaces=args.namespace)
     topics = [*_select_topics(args, approved)]
@@ -96,13 +106,13 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         names = {topic.name for topic, _ in topics}
         context.report(f"wrote {counted(len(names - skipped.keys()), 'topic')} to {path}")
         return 0
+    dialect: Dialect = args.dialect or "spark"
+    render = partial(_render_ddl, dialect=dialect) if args.kind == "ddl" else _RENDERERS[args.kind]
     texts = {}
     for topic, version in topics:
         try:
-            texts[topic.name, topic.kind] = _RENDERERS[args.kind](
-                topic, version, project, approved.catalog.metadata(topic.name)
-            )
-            if args.kind == "ddl":
+            texts[topic.name, topic.kind] = render(topic, version, project, approved.catalog.metadata(topic.name))
+            if args.kind == "ddl" and dialect == "spark":
                 context.note(*_find_equal_names(topic, version, project))
         except SchemactlError as error:
             context.note(f"{topic.name}: left out: {error.what}")
@@ -173,7 +183,9 @@ def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, 
     return json_text(schema) + "\n"
 
 
-def _render_ddl(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
+def _render_ddl(
+    topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata, dialect: Dialect = "spark"
+) -> str:
     from schemactl.codegen.topic_struct import decoded_options
     from schemactl.codegen.topics import module_paths
     from schemactl.publish.data_contract import create_table
@@ -181,7 +193,7 @@ def _render_ddl(topic: Topic, version: SchemaVersion, project: Project, metadata
     # Spark accepts letters, digits and _ in a table's name.
     name = module_paths([topic.name])[topic.name][2] + (f"_{topic.kind}" if topic.kind else "")
     options = decoded_options(project.generate, topic)
-    return create_table(name, _require_schema(version), project.release, options, metadata.description)
+    return create_table(name, _require_schema(version), project.release, options, metadata.description, dialect)
 
 
 def _render_contract(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:

@@ -27,6 +27,7 @@ from schemactl.core.errors import SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.publish.json_schema import Json, columns_of, drop_empty
+from schemactl.publish.sql_dialects import Dialect, render_table
 
 _ID_NAMESPACE: Final = uuid.UUID("6b8d4f0c-3f0e-5f3a-9a3c-4b2f5c1d7e90")
 """The UUID namespace of contract ids, so that the id of a topic never changes."""
@@ -133,7 +134,9 @@ def _type_json(spark_type: SparkType) -> Json:
             return {"logicalType": _LOGICAL_TYPES.get(name, "string"), "physicalType": type_ddl(spark_type)}
 
 
-def create_table(name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = "") -> str:
+def create_table(
+    name: str, info: SchemaInfo, release: Release, options: StructOptions, comment: str = "", dialect: Dialect = "spark"
+) -> str:
     """Return the statement that creates the table `name` with the columns of decoded messages, which may be null.
 
     A table with NOT NULL could not keep the rows of a later version without the field, and landings do not add files to it.
@@ -144,6 +147,7 @@ def create_table(name: str, info: SchemaInfo, release: Release, options: StructO
         release: the release of Pulsar whose Avro parses the definition.
         options: the options of the column types.
         comment: the comment on the table; "" for the documentation of the message.
+        dialect: the engine whose SQL it is.
 
     Raises:
         InvalidSchema: if the definition does not parse.
@@ -152,7 +156,9 @@ def create_table(name: str, info: SchemaInfo, release: Release, options: StructO
     struct = columns_of(info, options, release)
     if not struct.fields:
         raise SchemactlError("the message has no fields, and a table needs a column")
-    columns = indent(columns_ddl(make_nullable(struct), documented=True), "  ")
     doc = comment or message_doc(info, release)
+    if dialect != "spark":
+        return render_table(name, struct, dialect, doc)
+    columns = indent(columns_ddl(make_nullable(struct), documented=True), "  ")
     comment_clause = f"\n{comment_ddl(doc)}" if doc else ""
     return f"CREATE TABLE IF NOT EXISTS {quoted_name(name)} (\n{columns}\n){comment_clause};\n"
