@@ -183,11 +183,16 @@ def _fail_at_first(errors: pa.Array) -> None:
 
 def decoded_schema(messages: DataFrame, codec: AnyCodec, columns: Columns) -> StructType:
     """Return the columns of the result of `decode`."""
+    return decoded_columns(messages.schema, codec, columns)
+
+
+def decoded_columns(raw_columns: StructType, codec: AnyCodec, columns: Columns) -> StructType:
+    """Return the columns of decoded messages that have these raw columns."""
     schema = struct_of(codec.columns)
     if columns.key is not None:
-        schema = schema.add(KEY, messages.schema[columns.key].dataType)
+        schema = schema.add(KEY, raw_columns[columns.key].dataType)
     for name in columns.others:
-        schema = schema.add(messages.schema[name])
+        schema = schema.add(raw_columns[name])
     return schema.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
 
 

@@ -38,6 +38,8 @@ _READING: Final = (
     "key.encoding",
     "target",
     "auto.consume",
+    "package",
+    "package.path",
     "pulsar.reader.readCompacted",
     "pulsar.reader.receiverQueueSize",
 )
@@ -109,6 +111,18 @@ class Connection:
     connection_timeout_s: float
 
 
+class GeneratedPackage(NamedTuple):
+    """A package of `schemactl generate`.
+
+    Attributes:
+        name: the name to import it by.
+        path: a zip or folder with it, on the driver and all executors, or "" if Python finds it.
+    """
+
+    name: str
+    path: str
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """The options of a read, described in docs/reference/pulsar-source.md.
@@ -124,6 +138,7 @@ class ReadOptions:
     key_encoding: KeyEncoding
     target: str | None
     auto_consume: bool
+    package: GeneratedPackage | None
     compacted: bool
     queue: int
     max_messages_per_trigger: int | None
@@ -190,6 +205,7 @@ def parse_read_options(values: Mapping[str, str], purpose: Literal["a batch", "a
         key_encoding=cast("KeyEncoding", encoding),
         target=parse_target(values),
         auto_consume=auto_consume,
+        package=parse_package(values),
         compacted=options.get_flag("pulsar.reader.readCompacted", default=False),
         queue=options.get_number("pulsar.reader.receiverQueueSize") or 1_000,
         max_messages_per_trigger=options.get_number("maxMessagesPerTrigger"),
@@ -217,6 +233,16 @@ def parse_auto_consume(values: Mapping[str, str]) -> str | None:
     if not options.get("admin.url"):
         raise ValueError("auto.consume needs admin.url: registered schemas are read through Pulsar's admin REST API")
     return topics[0]
+
+
+def parse_package(values: Mapping[str, str]) -> GeneratedPackage | None:
+    """Return the generated package that decodes the messages, or None if the options of a read name none."""
+    options = {name.casefold(): value for name, value in values.items()}
+    if not options.get("package"):
+        if options.get("package.path"):
+            raise ValueError("package.path needs package: give the name of the generated package, too")
+        return None
+    return GeneratedPackage(options["package"], options.get("package.path") or "")
 
 
 def parse_send_options(values: Mapping[str, str]) -> SendOptions:

@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.sql.types import StructType
 
 from ...codec import Codec, CodecError, Definition, KeyValue, UnknownVersion, Version
-from ..column_types import struct_of
-from ..message_columns import ERROR, KEY, PAYLOAD, SCHEMA_VERSION, Columns
+from ..dataframes import decoded_columns
+from ..message_columns import KEY, SCHEMA_VERSION, Columns
 from .options import Connection, PulsarProblem, full_topic_name, parse_connection
 from .topics import list_schemas
 
@@ -85,7 +85,7 @@ def read_codec_for(connection: Connection, topic: str, raw: StructType, schema: 
     for version in reversed(codec.versions):
         candidate = Codec(codec.versions, reader=version.schema)
         try:
-            if _describe(decoded_columns(candidate, raw)) == _describe(schema):
+            if _describe(decoded_columns(raw, candidate, select_columns(raw))) == _describe(schema):
                 return candidate
         except CodecError:
             continue
@@ -96,14 +96,6 @@ def read_codec_for(connection: Connection, topic: str, raw: StructType, schema: 
 
 def _describe(schema: StructType) -> list[tuple[str, str]]:
     return [(field.name, field.dataType.simpleString()) for field in schema]
-
-
-def decoded_columns(codec: Codec, raw: StructType) -> StructType:
-    """Return the columns of decoded messages whose raw columns are `raw`, as `decode` has them."""
-    columns = struct_of(codec.columns).add(raw[KEY])
-    for name in select_columns(raw).others:
-        columns = columns.add(raw[name])
-    return columns.add(SCHEMA_VERSION, "long").add(ERROR, "string").add(PAYLOAD, "binary")
 
 
 def select_columns(raw: StructType) -> Columns:

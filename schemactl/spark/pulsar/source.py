@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructT
 from ...codec import Codec
 from ...codec.message import KEY_FORM_PROPERTY, number_of, pair_key, payload_of
 from ..column_types import struct_of
-from ..dataframes import decode_batch
+from ..dataframes import decode_batch, decoded_columns
 from ..message_columns import (
     ERROR,
     EVENT_TIME,
@@ -55,24 +56,27 @@ from ..tables.parquet import ParquetFiles, ParquetTable, Shape
 from .options import (
     LATEST,
     Connection,
+    GeneratedPackage,
     KeyEncoding,
     MessagePosition,
     Offsets,
     PulsarProblem,
     ReadOptions,
     SendOptions,
+    Topics,
     client_package,
     full_topic_name,
     offsets_from_json,
     offsets_to_json,
     parse_auto_consume,
     parse_connection,
+    parse_package,
     parse_read_options,
     parse_send_options,
     parse_target,
 )
 from .producer import is_sent_without_version, open_producer
-from .registered import decoded_columns, read_codec, read_codec_for, select_columns
+from .registered import read_codec, read_codec_for, select_columns
 from .topics import (
     Cluster,
     Head,
@@ -128,8 +132,8 @@ class PulsarSource(DataSource):
 
     The columns are `value` (the payload), `__key`, `__topic`, `__messageId`, `__publishTime`, `__eventTime`,
     `__messageProperties`, and `__schemaVersion`: the number of the schema that each was written with. With the option `target`,
-    `__target` has its name, so that they are decoded by the version numbers of that target. With the option `auto.consume`, the columns
-    are those of `decode`, by the schemas that the cluster has registered. The options are described in docs/reference/pulsar-source.md; unknown ones are an error.
+    `__target` has its name, so that they are decoded by the version numbers of that target. With the option `auto.consume` or `package`,
+    the columns are the columns of `decode`, by the schemas that the cluster has registered, or by a generated package. The options are described in docs/reference/pulsar-source.md; unknown ones are an error.
     """
 
     @classmethod
@@ -138,16 +142,26 @@ class PulsarSource(DataSource):
         return "pulsar-schemactl"
 
     def schema(self) -> StructType:
-        """Return the columns: the same for all topics, or with `auto.consume` those of the newest registered version.
+        """Return the raw columns; with `auto.consume` or `package`, the columns of decoded messages.
 
         Raises:
-            ValueError: if an option is wrong.
+            ValueError: if an option is wrong, or the package does not have the topic.
             PulsarProblem: with `auto.consume`, if the registry cannot be read, or has no schema of the topic.
         """
         connection = parse_connection(self.options)
         raw = struct_of(make_columns(parse_target(self.options)))
-        topic = parse_auto_consume(self.options)
-        return raw if topic is None else decoded_columns(read_codec(connection, topic), raw)
+        topic, package = parse_auto_consume(self.options), parse_package(self.options)
+        if topic is None and package is None:
+            return raw
+        if package is None:
+            codec = read_codec(connection, topic or "")
+        elif topic is None:
+            codec = find_codec(package, parse_read_options(self.options, "a batch").topics)
+        else:
+            raise ValueError(
+                "auto.consume decodes with registered schemas, and package with generated ones: give one of them"
+            )
+        return decoded_columns(raw, codec, select_columns(raw))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a batch read; raises ValueError if an option or a column is wrong."""
@@ -188,9 +202,40 @@ class PulsarSource(DataSource):
     def _check(self, schema: StructType) -> None:
         if parse_auto_consume(self.options) is not None:
             return
-        names = make_columns(parse_target(self.options)).names
+        names = self.schema().names
         if schema.names != names:
             raise ValueError(f"pulsar-schemactl has the columns {', '.join(names)}: leave `schema` out")
+
+
+def find_codec(package: GeneratedPackage, topics: Topics) -> Codec:
+    """Return the codec of a topic in a generated package.
+
+    Args:
+        package: the package; this process finds it afterwards.
+        topics: the topics of the read, of which there is one.
+
+    Raises:
+        ValueError: if the package cannot be imported or does not have the topic, or if there are several topics.
+    """
+    if not isinstance(topics, tuple) or len(topics) != 1:
+        raise ValueError("package is for one topic: give the option topic")
+    name, path = package
+    if path and path not in sys.path:
+        sys.path.insert(0, path)
+        invalidate_caches()
+    try:
+        module = import_module(name)
+    except ImportError as error:
+        raise ValueError(
+            f"package is {name!r}, which cannot be imported ({error}): install it, or give its zip or folder as package.path"
+        ) from None
+    try:
+        codec: Codec = module.topic(topics[0]).codec
+    except AttributeError:
+        raise ValueError(f"package is {name!r}, which is not a package of `schemactl generate`") from None
+    except KeyError as error:
+        raise ValueError(f"package is {name!r}: {error.args[0]}") from None
+    return codec
 
 
 def make_columns(target: str | None) -> pa.Schema:
@@ -288,12 +333,15 @@ def _read_range(connection: Connection, reading: ReadOptions, partition: InputPa
     if not isinstance(partition, Range):
         return
     batches = _read_raw_range(connection, reading, partition)
-    if partition.codec is None:
+    codec = partition.codec
+    if reading.package is not None:
+        codec = find_codec(reading.package, reading.topics)
+    if codec is None:
         yield from batches
         return
     columns = select_columns(struct_of(make_columns(reading.target)))
     for batch in batches:
-        yield from decode_batch(batch, codec=partition.codec, columns=columns)
+        yield from decode_batch(batch, codec=codec, columns=columns)
 
 
 def _read_raw_range(connection: Connection, reading: ReadOptions, partition: Range) -> Iterator[pa.RecordBatch]:
