@@ -63,9 +63,7 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
 def short_drift_sheet(report: DriftReport) -> Sheet:
     """Return the drift as a sheet with one line for each kind of difference."""
     lines = _sum_lines(report.differences)
-    if report.broker_differences:
-        keys = dict.fromkeys(difference.key for difference in report.broker_differences)
-        lines.append(SheetLine(f"{DriftKind.BROKER_CONFIGURATION}: {', '.join(keys)}", "~"))
+    lines += broker_lines(report.plan.brokers)
     lines += [line._replace(text=f"pending: {line.text}", sign="=") for line in _sum_lines(report.pending)]
     lines += [line._replace(text=f"accepted: {line.text}", sign="=") for line in _sum_lines(report.accepted)]
     if report.plan.unreadable:
@@ -261,6 +259,15 @@ def broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool = True
     if comparison.problem:
         lines.append(SheetLine(f"not compared: {comparison.problem}; `defaults` of the project file count", "=", 1))
     return [(SheetLine(f"Configuration of the brokers, as {on_one_line(comparison.broker)} has it:"), *lines)]
+
+
+def broker_lines(comparison: BrokerComparison | None) -> list[SheetLine]:
+    """Return the block about the brokers' configuration as lines that stand alone, without fixes."""
+    return [
+        line._replace(text=f"{DriftKind.BROKER_CONFIGURATION}: {line.text}", depth=0)
+        for block in broker_blocks(comparison, has_fixes=False)
+        for line in block[1:]
+    ]
 
 
 def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> SheetBlock:

@@ -32,7 +32,7 @@ from schemactl.deploy.steps import (
 )
 from schemactl.report.check import Shade
 from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
-from schemactl.report.drift import broker_blocks, misread_block, unreadable_block
+from schemactl.report.drift import broker_blocks, broker_lines, misread_block, unreadable_block
 
 _MAX_UNTRIED: Final = 50
 """The most untried steps that are listed; the result file has all of them."""
@@ -87,6 +87,7 @@ def short_sheet(plan: Plan, digest: str = "") -> Sheet:
     """Return the plan without its steps: the summary and the rejections."""
     problems = [(SheetLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
     problems += [(line,) for line in unreadable_block(plan.unreadable)[1:]]
+    problems += [(line,) for line in broker_lines(plan.brokers)]
     return replace(plan_sheet(plan, digest), blocks=(), problems=tuple(problems), is_short=True)
 
 

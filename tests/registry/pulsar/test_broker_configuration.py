@@ -199,6 +199,9 @@ def test_reports_of_each_format_have_the_difference(tmp_path: Path) -> None:
         for command in ("plan", "drift"):
             for form in ("text", "markdown", "html"):
                 assert sentence in estate.run(command, "--format", form).out, (command, form)
+        for command in ("plan", "drift"):
+            lines = estate.run(command, "--summary").out.splitlines()
+            assert f"~ broker configuration: {sentence}" in lines
         text = estate.run("drift").out
         assert "Drift: 1 setting of the brokers. Nothing was changed." in text
         assert "write `defaults: {schema_compatibility_strategy: BACKWARD}` to the project file" in text
