@@ -65,6 +65,7 @@ broker:
 	sh tests/broker_recipe/broker.sh jars
 	PULSAR_VERSION=4.2.4 sh tests/broker_recipe/broker.sh jars
 	PULSAR_VERSION=5.0.1 sh tests/broker_recipe/broker.sh jars
+	sh tests/broker_recipe/broker.sh tls-jars
 
 # Go checks them against go.sum.
 go-modules:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import DAY, NOW, Authority
 
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
@@ -81,18 +82,23 @@ def token(subject: str, *, key: bytes = KEY, **claims: object) -> str:
 
 
 def running(kind: str) -> Broker:
-    """The run's broker of `kind`: "4.0", "4.2" or "5.0", a release; "token", "token-4.2" or "token-5.0", which checks permissions.
+    """The run's broker of `kind`: "4.0", "4.2" or "5.0", a release.
 
+    "token", "token-4.2" or "token-5.0" checks permissions, and "tls", "tls-4.2" or "tls-5.0" does so by client certificates.
     The test is skipped without a Java that runs it, or if the jars were not fetched.
     """
-    version = VERSIONS[kind.removeprefix("token").lstrip("-") or "4.0"]
+    version = VERSIONS[kind.removeprefix("token").removeprefix("tls").lstrip("-") or "4.0"]
     jars(version)
+    if kind.startswith("tls") and not (jars(version).parent / "lib-tls" / ".complete").exists():
+        pytest.skip("no jars for TLS: make broker")
     assert kind == "4.0" or "live" in markers, "mark the test: pytest.mark.live"
     folder = Path(os.environ[FOLDER])
     with _locked(folder / f"{kind}.lock"):
         state = folder / f"{kind}.json"
         if not state.exists():
-            broker = _started(folder / kind, version, checks_tokens=kind.startswith("token"))
+            broker = _started(
+                folder / kind, version, checks_tokens=kind.startswith("token"), speaks_tls=kind.startswith("tls")
+            )
             told = {"url": broker.url, "service_url": broker.service_url, "environment": dict(broker.environment)}
             state.write_text(json.dumps(told))
         return Broker(**json.loads(state.read_text()))
@@ -105,7 +111,9 @@ def start(folder: Path, version: str = RELEASES["4.0"], *, cluster: str = "stand
     return _started(folder, version, cluster=cluster)
 
 
-def _started(folder: Path, version: str, *, checks_tokens: bool = False, cluster: str = "standalone") -> Broker:
+def _started(
+    folder: Path, version: str, *, checks_tokens: bool = False, speaks_tls: bool = False, cluster: str = "standalone"
+) -> Broker:
     http, binary = _free_ports()
     environment = {
         "SCHEMACTL_BROKER_DATA": str(folder),
@@ -119,6 +127,17 @@ def _started(folder: Path, version: str, *, checks_tokens: bool = False, cluster
         folder.mkdir(parents=True)
         (folder / "key").write_bytes(KEY)
         environment |= {"SCHEMACTL_TOKEN_SECRET": str(folder / "key"), "SCHEMACTL_ADMIN_TOKEN": token("admin")}
+    if speaks_tls:
+        # An admin, who is the superuser; another client; and those whom the broker does not let in.
+        folder.mkdir(parents=True)
+        authority = Authority(folder)
+        for name in ("server", "admin", "guest"):
+            authority.issue(name)
+        authority.issue("expired", end=NOW - DAY)
+        Authority(folder, "other").issue("stranger")
+        environment["SCHEMACTL_TLS"] = str(folder)
+        recipe("start", environment)
+        return Broker(f"https://127.0.0.1:{http}", f"pulsar+ssl://127.0.0.1:{binary}", environment)
     recipe("start", environment)
     return Broker(f"http://127.0.0.1:{http}", f"pulsar://127.0.0.1:{binary}", environment)
 

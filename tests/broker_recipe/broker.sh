@@ -1,10 +1,11 @@
 #!/bin/sh
-# broker.sh jars|start|stop|status: one Pulsar broker with one bookie in one Java process, on loopback, for tests.
+# broker.sh jars|tls-jars|start|stop|status: one Pulsar broker with one bookie in one Java process, on loopback, for tests.
 #
 #   jars    the broker's jars are in the cache, fetched by Maven coordinates (pom-VERSION.xml with each jar, or pom.xml) if need be;
 #           prints the folder.
 #           Each has the SHA-256 that jars-VERSION.sha256 records, or this fails
-#   start   the same, and the broker answers; prints the URL of its admin API
+#   tls-jars  the same for what a broker needs besides to speak TLS
+#   start   the jars are there, and the broker answers; prints the URL of its admin API
 #   stop    the broker that `start` started has ended
 #   status  prints the URL if it answers; exit 1 if not
 #
@@ -19,6 +20,8 @@
 #   SCHEMACTL_KEEP_DATA      not empty: start with the data of the last run instead of an empty cluster
 #   SCHEMACTL_TOKEN_SECRET   file with an HMAC-SHA256 key: clients need tokens, and permissions are checked
 #   SCHEMACTL_ADMIN_TOKEN    a token of the subject "admin" signed with that key (needed with it)
+#   SCHEMACTL_TLS            folder with ca.pem, server.pem, server.key, admin.pem, admin.key: both ports speak TLS only, clients need
+#                            certificates, and permissions are checked; "admin" is the superuser
 #   SCHEMACTL_HEAP, SCHEMACTL_DIRECT   Java's memory              [384m, 256m]
 #   SCHEMACTL_START_TIMEOUT  seconds                              [90]
 #   MVN, JAVA, CURL          commands
@@ -28,7 +31,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cmd=${1:-start}
 cache=${SCHEMACTL_BROKER_CACHE:-$here/../../.broker}
-case $cmd in jars | start) mkdir -p "$cache" ;; esac
+case $cmd in jars | tls-jars | start) mkdir -p "$cache" ;; esac
 [ -d "$cache" ] && cache=$(cd "$cache" && pwd)
 http=${SCHEMACTL_HTTP_PORT:-8080}
 bin=${SCHEMACTL_BROKER_PORT:-6650}
@@ -37,42 +40,55 @@ data=${SCHEMACTL_BROKER_DATA:-$cache/run-$http}
 lib=$cache/lib-$version
 loopback=lo; [ "$(uname)" = Darwin ] && loopback=lo0
 url=http://127.0.0.1:$http
+tls=${SCHEMACTL_TLS:-}
+if [ -n "$tls" ]; then tls=$(cd "$tls" && pwd); url=https://127.0.0.1:$http; fi
 MVN=${MVN:-mvn} JAVA=${JAVA:-java} CURL=${CURL:-curl}
 
 answers() {
   # the default namespace is made last, so its presence means ready
   $CURL -s -m 3 ${SCHEMACTL_ADMIN_TOKEN:+-H "Authorization: Bearer $SCHEMACTL_ADMIN_TOKEN"} \
+    ${tls:+--cacert "$tls/ca.pem" --cert "$tls/admin.pem" --key "$tls/admin.key"} \
     "$url/admin/v2/namespaces/public" 2>/dev/null | grep -q public/default
 }
 
-checked() { sh "$here/../jar_sums.sh" "$1" "$here/jars-$version.sha256"; }
+checked() { sh "$here/../jar_sums.sh" "$1" "$here/jars-$2.sha256"; }
 
-jars() {
-  [ -f "$lib/.complete" ] && return 0
-  echo "fetching the jars of pulsar-broker $version with Maven into $lib (about 140 MB)" >&2
-  rm -rf "$lib.part"; mkdir -p "$lib.part"
-  pom=$here/pom.xml goal=dependency:copy-dependencies
-  [ -f "$here/pom-$version.xml" ] && pom=$here/pom-$version.xml goal=dependency:copy
+fetch() { # FOLDER NAME POM OPTION...: the folder has the jars of the pom, whose checksums are in jars-NAME.sha256
+  folder=$1 name=$2 pom=$3
+  shift 3
+  [ -f "$folder/.complete" ] && return 0
+  rm -rf "$folder.part"; mkdir -p "$folder.part"
   n=3
-  until $MVN -q -B -C -f "$pom" "-Dpulsar.version=$version" $goal -DincludeScope=runtime "-DoutputDirectory=$lib.part" >&2; do
+  until $MVN -q -B -C -f "$pom" "$@" -DincludeScope=runtime "-DoutputDirectory=$folder.part" >&2; do
     n=$((n - 1)); [ $n -gt 0 ] || { echo "Maven could not fetch them" >&2; exit 1; }
     echo "trying once more: networks hiccup" >&2; sleep 5
   done
-  checked "$lib.part" || { rm -rf "$lib.part"; exit 1; }
-  touch "$lib.part/.complete"
-  rm -rf "$lib"; mv "$lib.part" "$lib"
+  checked "$folder.part" "$name" || { rm -rf "$folder.part"; exit 1; }
+  touch "$folder.part/.complete"
+  rm -rf "$folder"; mv "$folder.part" "$folder"
 }
+
+jars() {
+  [ -f "$lib/.complete" ] || echo "fetching the jars of pulsar-broker $version with Maven into $lib (about 140 MB)" >&2
+  pom=$here/pom.xml goal=dependency:copy-dependencies
+  [ -f "$here/pom-$version.xml" ] && pom=$here/pom-$version.xml goal=dependency:copy
+  fetch "$lib" "$version" "$pom" "-Dpulsar.version=$version" $goal
+}
+
+tls_jars() { fetch "$cache/lib-tls" tls "$here/pom-tls.xml" dependency:copy-dependencies; }
 
 running() { [ -f "$data/broker.pid" ] && kill -0 "$(cat "$data/broker.pid")" 2>/dev/null; }
 
 case $cmd in
-jars) jars; checked "$lib"; echo "$lib" ;;
+jars) jars; checked "$lib" "$version"; echo "$lib" ;;
+tls-jars) tls_jars; checked "$cache/lib-tls" tls; echo "$cache/lib-tls" ;;
 status) if answers; then echo "$url"; else echo "no broker at $url" >&2; exit 1; fi ;;
 start)
   if running && answers; then echo "$url"; exit 0; fi
   if running; then echo "a broker process of this data folder runs but does not answer; stop it first" >&2; exit 1; fi
   if answers; then echo "something else already answers at $url" >&2; exit 1; fi
   jars
+  [ -z "$tls" ] || tls_jars
   mkdir -p "$data"; data=$(cd "$data" && pwd)
   sed -e "s/@BROKER_PORT@/$bin/" -e "s/@HTTP_PORT@/$http/" -e "s/@STRATEGY@/${SCHEMACTL_STRATEGY:-FULL}/" -e "s/@CLUSTER@/${SCHEMACTL_CLUSTER:-standalone}/" -e "s/@LOOPBACK@/$loopback/" \
     "$here/standalone.conf" >"$data/standalone.conf"
@@ -89,6 +105,25 @@ brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.Authenticati
 brokerClientAuthenticationParameters={"token":"${SCHEMACTL_ADMIN_TOKEN:?set SCHEMACTL_ADMIN_TOKEN too, a token with subject admin}"}
 EOF
   fi
+  if [ -n "$tls" ]; then
+    cat >>"$data/standalone.conf" <<EOF
+brokerServicePort=
+webServicePort=
+brokerServicePortTls=$bin
+webServicePortTls=$http
+tlsCertificateFilePath=$tls/server.pem
+tlsKeyFilePath=$tls/server.key
+tlsTrustCertsFilePath=$tls/ca.pem
+authenticationEnabled=true
+authorizationEnabled=true
+authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderTls
+superUserRoles=admin
+brokerClientTlsEnabled=true
+brokerClientTrustCertsFilePath=$tls/ca.pem
+brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationTls
+brokerClientAuthenticationParameters=tlsCertFile:$tls/admin.pem,tlsKeyFile:$tls/admin.key
+EOF
+  fi
   wipe=--wipe-data; [ -n "${SCHEMACTL_KEEP_DATA:-}" ] && wipe=
   cd "$data"
   # shellcheck disable=SC2086
@@ -103,7 +138,7 @@ EOF
     -Dlog4j2.configurationFile="$data/log4j2.xml" \
     -Dbookkeeper.metadata.bookie.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataBookieDriver \
     -Dbookkeeper.metadata.client.drivers=org.apache.pulsar.metadata.bookkeeper.PulsarMetadataClientDriver \
-    -cp "$lib/*" org.apache.pulsar.PulsarStandaloneStarter \
+    -cp "$lib/*${tls:+:$cache/lib-tls/*}" org.apache.pulsar.PulsarStandaloneStarter \
     -c "$data/standalone.conf" --no-functions-worker --no-stream-storage $wipe \
     --metadata-dir "$data/metadata" --bookkeeper-dir "$data/bookkeeper" -a 127.0.0.1 \
     >"$data/broker.log" 2>&1 </dev/null &

@@ -72,6 +72,13 @@ _CAUSES: Final = (
         is_lasting=True,
     ),
     ErrorCause(
+        re.compile("OpenSslEngine problem|SSLHandshake|PKIX path|CertificateException"),
+        "the brokers do not trust the certificates of each other, or of themselves",
+        "check brokerClientTrustCertsFilePath in broker.conf, and that the certificates have the brokers' host names: the broker's log names "
+        "the missing one",
+        is_lasting=True,
+    ),
+    ErrorCause(
         re.compile("MetadataStore|KeeperErrorCode|ConnectionLoss|Session ?Expired|NotLeader"),
         "the broker has no connection to its metadata store",
         "check that ZooKeeper (or the other metadata store) has a quorum, and that the broker reaches it",

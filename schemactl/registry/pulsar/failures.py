@@ -113,14 +113,14 @@ def explain_failure(
     host = f"{address[0]}:{address[1]}{' (where the cluster redirects to)' if is_redirected else ''}"
     if limit := responses.limit_reached(error):
         return Failure(f"the response of {host} is not read on: {limit}", CHECK_ADDRESS)
+    # A server closes the connection after its alert, which is lost if it has not read the request.
+    is_closed = isinstance(error, ProtocolError) or (isinstance(error, SSLError) and "EOF occurred" in str(error))
+    if is_closed and may_probe and base.startswith("https:") and (alert := _read_alert(address, tls)):
+        return _explain_alert(alert, host, certificate)
     if isinstance(error, SSLError):
         return _explain_tls_failure(error, host, certificate)
-    is_https, is_closed = base.startswith("https:"), isinstance(error, ProtocolError) and may_probe
-    if is_closed and not is_https and _speaks_tls(address):
+    if is_closed and may_probe and base.startswith("http:") and _speaks_tls(address):
         return Failure(f"{host} speaks TLS only", f"write https:// in `registry` of the target: https://{host}")
-    if is_closed and is_https and (alert := _read_alert(address, tls)):
-        # A server closes the connection after its alert, which is lost if it has not read the request.
-        return _explain_alert(alert, host, certificate)
     return Failure(
         f"{host} does not answer ({_innermost_message(error)})",
         _CHECK_BROKER if is_redirected else _CHECK_CLUSTER,
@@ -135,7 +135,7 @@ def _explain_tls_failure(error: SSLError, host: str, certificate: ClientCertific
             f"{host} does not speak TLS", "write http:// in `registry` of the target, or the port that speaks TLS"
         )
     if "EOF occurred" in text:
-        # Some servers close the connection without an alert, and an alert can be lost.
+        # Some servers close the connection without an alert.
         return Failure(
             f"{host} ends the TLS connection without a reason",
             "it may ask for another client certificate: look at `cert_file` and `key_file` of the target",

@@ -147,6 +147,7 @@ CASES = [
     (fail("Error while reading ledger -  ledger=164 - operation=Failed to read entry - entry=0"),
      "persistent://shop/sales/__change_events", "restart the brokers"),
     (fail("Topic policies cache have not init."), "cannot read the topic policies", "pulsar-admin namespaces unload shop/sales"),
+    (fail("General OpenSslEngine problem"), "do not trust the certificates", "brokerClientTrustCertsFilePath"),
     (fail("KeeperErrorCode = ConnectionLoss", "org.apache.pulsar.metadata.api.MetadataStoreException"),
      "no connection to its metadata store", "ZooKeeper"),
     (fail("Failed to acquire ownership for namespace bundle shop/sales/0x00_0x10"),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from certificates import DAY, NOW, Authority
 from scripted import respond_json, serve
 
 from schemactl.core.errors import RegistryError, UnusableCredentials
@@ -24,53 +18,6 @@ from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.http import AdminConnection
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("authority")]
-
-DAY = timedelta(days=1)
-NOW = datetime.now(UTC).replace(microsecond=0)
-
-
-@dataclass
-class Authority:
-    """A certificate authority that writes PEM files."""
-
-    folder: Path
-    name: str = "ca"
-    key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
-
-    def __post_init__(self) -> None:
-        subject = name_of(self.name)
-        certificate = self._build(subject, self.key, NOW + 100 * DAY)
-        certificate = certificate.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        signed = certificate.sign(self.key, hashes.SHA256())
-        (self.folder / f"{self.name}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-
-    def _build(
-        self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, end: datetime, start: datetime = NOW - 30 * DAY
-    ) -> x509.CertificateBuilder:
-        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(name_of(self.name))
-        builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
-        return builder.not_valid_before(start).not_valid_after(end)
-
-    def issue(
-        self, file: str, *, address: str = "127.0.0.1", end: datetime = NOW + DAY, start: datetime = NOW - 30 * DAY
-    ) -> None:
-        """Write `file`.pem and `file`.key for a server or client."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = self._build(name_of(file), key, end, start)
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
-        signed = (
-            builder.add_extension(names, critical=False)
-            .add_extension(usage, critical=False)
-            .sign(self.key, hashes.SHA256())
-        )
-        (self.folder / f"{file}.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-        (self.folder / f"{file}.key").write_bytes(key.private_bytes(encoding, form, serialization.NoEncryption()))
-
-
-def name_of(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
 @pytest.fixture
@@ -120,10 +67,7 @@ def test_a_certificate_of_a_server_that_is_not_valid(
     tmp_path: Path, certificate: str, ca_file: str | None, what: str, fix: str
 ) -> None:
     if certificate == "ca-itself":
-        own = Authority(tmp_path, certificate)
-        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-        key = own.key.private_bytes(encoding, form, serialization.NoEncryption())
-        (tmp_path / f"{certificate}.key").write_bytes(key)
+        Authority(tmp_path, certificate)
     written = {"ca_file": ca_file} if ca_file else {}
     with run_server(tmp_path, certificate, wants_client=False) as url, pytest.raises(RegistryError) as raised:
         get(url, Credentials.of(written, tmp_path))
