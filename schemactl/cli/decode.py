@@ -646,18 +646,21 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
     """
     from schemactl.checks.samples import SampleMessage
 
+    deadline = time.monotonic() + timeout_s
     try:
         pulsar: Any = import_module("pulsar")
     except ImportError:
         raise SchemactlError(
             "this needs pulsar-client, which is not installed", fix='pip install "pulsar-schemactl[pulsar]"'
         ) from None
-    deadline = time.monotonic() + timeout_s
+    # The import of the client counts: it takes seconds on a busy machine.
+    remaining_s = deadline - time.monotonic()
     try:
         client = pulsar.Client(
             url,
             authentication=None if token is None else pulsar.AuthenticationToken(token),
-            operation_timeout_seconds=max(1, round(timeout_s)),
+            operation_timeout_seconds=max(1, round(remaining_s)),
+            connection_timeout_ms=max(1, round(remaining_s * 1000)),
             # By default it logs to standard output, where the messages go.
             logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull),
         )
@@ -670,6 +673,15 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
                     return
                 key = pair_key(message.partition_key(), message.properties()) if pairs else None
                 yield SampleMessage(payload_of(message), number_of(message._message), key)  # noqa: SLF001  has no wrapper
+    except pulsar.Interrupted:
+        # The client takes the signal, so that Python raises nothing.
+        raise KeyboardInterrupt from None
+    except (pulsar.ConnectError, pulsar.Timeout) as error:
+        waited = f"no response for {timeout_s - (deadline - time.monotonic()):.1f} s; {error}"
+        raise SchemactlError(
+            f"cannot read {topic} at {url} ({waited})",
+            fix="check that --from is the address of the brokers for clients, and give it more time with --timeout",
+        ) from None
     except (pulsar.PulsarException, ValueError) as error:
         raise SchemactlError(f"cannot read {topic} at {url}: {error}") from None
 

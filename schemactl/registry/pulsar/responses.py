@@ -7,18 +7,22 @@ import http.client
 import io
 import json
 import re
+import socket
 import sys
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
+from ipaddress import ip_address
 from typing import Any, Final, NamedTuple, NoReturn
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from schemactl.core.deadline import Worker
 from schemactl.core.errors import RegistryError
 from schemactl.core.policies import CompatibilityStrategy
 
@@ -27,6 +31,9 @@ MAX_ANSWER_BYTES: Final = 64 << 20
 
 ANSWER_WITHIN_S: Final = 60.0
 """The time limit from the end of a request to the end of the response."""
+
+RESOLVED_WITHIN_S: Final = 10.0
+"""The time limit for the resolution of a host's name."""
 
 MAX_MESSAGE = 2_000
 """The most characters of a broker's message, which can quote definitions of megabytes."""
@@ -349,7 +356,53 @@ class _LimitedResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_LimitedSocket(self.fp.detach(), sock.settimeout, until_s))
 
 
+def _resolve(connection: HTTPConnection) -> list[str]:
+    """Return the IP addresses of the connection's host.
+
+    The name is resolved in a thread of its own, because the C library ignores interrupts and alarms meanwhile.
+
+    Raises:
+        NameResolutionError: if there is no address, or no answer within `RESOLVED_WITHIN_S`.
+    """
+    host, port = connection._dns_host, connection.port  # noqa: SLF001  the host, with a dot at its end
+    with suppress(ValueError):
+        return [str(ip_address(host.strip("[]")))]
+    results: list[list[str] | OSError] = []
+
+    def resolve() -> None:
+        try:
+            # In the order of the resolver, each once.
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            results.append([*dict.fromkeys(str(entry[4][0]) for entry in found)])
+        except (OSError, UnicodeError) as error:
+            results.append(error if isinstance(error, OSError) else OSError(str(error)))
+
+    worker = Worker(resolve)
+    worker.start()
+    worker.wait(RESOLVED_WITHIN_S)
+    result = results[0] if results else OSError(f"the name is not resolved within {RESOLVED_WITHIN_S:.0f} s")
+    if isinstance(result, OSError):
+        raise urllib3.exceptions.NameResolutionError(host, connection, socket.gaierror(*result.args)) from result
+    return result
+
+
 class _LimitedConnection(HTTPConnection):
+    def _new_conn(self) -> socket.socket:
+        host = self._dns_host
+        addresses = _resolve(self)
+        try:
+            for index, address in enumerate(addresses):
+                self._dns_host = address
+                try:
+                    return super()._new_conn()
+                except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError):
+                    if index == len(addresses) - 1:
+                        raise
+        finally:
+            # The name, which TLS verifies.
+            self._dns_host = host
+        raise AssertionError("a name has an address")
+
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         self.response_class = partial(_LimitedResponse, until_s=time.monotonic() + ANSWER_WITHIN_S)  # type: ignore[assignment]
         return super().getresponse()

@@ -28,6 +28,8 @@ MARGIN_S = 5.0
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
 
+ENDLESS_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+
 COMMANDS = [
     ("plan", "--target", "live"),
     ("apply", "--target", "live", "--auto-approve"),
@@ -41,7 +43,14 @@ COMMANDS = [
     ("generate", "--target", "live"),
     ("show", "--effective", "a/b/c", "--target", "live", "--live"),
     ("registry", "list", "a/b/c", "--target", "live"),
+    ("registry", "get", "a/b/c", "--target", "live"),
+    ("registry", "put", "a/b/c", "--type", "STRING", "--target", "live"),
+    ("registry", "delete", "a/b/c", "--allow-delete", "--target", "live"),
+    ("registry", "test", "a/b/c", "--type", "STRING", "--target", "live"),
+    ("decode", "a/b/c", "--version", "0", "--base64", "AA==", "--target", "live"),
+    ("drift", "--unmanaged", "--target", "live"),
 ]
+NAMES = [arguments[0] if arguments[1:2] in ((), ("--target",)) else " ".join(arguments[:2]) for arguments in COMMANDS]
 
 
 @contextmanager
@@ -53,14 +62,21 @@ def run_slow_server(kind: str) -> Iterator[str]:
         listener.listen(64)
         connections: list[socket.socket] = []
 
+        def send_endlessly(connection: socket.socket) -> None:
+            with suppress(OSError):
+                while not closed.is_set():
+                    connection.sendall(b" " * (1 << 16))
+
         def serve() -> None:
             while not closed.is_set():
                 if select.select([listener], [], [], 0.1)[0]:
                     connection, _ = listener.accept()
                     connections.append(connection)
-                    if kind == "body":
-                        connection.sendall(HEAD)
-                if kind != "silent":
+                    if kind in ("body", "endless"):
+                        connection.sendall(HEAD if kind == "body" else ENDLESS_HEAD)
+                    if kind == "endless":
+                        threading.Thread(target=send_endlessly, args=[connection], daemon=True).start()
+                if kind in ("head", "body"):
                     for connection in connections:
                         # The head is never complete, and the body neither.
                         with suppress(OSError):
@@ -141,10 +157,12 @@ def start(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[s
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
-        *(pytest.param(arguments, "silent", id=arguments[0]) for arguments in COMMANDS),
+        *(pytest.param(arguments, "silent", id=name) for arguments, name in zip(COMMANDS, NAMES, strict=True)),
         pytest.param(COMMANDS[0], "head", id="plan, byte by byte of the head"),
         pytest.param(COMMANDS[0], "body", id="plan, byte by byte of the body"),
         pytest.param(COMMANDS[3], "body", id="status, byte by byte of the body"),
+        pytest.param(COMMANDS[12], "head", id="registry put, byte by byte of the head"),
+        pytest.param(COMMANDS[15], "body", id="decode, byte by byte of the body"),
     ],
 )
 def test_command_ends_at_its_time_limit(tmp_path: Path, arguments: tuple[str, ...], kind: str) -> None:
@@ -204,13 +222,69 @@ def test_apply_ends_if_the_registry_becomes_silent(tmp_path: Path, stop_at: byte
 
 
 @pytest.mark.skipif(os.name != "posix", reason="no signals")
-@pytest.mark.parametrize("arguments", COMMANDS[:6], ids=lambda arguments: arguments[0])
+@pytest.mark.parametrize("arguments", [*COMMANDS[:6], COMMANDS[12], COMMANDS[15]], ids=lambda arguments: arguments[0])
 def test_one_interrupt_ends_the_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with run_slow_server("silent") as url:
         repository = make_repository(tmp_path / "repository", {"live": url})
         process = start(repository, *arguments)
         time.sleep(LIMIT_S)
         assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        started_s = time.monotonic()
+        _, err = process.communicate(timeout=60)
+    assert time.monotonic() - started_s < MARGIN_S
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [COMMANDS[0], COMMANDS[11], COMMANDS[4]], ids=lambda arguments: arguments[0])
+def test_endless_response_is_an_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    with run_slow_server("endless") as url:
+        repository = make_repository(tmp_path / "repository", {"live": url})
+        process = start(repository, *arguments, "--timeout", "50")
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "is not read on: its answer has more than 67,108,864 bytes" in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+BLOCKED_NAMES = """
+import ctypes, socket
+resolve = socket.getaddrinfo
+def block(host, *arguments, **options):
+    if host == "broker.example":
+        # As in the C library, no signal ends it.
+        ctypes.CDLL(None).system(b"exec sleep 15 >/dev/null 2>&1")
+    return resolve(host, *arguments, **options)
+socket.getaddrinfo = block
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no alarms")
+@pytest.mark.parametrize("arguments", [COMMANDS[0], COMMANDS[11]], ids=lambda arguments: arguments[0])
+def test_a_name_that_is_not_resolved_is_not_waited_for(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    repository = make_repository(tmp_path / "repository", {"live": "http://broker.example:8080"})
+    command = [sys.executable, "-P", "-c", BLOCKED_NAMES + PROGRAM, *arguments, "--timeout", f"{LIMIT_S:g}"]
+    started_s = time.monotonic()
+    done = subprocess.run(command, cwd=repository, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert time.monotonic() - started_s < LIMIT_S + MARGIN_S
+    assert done.returncode == 1
+    assert f"gave up after {LIMIT_S:g} s while waiting for http://broker.example:8080: GET " in " ".join(
+        done.stderr.split()
+    )
+
+
+def test_brokers_without_an_answer_end_sample(tmp_path: Path) -> None:
+    pytest.importorskip("pulsar")
+    with run_slow_server("silent") as url:
+        brokers_url = url.replace("http:", "pulsar:")
+        repository = make_repository(tmp_path / "repository", {"live": url})
+        process = start(repository, "sample", "a/b/c", "--from", brokers_url, "--timeout", "3")
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert f"cannot read persistent://a/b/c at {brokers_url} (no response for 3." in " ".join(err.split())
+        process = start(repository, "sample", "a/b/c", "--from", brokers_url)
+        time.sleep(LIMIT_S)
         process.send_signal(signal.SIGINT)
         started_s = time.monotonic()
         _, err = process.communicate(timeout=60)
