@@ -297,6 +297,9 @@ class Planner(PlannedState):
     def plan(self) -> Plan:
         """Return the plan without notes and without steps of topics that are left out."""
         _leave_out_topics(self)
+        self.losses.sort(key=lambda loss: (str(loss.name), loss.allow))
+        allowed = [step.address for step in self.steps if isinstance(step, SetPolicies) and step.loses]
+        self.losses = [*refusals.advise_to_allow(self.losses, allowed, self.commands)]
         scope = _find_scope(self)
         return Plan(
             origin=self.origin,
@@ -336,7 +339,7 @@ class Planner(PlannedState):
         for setting_step in settings:
             loses = _describe_loss(setting_step, spaces=self.namespaces, state=self.base)
             if loses and setting_step.address not in self.permissions.lose:
-                self.losses.append(refusals.could_lose(setting_step, loses, self.commands))
+                self.losses.append(refusals.could_lose(setting_step, loses))
             else:
                 self.steps.append(replace(setting_step, loses=loses))
             # Also a refused setting counts for what follows: the user may allow it, and all losses are then known at once.
@@ -610,6 +613,8 @@ def _leave_out_topics(planned: PlannedState) -> None:
     """Remove the steps of topics that are left out, but still restore topics that a killed `apply` left relaxed."""
     omitted = _find_left_out(planned)
     refused = {refusal.name for refusal in planned.refusals}
+    # Their settings are not applied, so that they lose nothing.
+    planned.losses = [loss for loss in planned.losses if loss.name not in omitted]
     for name in sorted(omitted - refused):
         message = f"shares its schemas with {name.twin}, which is left out"
         planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [name.twin])))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from shlex import quote
+from typing import Final
 
 from schemactl import formats
 from schemactl.broker.upload import unreadable_version
@@ -37,6 +38,10 @@ _NEVER_STORED = (
 )
 _WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once it retains no message\nbring the brokers to a release that reads it"
 _READ_AS_GITS = "it deletes every version there, and Git's numbers count again. Messages written with {what} would be read as Git's versions: only where none is left"
+
+
+_MAX_REPEATED: Final = 8
+"""The most refused settings whose fixes all have the command that allows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,18 +234,30 @@ def _explain_rejection(rejected: Rejected, git_contents: Contents, broker_says: 
     return f"The registry says: {broker_says}" if broker_says else ""
 
 
-def could_lose(step: SetPolicies, loses: str, commands: Commands) -> PlanRefusal:
-    """Return the refusal of a setting that could lose messages, and that the user does not allow."""
+def could_lose(step: SetPolicies, loses: str) -> PlanRefusal:
+    """Return the refusal of a setting that could lose messages, and that the user does not allow; see `advise_to_allow`."""
     ((setting, after),) = step.after.settings.items()
     before = step.before.get(setting)
     was = "not set" if before is None else policy_word(before)
-    option = f"--allow-data-loss {quote(step.address)}"
     return PlanRefusal(
         step.name,
         f"{setting}: {was} -> {policy_word(after)}: {loses}; nothing is applied until that is allowed",
-        f"`schemactl apply {commands.on} {option}`, if that is meant\ndeclare a value in Git that loses nothing",
+        "",
         allow=step.address,
     )
+
+
+def advise_to_allow(losses: Sequence[PlanRefusal], allowed: Iterable[str], commands: Commands) -> Iterator[PlanRefusal]:
+    """Yield the refusals of `could_lose` with their fix: one command that allows all of them, and the addresses that are `allowed`."""
+    addresses = sorted({*allowed, *(loss.allow for loss in losses)})
+    options = " ".join(f"--allow-data-loss {quote(address)}" for address in addresses)
+    command = f"`schemactl apply {commands.on} {options}`"
+    meant = "if that is meant" if len(addresses) == 1 else f"if all {len(addresses)} are meant"
+    for position, loss in enumerate(losses):
+        # Hundreds of settings need the long command only once.
+        is_repeated = position == 0 or len(losses) <= _MAX_REPEATED
+        allowing = f"{command}, {meant}" if is_repeated else f"the command of {losses[0].name} above allows it, {meant}"
+        yield replace(loss, fix=f"{allowing}\ndeclare a value in Git that loses nothing")
 
 
 def wrong_partitions(name: TopicName, registered: int | None, declared: int, commands: Commands) -> PlanRefusal:
