@@ -125,7 +125,7 @@ class Facts:
 
 
 class Shop:
-    """A repository whose approved state is applied to a registry, in a tenant of its own."""
+    """A repository whose approved state is applied to a registry, in a separate tenant."""
 
     def __init__(self, path: Path, url: str) -> None:
         self.scratch, self.url = Scratch(path), url
@@ -137,7 +137,7 @@ class Shop:
         self._approve()
 
     def copied(self, path: Path) -> Shop:
-        """The same repository at `path`, whose registry has the first state in another tenant."""
+        """Return the same repository at `path`, whose registry has the first state in another tenant."""
         shutil.copytree(self.scratch.path, path, symlinks=True)
         shop = copy.copy(self)
         shop.scratch, shop.tenant = Scratch.opened(path), brokers.new_tenant()
@@ -306,7 +306,7 @@ def check_plan_text(text: str, facts: Facts) -> None:
         elif (shown := OLD_VALUE.fullmatch(line)) and shown[1] in facts.policies.get(name, {}):
             old = facts.policies[name][shown[1]]
             if shown[1] == "schema_compatibility_strategy" and old == ALWAYS:
-                continue  # the step comes after the one that restores the topic
+                continue  # the topic is restored before this step
             assert (line[2] == "+") == (old is None), line
             assert line[2] == "+" or shown[2] == policy_word(old), line
 
@@ -386,7 +386,7 @@ def read_commands(text: str) -> Iterator[list[str]]:
 
 
 def follow_advice(shop: Shop) -> None:
-    """Carry out the advice of `drift`, and then `apply` until the plan is empty; each command is as it was printed."""
+    """Carry out the advice of `drift`, and then `apply` until the plan is empty."""
     for command in read_commands(shop.run("drift").out):
         assert "--allow-data-loss" not in command
         shop.run(*command, "--auto-approve")

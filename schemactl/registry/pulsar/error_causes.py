@@ -14,7 +14,7 @@ class ErrorCause(NamedTuple):
     Attributes:
         pattern: matches the message or the name of the Java exception.
         cause: the cause, as a clause.
-        fix: what repairs it, in which `NAMESPACE` stands for the namespace of the request.
+        fix: the repair, with `NAMESPACE` for the namespace of the request.
         statuses: the statuses of such errors.
         retry_s: the longest time of retries, in seconds, or None for the usual time.
         is_lasting: whether other requests are not retried after the retries of one were in vain.
@@ -52,14 +52,14 @@ _CAUSES: Final = (
         ),
         f"a ledger which the broker needs is gone, of the schema or of the topic policies in {_TOPIC_POLICIES}",
         "set autoSkipNonRecoverableData=true (for schemas schemaLedgerForceRecovery=true) in broker.conf, restart the brokers, and apply "
-        "again: what the ledger had is lost",
+        "again: the content of the ledger is lost",
         retry_s=5.0,
         is_lasting=True,
     ),
     ErrorCause(
         re.compile("Not enough non-faulty bookies"),
         "fewer bookies are writable than a new ledger needs",
-        "start the bookies that are down, and free the disks of those that are full: these are read-only. `pulsar-admin bookies list-bookies` "
+        "start the bookies that are down, and free full disks, whose bookies are read-only. `pulsar-admin bookies list-bookies` "
         "lists them",
     ),
     ErrorCause(
@@ -89,7 +89,7 @@ _CAUSES: Final = (
         ),
         "no broker owns the part (bundle) of the namespace",
         "check that the brokers run and are healthy: `pulsar-admin brokers healthcheck`. `pulsar-admin namespaces unload NAMESPACE` assigns "
-        "the bundles anew",
+        "the bundles again",
         statuses=frozenset({307, 412, 500, 503}),
     ),
     ErrorCause(
@@ -135,14 +135,14 @@ _CAUSES: Final = (
     ),
     ErrorCause(
         re.compile(""),
-        "a proxy on the way limits the size of requests",
+        "a proxy before the brokers limits the size of requests",
         "raise its limit: client_max_body_size of nginx, or its like",
         statuses=frozenset({413}),
         retry_s=0.0,
     ),
     ErrorCause(
         re.compile(""),
-        "a proxy on the way reaches no broker",
+        "a proxy before the brokers reaches no broker",
         "check that the brokers behind it run, and that its settings name them",
         statuses=_GATEWAY,
     ),

@@ -30,7 +30,7 @@ _NO_CERTIFICATE: Final = ("HANDSHAKE_FAILURE", "BAD_CERTIFICATE", "CERTIFICATE_R
 """The alerts of servers to a client without certificate: in TLS 1.2, in Java, in TLS 1.3."""
 
 _NOT_YET_VALID, _HAS_EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 9, 10, 62, 64
-"""The errors of X509_verify_cert (openssl/x509_vfy.h) that have fixes of their own."""
+"""The errors of X509_verify_cert (openssl/x509_vfy.h) with separate fixes."""
 
 _PROBE_S: Final = 3.0
 """The time limit of a probe."""
@@ -47,13 +47,13 @@ class Failure(NamedTuple):
     """The cause of a missing response.
 
     Attributes:
-        what: the cause.
-        fix: what repairs it.
+        message: the cause.
+        fix: the repair.
         may_pass: whether a retry may get a response.
         is_of_credentials: whether the client certificate is the cause, so that every request fails.
     """
 
-    what: str
+    message: str
     fix: str
     may_pass: bool = False
     is_of_credentials: bool = False

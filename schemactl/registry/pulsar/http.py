@@ -75,7 +75,7 @@ _LOOK_EVERY_S: Final = 0.25
 
 _MAX_SHOWN: Final = 200
 
-_CHECK_OWNERS: Final = "check that the brokers run and are healthy (`pulsar-admin brokers healthcheck`), and that each has an `advertisedAddress` of its own"
+_CHECK_OWNERS: Final = "check that the brokers run and are healthy (`pulsar-admin brokers healthcheck`), and that each has another `advertisedAddress`"
 
 HostPort = tuple[str, int]
 
@@ -466,7 +466,7 @@ class AdminConnection:
         error_class = NoResponseError if cause.may_pass else RegistryError
         if cause.is_of_credentials:
             error_class = UnusableCredentials
-        return error_class(f"{self.url}: {cause.what}", fix=cause.fix)
+        return error_class(f"{self.url}: {cause.message}", fix=cause.fix)
 
     def _parse_redirect(self, url: str, location: str) -> tuple[str, str]:
         try:

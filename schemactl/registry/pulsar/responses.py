@@ -359,7 +359,7 @@ class _LimitedResponse(http.client.HTTPResponse):
 def _resolve(connection: HTTPConnection) -> list[str]:
     """Return the IP addresses of the connection's host.
 
-    The name is resolved in a thread of its own, because the C library ignores interrupts and alarms meanwhile.
+    The name is resolved in another thread, because the C library ignores interrupts and alarms meanwhile.
 
     Raises:
         NameResolutionError: if there is no address, or no answer within `RESOLVED_WITHIN_S`.
@@ -372,8 +372,8 @@ def _resolve(connection: HTTPConnection) -> list[str]:
     def resolve() -> None:
         try:
             # In the order of the resolver, each once.
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            results.append([*dict.fromkeys(str(entry[4][0]) for entry in found)])
+            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            results.append([*dict.fromkeys(str(entry[4][0]) for entry in entries)])
         except (OSError, UnicodeError) as error:
             results.append(error if isinstance(error, OSError) else OSError(str(error)))
 

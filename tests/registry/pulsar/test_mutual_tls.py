@@ -18,7 +18,7 @@ STRICT = "schema_compatibility_strategy: BACKWARD\n"
 
 
 class Shop:
-    """A repository whose target is a broker with mutual TLS, in a tenant of its own."""
+    """A repository whose target is a broker with mutual TLS, in a separate tenant."""
 
     def __init__(self, path: Path, broker: brokers.Broker) -> None:
         self.scratch = Scratch(path)

@@ -1,4 +1,4 @@
-"""Each failure of TLS, of the server's certificate and of the client's is told with a fix of its own, by real servers."""
+"""Each failure of TLS, of the server's certificate and of the client's has a separate fix; the servers are real."""
 
 from __future__ import annotations
 
