@@ -43,6 +43,7 @@ soak: $(STAMP)
 	  tests/registry/pulsar/test_hostile_registry.py tests/deploy/test_killed_at_every_request.py tests/spark/test_landing_faults.py
 	SCHEMACTL_FAULT_SEEDS=100 $(BIN)/python -m pytest -q tests/spark/test_landing_commits.py
 	SCHEMACTL_NUMBERS_SEEDS=200 $(BIN)/python -m pytest -q tests/deploy/test_mixtures_on_pulsar.py tests/spark/test_numbers_of_targets.py
+	SCHEMACTL_EVOLUTIONS=1000 $(BIN)/python -m pytest -q tests/registry/test_evolutions_live.py
 	SCHEMACTL_SITE_TOPICS=5000 $(BIN)/python -m pytest -q tests/publish/test_site_in_a_browser.py
 	SCHEMACTL_FUZZ_SECONDS=1800 $(BIN)/python -m pytest -q tests/cli/test_fuzzed_definitions.py
 	SCHEMACTL_WORDS_SEEDS=60 $(BIN)/python -m pytest -q tests/report/test_hostile_words.py

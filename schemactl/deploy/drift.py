@@ -470,9 +470,10 @@ class TopicAndPolicyDrift:
         level = kind_of(name)
         shown, wanted = policy_word(value), policy_word(expected)
         undefined = policy_word(CompatibilityStrategy.UNDEFINED)
+        # Of all policies, only a strategy can be declared as UNDEFINED.
         remove = (
             f"approve `{policy}: {wanted}` for the {level}: `apply` sets it"
-            if policy in SCHEMA_POLICIES and policy != "schema_compatibility_strategy"
+            if policy != "schema_compatibility_strategy"
             else f"approve `{policy}: {undefined}` for the {level}: `apply` removes the {level}'s own value"
         )
         ways = f"approve `{policy}: {shown}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}"

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import brokers
 import pytest
+import yaml
 from admin_rest import Client, served
 from command import Printed
 from estate import Estate
@@ -297,6 +298,37 @@ def ghost(definition: str) -> Hand:
     return in_turn(Troubled.create, topic, lambda it: it.upload(definition), deletion)
 
 
+KEPT = """\
+namespace: shop/sales
+schema_compatibility_strategy: BACKWARD
+is_allow_auto_update_schema: false
+retention_policies: {retentionTimeInMinutes: 10080, retentionSizeInMB: -1}
+message_ttl_in_seconds: 3600
+"""
+"""The namespace with settings that keep messages."""
+BARE = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"
+MINUTE = {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1}
+LONGER = "retention_policies: {retentionTimeInMinutes: 20160, retentionSizeInMB: -1}\n"
+
+
+def overridden(key: str, value: str, wanted: str, *request: Any) -> Trouble:
+    """A setting of the topic itself, which somebody made with this request, where Git declares the wanted one for the namespace."""
+    right = f"approve `{key}: {value}` for the topic, if it is right."
+    effect = "removes the topic's own value" if wanted == "UNDEFINED" else "sets it"
+    removed = f"approve `{key}: {wanted}` for the topic: `apply` {effect}."
+    declared_away = in_turn(files(orders_yaml=declared(more=f"{key}: {wanted}\n")), Troubled.apply)
+    return Trouble(
+        in_turn(files(sales_yaml=KEPT), applied_then(request)),
+        plan=("No changes.",),
+        drift=(f"  policy overridden: {key} of the topic is {value}, which Git does not declare; it wins over ",),
+        ways=(
+            Way(((right, files(orders_yaml=declared(more=f"{key}: {value}\n"))),)),
+            Way(((removed, declared_away),)),
+            Way((RECORD,)),
+        ),
+    )
+
+
 LOST_WITH_MESSAGES = in_turn(
     Troubled.apply, lambda it: it.send(V0), calls(("DELETE", "/schemas/TOPIC/schema?force=true"))
 )
@@ -306,7 +338,7 @@ TROUBLES = {
         foreign(BAD_DEFAULT),
         plan=(
             "the topic is wedged by the registry's v0 (AVRO, uploaded 20",
-            "), which Git does not know: brokers of Pulsar 4.",
+            "), which Git does not know: brokers of Pulsar ",
             'Invalid default for field n: "none" not a "int"',
             "would be read as Git's versions: only where none is left.",
             "a tombstone takes a number",
@@ -596,6 +628,129 @@ TROUBLES = {
     ),
 }
 
+TROUBLES |= {
+    "a strategy of the topic itself": overridden(
+        "schema_compatibility_strategy",
+        "ALWAYS_COMPATIBLE",
+        "UNDEFINED",
+        "PUT",
+        "/persistent/TOPIC/schemaCompatibilityStrategy",
+        "ALWAYS_COMPATIBLE",
+    ),
+    "a retention of the topic itself": overridden(
+        "retention_policies",
+        "{retentionTimeInMinutes: 1, retentionSizeInMB: -1}",
+        "{retentionTimeInMinutes: 10080, retentionSizeInMB: -1}",
+        "POST",
+        "/persistent/TOPIC/retention",
+        MINUTE,
+    ),
+    "a time to live of the topic itself": overridden(
+        "message_ttl_in_seconds", "60", "3600", "POST", "/persistent/TOPIC/messageTTL?messageTTL=60"
+    ),
+    "automatic updates switched on by hand": Trouble(
+        in_turn(files(sales_yaml=KEPT), applied_then(("POST", "/namespaces/SPACE/isAllowAutoUpdateSchema", True))),
+        plan=("is_allow_auto_update_schema: true -> false",),
+        drift=("  policy: is_allow_auto_update_schema is true, but Git approved false",),
+        ways=(
+            Way((APPLY_SPACE,)),
+            Way(
+                (
+                    (
+                        "approve the registry's value in Git.",
+                        files(sales_yaml=KEPT.replace("schema: false", "schema: true")),
+                    ),
+                )
+            ),
+        ),
+    ),
+    "a retention of the namespace changed by hand": Trouble(
+        in_turn(files(sales_yaml=KEPT), applied_then(("POST", "/namespaces/SPACE/retention", MINUTE))),
+        plan=(
+            "retention_policies: {retentionTimeInMinutes: 1, retentionSizeInMB: -1} -> {retentionTimeInMinutes: 10080,",
+        ),
+        drift=("  policy: retention_policies is {retentionTimeInMinutes: 1, ",),
+        ways=(
+            Way((APPLY_SPACE,)),
+            Way((("approve the registry's value in Git.", files(sales_yaml=KEPT.replace("10080", "1"))),)),
+        ),
+    ),
+    "a strategy of the topic itself that rejects the next version": Trouble(
+        in_turn(
+            applied_then(("PUT", "/persistent/TOPIC/schemaCompatibilityStrategy", "ALWAYS_INCOMPATIBLE")), approve(V1)
+        ),
+        plan=(
+            "ALWAYS_INCOMPATIBLE is the topic's own strategy, which Git does not declare: it was set in the registry",
+        ),
+        drift=("  policy overridden: ", "  missing versions: "),
+        ways=(
+            Way(
+                (
+                    (
+                        "approve `schema_compatibility_strategy: UNDEFINED` for the topic: `apply` removes that value first.",
+                        in_turn(approve(V1, "schema_compatibility_strategy: UNDEFINED\n"), Troubled.apply),
+                    ),
+                ),
+                held=(V0, V1),
+            ),
+            Way(
+                (
+                    (
+                        "approve `schema_compatibility_strategy: UNDEFINED` for the topic: `apply` removes the topic's own value.",
+                        in_turn(approve(V1, "schema_compatibility_strategy: UNDEFINED\n"), Troubled.apply),
+                    ),
+                ),
+                held=(V0, V1),
+            ),
+            Way(
+                (
+                    (
+                        "approve another strategy for the topic.",
+                        in_turn(approve(V1, "schema_compatibility_strategy: FULL\n"), Troubled.apply),
+                    ),
+                ),
+                held=(V0, V1),
+            ),
+            Way(
+                (
+                    (
+                        "approve `schema_compatibility_strategy: ALWAYS_INCOMPATIBLE` for the topic, if it is right.",
+                        approve(V1, REJECTING),
+                    ),
+                    RELAX,
+                ),
+                held=(V0, V1),
+            ),
+            Way((RECORD, RELAX), held=(V0, V1)),
+            Way((RELAX, RECORD), held=(V0, V1)),
+        ),
+    ),
+    "two settings that could lose messages": Trouble(
+        in_turn(
+            files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
+            Troubled.apply,
+            files(sales_yaml=BARE, orders_yaml=declared()),
+        ),
+        plan=("left out: everything, for 2 settings that could lose messages",),
+        drift=("No drift.",),
+        ways=(
+            Way(
+                (
+                    f"schemactl apply {ON} --allow-data-loss persistent://TOPIC:retention_policies --allow-data-loss SPACE:retention_policies",
+                )
+            ),
+            Way(
+                (
+                    (
+                        "declare a value in Git that loses nothing.",
+                        files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
+                    ),
+                )
+            ),
+        ),
+    ),
+}
+
 CASES = [
     pytest.param(kind, trouble, id=f"{kind}-{name}", marks=marks)
     for kind, marks in PLACES.items()
@@ -653,6 +808,65 @@ def printed_form(step: Step) -> str:
     return step if isinstance(step, str) else step[0]
 
 
+EACH_PLACE = pytest.mark.parametrize(
+    "place", [pytest.param(kind, marks=marks) for kind, marks in PLACES.items()], indirect=True
+)
+
+
+@EACH_PLACE
+def test_a_broken_approved_branch_is_shown_until_it_is_repaired(place: Place, client: Client, tmp_path: Path) -> None:
+    it = Troubled(tmp_path / "shop", place, client, declared())
+    it.apply()
+    files(orders_yaml=declared().replace("orders.avsc", "nope.avsc"))(it)
+    message = "namespaces/orders.yaml:4:15: there is no file `namespaces/nope.avsc`"
+    for command, code in (("plan", 100), ("apply", 100), ("drift", 0), ("status", 0)):
+        assert message in it.run(command, code=code).out, command
+        assert "orders" in it.run(command, "--quiet", code=code).out, command
+    assert it.definitions() == (V0,)
+    approve(V1)(it)
+    it.apply()
+    assert it.definitions() == (V0, V1)
+    for command in ("plan", "drift", "status"):
+        assert message not in it.run(command).out
+
+
+@EACH_PLACE
+def test_an_import_has_the_settings_of_namespaces_and_topics(place: Place, client: Client, tmp_path: Path) -> None:
+    it = Troubled(tmp_path / "shop", place, client, declared())
+    files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER))(it)
+    it.apply()
+    files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
+    it.run("import", "--namespace", it.space, "--one-commit")
+    folder = it.scratch.path / "namespaces/shop/sales"
+    # Brokers answer whether validation is enforced even where nobody has set it.
+    assert yaml.safe_load(KEPT).items() <= yaml.safe_load((folder / "namespace.yaml").read_text()).items()
+    topic = yaml.safe_load((folder / "orders.yaml").read_text())
+    assert topic["retention_policies"] == yaml.safe_load(LONGER)["retention_policies"]
+    it.call("POST", "/namespaces/SPACE/retention", MINUTE)
+    it.call("POST", "/persistent/TOPIC/messageTTL?messageTTL=60")
+    drift = it.run("drift").out
+    assert "  policy: retention_policies is {retentionTimeInMinutes: 1, " in drift
+    assert "  policy overridden: message_ttl_in_seconds of the topic is 60" in drift
+
+
+@pytest.mark.parametrize("place", [pytest.param("5.0", marks=ON_A_BROKER)], indirect=True)
+def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Client, tmp_path: Path) -> None:
+    it = Troubled(tmp_path / "shop", place, client, declared())
+    it.call("PUT", "/namespaces/SPACE", {"schema_compatibility_strategy": "BACKWARD"})
+    it.call("PUT", "/scalable/TOPIC")
+    ways = {("leave it out here: `exclude` of the target.",), ("remove the topic from Git, and merge that.",)}
+    for command in ("plan", "drift"):
+        assert ways <= it.advised(it.run(command, code=(0, 100)).out), command
+    project = (it.scratch.path / "schemactl.yaml").read_text()
+    it.scratch.commit({"schemactl.yaml": project.replace("local: {", "local: {exclude: [orders], ")})
+    assert "No changes." in it.run("plan", "--detailed-exitcode").out
+    assert "No drift." in it.run("drift", "--detailed-exitcode").out
+    it.scratch.commit({"schemactl.yaml": project})
+    files(orders_yaml=None, orders_avsc=None)(it)
+    assert "No changes." in it.run("plan", "--detailed-exitcode").out
+    assert "No drift." in it.run("drift", "--detailed-exitcode").out
+
+
 @pytest.mark.parametrize("place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.VERSIONS], indirect=True)
 def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, declared())
@@ -664,7 +878,7 @@ def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, 
     assert it.definitions() == (V0, V1)
 
 
-@pytest.mark.parametrize("place", [pytest.param(kind, marks=marks) for kind, marks in PLACES.items()], indirect=True)
+@EACH_PLACE
 def test_of_two_domains_the_persistent_topic_is_imported_with_its_policies(
     place: Place, client: Client, tmp_path: Path
 ) -> None:
