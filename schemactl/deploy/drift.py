@@ -589,8 +589,9 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
     for name, topic in sorted(state.catalog.topics.items()):
         if name.domain == "topic" and name.schema_id not in declared:
             message = "a scalable topic of Pulsar 5.0: schemactl does not manage scalable topics"
-            fix = "leave it: nothing declares or changes it"
-            yield DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, fix)
+            fix = f"leave it: {advice.accept(name, unmanaged=True)}"
+            accepted_state = _build_accepted_state(name, topic.versions)
+            yield DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, fix, state=accepted_state)
         elif name.schema_id not in declared:
             readable = live(topic.versions)
             types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -127,6 +129,32 @@ def test_undeclared_scalable_topics_are_shown_and_not_imported(
     files = {path.stem for path in estate.scratch.path.rglob("*.yaml")}
     assert "plain" in files
     assert not files & {"moved", "new"}
+
+
+def test_an_undeclared_scalable_topic_is_accepted_until_its_schemas_change(
+    estate: EstateOnPulsar, registry: PulsarRegistry
+) -> None:
+    estate.run("apply", "--yes")
+    new = replace(estate.topic, topic="new")
+    create_scalable(registry, new)
+    drift = "drift", "--unmanaged", "--topic", new.schema_id
+
+    def find_unaccepted() -> list[Any]:
+        differences = run_json(estate, *drift)["differences"]
+        return [item for item in differences if item["kind"] == "scalable topic" and not item.get("accepted")]
+
+    [item] = find_unaccepted()
+    command = re.search(r"`schemactl (.*?)`", item["next"] if "next" in item else json.dumps(item))
+    assert command, item
+    # What Git does not declare is selected by the registry's names.
+    estate.run(*shlex.split(command[1].replace("shop/sales/new", new.schema_id)), code=(0, 100))
+    assert "topic://shop/sales/new:\n  unmanaged: true\n" in (estate.scratch.path / "numbers/local.yaml").read_text()
+    estate.scratch.git("add", "numbers")
+    estate.scratch.git("commit", "-q", "-m", "Leave the scalable topic")
+    assert find_unaccepted() == []
+    estate.run("plan", "--detailed-exitcode")
+    registry.put_schema(new, STRING)
+    assert len(find_unaccepted()) == 1
 
 
 def test_a_cluster_without_scalable_topics_is_not_asked(tmp_path: Path) -> None:
