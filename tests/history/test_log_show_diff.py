@@ -223,6 +223,8 @@ def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
         **OF_ORDERS,
+        "kind": None,
+        "kinds": [],
         "state": None,
         "version": 2,
         "kind": None,
