@@ -38,9 +38,7 @@ from schemactl.formats import (
     list_native_parts,
 )
 
-_COMMON_RULES: Final = frozenset(
-    {"NEW_GENERATION", "GENERATION_LOWERED", "PROTECTION_LOST", "DATA_LOSS", "RENAMED_FROM_UNKNOWN"}
-)
+_COMMON_RULES: Final = frozenset({"PROTECTION_LOST", "DATA_LOSS", "RENAMED_FROM_UNKNOWN"})
 """The rules whose findings are the same for all kinds of a topic."""
 
 
@@ -76,6 +74,9 @@ def _check_kinds(
     if last_topic and not (approved_topic and declared_topic.generation > last_topic.generation):
         findings += declarations.check_tightened_topic(run, declared_topic, last_topic.load().versions)
     strategy, level = run.target.strategy(name, run.project.defaults)
+    if last_topic and declared_topic.schema:
+        proposal = Proposal.of(declared_topic, declared_topic.schema, stored_versions, strategy, level)
+        findings += _check_generation(run, proposal, last_topic)
     known_versions = kinds.predict_versions(declared_topic, last_topic, stored_versions)
     findings += _check_client_versions(run, declared_topic, known_versions)
     for kind_part in replace(declared_topic, versions=known_versions).split():
@@ -164,7 +165,8 @@ def _check_declared(
         proposal = replace(proposal, in_force=find_number_in_force(approved_topic))
         findings += declarations.check_pinned_reader(run, proposal)
         findings += declarations.check_draft_versions(run, proposal, approved_topic)
-        findings += _check_generation(run, proposal, last_topic) if last_topic else ()
+        # A generation ends the versions of all kinds, which is one finding of the topic.
+        findings += _check_generation(run, proposal, last_topic) if last_topic and not broker else ()
         topic_check, schema_findings = _check_schema(
             run, topic_check, proposal, approved_topic.schema if approved_topic and not is_new_generation else None
         )

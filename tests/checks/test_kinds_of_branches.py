@@ -196,6 +196,16 @@ def test_a_tighter_strategy_of_the_topic_names_the_kinds_that_brokers_reject(scr
     ]
 
 
+def test_a_new_generation_is_one_finding_about_the_versions_of_all_kinds(scratch: Scratch) -> None:
+    again = declare("created", "moved", more="generation: 2\n")
+    scratch.commit({"topics/users.yaml": again}, "work", branch="work", start=1)
+    report = check(scratch, code=100)
+    assert list_topics(report) == [("created", "new version", 3), ("moved", "new version", 4)]
+    [finding] = report["findings"]
+    assert (finding["rule"], finding["kind"]) == ("NEW_GENERATION", None)
+    assert "deletes versions 0-1" in finding["message"]
+
+
 def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(scratch: Scratch) -> None:
     scratch.flush()
     scratch.write(define("created", "name"))
