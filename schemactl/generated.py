@@ -125,7 +125,7 @@ class GeneratedTopic(Generic[Row]):
     """The messages of a topic; `Topic` in a generated package, where `Row` is the Python type of a message's value.
 
     A message without a version is read as if written with the reader's schema, as Pulsar's consumers do. The numbers of versions are
-    those of the target that `for_target` or else the environment variable SCHEMACTL_TARGET names, by default Git's.
+    the numbers of the target that `for_target` or else the environment variable SCHEMACTL_TARGET names, by default Git's.
 
     Attributes:
         name: the topic's full name.

@@ -140,7 +140,7 @@ def admit(
 
 def _admit_without_schema(topic: TopicState, policies: PoliciesInForce) -> Decision:
     if policies.schema_validation_enforced and live(topic.versions):
-        # The broker's own message lacks the space, too.
+        # The broker's message lacks the space as well.
         message = (
             "Producers cannot connect or send message without a schema to topics with a schema"
             "when SchemaValidationEnforced is enabled"
@@ -284,7 +284,7 @@ def policies_at(
 
 
 class ConnectRule(NamedTuple):
-    """A rule: which client connects to which topic, what the broker does, and the URL of the class that decides."""
+    """A rule: which client connects to which topic, the broker's response, and the URL of the class that decides."""
 
     when: str
     then: str

@@ -186,11 +186,11 @@ def mark_findings_of_tip(
         if _make_key(finding) in base_keys:
             result.append(finding)
             continue
-        reason = f"Not reported at the merge base ({base_name}); caused by what was approved since: {cause}."
+        reason = f"Not reported at the merge base ({base_name}); caused by changes that were approved since: {cause}."
         result.append(replace(finding, message=f"{finding.message}\n{reason}", only_at_tip=True))
     keys = {_make_key(finding) for finding in findings}
     notes = [
-        f"{name}: {finding.rule} was reported at the merge base ({base_name}) and no longer is; caused by what was approved since: {cause}"
+        f"{name}: {finding.rule} was reported at the merge base ({base_name}) and no longer is; caused by changes that were approved since: {cause}"
         for finding in base_findings
         if finding.severity == "error" and _make_key(finding) not in keys
     ]
@@ -221,7 +221,7 @@ def _check_merge(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iter
         yield from run.make_finding(
             "INVALID_AFTER_MERGE",
             topic,
-            f"{name} is made of files that this work changed and of files that were approved since it began. After a merge: "
+            f"{name} has files that this work changed and files that were approved since it began. After a merge: "
             f"{problem.source}: {problem.what}.",
             source=topic.source,
             only_at_tip=True,

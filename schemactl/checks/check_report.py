@@ -189,7 +189,7 @@ class TopicCheck:
 
 @dataclass(frozen=True, slots=True)
 class ClientImpact:
-    """The effect of a changed schema on a client as it is built now.
+    """The effect of a changed schema on a client's current build.
 
     Attributes:
         client: the declared client.

@@ -135,7 +135,7 @@ def _check_schema_policies(
             yield from run.make_finding(
                 "PROTECTION_LOST",
                 approved_entry if isinstance(approved_entry, Topic) else None,
-                f"{policy} of {approved_entry.name} is {change}, was {str(strict).lower()}: clients bring schemas that nobody has checked.",
+                f"{policy} of {approved_entry.name} is {change}, was {str(strict).lower()}: clients add schemas without a check.",
                 source=declared_entry.locate(f"/{policy}") if declared_entry else approved_entry.source,
                 before_change=declared_entry is None,
             )
@@ -202,7 +202,7 @@ def check_tightened_strategy(run: Run, proposal: Proposal) -> Iterator[Finding]:
         yield from run.make_finding(
             "STRATEGY_TIGHTENED",
             proposal.topic,
-            f"{name} becomes {proposal.strategy} ({policy_origin(proposal.level)}), was {old_strategy}. What was approved does not satisfy "
+            f"{name} becomes {proposal.strategy} ({policy_origin(proposal.level)}), was {old_strategy}. Approved versions do not satisfy "
             f"it: {versions_said(failing)}.",
             source=run.locate_strategy(proposal.topic),
             against=tuple(failing),
@@ -247,7 +247,7 @@ def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | N
         yield from run.make_finding(
             "DRAFT_VERSIONS_BREAK",
             proposal.topic,
-            f"{name} is no draft any more, and is {proposal.strategy} ({policy_origin(proposal.level)}). Approved while it was one, and "
+            f"{name} is no longer a draft, and is {proposal.strategy} ({policy_origin(proposal.level)}). Approved while it was a draft, and "
             f"not satisfying that: {versions_said(failing)}.",
             source=proposal.topic.locate("/lifecycle"),
             against=tuple(failing),
@@ -410,10 +410,10 @@ def check_open_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Find
             yield from run.make_finding(
                 "NAMESPACE_OPEN",
                 topic,
-                f"Any producer that connects to a topic of {namespace.name} with a schema of its own registers it, and takes the next version "
+                f"Any producer that connects to a topic of {namespace.name} with its own schema registers that schema, and takes the next version "
                 "number, which Git then does not know.",
-                fix=f"Set `is_allow_auto_update_schema: false` for {namespace.name}: `apply` registers versions all the same. "
-                "`schema_validation_enforced: true` keeps out clients without a schema, too",
+                fix=f"Set `is_allow_auto_update_schema: false` for {namespace.name}: `apply` still registers versions. "
+                "`schema_validation_enforced: true` also keeps out clients without a schema",
                 source=namespace.locate("/is_allow_auto_update_schema"),
             )
 
@@ -492,8 +492,8 @@ def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding
         old_topic,
         f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change) is gone, which had nearly the same definition."
         + (f" The new one breaks what {strategy} protects there." if is_breaking else ""),
-        fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared, too; else remove the old one "
-        "in a change of its own",
+        fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared as well; else remove the old topic "
+        "in a separate change",
         source=topic.source,
         severity="error" if is_breaking else None,
         against=(latest_number,),

@@ -141,7 +141,7 @@ def advise_restoring(repository: Repository, declared: Declared) -> Declared:
     def advise(problem: Problem) -> Problem:
         if not problem.missing or committed.kind(problem.missing) == "missing":
             return problem
-        fix = f"`git restore -- {quote(shown(problem.missing))}`, or remove the declaration of the topic, too"
+        fix = f"`git restore -- {quote(shown(problem.missing))}`, or also remove the declaration of the topic"
         return replace(problem, what=f"{problem.what} any more", fix=fix)
 
     return replace(
@@ -209,7 +209,7 @@ def check_settings(files: Files, project: Project, declared: Catalog, approved: 
 
 
 def list_unused_exclusions(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[str]:
-    """Yield a note for each `exclude` of a target that matches no topic: it leaves out nothing, which harms nobody."""
+    """Yield a note for each `exclude` of a target that matches no topic: it excludes nothing, which does no harm."""
     names = {*declared.topics, *approved.topics}
     for target in project.targets.values():
         for index, glob in enumerate(target.exclude):

@@ -372,7 +372,7 @@ def _describe_removed_roots(approved: Project, proposed: Project, new_files: Fil
             and not any(_is_below(topic.source.path, other) for other in roots)
         ]
         if topics:
-            yield f"`{root or '.'}` is no root, so that {_name_topics(topics)} declared there {'is' if len(topics) == 1 else 'are'} removed"
+            yield f"`{root or '.'}` is not a root, so that {_name_topics(topics)} declared there {'is' if len(topics) == 1 else 'are'} removed"
 
 
 def _name_topics(names: Sequence[TopicName]) -> str:

@@ -310,8 +310,8 @@ def check_keys(definition: LintedDefinition) -> Iterator[Remark]:
         if "default" in part.keys and "default" not in KNOWN_KEYS.get(part.kind, ()):
             yield Remark(
                 (*part.parts, "default"),
-                f"A default inside a type is kept as a property: {part.field} has none.",
-                "Write it beside the `type` of the field.",
+                f"A default inside a type is kept as a property: {part.field} has no default.",
+                "Write it next to the `type` of the field.",
                 part.field,
                 of_key=True,
             )
@@ -359,7 +359,7 @@ def check_logical_types(definition: LintedDefinition) -> Iterator[Remark]:
         if "logicalType" in part.keys and isinstance(part.keys["type"], str):
             yield Remark(
                 (*part.parts, "logicalType"),
-                f"A logical type beside the `type` of a field is kept as a property: {part.field} is a plain {part.keys['type']}.",
+                f"A logical type next to the `type` of a field is kept as a property: {part.field} is a plain {part.keys['type']}.",
                 f'Write it inside: "type": {{"type": "{part.keys["type"]}", "logicalType": "{part.keys["logicalType"]}"}}.',
                 part.field,
                 of_key=True,
@@ -431,7 +431,7 @@ def _explain_invalid_decimal(keys: Mapping[str, Any], size: int | None) -> tuple
     if type(precision) is not int or precision < 1:
         return "it has no precision", 'Write the most digits that a value has: "precision": 18, "scale": 2.'
     if type(scale) is not int or not 0 <= scale <= precision:
-        return "its scale is no number up to its precision", f'Write "scale": 0 to {precision}.'
+        return "its scale is not a number up to its precision", f'Write "scale": 0 to {precision}.'
     digits = math.floor(math.log10(2) * (8 * size - 1)) if size else precision
     if precision > digits:
         return f"{size} bytes hold {digits} digits", f'Write "precision": {digits}, or a larger size.'
@@ -479,7 +479,7 @@ def check_field_order(definition: LintedDefinition) -> Iterator[Remark]:
                 first_with_default = first_with_default or field.get("name")
             elif first_with_default:
                 field_parts = (*record.parts, "fields", str(index))
-                message = f"{record.field}.{field.get('name')} has no default, and stands behind {first_with_default}, which has one."
+                message = f"{record.field}.{field.get('name')} has no default, but comes after {first_with_default}, which has one."
                 yield Remark(field_parts, message, field=f"{record.field}.{field.get('name')}")
 
 

@@ -128,7 +128,7 @@ def check_project(
         deadline.begin("checking the topics that move to another project")
         for other_request, other in _find_new_homes(request, repository, checked, report):
             other_report = _check_files(other_request, repository, other, deadline, on_commit, note)
-            moves = f"topics move from {checked.proposed.path} to {other.proposed.path}: they are checked there, too"
+            moves = f"topics move from {checked.proposed.path} to {other.proposed.path}: they are checked there as well"
             report = _join_projects(report, other_report, moves)
     return report
 
@@ -213,7 +213,7 @@ def _check_files(
     if approved and approved.project.adopted != proposed.adopted:
         _require_same_numbers(repository, project, proposed, files, approved)
 
-    deadline.begin("comparing what is declared with what was approved")
+    deadline.begin("comparing declarations with the approved history")
     declared, forked = _leave_out_undecided(content.declared, forked)
     content = replace(content, declared=keep_broken_as_approved(declared, forked.base))
     check = _Check(request, repository, proposed, project, files, content, forked, approved, note)
@@ -450,7 +450,7 @@ class _Check:
         return replace(report, findings=(*gate_findings, *report.findings))
 
     def _list_paths(self) -> Iterable[str]:
-        """List the paths of the checked state; of the working tree those that Git does not ignore."""
+        """List the paths of the checked state, without ignored files of the working tree."""
         from schemactl.history import CommitFiles
 
         if isinstance(self.files, CommitFiles):
@@ -720,7 +720,7 @@ class _Check:
             else:
                 effect = f"{name} declares `proto: {declaration.proto}` and `message: {declaration.message}`"
             judged = (
-                "This change is judged under it, too"
+                "This change is also judged under it"
                 if (name, kind) in self.protos
                 else "It is gone, so its messages are not compared"
             )

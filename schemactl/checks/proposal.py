@@ -158,7 +158,7 @@ class Run:
     ) -> Severity | Literal["off"]:
         """Return the severity of a rule for a topic; `default` counts where the project sets none.
 
-        A renamed topic has the stricter severity of its old and its new namespace, a moved one also that of its old project.
+        A renamed topic has the stricter severity of its old and its new namespace, and a moved topic also of its old project.
         """
         places: list[tuple[Project, TopicName | None]] = [(self.project, name)]
         topic = self.target.topics.get(name) if name else None
@@ -196,7 +196,7 @@ class MovedTopic:
     Attributes:
         topic: the topic in the approved history of that project, with its versions.
         strategy: its strategy there.
-        project: that project, as it was approved.
+        project: the approved state of that project.
     """
 
     topic: Topic

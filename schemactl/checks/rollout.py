@@ -120,9 +120,9 @@ def rollout(
     facts = _Facts(rows, version)
     refusals = _find_refusals(name, kind, rows, version, report)
     order: Order = "no safe order" if refusals else facts.order
-    fix = "make two changes of it: add the new beside the old, and remove the old once everybody has the new"
+    fix = "split it into two changes: add the new field next to the old one, and remove the old one once every client uses the new one"
     if facts.order != "no safe order":
-        fix = "do what `schemactl check` says, or go one of the ways through a break: schemactl docs break"
+        fix = "follow the fixes of `schemactl check`, or see the ways to make a breaking change: schemactl docs break"
     is_safe = order != "no safe order"
     reasons = tuple(dict.fromkeys((*refusals, *facts.reasons)))
     numbers = {target: entry.version or version for entry in rows for target in entry.targets}
@@ -347,7 +347,7 @@ class _Planner:
                 "declare",
                 "",
                 tuple(pinned_clients),
-                f"in a change of its own, declare {_join_names(pinned_clients)} without `schema`, to go along with every version"
+                f"in a separate change, declare {_join_names(pinned_clients)} without `schema`, so that they follow every version"
                 + (", or with a definition that understands both (`schema: FILE`)" if has_file else ""),
                 f"schemactl check --topic {self._short}",
             )

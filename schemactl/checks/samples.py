@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _VERSION_PATTERN: Final = re.compile(r"\.v([0-9]{1,9})(\.[^/]*)?\.bin$")
 
-_SAMPLE_FORMAT: Final = 'write `{"version": 3, "payload_b64": "..."}`, and `key_b64` beside them for SEPARATED pairs'
+_SAMPLE_FORMAT: Final = 'write `{"version": 3, "payload_b64": "..."}`, and also `key_b64` for SEPARATED pairs'
 
 _NESTING_DEPTHS: Final = (64, 16, 8, 4, 2, 1)
 """The numbers of nested records to try, the highest first: each level of a recursive record adds columns, in a tree exponentially."""

@@ -182,10 +182,10 @@ def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
         return
     if moved is None:
         strategy, _ = run.approved.strategy(old_topic.name, run.project.defaults)
-        introduction = f"{topic.name} was {old_name}; the versions below are those of {old_name}."
+        introduction = f"{topic.name} was {old_name}; the versions below belong to {old_name}."
     else:
         strategy = moved.strategy
-        introduction = f"{topic.name} was {old_topic.name} in the project {moved.project.path}; the versions below are those of that project."
+        introduction = f"{topic.name} was {old_topic.name} in the project {moved.project.path}; the versions below belong to that project."
     proposal = replace(proposal, versions=old_topic.versions, in_force=find_number_in_force(old_topic))
     verdict = proposal.judge(run.project)
     for finding in (*check_readers(run, proposal, verdict), *check_relaxed_strategy(run, proposal, verdict, strategy)):
@@ -263,7 +263,7 @@ def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:
     strategy, unprotected = latest_only
     version_numbers = versions([version.number for version in live(proposal.versions)])
     return (
-        f"\nUnder {proposal.strategy} the broker compares all later versions with {version_numbers}, too: if you waive this, each of them will need a "
+        f"\nUnder {proposal.strategy} the broker also compares all later versions with {version_numbers}: if you waive this, each of them will need a "
         f"waiver. Better, in this order: declare a new topic with `renamed_from: {proposal.topic.name}`; set {strategy}, which compares "
         f"only with the latest version, so that {unprotected}; or, if the topic retains no messages, write "
         f"`generation: {proposal.topic.generation + 1}`, which deletes {version_numbers}."
@@ -349,7 +349,7 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 
 def check_unusable_defaults(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield a finding for each new default that no reader can use, and a new ambiguous alias; those that the latest version has are left out."""
+    """Yield a finding for each new default that no reader can use, and each new ambiguous alias, except defaults and aliases of the latest version."""
     versions = live(proposal.versions)
     latest = versions[-1].info if versions else None
     known_messages: set[str] = set()

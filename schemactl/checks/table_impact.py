@@ -423,7 +423,7 @@ class _StructComparison:
         ]
 
     def _take_renamed(self, names: Iterable[str], remaining_fields: dict[str, SparkField]) -> SparkField | None:
-        """Take the column with an earlier name from the remaining fields; return None if there is none."""
+        """Take the column with an earlier name from the remaining fields; return None if no such column remains."""
         return next((remaining_fields.pop(name) for name in names if name in remaining_fields), None)
 
     def compare_types(self, old_path: Path, new_path: Path, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
@@ -451,7 +451,7 @@ class _StructComparison:
 
 
 def _find_type(spark_type: SparkType | None, path: Path) -> SparkType | None:
-    """Return the type of the column at `path`, or None if there is none."""
+    """Return the type of the column at `path`, or None without such a column."""
     for name in path:
         match spark_type:
             case Struct(fields):
@@ -554,7 +554,7 @@ def sentence(change: ColumnChange) -> str:
         case "rewrite" if change.successor:
             successor = ".".join(change.successor)
             return (
-                f"{column} was the name of what is {successor} now. Rewrite these tables: older rows show the values of "
+                f"{column} is now called {successor}. Rewrite these tables: older rows show the values of "
                 f"{successor} under it. Or give the new field a name that no field had before."
             )
         case "rewrite":

@@ -641,7 +641,7 @@ def _find_breakages(
 
 
 def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
-    """Return what a consumer without `schema` does not read by the rules of its language, which the strategy does not protect.
+    """Return the breaks for a consumer without `schema` by the rules of its language, which the strategy does not protect.
 
     It is built with the latest version before the change, and with the proposed version after it.
     """
@@ -751,7 +751,7 @@ def _report_broken_client(
 
 def _suggest_way_out(proposal: Proposal, client: Client, build: ClientBuild) -> str:
     """Return an alternative fix that changes the client, as the end of a sentence."""
-    suffix = "and have that approved in a change of its own."
+    suffix = "and merge it as a separate change."
     breakages = find_changed_values(proposal.versions, proposal.schema, proposal.strategy, by_any_release=True)
     if any(breakage.incompatibility.is_error for breakage in breakages):
         # The strategy rejects the schema, regardless of the client.

@@ -131,7 +131,7 @@ def _report_overlap(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:
         run,
         "WAIVER_OVERLAPS",
         first,
-        f"{counted(len(group), 'waiver')} are of one finding, {first.rule} on {first.topic}: this one and {places}. The one that "
+        f"{counted(len(group), 'waiver')} are for one finding, {first.rule} on {first.topic}: this one and {places}. The waiver that "
         f"ends first counts, which is this one ({first.until}).",
     )
 

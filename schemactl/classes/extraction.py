@@ -70,9 +70,9 @@ _FIXES: Final[Mapping[Any, str]] = {
     frozenset: "write list[...]: Avro has no sets",
     Sequence: "write list[...]",
     Mapping: "write dict[str, ...]",
-    list: "say of what: list[str]",
+    list: "name the type of the items: list[str]",
     tuple: "write list[...], or tuple[X, ...] of one type",
-    dict: "say of what: dict[str, int]",
+    dict: "name the types of keys and values: dict[str, int]",
     complex: "write a class with two fields",
     timedelta: "write a number with its unit in the name: timeout_ms: int",
     Self: "write the name of the class",
@@ -117,7 +117,7 @@ def extract(
         type_: AVRO, JSON or PROTOBUF_NATIVE; by default the first possible one for the class.
         java: the options of Java's `SchemaDefinition`; only for classes with annotations.
         release: the Pulsar release whose broker has to accept the definition.
-        role: what the class does with messages, by default both. A consumer does not read computed fields, and may read a field by
+        role: whether the class reads or writes messages, by default both. A consumer does not read computed fields, and may read a field by
             another name than it writes it.
         is_portable: whether the definition is written as Go's client prints it.
         on_note: takes a sentence about each default that is left out for this.
@@ -132,7 +132,7 @@ def extract(
         _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
         if java != _NO_OPTIONS:
             raise SchemactlError(
-                f"{name_of(kind)} is a pulsar.schema.Record, whose `required` says what may be null",
+                f"{name_of(kind)} is a pulsar.schema.Record, whose `required` decides which fields may be null",
                 fix="leave out the options of Java's SchemaDefinition",
             )
         record: Any = kind
@@ -149,7 +149,7 @@ def extract(
 
         definition = _Definer(java, role, is_portable=is_portable, on_note=on_note).define_record(kind, "")
         if is_portable and on_note:
-            # Attributes and defaults that the class itself spells out stay as they are.
+            # Attributes and defaults that the class itself declares do not change.
             for change in find_changes(definition):
                 place = f"{name_of(kind)} at /{'/'.join(change.parts)}"
                 on_note(f"{place}: Go's client registers another definition, for {change.message}. {change.fix}")
@@ -186,7 +186,7 @@ class JsonDifference(NamedTuple):
 
 
 def find_json_differences(kind: type) -> Iterator[JsonDifference]:
-    """Yield the fields that `JsonSchema` of Python's client writes as other JSON than other clients; none of other classes."""
+    """Yield the fields that `JsonSchema` of Python's client writes as other JSON than other clients. Other classes have no such fields."""
     if is_client_record(kind):
         yield from _find_json_differences(kind, kind.__name__, frozenset())
 
@@ -350,11 +350,11 @@ class _Definer:
         if hint.attributes and len(hint.members) - (type(None) in hint.members) > 1:
             raise SchemactlError(
                 f"{place}: Annotated says of a union what belongs to one of its types",
-                fix='write it beside that type: Annotated[int, "int"] | str',
+                fix='write it with that type: Annotated[int, "int"] | str',
             )
         if hint.attributes and is_record(hint.type):
             raise SchemactlError(
-                f"{place}: what Annotated says of {_describe(hint.type)} belongs to the class itself",
+                f"{place}: the attributes that Annotated gives {_describe(hint.type)} belong in the class itself",
                 fix='write it there: __avro__ = {"...": ...}',
             )
         return hint
@@ -455,7 +455,7 @@ class _Definer:
         """Return a named type, its namespace, and whether it is only a name, since the type was defined before.
 
         Args:
-            owner: what the type is made of, which distinguishes types of the same name.
+            owner: the Python object that the type comes from, which distinguishes types of the same name.
             node: its definition.
             namespace: the namespace of the enclosing type.
         """
@@ -496,7 +496,7 @@ def _list_fields(kind: type) -> Sequence[ClassField]:
     """Return the fields of a class; raises SchemactlError if they are unclear."""
     if getattr(kind, "__pydantic_root_model__", False):
         raise SchemactlError(
-            f"{name_of(kind)} is a RootModel, whose messages are no records",
+            f"{name_of(kind)} is a RootModel, whose messages are not records",
             fix="write the type of its root instead: `Ids = list[str]` in place of `class Ids(RootModel[list[str]])`",
         )
     if "[" in kind.__name__:
@@ -675,7 +675,7 @@ def load_module(name: str, folder: str) -> Any:
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if missing and (name == missing or name.startswith(f"{missing}.")):
                 raise SchemactlError(
-                    f"there is no module {missing}, neither in {folder} nor installed beside schemactl",
+                    f"there is no module {missing}, neither in {folder} nor installed with schemactl",
                     fix="start in the folder that the module's name begins in, or install its package here",
                 ) from None
             location = _find_location(error, folder)

@@ -39,7 +39,7 @@ _JSONL_NAMESPACE: Final = NamespaceName("tenant", "namespace")
 
 _EPILOG = """\
 Exit code 100: the broker, or Java's client itself, would reject it, with --all a declared client; the answer and the fix are on standard output. Each
-answer names the row of Pulsar's rules behind it (P4, C7, ...): `schemactl docs connects` has them all.
+answer names the row of Pulsar's rules behind it (P4, C7, ...): `schemactl docs connects` lists all rules.
 
 JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
 "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
@@ -51,7 +51,7 @@ examples:
   schemactl admit consumer orders@2 --target prod        with version 2, as the registry of prod is now
   schemactl admit producer orders --file new.avsc
   schemactl admit producer clicks --language go          a Go program with the approved .proto
-  schemactl admit consumer orders --producers 1          somebody has connected before
+  schemactl admit consumer orders --producers 1          with a producer connected
   schemactl admit --all orders                           every declared client, and every version
   schemactl admit --jsonl < connects.jsonl
 """
@@ -171,13 +171,13 @@ def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTop
         return None, "no schema"
     if args.auto:
         kind = SchemaType.AUTO_PUBLISH if args.role == "producer" else SchemaType.AUTO_CONSUME
-        return SchemaInfo(kind), "the topic's own schema, whatever it is"
+        return SchemaInfo(kind), "the topic's own schema of any type"
     form = f", as {args.language.capitalize()}'s client sends it" if args.language else ""
     if is_given(args):
         info = read_schema(args, context, chosen.topic.name)
         return info, f"{args.file} ({info.type.name}{form})" if args.file else info.type.name
     if chosen.info is None:
-        return None, "no schema, as it is approved"
+        return None, "no schema, as approved"
     described_as = f"version {chosen.version.number}" if chosen.version else "the definition in force"
     info = in_client_form(chosen.info, args.language)
     return info, f"{described_as} ({info.type.name}{form if list_native_parts(info) else ''})"
@@ -249,7 +249,7 @@ def _explain_rejection(question: _Question, decision: Decision) -> Iterator[str]
 def _suggest_fix(question: _Question, decision: Decision) -> str:
     if decision.by_client:
         return (
-            "give the client the topic's schema by a class of its own; a consumer may take bytes instead (Schema.BYTES)"
+            "give the client the topic's schema by a separate class; a consumer may take bytes instead (Schema.BYTES)"
         )
     if question.client is None:
         return "give the client the topic's schema, or turn schema_validation_enforced off"

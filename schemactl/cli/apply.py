@@ -84,7 +84,7 @@ _REDRAW_INTERVAL_S: Final = 0.2
 def configure_apply(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `apply`."""
     parser.description = (
-        "Bring a registry to what Git approved: policies, topics, and the missing versions, oldest first. With a plan "
+        "Bring a registry to the approved state: policies, topics, and the missing versions, oldest first. With a plan "
         "file, apply exactly that plan, if the registry has not changed since; without one, make a new plan and show it "
         "first."
     )
@@ -95,7 +95,7 @@ def configure_apply(parser: argparse.ArgumentParser) -> None:
         "  schemactl apply plan.json                 what `schemactl plan --out plan.json` showed\n"
         "  schemactl apply --all-targets --auto-approve    every target, side by side\n"
         "  schemactl apply plan.json --result result.json\n"
-        "  schemactl apply --expect-digest sha256:4f6c...   a new plan, but only if it is the one that was approved\n"
+        "  schemactl apply --expect-digest sha256:4f6c...   a new plan, but only if it equals the approved plan\n"
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="a file that `schemactl plan --out` wrote")
     add_arguments(parser)
@@ -118,12 +118,12 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say how a plan is carried out."""
     add_options(
         parser,
-        "--result FILE: write what was done, what was not, and the numbers of the touched topics with their commits to FILE as JSON (in a folder: result.json)",
+        "--result FILE: write the steps with their outcome, and the numbers of the changed topics with their commits, to FILE as JSON (in a folder: result.json)",
         "--fail-fast: do nothing of a plan that leaves something out, and stop at the first failure",
     )
     add_options(
         parser,
-        "--parallel N: so many topics are worked on at once (default: 8)",
+        "--parallel N: the number of topics that are processed at once (default: 8)",
         type=number(1, _MAX_PARALLEL),
         default=8,
     )
@@ -191,7 +191,7 @@ def record_not_applied(ready: ReadyPlan) -> None:
 
 
 def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
-    """Return whether a plan that leaves something out must not be carried out; if so, restore relaxed topics all the same."""
+    """Return whether a plan that leaves something out must not be carried out; if so, still restore relaxed topics."""
     from schemactl.deploy.steps import RestoreStrategy
 
     plan = ready.plan
@@ -262,7 +262,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     receipt = read_receipt(plan_path)
     if receipt.proposed:
         raise SchemactlError(
-            f"{args.plan} says what a merge would do, which is not approved yet; nothing was changed",
+            f"{args.plan} is the plan of a merge that is not approved yet; nothing was changed",
             fix=f"once it is merged: {command_after_merge(receipt)}",
         )
     environment_name = environment_target()
@@ -351,7 +351,9 @@ def _expect_same(plan: Plan, receipt: Receipt, file: str, remake_fix: str, conte
     for line in _compare_texts(old_text.split("\n"), new_text.split("\n"), file):
         print(paint_diff(line, color=context.color))
     if old_text.replace(receipt.digest, digest) == new_text:
-        message = "its text is the same, but its digest is not: what the plan expects of the registry has changed"
+        message = (
+            "its text is the same, but its digest is not: the state that the plan expects of the registry has changed"
+        )
     else:
         message = "the difference shows what has changed since it was made"
     raise StalePlan(f"{file} is stale: {message}; nothing was changed", fix=remake_fix)
@@ -674,7 +676,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Restore the version numbers of a registry that lost its schemas, so that old messages can be decoded again. "
         "Shows the plan, asks, and verifies every number. FILE says which numbers producers or deletions took; without "
-        "it, the target's approved numbers file does. With neither, the result is exact only if nothing but `apply` ever "
+        "it, the target's approved numbers file does. With neither, the result is exact only if nothing except `apply` ever "
         "wrote to the registry."
     )
     parser.epilog = (
@@ -706,7 +708,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
 
 
 def run_rebuild(args: argparse.Namespace, context: Context) -> int:
-    """Return 0: every list is as it was; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
+    """Return 0: every list is restored; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
     return within(args.timeout, lambda deadline: _run_rebuild(args, context, deadline))
 
 
@@ -743,7 +745,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
 
 
 def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) -> tuple[ReadyPlan, list[str]]:
-    """Return the plan, and the sources of its numbers; `lists` are those of the file `args.numbers`."""
+    """Return the plan, and the sources of its numbers; `lists` come from the file `args.numbers`."""
     from schemactl.deploy import planner
     from schemactl.deploy.planner import applicable, renamed, scope_of
     from schemactl.deploy.rebuild import make_rebuild, recorded_lists, without_versions
@@ -820,7 +822,7 @@ def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str]
         names = [name for name in listed if files[name] == file]
         yield f"Numbers of {_count_topics(names)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
     if numbered_by_git:
-        yield f"Numbers of {_count_topics(numbered_by_git)}: Git's. They are correct if nothing but `apply` ever wrote there."
+        yield f"Numbers of {_count_topics(numbered_by_git)}: Git's. They are correct if only `apply` ever wrote there."
     if others:
         yield f"Numbers of {_count_topics(others)}: the registry's, which are not Git's; no list says which versions they were."
     if undeclared:

@@ -198,7 +198,7 @@ class ApplyRecord:
             message = f"{self._path} cannot be written: {error.strerror}"
             if result:
                 raise SchemactlError(message, fix="name a file in a folder you may write") from error
-            context.say(f"warning: what this apply does is not recorded: {message}")
+            context.say(f"warning: the steps of this apply are not recorded: {message}")
 
     def add(self, number: int) -> None:
         """Add a completed step."""

@@ -88,12 +88,12 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--target NAME: judge for this target alone (default: for all): by its release, its policies, its topics, and what its numbers file "
-        "records; no registry is asked",
+        "--target NAME: judge for this target alone (default: for all): by its release, its policies, its topics, and its numbers file; "
+        "no registry is contacted",
     )
     add_options(
         parser,
-        "--strict: warnings fail, too (except GATE_CHANGED, GATE_UNREADABLE and DRAFT_AGAIN), and so does what breaks readers that no strategy protects",
+        "--strict: warnings also fail (except GATE_CHANGED, GATE_UNREADABLE and DRAFT_AGAIN), and so do breaks of readers that no strategy protects",
     )
     add_timeout(parser, DEFAULT_S)
 
@@ -172,14 +172,14 @@ def _fix(
 
 
 def _fails_strict(finding: Finding) -> bool:
-    """Return whether `--strict` fails because of a warning: not of what only announces how later changes are judged."""
+    """Return whether `--strict` fails because of a warning, except warnings that only announce how later changes are judged."""
     from schemactl.checks.check_report import GATE_RULES
 
     return finding.severity == "warning" and finding.rule not in GATE_RULES
 
 
 def _is_amend(args: argparse.Namespace) -> bool:
-    """Whether the checked commit replaces HEAD; hooks do not get to know that from git, so the user says it."""
+    """Return whether the checked commit replaces HEAD. Git does not tell hooks, so the user states it."""
     return args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
 
 
@@ -204,8 +204,8 @@ _MAX_LISTED: Final = 10
 def configure_waive(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `waive`."""
     parser.description = (
-        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved all the same. Where the "
-        "broker rejects the same edit, that is waived with it. FINGERPRINT is what `check` prints beside the finding, or the "
+        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved in spite of it. Where the "
+        "broker rejects the same edit, that is waived with it. FINGERPRINT is the digest that `check` prints next to the finding, or the "
         "beginning of it; a finding that several topics share has one for all of them. The waiver counts in the pull request "
         "that adds it: commit the file together with the change."
     )
@@ -217,7 +217,7 @@ def configure_waive(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("fingerprint", metavar="FINGERPRINT", help="of the finding, or its first digits")
     add_options(
         parser,
-        "--reason TEXT: why the change is right all the same",
+        "--reason TEXT: why the change is right in spite of the finding",
         "--until YYYY-MM-DD: the last day, in UTC, on which the waiver approves anything; at most 366 days ahead",
         required=True,
     )
@@ -291,8 +291,8 @@ def _parse_digits(text: str) -> str:
     digits = text.removeprefix("sha256:").lower()
     if len(digits) < _FEWEST_DIGITS or not re.fullmatch(r"[0-9a-f]+", digits, re.ASCII):
         raise UsageError(
-            f"`{text}` is no fingerprint: expected its first {_FEWEST_DIGITS} hexadecimal digits or more",
-            fix="`schemactl check` prints the command beside each finding that can be waived",
+            f"`{text}` is not a fingerprint: expected its first {_FEWEST_DIGITS} hexadecimal digits or more",
+            fix="`schemactl check` prints the command with each finding that can be waived",
         )
     return digits
 
@@ -452,7 +452,7 @@ def _rule_value(rule: Rule) -> Json:
 
 
 def _text_to_search(rule: Rule) -> str:
-    """Return what `explain` finds a rule by, in lower case: the words of its id, its summary, and why it matters."""
+    """Return the text that `explain` searches, in lower case: the words of the rule's id, its summary and its reason."""
     return f"{rule.id.replace('_', ' ')} {rule.summary} {rule.why}".casefold()
 
 

@@ -68,7 +68,7 @@ examples:
 
 def configure_compare(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
-    parser.description = "Check definitions in bulk, without a repository: what a broker answers to an upload, and whether messages stay readable."
+    parser.description = "Check definitions in bulk, without a repository: the broker's response to an upload, and whether messages stay readable."
     parser.epilog = _COMPARE_EPILOG
     parser.add_argument(
         "--pulsar",

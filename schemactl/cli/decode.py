@@ -56,7 +56,7 @@ message cannot be decoded; the reason is on standard error.
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` next to its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro makes no row are rejected, too: those whose schema is, at the top,
+pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro makes no row are also rejected: their schema is, at the top,
 a union with a record or of several types; and a null at the top, except for number types, where from_avro returns 0.
 
 examples:
@@ -79,7 +79,7 @@ _SAMPLE_FORMATS: Final = ("json", "messages", "bytes")
 _SAMPLE_EPILOG: Final = """\
 formats:
   json       the values, one a line: bytes in base64, dates and times in ISO 8601, decimals as texts
-  messages   one a line: {"version", "payload_b64", "key_b64", "value"}; what `check` reads in a folder `samples`
+  messages   one a line: {"version", "payload_b64", "key_b64", "value"}; the form that `check` reads in a folder `samples`
   bytes      the payload alone: with --out, a file for each
 With --out FILE.avro, the values go to an Avro container file. Values of --from are converted to the approved schema.
 
@@ -221,7 +221,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         context.note(f"records inside of {options.max_nesting} others are left out: the definition has too many parts")
     if codec.separated and key is None:
         context.note(
-            "a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64"
+            "a SEPARATED KEY_VALUE has its key outside the payload, so here it is null: give it with --key-base64"
         )
     print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
     return 0
@@ -476,7 +476,7 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
         raise UsageError(f"--out {args.out} is an Avro container file: leave --format out")
     form = args.format or ("messages" if args.out or args.brokers else "json")
     if form == "json" and (args.out or args.brokers):
-        raise UsageError("values alone are no messages: --out and --from go with --format messages or bytes")
+        raise UsageError("values alone are not messages: --out and --from go with --format messages or bytes")
     if form == "bytes" and not args.out and args.count > 1:
         raise UsageError("payloads behind each other could not be told apart: add --out DIR, or -n 1")
     require_codec()
@@ -491,7 +491,7 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
         chosen = NamedDefinition(topic, info=infos[-1] if infos else None)
     chosen.topic.load()
     if chosen.info is None:
-        raise SchemactlError(f"{chosen.topic.name} has no schema there: nothing says what its messages are")
+        raise SchemactlError(f"{chosen.topic.name} has no schema there, so its messages cannot be decoded")
     schema = schema_of(chosen.info)
     if args.brokers:
         messages = _read_messages(args, context, chosen, schema, setup, deadline)

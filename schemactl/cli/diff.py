@@ -40,14 +40,14 @@ def configure_diff(parser: argparse.ArgumentParser) -> None:
         "the working tree.\n\n"
         "Without a topic: all topics and namespaces that are added, removed or renamed, with new versions and policies. FROM..TO are "
         "two commits, branches or tags (`work`: the files here; left out: HEAD); FROM...TO starts from their merge base. Without "
-        "any argument: what a merge of the files here would change."
+        "any argument: the effect of a merge of the files here."
     )
     parser.epilog = (
         "examples:\n"
         "  schemactl diff                       what do the files here change, in all topics?\n"
         "  schemactl diff orders                what do they change in this one?\n"
-        "  schemactl diff orders@2 orders@4     what changed between two versions\n"
-        "  schemactl diff orders@v1.0 orders    from a tag to what is approved\n"
+        "  schemactl diff orders@2 orders@4     the changes between two versions\n"
+        "  schemactl diff orders@v1.0 orders    from a tag to the approved state\n"
         "  schemactl diff orders invoices       two topics, as approved\n"
         "  schemactl diff v1.0..v1.1            what changed between two tags\n"
         "  schemactl diff main...feature        what a branch brings\n"
@@ -69,7 +69,7 @@ class Side:
         number: the approved version, or None if the definition is not one.
         name: the name on the command line, such as `orders@3`.
         label: the name with its commit or its approval.
-        info: the definition, or None if the topic has none.
+        info: the definition, or None if the topic has no schema.
     """
 
     topic: Topic
@@ -277,9 +277,9 @@ def _differences_value(old: Side, new: Side) -> dict[str, Any]:
 def configure_changelog(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `changelog`."""
     parser.description = (
-        "What changed from one commit, branch or tag to another, for release notes, by namespace and topic: new versions and what "
-        "became of each field, what breaks readers first and by which waiver, what is deleted, policies, commits and authors. The "
-        "facts are those of `schemactl diff FROM..TO`."
+        "The changes from one commit, branch or tag to another, for release notes, by namespace and topic: new versions and the "
+        "change of each field, the first reader that breaks and its waiver, deletions, policies, commits and authors. The "
+        "facts are the same as in `schemactl diff FROM..TO`."
     )
     parser.epilog = (
         "examples:\n"

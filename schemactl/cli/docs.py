@@ -49,7 +49,7 @@ def run_docs(args: argparse.Namespace, context: Context) -> int:
             print(pages[names[0]])
             return 0
         text = pages[names[0]].read_text(encoding="utf-8")
-        # pydoc's pager is the one of Python's own help: PAGER, else less, and plain output without a terminal.
+        # pydoc's pager is the pager of Python's help: PAGER, else less, and plain output without a terminal.
         if sys.stdout.isatty() and not context.quiet:
             pydoc.pager(text)
         else:

@@ -86,11 +86,11 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
         parser,
         "--summary: only the sums: one line for each kind of difference",
         "--detailed-exitcode: exit with 2 when something differs",
-        "--accept: record in the target's numbers file which version each of its numbers is, and that what else nobody can or "
-        "wants to repair stays as it is; commit the file",
+        "--accept: record in the target's numbers file which version each of its numbers is, and which other differences "
+        "are accepted; commit the file",
         "--reason TEXT: why; requires --accept",
         "--owner NAME: the person or team that answers for it; requires --accept (default: the topic's `owner`)",
-        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; what a number stands for is "
+        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; the meaning of a number is accepted "
         "for good; requires --accept",
     )
 
@@ -398,7 +398,9 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
     if not (args.reason or "").strip():
         raise UsageError("--accept needs a reason for the record: --reason TEXT")
     if args.owner is not None and not args.owner.strip():
-        raise UsageError("--owner is empty: it says who answers for what is accepted")
+        raise UsageError(
+            "--owner is empty: it names the person or team that is responsible for the accepted differences"
+        )
     today = datetime.now(UTC).date()
     decision = AcceptanceReason(
         args.reason.strip(), (args.owner or "").strip(), today, last_day(args.until, today) if args.until else None
@@ -431,7 +433,7 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
 
 @dataclass(slots=True)
 class _Acceptance:
-    """The differences to record, and those that cannot be accepted.
+    """The differences to record, and the differences that cannot be accepted.
 
     Attributes:
         old_numbers: the record so far.
@@ -558,7 +560,7 @@ def _accept_brokers(acceptance: _Acceptance, report: DriftReport, decision: Acce
 def _print_acceptance(
     acceptance: _Acceptance, written_paths: Sequence[str], target: Target, *, is_approved: bool
 ) -> None:
-    """Print the recorded differences, those that cannot be accepted, and the next step."""
+    """Print the recorded differences, the differences that cannot be accepted, and the next step."""
     path = acceptance.numbers.path
     if acceptance.changed:
         print(f"Recorded the version numbers of {target.name} in {path}:")
@@ -571,14 +573,14 @@ def _print_acceptance(
     for difference in acceptance.brokers:
         print(f"  brokers: {on_one_line(difference.message)}")
     for name in acceptance.removed:
-        print(f"Removed from {path}, as it is not so any more: what was accepted of {on_one_line(str(name))}")
+        print(f"Removed from {path}, because it is no longer so: the accepted state of {on_one_line(str(name))}")
     if written_paths:
         print("\n".join(["Wrote:", *(f"  {written_path}" for written_path in written_paths)]))
     elif not acceptance.left_out:
         differs = "its differences are recorded" if acceptance.numbers.topics else "they are Git's"
         print(f"Nothing to record: of the version numbers of {target.name}, {differs}. Nothing was written.")
     if not is_approved:
-        print(f"Next: commit {path} with what it names, and merge it; readers use it from then on.")
+        print(f"Next: commit {path} and the files that it names, and merge them; readers use it from then on.")
     for topic in acceptance.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"

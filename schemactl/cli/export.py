@@ -122,7 +122,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
         raise UsageError(
-            f"{counted(len(texts), 'topic')}: each is a document of its own", fix="name a folder with --out DIR/"
+            f"{counted(len(texts), 'topic')}: each is a separate document", fix="name a folder with --out DIR/"
         )
     else:
         print("\n".join(texts.values()), end="")
@@ -273,15 +273,15 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--out DIR: the folder of the pages; what an earlier run left there and this one does not write is removed",
+        "--out DIR: the folder of the pages; pages of an earlier run that are no longer part of the site are removed",
         required=True,
     )
-    add_options(parser, "--title TEXT: what the catalogue is called (default: the name of the repository's folder)")
+    add_options(parser, "--title TEXT: the name of the catalog (default: the name of the repository's folder)")
     add_filters(parser)
 
 
 def run_site(args: argparse.Namespace, context: Context) -> int:
-    """Write the pages, and remove those of an earlier run that are not part of the site any more."""
+    """Write the pages, and remove pages of an earlier run that are no longer part of the site."""
     try:
         from schemactl.publish.site_catalog import Catalogue, TargetHistory
         from schemactl.publish.site_pages import Site
@@ -352,14 +352,14 @@ def _read_authors(approved: History, context: Context) -> dict[str, str]:
 def configure_graph(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `graph`."""
     parser.description = (
-        "Who uses what, as the files here declare it: topics use types, types use types, and files define them. With a NAME: what "
-        "uses it and what it uses, itself or through others. Without one: the types and files that several topics use; JSON has all."
+        "The uses that the files here declare: topics use types, types use types, and files define them. With a NAME: its users "
+        "and its parts, direct or through others. Without one: the types and files that several topics use; JSON has all."
     )
     parser.epilog = (
         "examples:\n"
         "  schemactl graph                         what do several topics share?\n"
         "  schemactl graph Money                   who uses this type?\n"
-        "  schemactl graph common/money.avsc       who is made of this file?\n"
+        "  schemactl graph common/money.avsc       which topics use this file?\n"
         "  schemactl graph orders                  what is this topic made of?\n"
         "  schemactl graph --format mermaid        for Markdown\n"
         "  schemactl graph --format dot | dot -Tsvg > graph.svg\n"

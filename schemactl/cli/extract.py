@@ -57,17 +57,17 @@ _UNAPPROVED: Final = Reason(
 def configure_extract(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `extract`."""
     parser.description = (
-        "Print the definition that a Python class stands for: a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or "
+        "Print the definition of a Python class: a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or "
         "the class of a protobuf message. For the last two, that is what Pulsar's Python client registers.\n\n"
-        "MODULE is imported as `python -m` would, from the folder that is worked in and from what is installed beside schemactl: "
+        "MODULE is imported as `python -m` would, from the working folder and from packages that are installed with schemactl: "
         "its code runs in this process. Only this command and verify-client run code; nothing that reads declarations does."
     )
     parser.epilog = (
         "examples:\n"
         "  schemactl extract shop.models:Order\n"
-        "  schemactl extract shop.models:Order --out namespaces/orders.avsc          write it beside the declaration\n"
+        "  schemactl extract shop.models:Order --out namespaces/orders.avsc          write it next to the declaration\n"
         "  schemactl extract shop.models:Order --out namespaces/orders.avsc --check  are the two one version? (exit 100 if not)\n"
-        "  schemactl extract shop.models:Order --topic orders --check                the same, with what the files here declare\n"
+        "  schemactl extract shop.models:Order --topic orders --check                the same, with the declaration in the files here\n"
         "  schemactl extract click_pb2:Click --out click.proto\n"
         "  schemactl extract --jar app.jar --jar 'lib/*' --class com.shop.Order --topic orders --check\n"
     )
@@ -83,8 +83,8 @@ def configure_extract(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--out FILE: write it to this file: .avsc; of a protobuf message .proto, .binpb, or .json as pulsar-admin takes it",
-        "--force: write FILE even if something else is there",
-        "--check: write nothing; exit 100 unless FILE, or what TOPIC is declared with, is the same version",
+        "--force: write FILE even if it has other content",
+        "--check: write nothing; exit 100 unless FILE, or the declared schema of TOPIC, is the same version",
         f"--topic TOPIC: with --check (of a KEY_VALUE topic, its value): {TOPIC_HELP}",
     )
 
@@ -373,7 +373,7 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
         "versions wrote, as a producer it must be an approved version, which their readers can read. How far back, the topic's "
         "strategy says: with a ..._TRANSITIVE one all versions count, else the latest.\n\n"
         "It runs in the service's own repository. Its module is imported as `python -m` would, from the folder that the command is "
-        "started in: that runs its code. What is approved comes from the schemas repository, which -C names (a submodule or a clone "
+        "started in: that runs its code. Approved schemas come from the schemas repository, which -C names (a submodule or a clone "
         "with its history), or from a generated package that is installed here (--package), without Git."
     )
     parser.epilog = (
@@ -385,7 +385,9 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("class_", metavar="MODULE:CLASS", help=_CLASS_HELP)
     parser.add_argument("--topic", required=True, metavar="TOPIC", help=TOPIC_HELP)
-    parser.add_argument("--role", choices=(*_ROLES, "both"), default="both", help="what the service is (default: both)")
+    parser.add_argument(
+        "--role", choices=(*_ROLES, "both"), default="both", help="the role of the service (default: both)"
+    )
     add_options(
         parser,
         "--against VERSIONS: latest, all, or numbers such as 3,5 (default: as the topic's strategy says; with --package all, or latest for a class that is the latest version)",
@@ -548,7 +550,7 @@ def _render_verdict(verdict: ClientVerdict) -> Iterator[str]:
     strategy = f", {contract.strategy}" if contract.strategy else ""
     compared_versions = versions([version.number for version in verdict.against])
     yield f"{verdict.class_} {ability} what is approved for {contract.name} ({compared_versions}{strategy})."
-    yield f"It is version {verdict.same.number}." if verdict.same else "It is none of the approved versions."
+    yield f"It is version {verdict.same.number}." if verdict.same else "It is not an approved version."
     reasons_by_cause: dict[tuple[object, ...], list[Reason]] = {}
     for reason in verdict.reasons:
         reasons_by_cause.setdefault(reason.cause, []).append(reason)

@@ -47,11 +47,11 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
-        "schemas, the types of its rows, its columns, and what decodes and encodes messages of every version. The package is "
+        "schemas, the types of its rows, its columns, and functions to decode and encode messages of every version. The package has the "
         "that of what a merge of the files here puts on record: commit it with the change. Versions that are not approved yet are listed on "
         "standard error, and content that `check` rejects ends with 100; --approved leaves them out. It has the version numbers of all targets, from "
         "their numbers files. With a target, and without --check, verify that the registry's numbers are the recorded ones (exit 100, and "
-        "nothing is written, if not); what is written comes from files and Git alone."
+        "nothing is written, if not); the package itself comes from files and Git alone."
     )
     parser.epilog = (
         "examples:\n"
@@ -71,8 +71,8 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--check: write nothing; exit 100 if a file would change; only files are compared, and no registry is asked",
-        "--staged: the package of what is staged for the next commit, not of the working tree",
-        "--rebase: the branch will be rebased: each of its commits puts its versions on record, not the end alone",
+        "--staged: the package of the index, not of the working tree",
+        "--rebase: the branch will be rebased: each of its commits adds its versions, not only the last",
     )
     scope = parser.add_mutually_exclusive_group()
     add_options(
@@ -96,7 +96,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         "--wheel-version VERSION: the wheel's version (default: date and time of the approved tip, such as 2026.3.1.220509)",
         default="",
     )
-    add_options(parser, "--with-commits: pack `versions.json`, too: the commit of every version, and its time")
+    add_options(parser, "--with-commits: also pack `versions.json`: the commit of every version, and its time")
     parser.add_argument(
         "--classes",
         choices=get_args(ClassKind),
@@ -302,7 +302,7 @@ def _require_compatible_options(args: argparse.Namespace) -> None:
     if args.wheel_version and not args.wheel:
         raise UsageError("--wheel-version needs --wheel")
     if args.with_commits and not is_packed:
-        raise UsageError("--with-commits needs --zip or --wheel: what is committed cannot name its own commit")
+        raise UsageError("--with-commits needs --zip or --wheel: a committed file cannot name its own commit")
     if args.approved and (args.staged or args.rebase):
         raise UsageError(
             "--approved is the package of the approved ref: leave "
@@ -478,7 +478,7 @@ def _is_without_schema(topic: Topic) -> bool:
 
 
 def _find_reader_number(approved: Approved) -> int | None:
-    """Return the number of the version to read messages as, or None if the declaration pins one that does not exist."""
+    """Return the number of the version to read messages as, or None if the declaration pins a missing version."""
     try:
         return approved.reader[0]
     except InvalidSchema:
@@ -565,7 +565,7 @@ def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int
     args, context, name = maker.args, maker.context, maker.generate.package
     tip = package.setup.approved.tip
     if merged and merged.history is not merged.approved:
-        # A package that equals the one of the approved history is a release of its tip.
+        # A package that equals the package of the approved history is a release of its tip.
         released = maker.make_package(merged._replace(history=merged.approved))
         is_released = released.files == package.files
         package, tip = (released, merged.approved.tip) if is_released else (package, None)

@@ -40,9 +40,9 @@ _IMPORT_REF: Final = "refs/schemactl/import"
 def configure_import(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `import`."""
     parser.description = (
-        "Write declarations for what a registry has and the files do not declare yet: namespaces with their policies, "
+        "Write declarations of everything in a registry that the files do not declare yet: namespaces with their policies, "
         "topics, and their definitions, formatted. Existing files are not overwritten, and the registry is not changed. "
-        "Every definition is verified before it is written; what cannot be declared is left out and listed."
+        "Every definition is verified before it is written; parts that cannot be declared are skipped and listed."
     )
     parser.epilog = (
         "examples:\n"
@@ -148,7 +148,7 @@ def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path)
     )
     if has_project_file:
         if args.registry:
-            raise UsageError("--registry is for repositories without project file; this one's has targets of its own")
+            raise UsageError("--registry is for repositories without project file; this project file has targets")
         return declare_project.load_project(context.directory, context.config)[0], False
     if not args.registry:
         raise UsageError(
@@ -224,7 +224,7 @@ def _find_declared_name(name: NamespaceName, target: Target) -> NamespaceName:
     declared = target.names.declared(name)
     if declared is None:
         raise SchemactlError(
-            f"target {target.name}: its `tenants` and `namespaces` do not say as what {name} is declared",
+            f"target {target.name}: its `tenants` and `namespaces` have no declared name for {name}",
             fix=f"add `{name}: {name}` to its `namespaces`, the name to declare first; or leave it out with --namespace",
         )
     return declared
@@ -249,8 +249,7 @@ def _write_declarations(
             write(file, files[path], below=str(repository.top), is_new=True)
         except OSError as error:
             raise SchemactlError(
-                f"{file} cannot be written: {error.strerror}",
-                fix="run it again: files already written stay as they are",
+                f"{file} cannot be written: {error.strerror}", fix="run it again: files that were written are kept"
             ) from error
         context.say(f"wrote {path}")
     return None
@@ -280,7 +279,7 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
     if imported.shared_files:
         folder = posixpath.commonpath([posixpath.dirname(path) for path in imported.shared_files])
         print(
-            f"{counted(len(imported.shared_files), 'file')} of what several topics define alike: below "
+            f"{counted(len(imported.shared_files), 'file')} of definitions that several topics share: below "
             f"{on_one_line(folder)}/, in `references` of the topics."
         )
     older_count = sum(1 for revision in imported.revisions if revision.version.number)
@@ -321,8 +320,8 @@ def _print_next_steps(
         print(f"  {advice(target.name)}")
     steps = [
         (f"schemactl plan {option}", "nothing to do: the files are what the registry has"),
-        ("schemactl init", "the hook, the package, and what else the project lacks"),
-        ("schemactl check", "the files are what is approved"),
+        ("schemactl init", "the hook, the package, and the other missing files of a project"),
+        ("schemactl check", "the files equal the approved state"),
         ("schemactl generate", "the package with which Spark and Python read the topics"),
         ("pre-commit install", "checks every commit from now on"),
     ]

@@ -176,7 +176,7 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
     add_options(
         contents,
         "--bare: without a first namespace and topic",
-        "--schemas: only the JSON Schemas for editors, anew: after an upgrade of schemactl",
+        "--schemas: only write the JSON Schemas for editors again: after an upgrade of schemactl",
     )
     contents.add_argument(
         "--example",
@@ -191,7 +191,7 @@ def configure_init(parser: argparse.ArgumentParser) -> None:
 
 
 def run_init(args: argparse.Namespace, context: Context) -> int:
-    """Write the files of a new project, what an existing one lacks, or the example; overwrite no existing file."""
+    """Write the files of a new project, the missing files of an existing one, or the example; overwrite no existing file."""
     from schemactl.declare.models import editor_schemas
     from schemactl.declare.project import PROJECT_FILE
     from schemactl.declare.writer import EDITOR_FOLDER, editor_line
@@ -228,10 +228,10 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     _print_next_commands(
         context,
         *([] if has_repository else [("git init", "its history determines the version numbers")]),
-        ("schemactl check", "what would be approved?"),
-        (_format_commit_command(context), "approves it"),
-        ("schemactl plan --target local", "what would be registered?"),
-        ("schemactl apply --target local", "registers it"),
+        ("schemactl check", "the versions that a merge would approve"),
+        (_format_commit_command(context), "approves them"),
+        ("schemactl plan --target local", "the versions that apply would register"),
+        ("schemactl apply --target local", "registers them"),
         ("pre-commit install", "checks every commit from now on"),
         (_DRIVER_COMMAND, "shows .avsc field by field in `git diff`"),
     )
@@ -302,10 +302,10 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
     targets = [f" --target {shlex.quote(name)}" for name in project.targets]
     _print_next_commands(
         context,
-        ("schemactl check", "what would be approved?"),
-        (_format_commit_command(context), "approves it"),
+        ("schemactl check", "the versions that a merge would approve"),
+        (_format_commit_command(context), "approves them"),
         ("schemactl generate", "the package with which Spark and Python read the topics"),
-        (f"schemactl plan{targets[0] if targets else ''}", "what would be registered?"),
+        (f"schemactl plan{targets[0] if targets else ''}", "the versions that apply would register"),
         ("pre-commit install", "checks every commit from now on"),
     )
     return 0
@@ -380,7 +380,7 @@ def _add_hook(context: Context) -> bool:
         text = ""
     if _format_yaml_text(entry) in text or (folder == "." and "schemactl-check" in text):
         return False
-    print(f"\n{shown_path} is there already; below its `repos:`, the hook would be:\n\n{hook}", end="")
+    print(f"\n{shown_path} exists already. Add the hook below its `repos:`:\n\n{hook}", end="")
     if "default_install_hook_types" not in text:
         print(f"\nand at its top, so that merges are checked too:\n\n{_HOOK_TYPES}", end="")
     return True
@@ -450,8 +450,8 @@ def _add_line(path: Path, line: str, top: str) -> bool:
 def configure_demo(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `demo`."""
     parser.description = (
-        "Play through the main job in a folder of its own: a Git repository of declarations, the embedded registry, the generated package, "
-        "a Spark job over messages of every version, and a change that fails the check. It takes about half a minute, and asks no server."
+        "Play through the main job in a new folder: a Git repository of declarations, the embedded registry, the generated package, "
+        "a Spark job over messages of every version, and a change that fails the check. It takes about half a minute, and contacts no server."
     )
     parser.epilog = "examples:\n  schemactl demo\n  schemactl demo my-demo\n"
     parser.add_argument(
@@ -494,8 +494,8 @@ def _import_example(module: str) -> ModuleType:
 def configure_new(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `new`."""
     parser.description = (
-        "Write the files of a new topic or namespace, where those of its namespace are: a declaration, and a definition to go on from. "
-        "Nothing that exists is overwritten, and what is written passes `check`."
+        "Write the files of a new topic or namespace next to the files of its namespace: a declaration, and a definition to edit. "
+        "Existing files are not overwritten, and the new files pass `check`."
     )
     parser.epilog = (
         "examples:\n"
@@ -512,9 +512,9 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
         omission = "; the domain may be omitted" if kind == "topic" else ""
         subparser.add_argument("name", metavar=name, help=f"its name{omission}")
         strategies = [strategy.value for strategy in CompatibilityStrategy if strategy.value != "UNDEFINED"]
-        text = "its compatibility strategy (default: what the level above says)"
+        text = "its compatibility strategy (default: the strategy of the level above)"
         subparser.add_argument("--strategy", choices=strategies, metavar="STRATEGY", help=text)
-        add_options(subparser, "--owner NAME: who answers for it", "--description TEXT: what it is for")
+        add_options(subparser, "--owner NAME: who is responsible for it", "--description TEXT: its purpose")
         if kind == "topic":
             _add_schema_options(subparser)
         add_result_formats(subparser)
@@ -525,7 +525,7 @@ def _add_schema_options(parser: argparse.ArgumentParser) -> None:
         "--type",
         choices=[*_TYPES, "NONE"],
         metavar="TYPE",
-        help=f"the schema type: {', '.join(_TYPES)}; NONE: without schema (default: AVRO, or what --from needs)",
+        help=f"the schema type: {', '.join(_TYPES)}; NONE: without schema (default: AVRO, or the type that --from needs)",
     )
     for part, default in (("key", "STRING"), ("value", "AVRO")):
         text = f"of a KEY_VALUE, the type of the {part} (default: {default})"

@@ -44,7 +44,7 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  schemactl lint                           the working tree\n"
-        "  schemactl lint --fix                     what can be mended without harm, is\n"
+        "  schemactl lint --fix                     fixes problems that can be fixed without harm\n"
         "  schemactl lint --staged --strict         what `git commit` would commit; warnings fail, too\n"
         "  schemactl lint namespaces/shop           the topics of these files and folders\n"
         "  schemactl lint --topic 'shop/sales/*' --format github\n"
@@ -53,12 +53,12 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
     add_options(
         modes,
         "--staged: the index, not the working tree",
-        "--fix: edit the files, where readers and writers of both versions understand each other; the rest stays as it is",
+        "--fix: edit the files, where readers and writers of both versions understand each other; other problems remain",
     )
     add_formats(parser, CHECK_FORMATS)
     add_paths(parser)
     add_filters(parser)
-    add_options(parser, "--strict: warnings fail, too")
+    add_options(parser, "--strict: warnings also fail")
 
 
 def run_lint(args: argparse.Namespace, context: Context) -> int:
@@ -148,7 +148,7 @@ def configure_fmt(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  schemactl fmt                            all files of the project\n"
-        "  schemactl fmt namespaces/sales           those of a folder\n"
+        "  schemactl fmt namespaces/sales           the files of a folder\n"
         "  schemactl fmt --check                    which would change? exits with 100 if any\n"
         "  schemactl fmt --diff                     and how\n"
     )
@@ -158,7 +158,7 @@ def configure_fmt(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--check: write nothing; name the files that would change, and exit with 100 if there are any",
-        "--diff: the same, with what would change",
+        "--diff: the same, with the difference",
         "--staged: the index, not the working tree, of which nothing is written: as --check",
     )
     add_result_formats(parser)
@@ -186,7 +186,7 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         else:
             context.summarize(f"laid out {path}")
     for path in formatted.refused:
-        context.say(f"{path} is left as it is: laid out, it would declare something else. This is a bug of schemactl")
+        context.say(f"{path} is not changed: formatted, it would declare something else. This is a bug of schemactl")
     changed_count = len(formatted.contents)
     context.record(
         written=not is_check,

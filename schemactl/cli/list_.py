@@ -34,7 +34,7 @@ _FIRST_HIDDEN_COLUMNS: Final = ("labels", "deprecated", "set by", "owner")
 
 _CLIENTS_EPILOG: Final = """\
 A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is the one
-that it reports in the property `schemactl.version`, as generated packages do and any client can; otherwise it is unknown.
+that it reports in the property `schemactl.version`, as generated packages do and any client can. Without it, the version is unknown.
 
 Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (where no client is
 declared, this is asked of all that are connected);
@@ -55,7 +55,7 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `list`."""
     parser.description = (
         "List the topics that the files declare, each with its schema type, the version in force, the compatibility strategy in "
-        "force and the level that sets it, owner and labels, and what the files change of what was approved. A narrow terminal has no "
+        "force and the level that sets it, owner and labels, and the changes of the files against the approved state. A narrow terminal has no "
         "place for all of it: `| cat` shows every column."
     )
     parser.epilog = (
@@ -270,7 +270,7 @@ def _matches_filters(value: Mapping[str, Any], args: argparse.Namespace) -> bool
 
 
 def _make_topic_rows(values: list[Json], width: int | None) -> list[list[str]]:
-    """Return the head and a row for each topic, without empty columns, and without those that a terminal of `width` hides.
+    """Return the head and a row for each topic, without empty columns, and without columns that a terminal of `width` hides.
 
     Without a width, no column is hidden.
     """
@@ -328,7 +328,9 @@ def _print_codeowners(declared: Declared | None, topics: frozenset[TopicName], c
                     owners[path].add(owner)
     text, unknown_owners = github.render_codeowners(owners)
     for owner in unknown_owners:
-        context.note(f"left out: `{owner}` is none to GitHub: write @user, @organization/team or an e-mail address")
+        context.note(
+            f"left out: `{owner}` is not an owner on GitHub: write @user, @organization/team or an e-mail address"
+        )
     print(text, end="")
 
 
@@ -338,8 +340,8 @@ def _print_codeowners(declared: Declared | None, topics: frozenset[TopicName], c
 def configure_targets(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `targets`."""
     parser.description = (
-        "List the targets of the approved project file: registry, release, names, what differs there, how far each is, and how many of the "
-        "declared topics it has. No registry is asked; `schemactl status` does that."
+        "List the targets of the approved project file: registry, release, names, differences, position, and how many of the "
+        "declared topics it has. It contacts no registry; `schemactl status` does that."
     )
     parser.epilog = "examples:\n  schemactl targets\n  schemactl targets --format json\n"
     add_format(parser)
@@ -567,7 +569,7 @@ def _check_versions(
             for connection in match.connections
         ]
     if not candidates:
-        yield "nobody is declared, and nobody is connected"
+        yield "no client is declared, and no client is connected"
     for name, connections in candidates:
         versions = [connection.version for connection in connections]
         if not connections:

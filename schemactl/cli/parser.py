@@ -43,21 +43,21 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "waive": CommandEntry("author", "check", "approve one finding, with a reason, an owner and a last day"),
     "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy, owner, pending change"),
     "log": CommandEntry("author", "show", "list the versions of a topic, with their commits"),
-    "targets": CommandEntry("author", "list_", "list the targets: registry, release, names, what differs there"),
+    "targets": CommandEntry("author", "list_", "list the targets: registry, release, names, differences"),
     "show": CommandEntry("author", "show", "print a definition: of a version, a commit, or the files here"),
     "diff": CommandEntry("author", "diff", "show what changed: in the files here, between versions, between commits"),
     "changelog": CommandEntry("author", "diff", "tell what changed from one commit to another, for release notes"),
     "graph": CommandEntry("author", "export", "show who uses which type and file: topics, files and shared types"),
-    "extract": CommandEntry("author", "extract", "print the definition that a Python class stands for, or write it beside a declaration"),
-    "explain": CommandEntry("author", "check", "explain a rule: what, why, example, fix"),
+    "extract": CommandEntry("author", "extract", "print the definition of a Python class, or write it next to a declaration"),
+    "explain": CommandEntry("author", "check", "explain a rule: meaning, reason, example, fix"),
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),
     "promote": CommandEntry("deploy", "promote", "move a target along the approved history, showing what comes with it"),
     "rollout": CommandEntry("deploy", "promote", "tell in which order a change goes to consumers, registries and producers"),
-    "drift": CommandEntry("deploy", "drift", "show where a registry differs from what Git approved"),
+    "drift": CommandEntry("deploy", "drift", "show where a registry differs from the approved state"),
     "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
-    "clients": CommandEntry("deploy", "list_", "list who is declared to read and write topics, beside who is connected"),
-    "import": CommandEntry("deploy", "import_", "write declarations for what a registry has and the files do not declare"),
+    "clients": CommandEntry("deploy", "list_", "list the declared clients of topics, and the connected clients"),
+    "import": CommandEntry("deploy", "import_", "write declarations of everything in a registry that the files do not declare"),
     "rebuild": CommandEntry("deploy", "apply", "restore the version numbers of a registry that lost its schemas"),
     "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),
     "site": CommandEntry("use", "export", "write a static catalogue of the topics, with search, versions and who reads whom"),
@@ -69,7 +69,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "serve": CommandEntry("tools", "registry", "serve the embedded registry behind Pulsar's admin REST paths"),
     "compare": CommandEntry("tools", "compare", "judge definitions on JSON lines"),
     "struct": CommandEntry("tools", "compare", "print Spark's types for definitions on JSON lines"),
-    "admit": CommandEntry("tools", "admit", "predict whether a broker lets a client in, and what it does to the registry"),
+    "admit": CommandEntry("tools", "admit", "predict whether a broker accepts a client, and the effect on the registry"),
     "demo": CommandEntry("tools", "init", "play through the main job, on the embedded registry and a local Spark"),
     "verify-client": CommandEntry("tools", "extract", "check whether a service's class reads and writes what is approved"),
     "docs": CommandEntry("tools", "docs", "show a page of the documentation, or find the pages on some words"),
@@ -358,7 +358,7 @@ def _format_command(name: str) -> str:
 
 
 def _list_targets(options: argparse.Namespace) -> Collection[str]:
-    """Return the names of the targets in the project file that the global options name; none if it cannot be read."""
+    """Return the names of the targets in the project file that the global options name, or nothing if it cannot be read."""
     from pathlib import Path
 
     from schemactl.core.errors import SchemactlError
@@ -379,10 +379,10 @@ class _Version(argparse.Action):
         print(f"schemactl {environment.version()}")
         if environment.is_shared():
             print(
-                f"schemactl: another distribution, `{environment.OTHER}`, is installed here, too, with a package and a command "
+                f"schemactl: another distribution, `{environment.OTHER}`, is also installed here, with a package and a command "
                 "of the same names: each has overwritten files of the other\n"
                 f"  Fix: pip uninstall {environment.OTHER} {environment.DISTRIBUTION} && pip install "
-                f"{environment.DISTRIBUTION}, or install the two in virtual environments of their own",
+                f"{environment.DISTRIBUTION}, or install the two in separate virtual environments",
                 file=sys.stderr,
             )
         parser.exit()
@@ -431,7 +431,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
     )
     add_options(
         parser,
-        "--quiet, -q: only results and errors: no progress, no warnings, no summary of what was written",
+        "--quiet, -q: only results and errors: no progress, no warnings, no summary of written files",
         "--verbose, -v: say on standard error what is being done",
         "--debug: the same, with every git command and every request to a registry, their times, and tracebacks",
         default=default or False,
@@ -459,7 +459,7 @@ def global_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def expand_help(arguments: Sequence[str]) -> list[str]:
-    """Return a command line with `help` and `help COMMAND` written as the option --help, which a line without a command is, too."""
+    """Return a command line with `help` and `help COMMAND` written as the option --help, as is a line without a command."""
     words = global_options(arguments).words
     before = list(arguments[: len(arguments) - len(words)])
     if words[:1] == ["help"]:

@@ -65,8 +65,8 @@ ALLOW_UNREADABLE: Final = (
 def configure_plan(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `plan`."""
     parser.description = (
-        "Compare the approved history with a registry and show, step by step, what apply would do and what the registry "
-        "would answer. Changes nothing. Exits with 100 when the registry would reject an approved version, or when "
+        "Compare the approved history with a registry and show, step by step, the actions of apply and the responses that the registry "
+        "would give. Changes nothing. Exits with 100 when the registry would reject an approved version, or when "
         "version numbers differ from Git's and no numbers file records it."
     )
     parser.epilog = (
@@ -89,14 +89,14 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
     add_arguments(parser)
     add_options(
         parser,
-        "--at REF: plan for this commit of the approved first-parent line, not for the one that the target is at",
-        "--base REF: plan for what is approved once HEAD is merged into REF: for a review before the merge; its digest is that of the plan after a squash",
+        "--at REF: plan for this commit of the approved first-parent line, not for the target's position",
+        "--base REF: plan for the state after a merge of HEAD into REF, for a review before the merge; its digest equals the digest of the plan after a squash",
     )
     add_options(parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`")
     add_formats(parser, SHEET_FORMATS)
     add_options(
         parser,
-        "--summary: only the sums, and what is left out",
+        "--summary: only the sums, and skipped topics",
         "--detailed-exitcode: exit with 2 when there are changes",
     )
     add_timeout(parser)
@@ -139,7 +139,7 @@ def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> i
         selection.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
         raise UsageError(
-            "--base is what comes after all that is approved, and --at what comes before: give one of them"
+            "--base plans for a state after the approved tip, and --at for a state before it: give one of them"
         )
     with planned(selection, args, context) as (targets, plans_by_target):
 
@@ -223,8 +223,8 @@ def _find_unapproved_files(targets: OpenTargets) -> Iterator[str]:
             if head and (files := approved.unapproved_files(head)):
                 names = "".join(f" --target {quote(target.name)}" for target in targets.targets)
                 yield (
-                    f"what HEAD ({head.short}) changes is not approved in {approved.ref} yet, and not in this plan: "
-                    f"{first_of([*map(shown, files)])}; see what its merge does: schemactl plan{names} --base {quote(approved.ref)}"
+                    f"the changes of HEAD ({head.short}) are not approved in {approved.ref} yet, and not in this plan: "
+                    f"{first_of([*map(shown, files)])}; for the plan of its merge: schemactl plan{names} --base {quote(approved.ref)}"
                 )
 
 
@@ -235,7 +235,7 @@ class PlanRequest:
     Attributes:
         target: the target.
         catalog: the selected part of the approved history, by the target's names.
-        permissions: what the user allows.
+        permissions: the losses that the user allows.
         numbers: the record of the target's version numbers.
         whole: whether everything is selected.
         unreadable: the selected declarations that cannot be read.
@@ -353,7 +353,7 @@ class PlanRequest:
 
 
 def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
-    """Yield the addresses of the settings in `texts`; a declared name is yielded with its name on the target, too."""
+    """Yield the addresses of the settings in `texts`; a declared name is yielded together with its name on the target."""
     from schemactl.core.names import parse_name
     from schemactl.core.policies import SETTINGS, address
 

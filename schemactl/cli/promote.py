@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _REASONS_WITHOUT_VERSION: Final = {
-    "not stored": "what changes is nothing that Pulsar compares, so there is no new version to roll out",
+    "not stored": "Pulsar does not compare the changed parts, so there is no new version to roll out",
     "older version": "it has an older version's schema again, so there is no new version to roll out; `schemactl explain REVERTED_TO_OLDER` says more",
     "schema removed": "it has no schema any more, so there is no new version to roll out",
     "removed": "it is no longer declared, so there is no new version to roll out; `schemactl docs break` says how to end a topic",
@@ -41,7 +41,7 @@ Exit code 100: no order is safe, and the report says why. 0: the plan is printed
 examples:
   schemactl rollout orders                          of the files here
   schemactl rollout orders --base origin/main       of this branch, in a pull request
-  schemactl rollout orders --base HEAD^             of what was merged last
+  schemactl rollout orders --base HEAD^             of the last merge
   schemactl rollout orders --format markdown        a checklist
 """
 
@@ -61,7 +61,7 @@ def configure_promote(parser: argparse.ArgumentParser) -> None:
         "  schemactl promote prod --to origin/main --dry-run    what would come with it?\n"
         "  schemactl promote prod --to 3fa1c20de                not further than that commit\n"
         "  schemactl promote prod --to origin/promoted/stage    as far as stage is\n"
-        "  schemactl promote prod --to 81c0ffee1 --back         to an older commit: what a registry has, it keeps\n"
+        "  schemactl promote prod --to 81c0ffee1 --back         to an older commit: a registry keeps its versions\n"
     )
     parser.add_argument("target", metavar="TARGET", help="one of the approved project file's targets, with `promoted`")
     add_options(parser, "--to REF: a commit of the approved first-parent line, by any name", required=True)
@@ -106,7 +106,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     if is_refused:
         raise SchemactlError(
             f"{args.to} is older than where {target.name} is; nothing was moved",
-            fix="approve a commit that reverts what is wrong, and promote that; or --back moves it all the same",
+            fix="merge a commit that reverts the wrong change, and promote that; or move it with --back",
         )
     return 0
 
@@ -243,7 +243,7 @@ def _find_pointer(repository: Repository, promoted: str) -> _Pointer:
 
 
 def _render_ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> Iterator[str]:
-    done = f"The {pointer} {'was moved' if is_moved else 'is there already'}"
+    done = f"The {pointer} {'was moved' if is_moved else 'is already there'}"
     yield f"{done}, here. Publish it: {push}" if push else f"{done}."
     if pointer.is_tag:
         fetch = f"git fetch --force {quote(pointer.remote or 'origin')} tag {quote(pointer.name)}"
@@ -257,8 +257,8 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rollout`."""
     parser.description = (
         "Show in which order to bring the pending change of a topic's schema to its clients and targets: consumers first, then the schema, "
-        "then producers; or the other way round; or that no order is safe. The order depends on the change itself, on what the declared "
-        "clients are built with, and on the strategy. Each step has the command that exits with 0 once the step is done."
+        "then producers; or the other way round; or that no order is safe. The order depends on the change itself, on the schemas of the declared "
+        "clients, and on the strategy. Each step has the command that exits with 0 once the step is done."
     )
     parser.epilog = _ROLLOUT_EPILOG
     parser.add_argument("topic", metavar="TOPIC[#KIND]", help=f"{TOPIC_HELP}; #KIND: one of its kinds of events")

@@ -42,7 +42,7 @@ _SUMMARIES: Final = {
     "get": "print one version's definition",
     "list": "list every stored version, including tombstones",
     "put": "upload a schema",
-    "delete": "delete a topic's schemas; without a flag, say what that would destroy",
+    "delete": "delete a topic's schemas; without a flag, list what would be lost",
     "test": "say whether a schema would be accepted; nothing is stored",
 }
 
@@ -303,7 +303,7 @@ def _warn_if_undeclared(registry_topic: _RegistryTopic, info: SchemaInfo) -> Non
         return  # The registry reports the problem.
     if Contents(topic.versions).find(info) is None:
         registry_topic.context.say(
-            f"warning: this schema is no approved version of {registry_topic.declared}; if it is stored, version numbers will "
+            f"warning: this schema is not an approved version of {registry_topic.declared}; if it is stored, version numbers will "
             "differ from Git's. Declare it, merge it, and run `schemactl apply`"
         )
 
@@ -399,7 +399,7 @@ def _delete(topic: _RegistryTopic) -> int:
         way = "hidden" if topic.args.allow_delete else "destroyed"
         raise RegistryError(
             f"the schema of {topic.name} cannot be {way}: {reason}, whose numbers {topic.target} would no longer answer",
-            fix="let consumers read them, and retention remove them; or, if nobody needs these messages, --allow-unreadable-messages",
+            fix="let consumers read them, and retention remove them; or, if these messages are not needed, --allow-unreadable-messages",
         )
     if topic.args.force_delete:
         topic.registry.delete_schema(topic.name, force=True)
@@ -429,7 +429,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
         "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
-        "say which release it answers as, and stand in for the broker's own settings. There is no authentication: requests that "
+        "select its release, and replace the broker's own settings. There is no authentication: requests that "
         "call it by a name that was not given to it, as other people's web pages make browsers do, are rejected."
     )
     parser.epilog = (
@@ -468,15 +468,15 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
     allowed_hosts = [host_name(name) for name in args.allow_host]
     for name, written in zip(allowed_hosts, args.allow_host, strict=True):
         if not name:
-            raise UsageError(f"--allow-host {written}: this is no host's name", fix="write NAME, without port")
+            raise UsageError(f"--allow-host {written}: this is not a host name", fix="write NAME, without port")
     if not is_loopback(args.host.strip("[]")):
         if not allowed_hosts:
             raise UsageError(
                 f"--host {args.host} lets other machines in, and there is no authentication",
-                fix="name the server as they are to call it, with --allow-host NAME; or leave --host away",
+                fix="give the name by which clients call the server, with --allow-host NAME; or omit --host",
             )
         context.say(
-            f"warning: whoever reaches {args.host} and calls it {' or '.join(allowed_hosts)} can read, write and delete everything here: "
+            f"warning: every client that reaches {args.host} and calls it {' or '.join(allowed_hosts)} can read, write and delete everything here: "
             "there is no authentication"
         )
     project = _load_project(context)
@@ -485,7 +485,7 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
     )
     if registry is None:
         raise UsageError(
-            f"--registry {args.registry} is no embedded registry",
+            f"--registry {args.registry} is not an embedded registry",
             fix="write sqlite:PATH, memory: or module:Class?metadata=PATH",
         )
     with closing(registry):

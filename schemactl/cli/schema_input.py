@@ -243,7 +243,7 @@ def _read_rendering(context: Context) -> ProtoRendering | None:
 
 
 def _open_files(folder: Path, context: Context) -> WorktreeFiles:
-    """Return the files that references may name: those of the repository if `folder` is in it, else those of `folder`.
+    """Return the files that references may name: the files of the repository if `folder` is in it, else of `folder`.
 
     Missing types are searched in the roots of the project, since generated packages have copies of all definitions.
     """
@@ -354,7 +354,7 @@ def _parse_request(line: bytes) -> Request | InvalidInput:
 
 def _reject_constant(word: str) -> NoReturn:
     """Reject NaN and infinities, which are not JSON, but which Python would read and write."""
-    raise ValueError(f"{word} is no number there")
+    raise ValueError(f"{word} is not a number there")
 
 
 def options_of(request: Request) -> dict[str, Any]:

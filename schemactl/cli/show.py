@@ -72,7 +72,7 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `show`."""
     parser.description = (
         "The definition of a topic: in the approved history, of version N, the text that version had first and that a registry gets; "
-        "without a number, the text in force now, from which readers are generated; @work, that of the files here; @REF, that of a "
+        "without a number, the text in force now, from which readers are generated; @work, the text of the files here; @REF, the text at a "
         "commit, branch or tag, approved or not. Standard error says which versions it can read, from which one on it cannot, and "
         "why; and which ones can read it."
     )
@@ -89,11 +89,11 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
     add_options(
         parser,
-        "--effective: what a target has of the topic, policies and all, and where each value comes from",
+        "--effective: the topic on a target with its policies, and the origin of each value",
         "--live: with --effective, the values in force in the target's registry next to Git's",
         "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see `schemactl docs what-changed`",
     )
-    add_target(parser, "with --effective: the target; without one, what is declared (default: $SCHEMACTL_TARGET)")
+    add_target(parser, "with --effective: the target; without one, the declaration (default: $SCHEMACTL_TARGET)")
     add_format(parser)
     add_command_timeout(parser)
 
@@ -150,7 +150,7 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
 
     text = spec(info).text(info)
     if text is None:
-        raise SchemactlError(f"the definition of {of} is no text", fix="`--format json` shows its bytes in Base64")
+        raise SchemactlError(f"the definition of {of} is not text", fix="`--format json` shows its bytes in Base64")
     print_text(text)
 
 
@@ -227,7 +227,7 @@ def _list_client_languages(chosen: NamedDefinition, info: SchemaInfo) -> list[st
 
 
 def _describe_definition(history: History, chosen: NamedDefinition) -> str:
-    """Return what the definition is: `version 3 (9f2c1abcd, 2026-03-02)`, `in force, ...`, `in the working tree, ...`."""
+    """Return the origin of the definition: `version 3 (9f2c1abcd, 2026-03-02)`, `in force, ...`, `in the working tree, ...`."""
     if chosen.version:
         return format_version(chosen.version)
     if chosen.state:
@@ -704,7 +704,7 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     if bool(args.topic) == args.all:
         raise UsageError("name one TOPIC, or ask for --all")
     if args.version_bytes is not None and args.all:
-        raise UsageError("--version-bytes are those of one topic's message: name the TOPIC")
+        raise UsageError("--version-bytes belong to one topic's message: name the TOPIC")
     target = target_of(args.target, context) if args.target else None
     patterns = [] if args.all else [args.topic]
     history = context.approved(*((target.project, target.target) if target else ()), topics=patterns)
@@ -771,7 +771,7 @@ def _find_writer(topic: Topic, number: int) -> SchemaVersion:
     """Return the version that messages of this version number were written with; raise SchemactlError if Git does not have it."""
     writer = next((version for version in topic.versions if version.number == number), None)
     if writer is None:
-        known = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has none"
+        known = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has no version"
         raise SchemactlError(
             f"{topic.name} has no version {number} in the approved history: {known}",
             fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",

@@ -1,4 +1,4 @@
-"""`spark land` and `spark verify`: decode stored messages into a folder or table, or count those that can be decoded."""
+"""`spark land` and `spark verify`: decode stored messages into a folder or table, or count the messages that can be decoded."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _ACTIONS: Final = {
 
 _EPILOG: Final = """\
 Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's
-eight bytes), unless --unversioned says that there is none; `key` or `__key`, which SEPARATED pairs need; and others, which are passed
+eight bytes), unless --unversioned is given; `key` or `__key`, which SEPARATED pairs need; and others, which are passed
 through. Where there is a column `__topic`, only the rows of the topic and its partitions count. A PATH that ends with .avro names
 Avro container files whose records are values, such as `sample --out orders.avro` writes; their schema is in the file. Spark's Avro
 source reads them: set spark.jars.packages to org.apache.spark:spark-avro_2.13 of Spark's version. With --messages-format avro, the records
@@ -120,7 +120,9 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
             (versions, "version", "schema_version or __schemaVersion"),
             (action, "key", "key or __key"),
         ):
-            group.add_argument(f"--{option}-column", metavar="NAME", help=f"(default: {columns}, whichever is there)")
+            group.add_argument(
+                f"--{option}-column", metavar="NAME", help=f"(default: {columns}, the first that exists)"
+            )
         add_options(
             versions, "--unversioned: no message has a version: each is read as written with the reader's own schema"
         )
@@ -471,20 +473,20 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Decode a topic's stored messages, each with the version that wrote it, into the approved schema, and write them to a "
         "folder of Parquet, a Delta table or an Iceberg table. Messages that cannot be read are written to a separate place, with the "
-        "reason and their bytes; none is lost, and none stops the job. Start it again to land new files, and what an interruption left: "
-        "in a table each message is there exactly once."
+        "reason and their bytes; no message is lost, and no message stops the job. Start it again to land new files, and the rest after an interruption: "
+        "a table has each message exactly once."
     )
     parser.add_argument(
         "--out",
         metavar="PATH",
         required=True,
-        help="the folder, or that of the Delta table; or the Iceberg table's name, such as shop.orders",
+        help="the folder, or the Delta table's folder; or the Iceberg table's name, such as shop.orders",
     )
     parser.add_argument("--format", choices=FORMATS, default="parquet", help="(default: parquet)")
     add_options(
         parser,
         "--catalog NAME: of the Iceberg table, in pyiceberg's configuration",
-        "--rejected PATH: where rejected messages go (default: the folder _rejected in --out; of a table, one that ends with _rejected)",
+        "--rejected PATH: where rejected messages go (default: the folder _rejected in --out; for a table, a table whose name ends with _rejected)",
         "--partition-by COLUMN...: a column whose values become folders; may be repeated",
     )
     parser.add_argument(
@@ -495,7 +497,7 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
         "rename columns, rewrite a Delta table for these in one commit (default: none)",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
-    parser.add_argument("--rows-per-file", type=number(1), metavar="N", help="at most so many rows in a file")
+    parser.add_argument("--rows-per-file", type=number(1), metavar="N", help="the maximum number of rows in a file")
     add_options(
         parser,
         "--files-at-once N: maximum files of messages in a step, after which the job can be resumed (default: 64)",
@@ -615,7 +617,7 @@ def nothing_readable(landed: Landed) -> tuple[str, str]:
     reason = max(landed.reasons, key=landed.reasons.__getitem__)
     advice = (
         "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
-        "folder: what was rejected here counts as landed"
+        "folder: messages that were rejected here count as landed"
     )
     return f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", advice
 
@@ -658,7 +660,7 @@ def configure_verify(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spark verify`."""
     parser.description = (
         "Decode every stored message of a topic and count, by version, how many can be read. They are read with the approved "
-        "schema or, with --candidate, with the one that the files declare now, before it is merged; the report then also says which "
+        "schema or, with --candidate, with the schema that the files declare now, before it is merged; the report then also says which "
         "unreadable messages the approved schema cannot read either. Exits with 100 if a message cannot be read."
     )
     add_options(

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 def configure_status(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `status`."""
     parser.description = (
-        "Show one or many targets on one screen: topics, pending versions, drift by kind, what is accepted, how the last apply "
-        "ended, and which version of each topic each target has, where they differ. Changes nothing. A target that gives no answer is a row that says so, and the exit code is then 1."
+        "Show one or many targets on one screen: topics, pending versions, drift by kind, accepted differences, how the last apply "
+        "ended, and which version of each topic each target has, where they differ. Changes nothing. A target that does not respond has a row that states it, and the exit code is then 1."
     )
     parser.epilog = (
         "examples:\n"
@@ -46,7 +46,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--unmanaged: count also namespaces and topics that Git never declared",
-        "--all-topics: show the versions of all topics, not only of those that differ between targets or from Git",
+        "--all-topics: show the versions of all topics, not only versions that differ between targets or from Git",
     )
     add_formats(parser, STATUS_FORMATS)
     add_options(
@@ -115,7 +115,7 @@ def _find_awaited(
 ) -> Mapping[TopicName, Awaited]:
     """Return the topics of a plan that wait for other targets.
 
-    Of the open targets, only those in `observed` are queried, so that one that does not respond delays only its own row.
+    Of the open targets, only those in `observed` are queried, so that a silent target delays only its own row.
     """
     from schemactl.cli.apply_results import awaited
 

@@ -190,7 +190,7 @@ def _choose_target(
 
 
 def reviewed_project(project: Project, context: Context) -> ApprovedProject | None:
-    """Return `project` as it was approved, or None if nothing is approved yet or the user trusts the working tree."""
+    """Return the approved `project`, or None if nothing is approved yet or the user trusts the working tree."""
     from schemactl import history
 
     if context.trust_working_tree:
@@ -394,7 +394,7 @@ class AskedTargets(NamedTuple):
     def of(cls, args: argparse.Namespace) -> AskedTargets:
         """Return the targets that `args` name, else the one in the environment; raise UsageError for contradicting options."""
         if args.all_targets and args.target:
-            raise UsageError("--all-targets are all: nothing is named beside it", fix="leave --target out")
+            raise UsageError("--all-targets includes every target: name no other", fix="leave --target out")
         return cls(list(dict.fromkeys(args.target)) or [environment_target()], args.all_targets)
 
     @property
@@ -478,7 +478,7 @@ def _read_merge(
 ) -> tuple[list[ChosenTarget], History]:
     """Return the targets and the history after a merge of HEAD into `base`.
 
-    A change must not choose where secrets are sent, so the registries and credentials have to be those of the approved `places`.
+    A change must not choose where secrets are sent, so the registries and credentials have to equal the approved `places`.
 
     Raises:
         SchemactlError: if HEAD and `base` cannot be merged, or the merge changes a registry or credentials.
@@ -503,7 +503,7 @@ def _find_merged_target(target_name: str, approved: Project, merged: Project) ->
     """Return the target of `merged`.
 
     Raises:
-        SchemactlError: if the registry or the credentials of this target, or of one that it waits for, differ from the approved ones.
+        SchemactlError: if the registry or the credentials of this target, or of a target that it waits for, differ from the approved ones.
     """
     target = merged.targets.get(target_name)
     for name in (target_name, *(target.after if target else ())):
@@ -512,7 +512,7 @@ def _find_merged_target(target_name: str, approved: Project, merged: Project) ->
             raise SchemactlError(
                 f"the merge of HEAD adds the target {name}, removes it, or has it at another registry or with other credentials: that "
                 "counts once it is approved",
-                fix=f"have what {merged.path} says of {name} approved first, by a change of its own",
+                fix=f"merge the settings of {name} in {merged.path} first, as a separate change",
             )
     assert target  # noqa: S101  the loop has checked it
     return target

@@ -625,8 +625,8 @@ class NamedDefinition:
         topic: the topic, with its versions in the approved history.
         state: `work` or a ref; "" for the approved history.
         version: the version, if it was named by its number.
-        info: the definition, or None if the topic has none in that state.
-        number: the number of the approved version with the same content, if there is one.
+        info: the definition, or None if the topic has no schema in that state.
+        number: the number of the approved version with the same content, or None.
     """
 
     topic: Topic

@@ -78,7 +78,7 @@ def _decode_default(read: Read, schema: Schema, value: Any) -> Any:
     try:
         return read(encode_default(schema, value), 0)[0]
     except Unreadable as error:
-        raise BadDefault(f"{value!r} is no default for {full_name(schema)}: {error.message}") from None
+        raise BadDefault(f"{value!r} is not a default for {full_name(schema)}: {error.message}") from None
 
 
 class _AvroCompiler:
@@ -357,7 +357,7 @@ def _compile_integer(writer: str, shape: Leaf) -> Read:
     low, high, factor = scale_of(shape)
     if factor == 1:
         return read
-    problem = "are no time of day" if shape.type == TIME else "are more than 64 bits of microseconds"
+    problem = "are not a time of day" if shape.type == TIME else "are more than 64 bits of microseconds"
     unit = "microseconds" if shape.type == TIME else "milliseconds"
 
     def read_scaled(data: bytes, at: int) -> tuple[Any, int]:

@@ -455,4 +455,4 @@ def _is_candidate(schema: Schema, value: Any) -> bool:
 
 
 def _make_default_error(schema: Schema, value: Any) -> InvalidDefinition:
-    return InvalidDefinition(f"{value!r} is no default for {full_name(schema)}")
+    return InvalidDefinition(f"{value!r} is not a default for {full_name(schema)}")

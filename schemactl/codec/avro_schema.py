@@ -312,7 +312,7 @@ class _Parser:
         if isinstance(value, list):
             return _make_union(tuple(self.parse(branch, namespace) for branch in value))
         if not isinstance(value, dict):
-            raise _make_error(f"{_describe_value(value)} is no type")
+            raise _make_error(f"{_describe_value(value)} is not a type")
         kind = value.get("type")
         if not isinstance(kind, str):
             raise _make_error(f'"type" is {_describe_value(kind)}, and not the name of a type')
@@ -350,13 +350,15 @@ class _Parser:
             _check_distinct(symbols, f"the enum {name} has the symbol")
             default = value.get("default")
             if isinstance(default, str) and default not in symbols:
-                raise _make_error(f"the default of {name} is {_describe_value(default)}, which is none of its symbols")
+                raise _make_error(
+                    f"the default of {name} is {_describe_value(default)}, which is not one of its symbols"
+                )
             enum = EnumType(name, aliases, tuple(symbols), default if isinstance(default, str) else None)
             return self._define(enum, value)
         if kind == "fixed":
             size = value.get("size")
             if type(size) is not int or not 0 <= size <= _MAX_FIXED_SIZE:
-                raise _make_error(f"the size of {name} is {_describe_value(size)}, which is no number of bytes")
+                raise _make_error(f"the size of {name} is {_describe_value(size)}, which is not a number of bytes")
             return self._define(FixedType(name, aliases, size, _parse_decimal(value, size)), value)
         record = RecordType(name, aliases)
         self._define(record, value)
@@ -435,7 +437,7 @@ def _blank_comment(match: re.Match[str]) -> str:
 
 
 def _reject_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number there")
+    raise ValueError(f"{word} is not a number there")
 
 
 def _is_same_type(left: Schema, right: Schema) -> bool:
@@ -520,7 +522,7 @@ def _parse_double(text: str, place: str) -> float:
     """Parse the text that is the default of a float or double, as Java does."""
     match = _JAVA_DOUBLE.fullmatch(text.strip(_JAVA_WHITESPACE))
     if match is None:
-        raise _make_error(f"the default of {place} is {_describe_value(text)}, which is no number")
+        raise _make_error(f"the default of {place} is {_describe_value(text)}, which is not a number")
     sign, word, decimal, hexadecimal = match.groups()
     try:
         number = float.fromhex(hexadecimal) if hexadecimal else float(word or decimal)
@@ -536,7 +538,7 @@ def _check_name(name: Any, subject: str) -> None:
     plain = name.replace("$", "_").replace("_", "a") if isinstance(name, str) else ""
     is_name = plain and not plain[0].isdecimal() and max(plain) <= "\uffff"
     if not is_name or not all(character.isalpha() or character.isdecimal() for character in plain):
-        raise _make_error(f"{subject} is {_describe_value(name)}, which is no name")
+        raise _make_error(f"{subject} is {_describe_value(name)}, which is not a name")
 
 
 def _check_distinct(names: list[str], subject: str) -> None:

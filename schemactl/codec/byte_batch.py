@@ -2,7 +2,7 @@
 
 A reader has one position for each row, and numpy moves all of them with one operation. In a damaged message a position may run past the end
 of its row, and even past the last byte of the batch, where only zeros are read. A row is good if its position stopped inside the row and
-nothing marked the row on the way.
+no earlier step rejected the row.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class TargetVersions:
 
     @property
     def all_numbers(self) -> frozenset[int]:
-        """The numbers that messages can have, also those of unreadable messages."""
+        """The numbers that messages can have, including the numbers of unreadable messages."""
         return frozenset(version.number for version in self.versions) | self.numbers.unreadable.keys()
 
     def with_reader(self, schema: Definition | KeyValue) -> TargetVersions:

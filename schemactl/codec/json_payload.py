@@ -322,7 +322,7 @@ def _compile_enum(schema: EnumType) -> Convert:
             return value
         if isinstance(value, str) and default is not None:
             return default
-        raise Unreadable(f"{_describe_value(value)} is no symbol of {schema.full_name}")
+        raise Unreadable(f"{_describe_value(value)} is not a symbol of {schema.full_name}")
 
     return convert_enum
 

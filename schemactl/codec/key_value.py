@@ -49,7 +49,7 @@ class KeyValueReader:
         if self.encoding == "INLINE":
             keys, payloads, reasons = self._split(payloads)
         elif keys is None:
-            raise ValueError("keys are not part of this topic's payloads: give them, too")
+            raise ValueError("keys are not part of this topic's payloads: give the keys as well")
         columns = []
         for name, reader, parts in (("key", self.key, keys), ("value", self.value, payloads)):
             values, part_reasons = read_present_payloads(reader, parts, name)

@@ -393,7 +393,7 @@ def _get_charset(writer: Definition) -> str:
     except (LookupError, ValueError):
         charset = "undefined"
     if charset in _NO_CHARSETS:
-        raise InvalidDefinition(f"__charset is {name!r}, which is no charset that Python and Java both know")
+        raise InvalidDefinition(f"__charset is {name!r}, which is not a charset that both Python and Java know")
     return charset
 
 

@@ -446,7 +446,7 @@ class _RowWriter(BatchRows):
         return values if part.presence else _unset_defaults(part, values)
 
     def _write_map(self, key: Scalar, field: ColumnField, array: pa.MapArray, rows: Ints) -> pa.Array:
-        # The entries of a new array do not include those of null maps.
+        # The entries of a new array do not include the entries of null maps.
         array = array.take(pa.array(np.arange(len(array))))
         counts = np.diff(np.asarray(array.offsets))
         entry_rows = np.repeat(rows, counts)

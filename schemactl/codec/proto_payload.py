@@ -98,7 +98,7 @@ def _compile_reader(root: Root, *, as_python: bool) -> Callable[[bytes], Any]:
             message_class.ParseFromString(message, payload)
         except DecodeError:
             _raise_first_fault(payload, message_class.DESCRIPTOR)
-            raise Unreadable(f"the bytes are no message {name}") from None
+            raise Unreadable(f"the bytes are not a message {name}") from None
         if not message_class.IsInitialized(message):
             _raise_first_fault(payload, message_class.DESCRIPTOR)
             missing = ", ".join(_find_missing_fields(message))
@@ -270,7 +270,7 @@ class _FaultFinder:
             tag, at = self._read_number(at, end)
             number, wire = tag >> 3, tag & 7
             if not 0 < number < 2**29:
-                raise Unreadable(f"{number} is no field number", start)
+                raise Unreadable(f"{number} is not a field number", start)
             if wire == _END:
                 if number != group:
                     raise Unreadable(f"the group {number} ends without a start", start)
@@ -495,7 +495,7 @@ def _make_enum_fit(shape: Scalar) -> _Fit:
             # A number without a name is decoded to its digits.
             if shape.open_enum and _DIGITS.fullmatch(value) and -(2**31) <= int(value) < 2**31:
                 return int(value)
-        raise Unwritable(f"{value!r} is none of {', '.join(numbers)}")
+        raise Unwritable(f"{value!r} is not one of {', '.join(numbers)}")
 
     return fit
 

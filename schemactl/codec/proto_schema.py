@@ -167,7 +167,7 @@ def load_descriptor(definition: Definition) -> Any:
         name, file_name = wrapper["rootMessageTypeName"], wrapper["rootFileDescriptorName"]
     except (ValueError, KeyError, TypeError, RecursionError, binascii.Error, DecodeError) as error:
         problem = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise InvalidDefinition(f"the definition is no descriptor set of Pulsar's: {problem}") from None
+        raise InvalidDefinition(f"the definition is not a descriptor set in Pulsar's form: {problem}") from None
     pool = descriptor_pool.DescriptorPool()
     try:
         _add_files(pool, files.file)

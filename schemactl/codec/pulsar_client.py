@@ -94,7 +94,7 @@ def _find_reader_number(codec: Codec) -> int:
         schema = version.schema
         if isinstance(reader, Definition) and isinstance(schema, Definition) and is_same_schema(schema, reader):
             return version.number
-    raise UnknownVersion("messages are read into a schema that is no version: name the version")
+    raise UnknownVersion("messages are read into a schema that is not a version: name the version")
 
 
 def _get_registered(client: Any, topic: str, number: int, definition: Definition) -> Any:

@@ -64,7 +64,7 @@ AVRO: Final = "__avro__"
 
 NO_DEFAULT: Final = dataclasses.MISSING
 ONE_NAME: Final = (
-    'give it one `alias`, or say what messages call it: Field(..., json_schema_extra={"avro": {"name": "..."}})'
+    'give it one `alias`, or give its name in messages: Field(..., json_schema_extra={"avro": {"name": "..."}})'
 )
 """The fix for a field for which pydantic has several names."""
 
@@ -416,7 +416,7 @@ class UnclearField(ValueError):
     """A field whose representation in messages is ambiguous.
 
     Attributes:
-        what: the problem.
+        message: the problem.
         fix: the change that solves it.
     """
 
@@ -492,7 +492,7 @@ def read(annotation: Any) -> Hint:
 
 
 def _read_attributes(extra: Any) -> Mapping[str, Any] | None:
-    """Return the attributes of the Avro type in an argument of `Annotated`, or None if it has none."""
+    """Return the attributes of the Avro type in an argument of `Annotated`, or None without such attributes."""
     if isinstance(extra, Mapping):
         return extra
     if not isinstance(extra, str):

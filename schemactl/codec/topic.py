@@ -365,7 +365,7 @@ class Codec(BatchDecoder):
         return reasons
 
     def _describe_meaning(self, version: Version | None) -> str:
-        """Describe a version that a target has at a number; None means that nobody knows its schema."""
+        """Describe a version that a target has at a number; None means that its schema is unknown."""
         if version is None:
             return "unreadable"
         if version.foreign:
@@ -534,7 +534,7 @@ class Codec(BatchDecoder):
             UnknownVersion: the codec has no such version.
             CodecUnavailable: there is no codec for the schema's type.
             BatchTooLarge: the payloads take more than 2 GiB; `encode_parts` returns several batches.
-            ValueError: the columns are not those of the version. (The columns of fields with defaults may be missing.)
+            ValueError: the columns differ from the columns of the version. (The columns of fields with defaults may be missing.)
         """
         encoded = next(self.encode_parts(rows, version, json_times=json_times))
         if len(encoded.payloads) < rows.num_rows:

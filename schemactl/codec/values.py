@@ -287,7 +287,7 @@ def _make_enum_fit(schema: EnumType) -> Fit:
 
     def fit_symbol(value: Any) -> Any:
         if not isinstance(value, str) or value not in symbols:
-            raise Unwritable(f"{value!r} is no symbol of {schema.full_name}: {', '.join(schema.symbols)}")
+            raise Unwritable(f"{value!r} is not a symbol of {schema.full_name}: {', '.join(schema.symbols)}")
         return value
 
     return fit_symbol
@@ -309,7 +309,7 @@ def to_unscaled(value: decimal.Decimal, logical: DecimalType) -> int:
         Unwritable: the number is not finite, or has too many digits before or after the decimal point.
     """
     if not value.is_finite():
-        raise Unwritable(f"{value} is no decimal")
+        raise Unwritable(f"{value} is not a decimal")
     if value and not -100 < value.adjusted() < 100:
         raise Unwritable(f"{value} is out of the range of a decimal of {logical.precision} digits")
     scaled = value.scaleb(logical.scale, EXACT)
@@ -474,7 +474,7 @@ def _from_datetime(epoch: datetime, value: Any) -> int:
     if value.tzinfo is None and epoch.tzinfo is not None:
         raise Unwritable(f"{value.isoformat()} has no time zone, and a timestamp is a point in time")
     if value.tzinfo is not None and epoch.tzinfo is None:
-        raise Unwritable(f"{value.isoformat()} has a time zone, and a local timestamp has none")
+        raise Unwritable(f"{value.isoformat()} has a time zone, which a local timestamp cannot have")
     return (value - epoch) // timedelta(microseconds=1)
 
 

@@ -81,7 +81,7 @@ _PYDANTIC_METHODS: Final = frozenset(
         "validate",
     }
 )
-"""Methods of a pydantic model that a field would hide, in addition to those that begin with `model_` or `_`."""
+"""Methods of a pydantic model that a field would hide, in addition to names that begin with `model_` or `_`."""
 
 
 def topic_classes(
@@ -110,7 +110,7 @@ def class_module(schemas: Iterable[Schema], kind: ClassKind, options: StructOpti
     """Return the text of a module with the classes for all named types of the records, or "" if no schema is a record.
 
     Args:
-        schemas: definitions; those that are not records are ignored.
+        schemas: definitions. Only records become classes.
         kind: the kind of classes.
         options: the settings of the columns, whose Spark release decides on some types.
         doc: the module's docstring.

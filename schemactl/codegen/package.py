@@ -76,7 +76,7 @@ HEADER: Final = f"""\
 _WIDTH: Final = 88
 
 _PACKAGE: Final = '''\
-"""Pulsar topics, one module each: what their messages are, and how they are decoded and encoded."""
+"""Pulsar topics, one module each: the columns of their messages, and functions to decode and encode them."""
 
 from __future__ import annotations
 
@@ -475,7 +475,7 @@ def _summarize(approved: Approved, number: int, reader: SchemaInfo, *, has_colum
         names = ", ".join(sorted(on_target.target for on_target in approved.on_targets))
         lines.append(f"These are Git's numbers. Targets with other numbers: {names} (see `targets` below).")
     if not has_columns:
-        lines.append("Nothing describes the payloads: what reads or writes them raises CodecUnavailable.")
+        lines.append("Nothing describes the payloads: functions that read or write them raise CodecUnavailable.")
     return "\n\n".join(lines) + ("\n" if lines[1:] else "")
 
 
@@ -941,7 +941,7 @@ def run_time(*modules: str, payloads: Collection[str] = tuple(_PAYLOADS_BY_PREFI
     A package without a needed `__init__.py` gets an empty one.
 
     Args:
-        modules: paths below schemactl, such as `spark/landing.py`; the keys of the result are such paths, too.
+        modules: paths below schemactl, such as `spark/landing.py`; the keys of the result are such paths as well.
         payloads: the kinds of payloads; modules for other kinds are left out.
     """
     source = Path(__file__).parent.parent

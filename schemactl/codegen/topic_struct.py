@@ -108,7 +108,7 @@ class StructOptions:
         stable_union_identifiers: whether the members of a union are named by type instead of position (Spark's
             `enableStableIdentifiersForUnionType`).
         stable_union_prefix: the prefix of such names (`stableIdentifierPrefixForUnionType`).
-        as_decoded: whether the columns are those of codecs: nanosecond timestamps are `bigint`, although Spark has a type for them
+        as_decoded: whether codecs decode to these columns: nanosecond timestamps are `bigint`, although Spark has a type for them
             that PySpark cannot parse and a feature flag turns on, and numbers are numbers, although a property has another type
             of Spark.
         nanoseconds: the columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME (see `schemactl.codec.arrow_types.Options`).
@@ -244,7 +244,7 @@ def _convert_value(info: SchemaInfo, options: StructOptions, release: Release) -
     native = protobuf_of(info)
     if native is not None:
         return Converted(_convert_message(native, options), nullable=False)
-    # The types of Pulsar's Spark connector, or the nearest type for those that it lacks.
+    # The types of Pulsar's Spark connector, or the nearest type where it lacks one.
     name = spec(info).spark
     if options.nanoseconds == "bigint" and info.type in NANOSECOND_TYPES:
         return Converted(spark_types.LONG, nullable=False)
@@ -328,7 +328,7 @@ class _Converter:
         if newer_type is not None and not (newer_type == spark_types.TIME and property_type.name.startswith("time(")):
             raise UnsupportedBySpark(
                 "ClassCastException",
-                f"the property {_CATALYST_TYPE} says {type_name!r}, which is no type of a {logical_type}",
+                f"the property {_CATALYST_TYPE} says {type_name!r}, which is not a type of a {logical_type}",
             )
         return property_type
 

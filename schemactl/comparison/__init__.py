@@ -1,1 +1,1 @@
-"""What differs between two schemas, catalogs or revisions, and whom it breaks."""
+"""Differences between two schemas, catalogs or revisions, and the readers that they break."""

@@ -116,7 +116,7 @@ def find_changed_values(
     """Return every way in which a reader that `strategy` protects fails or gets another value than the written one.
 
     These are the `breakages`, then the misreadings that the latest version does not have as well, in the same order; empty if a
-    definition does not parse. With a `language` whose client has rules of its own, readers are these clients.
+    definition does not parse. With a `language` whose client has separate rules, readers are these clients.
     """
     if formats.has_client_rules(new, language):
         return _find_client_breakages(existing, new, strategy, language)

@@ -79,7 +79,7 @@ def broker_waiver(
 ) -> Waiver | None:
     """Return the approved waiver of a broker's rejection of `new` after the `existing` versions, or None.
 
-    If there are several, the one that ends first. It may have expired: then it approves nothing more, but still documents the
+    If several match, the waiver that ends first. An expired waiver approves nothing more, but still documents the
     approvals before.
     """
     fingerprint = broker_fingerprint(topic, existing, new)
@@ -88,7 +88,7 @@ def broker_waiver(
 
 
 def _reading_digest(info: SchemaInfo) -> str:
-    """Return the digest of the parts of a definition that change how it reads data and make no version; "" if it has none."""
+    """Return the digest of the parts of a definition that change how it reads data and make no version, or "" without such parts."""
     try:
         parts = spec(info).reading_parts(info)
         parts += spec(info.proto).reading_parts(info.proto) if info.proto else ()

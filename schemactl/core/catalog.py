@@ -358,7 +358,7 @@ class Client:
     Attributes:
         versions: the first and the last version of its running instances, or None for `file` or the latest version.
         language: its language as declared; `known_language` decides how it reads.
-        file: the file with a definition of its own, as declared, or "".
+        file: the file with the client's own definition, as declared, or "".
         schema: the definition in that file, or None if there is none or it was not read.
         team: its owner.
         contact: the address of the team.
@@ -464,7 +464,7 @@ class Client:
 
 
 class ClientBuild(NamedTuple):
-    """A definition that a client is built with; `number` is None for a definition of its own."""
+    """A definition that a client is built with; `number` is None for a definition from the client's own file."""
 
     number: int | None
     info: SchemaInfo

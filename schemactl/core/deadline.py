@@ -102,7 +102,7 @@ def start_command() -> None:
 
 
 def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
-    """Run `work` with a time limit and return its result; None stands for no limit.
+    """Run `work` with a time limit and return its result. None means no limit.
 
     Raises:
         SchemactlError: if the time is used up.

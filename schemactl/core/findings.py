@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 Direction = Literal["new_reads_old", "old_reads_new", "both"]
-"""The reader and the writer: `new_reads_old` protects consumers that upgrade first, `old_reads_new` those that upgrade last."""
+"""The reader and the writer: `new_reads_old` protects consumers that upgrade first, `old_reads_new` consumers that upgrade last."""
 
 UpgradeFirst = Literal["consumers", "producers", "any order", "none"]
 """The clients to upgrade first to a new version; `none` if no order is safe."""

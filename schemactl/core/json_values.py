@@ -150,7 +150,7 @@ def shape_error(value: Any, shape: Any) -> str:
     """Return the location and kind of the difference between a JSON value and a shape, or "".
 
     A shape is a type or a union of types; `[shape]` for a list of such values; `{key: shape}` for an object with such members,
-    where a missing member counts as null and `*` stands for every member; or a tuple of alternative shapes.
+    where a missing member counts as null and `*` means every member; or a tuple of alternative shapes.
     """
     mismatch = _find_mismatch(value, shape)
     if mismatch is None:

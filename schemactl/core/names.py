@@ -111,7 +111,7 @@ class TopicName:
 
     @property
     def twin(self) -> TopicName:
-        """The same topic in the other domain, which shares the registry's list of versions."""
+        """The topic of the same name in the other domain, which shares the registry's list of versions."""
         is_persistent = self.domain == "persistent"
         return replace(self, domain="non-persistent" if is_persistent else "persistent")
 
@@ -197,7 +197,7 @@ class TargetNames:
             tenants = {**self.tenants, **{name.tenant: name.tenant for name in missing}}
             entries = ", ".join(f"{own}: {on_target}" for own, on_target in tenants.items())
             raise SchemactlError(
-                f"target {self.target}: neither its `tenants` nor its `namespaces` say what is {first_of(missing, 3)} there",
+                f"target {self.target}: neither its `tenants` nor its `namespaces` have a name for {first_of(missing, 3)}",
                 fix=f"write `tenants: {{{entries}}}` in the target, with the names that are used there",
             )
 
@@ -207,7 +207,7 @@ class TargetNames:
             if first != name:
                 raise SchemactlError(
                     f"target {self.target}: {first} and {name} would both be {self._translate(name)} there",
-                    fix="give each a name of its own under `namespaces` of the target",
+                    fix="give each a separate name under `namespaces` of the target",
                 )
 
     def _translate(self, namespace: NamespaceName) -> NamespaceName | None:

@@ -117,7 +117,7 @@ class Setting:
         if self.loses is None:
             return ""
         if after is None:
-            return "what its brokers do then is not known" if self.removable else ""
+            return "the brokers' own behavior is unknown" if self.removable else ""
         return self.loses(before, after)
 
     def normal(self, value: Any) -> Any:
@@ -210,7 +210,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "inactive_topic_policies",
-            "Whether topics that nobody uses are deleted, and when. Their schemas go with them.",
+            "Whether unused topics are deleted, and when. Their schemas go with them.",
             Parts(
                 {
                     "inactiveTopicDeleteMode": OneOf("delete mode", ("delete_when_no_subscriptions", _WHEN_CAUGHT_UP)),
@@ -218,7 +218,7 @@ SETTINGS: Final[dict[str, Setting]] = {
                     "deleteWhileInactive": Switch(),
                 },
                 {
-                    "inactiveTopicDeleteMode": "Which topics: those without subscriptions, or also those that have read everything.",
+                    "inactiveTopicDeleteMode": "Which topics: without subscriptions, or also with subscriptions that have read everything.",
                     "maxInactiveDurationSeconds": "After how many seconds without clients.",
                     "deleteWhileInactive": "Whether they are deleted at all.",
                 },

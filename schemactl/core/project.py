@@ -47,7 +47,7 @@ class Target:
 
     Attributes:
         registry: the URL as written: `sqlite:PATH` (relative to the project's folder) or `http(s)://HOST:PORT`.
-        release: the release of Pulsar, or None for that of the project.
+        release: the release of Pulsar, or None for the release of the project.
         pulsar: the release as written.
         tenants: the tenants on this target, by declared tenant.
         namespaces: the namespaces on this target, by declared namespace; they take precedence over `tenants`. If either is

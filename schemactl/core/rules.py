@@ -81,7 +81,7 @@ _PAGE: Final = re.compile(
 
 
 def every_rule() -> dict[str, Rule]:
-    """Return every rule by id: the built-in rules, then those of other packages.
+    """Return every rule by id: the built-in rules, then the rules of other packages.
 
     Raises:
         SchemactlError: if a rule of another package is not a lint rule, or has the id of a built-in rule.
@@ -91,7 +91,7 @@ def every_rule() -> dict[str, Rule]:
         rule = getattr(entry.load(), "rule", None)
         if not isinstance(rule, Rule) or rule.id != entry.name or rule.verdict != "lint" or rule.id in rules_by_id:
             raise SchemactlError(
-                f"the entry point {entry.name} = {entry.value} of {LINT_RULES} is no lint rule of its own",
+                f"the entry point {entry.name} = {entry.value} of {LINT_RULES} is not a separate lint rule",
                 fix=f'give the class an attribute: rule = Rule(id="{entry.name}", verdict="lint", ...)',
             )
         rules_by_id[rule.id] = rule

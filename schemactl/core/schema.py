@@ -64,7 +64,7 @@ def describe_older_release(version: str) -> str:
 
 
 class _NoData(bytes):
-    """Empty bytes with an identity of their own, because all other empty bytes are one object."""
+    """Empty bytes with a separate identity, because all other empty bytes are one object."""
 
     __slots__ = ()
 

@@ -100,7 +100,7 @@ def obligation(
     existing: Sequence[SchemaVersion],
     against: Sequence[int],
 ) -> str:
-    """Return the requirement of a strategy in sentences, with the versions that break and those that do not."""
+    """Return the requirement of a strategy in sentences, with the versions that break and the others."""
     nearest = next(version for version in existing if version.number == breakage.against)
     # Readers may distinguish a definition from a version that the registry considers equal.
     new = "the new schema" if number in (None, breakage.against) else f"version {number}"

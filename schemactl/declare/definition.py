@@ -167,7 +167,7 @@ class Definitions:
         self._shared = shared
         self._blob = blob
         self.is_history = shared is not None
-        """Whether the files are of an old state, about which nobody needs advice."""
+        """Whether the files are of an old state, so that advice about them is pointless."""
         self.missed = 0
         """The number of unreadable paths in declarations."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
@@ -232,8 +232,8 @@ class Definitions:
     def find_references(self, path: str) -> list[str]:
         """Return the paths of the files whose types the definition at `path` uses, directly or through each other, sorted.
 
-        What no file of the repository defines is left to the check of the declaration. An import that could mean several files
-        means the one below the folder that the import path of `path` itself starts from; all are returned if that does not decide.
+        The check of the declaration reports types that no file of the repository defines. An import that could mean several files
+        means the file below the folder that the import path of `path` itself starts from; all are returned if that does not decide.
 
         Raises:
             DeclarationError: if the file cannot be read.
@@ -908,7 +908,7 @@ class ProtoFiles:
         paths: the paths in the repository, by import name.
         used: the paths of the imported references.
         included: the paths of imports by a prefix of the project file, including missing ones.
-        unlisted: whether an import is none of the references, except protoc's own files.
+        unlisted: whether an import is missing among the references, except protoc's own files.
         ambiguous: an import that could mean two references, with both paths, or None.
     """
 

@@ -184,7 +184,7 @@ class Documents:
 
     Attributes:
         unread: the schemas of documents with problems, with only the keys that name files.
-        broken: the documents with problems. A document of which one key is wrong may be among `documents`, too.
+        broken: the documents with problems. A document in which one key is wrong may also be among `documents`.
     """
 
     path: str

@@ -61,7 +61,7 @@ class Files(Protocol):
         ...
 
     def below(self, folder: str) -> Iterable[str]:
-        """Return all files below a folder, even those that `paths` omits. For another path the result may be the path itself."""
+        """Return all files below a folder, including files that `paths` omits. For another path the result may be the path itself."""
         ...
 
     def read(self, path: str) -> bytes:
@@ -142,7 +142,7 @@ class WorktreeFiles:
             return file.read()
 
     def kind(self, path: str) -> Kind:
-        """Return the kind of the file at `path`, or of the first link or submodule on the way to it."""
+        """Return the kind of the file at `path`, or of the first link or submodule in its path."""
         folder, _, _ = path.rpartition("/")
         if folder and (folder_kind := self._get_folder_kind(folder)) != "missing":
             return folder_kind
@@ -152,7 +152,7 @@ class WorktreeFiles:
         return "symlink" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "missing"
 
     def _get_folder_kind(self, path: str) -> Kind:
-        """Return the kind of the first link or submodule on the way to a folder or of the folder itself; `missing` for a plain folder."""
+        """Return the kind of the first link or submodule in a folder's path, including the folder; `missing` for a plain folder."""
         kind = self._folder_kinds.get(path)
         if kind is None:
             parent, _, _ = path.rpartition("/")
@@ -196,7 +196,7 @@ def too_large(path: str, size_bytes: int) -> Problem:
     return Problem(
         Source(shown(path)),
         f"the file has {size_bytes:,} bytes; a declaration, definition or file of samples has at most {MAX_BYTES:,}",
-        "split it: a broker rejects larger definitions, too",
+        "split it: a broker also rejects larger definitions",
     )
 
 

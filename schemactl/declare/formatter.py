@@ -1,7 +1,7 @@
 """Format YAML and JSON files for `fmt`, and prove that a rewritten file still declares the same.
 
 Comments, quotes, the spelling of numbers, block or flow style and line breaks stay. Only blanks change, and whole entries move. No
-library rewrites the file, because those that keep comments break and join lines by other rules, and attach a comment to the key
+library rewrites the file, because libraries that keep comments break and join lines by other rules, and attach a comment to the key
 before it, which is wrong when keys change places.
 """
 

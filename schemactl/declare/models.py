@@ -291,7 +291,7 @@ _STANDARD_MODULES: Final = frozenset(name.lower() for name in sys.stdlib_module_
     "sitecustomize",
     "usercustomize",
 }
-"""The modules of the standard library, including those of Python 3.14."""
+"""The modules of the standard library, including the modules of Python 3.14."""
 
 _IMPORTED_PACKAGES: Final = frozenset(
     [
@@ -329,7 +329,7 @@ def _find_owner(package: str) -> str:
     name = re.sub("[-_.]+", "_", package.lower())
     first = package.partition(".")[0].lower()
     if first.startswith("_"):
-        return "a name of the kind that Python and generated packages keep for parts of their own"
+        return "a name of the kind that Python and generated packages reserve for internal parts"
     if first in _STANDARD_MODULES:
         return "a module of Python's own"
     if {name, first} & _IMPORTED_PACKAGES:
@@ -398,7 +398,7 @@ def _check_excluded_checker(value: object) -> None:
 
 
 class DefaultsShape(MappingShape):
-    """What the brokers are configured with."""
+    """The configuration of the brokers."""
 
     schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
     is_allow_auto_update_schema: Flag = optional("Pulsar's own is true.")
@@ -429,7 +429,7 @@ class TopicProtobufShape(MappingShape):
 
 
 class ProtobufRulesShape(MappingShape):
-    """How protobuf definitions are read, and what is asked of them beyond the data verdict."""
+    """The reading of protobuf definitions, and rules beyond the data verdict."""
 
     rules: Annotated[Any, ValueShape(_check_category, {"enum": list(CATEGORIES)})] = optional(
         "buf's category whose rules `check` looks for, too (default: none)."
@@ -481,7 +481,7 @@ Globs = Annotated[list[Annotated[Any, ValueShape(_check_glob, _GLOB)]], Field(mi
 
 
 class TargetShape(MappingShape):
-    """A registry to plan against, and what differs there."""
+    """A registry to plan against, with its differences from the declarations."""
 
     registry: Annotated[Any, named(url.parse, "a registry's URL", _REGISTRY)] = Field(
         description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API.",
@@ -495,7 +495,7 @@ class TargetShape(MappingShape):
     oauth2: OAuth2Shape = optional("OAuth 2.0 client credentials.")
     ca_file: FilePath = optional("The certificate authority to trust.")
     tenants: Annotated[dict[str, TenantText], Field(max_length=MAX_ITEMS)] = optional(
-        "Declared tenant to its name on this target. With it or `namespaces`, what neither names is an error."
+        "Declared tenant to its name on this target. With it or `namespaces`, a name that both omit is an error."
     )
     namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
         "Declared namespace to its name on this target; it goes before `tenants`."
@@ -513,7 +513,7 @@ class TargetShape(MappingShape):
         examples=[{"env": "prod"}],
     )
     cluster: Annotated[Any, text("the name of a cluster", r"^\S+$")] = optional(
-        "What Pulsar calls this cluster, as in `replication_clusters`: versions are compared with those of the other clusters."
+        "The cluster's name in Pulsar, as in `replication_clusters`: versions are compared with the other clusters."
     )
     numbers: FilePath = optional(
         "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
@@ -533,7 +533,7 @@ _Nanoseconds = Annotated[Any, choice("column of nanoseconds", get_args(Nanosecon
 
 
 class TopicGenerateShape(MappingShape):
-    """What `schemactl generate` writes for a topic, where it is not as in the project."""
+    """The package of one topic, where it differs from the project's `generate`."""
 
     recursion_depth: _RecursionDepth = optional(
         "How often a record may contain itself in the columns before the field is dropped (default: as in the project; 0: the topic is skipped)."
@@ -552,7 +552,7 @@ class TopicGenerateShape(MappingShape):
 
 
 class GenerateShape(MappingShape):
-    """What `schemactl generate` writes."""
+    """The package that `schemactl generate` writes."""
 
     package: Annotated[Any, named(_check_module, "the name of a Python package", _MODULE)] = Field(
         description="The name to import it by."
@@ -585,7 +585,7 @@ _Style = Annotated[Any, choice("style of names", ("snake_case", "camelCase", "Pa
 
 
 class NameStylesShape(MappingShape):
-    """How names in definitions are written."""
+    """The case of names in definitions."""
 
     fields: _Style = optional("The names of fields (default: snake_case).")
     types: _Style = optional("The names of records, enums and fixed types (default: PascalCase).")
@@ -619,10 +619,8 @@ class ProjectShape(MappingShape):
         optional("The commit whose content is version 0; earlier commits do not count (default: the first commit).")
     )
     pulsar: PulsarRelease = optional('Whose answers to predict (default: "4.0").')
-    defaults: DefaultsShape = optional("What the brokers are configured with.")
-    protobuf: ProtobufRulesShape = optional(
-        "How protobuf definitions are read, and what is asked of them beyond the data verdict."
-    )
+    defaults: DefaultsShape = optional("The configuration of the brokers.")
+    protobuf: ProtobufRulesShape = optional("The reading of protobuf definitions, and rules beyond the data verdict.")
     severities: Annotated[
         dict[
             str,
@@ -641,7 +639,7 @@ class ProjectShape(MappingShape):
     targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
         "The registries to plan against, by name."
     )
-    generate: GenerateShape = optional("What `schemactl generate` writes.")
+    generate: GenerateShape = optional("The package that `schemactl generate` writes.")
 
 
 # The waiver file
@@ -664,7 +662,7 @@ Day = Annotated[Any, ValueShape(_check_day, {"type": "string", "pattern": _DAY})
 
 
 class WaiverShape(MappingShape):
-    """One finding on one change that is approved all the same."""
+    """One finding on one change that is approved in spite of it."""
 
     rule: Annotated[Any, text("a rule such as MISSING_ENUM_SYMBOLS")] = Field(description="The finding's rule.")
     topic: TopicText = Field(description="The finding's topic.")
@@ -674,8 +672,10 @@ class WaiverShape(MappingShape):
     fingerprint: Annotated[
         Any, text("a fingerprint such as sha256:0f3a...", r"^sha256:[0-9a-f]{64}$", fix="`schemactl waive` writes it")
     ] = Field(description="Which change it is, as `check` prints it.")
-    reason: Annotated[Any, text("the reason, a text")] = Field(description="Why the change is right all the same.")
-    owner: Annotated[Any, text("a person or a team")] = Field(description="Who answers for it.")
+    reason: Annotated[Any, text("the reason, a text")] = Field(
+        description="Why the change is right in spite of the finding."
+    )
+    owner: Annotated[Any, text("a person or a team")] = Field(description="Who is responsible for it.")
     until: Day = Field(description="The last day, in UTC, on which it approves anything.")
 
 
@@ -904,11 +904,11 @@ class ClientShape(MappingShape):
         description="Whether it writes or reads; a reader has no subscription."
     )
     schema_: Annotated[Any, _BUILD] = optional(
-        "What it is built with: latest (default), a version's number, a range of those that run, or its own definition's file.",
+        "The schema that it is built with: latest (default), a version, a range of running versions, or its own definition's file.",
         alias="schema",
     )
-    team: Annotated[Any, text("a team")] = optional("Who answers for it.")
-    language: Annotated[Any, text("a language")] = optional("What it is written in.")
+    team: Annotated[Any, text("a team")] = optional("Who is responsible for it.")
+    language: Annotated[Any, text("a language")] = optional("Its programming language.")
     contact: Annotated[Any, text("where to find the team")] = optional(
         "Where to find the team: a finding about the client names it.", examples=["@acme/payments"]
     )
@@ -921,7 +921,7 @@ class ClientShape(MappingShape):
 
 
 class DeprecatedShape(MappingShape):
-    """That a topic is to be used no longer."""
+    """The end of a topic's use."""
 
     since: Day = optional("The day since when.")
     remove_after: Day = optional("The last day, in UTC, on which it may be there.")
@@ -929,16 +929,16 @@ class DeprecatedShape(MappingShape):
 
 
 class MetadataShape(MappingShape):
-    """What is said of a topic or namespace for people."""
+    """Facts about a topic or namespace for people."""
 
     owner: Annotated[Any, text("a person or a team")] = optional(
         "Who answers for it, or for all topics of a namespace: shown, and the owner of its waivers.",
         examples=["team-orders", "@acme/orders"],
     )
-    description: Annotated[Any, text("a text")] = optional("What it is for.")
+    description: Annotated[Any, text("a text")] = optional("Its purpose.")
     labels: Annotated[dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
         optional(
-            "Name to text, to find it by (`list --label`); a namespace's are those of its topics, too.",
+            "Name to text, to find it by (`list --label`). Topics have the labels of their namespace as well.",
             examples=[{"tier": "gold"}],
         )
     )
@@ -947,7 +947,7 @@ class MetadataShape(MappingShape):
         Field(max_length=MAX_ITEMS),
     ] = optional("Name to URL.", examples=[{"dashboard": "https://grafana.example.com/d/orders"}])
     deprecated: DeprecatedShape = optional(
-        "That it is to be used no longer: until when, and what instead.",
+        "The end of its use: the dates, and the replacement.",
         examples=[{"since": "2026-11-01", "remove_after": "2027-05-01", "use": "shop/sales/orders-v2"}],
     )
 
@@ -986,9 +986,9 @@ _TopicSettings = _create_settings_model("TopicSettings", (row for row in SETTING
 
 
 class _OfTopics(MappingShape):
-    """What may differ of a topic on a target, without settings."""
+    """The parts of a topic that may differ on a target, without settings."""
 
-    topic: TopicText = Field(description="The topic as it is declared.")
+    topic: TopicText = Field(description="The declared topic.")
     partitions: Partitions = optional("Its partitions there. May only grow.")
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
     schema_validation_enforced: Flag = optional(
@@ -997,11 +997,11 @@ class _OfTopics(MappingShape):
 
 
 class TopicOverlayShape(_TopicSettings, _OfTopics):  # type: ignore[misc, valid-type]
-    """What of a topic differs on a target."""
+    """The differences of a topic on a target."""
 
 
 class _OfNamespaces(MappingShape):
-    """What may differ of a namespace on a target, without settings."""
+    """The parts of a namespace that may differ on a target, without settings."""
 
     namespace: NamespaceText = Field(description="tenant/namespace", examples=["shop/sales"])
     schema_compatibility_strategy: Strategy = optional(_STRATEGY)
@@ -1012,11 +1012,11 @@ class _OfNamespaces(MappingShape):
 
 
 class NamespaceOverlayShape(_NamespaceSettings, _OfNamespaces):  # type: ignore[misc, valid-type]
-    """What of a namespace differs on a target."""
+    """The differences of a namespace on a target."""
 
 
 class NamespaceShape(MetadataShape, NamespaceOverlayShape):
-    """A namespace and its policies. A policy that was never declared is left as it is on the cluster; one that is declared no longer is reset."""
+    """A namespace and its policies. A policy that was never declared is not managed. A policy that is no longer declared is reset."""
 
     schema_properties: Properties = optional(
         "Defaults of the properties of its topics' schemas, and of the AVRO key and value of a KEY_VALUE; a schema's own properties win.",
@@ -1035,11 +1035,9 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     generation: Annotated[Any, integer("a number of generations, 1 or more", 1)] = optional(
         "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
     )
-    renamed_from: TopicText = optional("Check against the versions of that topic, too.")
+    renamed_from: TopicText = optional("Check against the versions of that topic as well.")
     reader: _Reader = optional(_READER)
-    generate: TopicGenerateShape = optional(
-        "What `schemactl generate` writes for it, where it is not as in the project."
-    )
+    generate: TopicGenerateShape = optional("Its package, where it differs from the project's `generate`.")
     protobuf: TopicProtobufShape = optional("How its protobuf definition is registered.")
     lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
         "draft: may still break; stable is the default."
@@ -1127,7 +1125,7 @@ def _find_schema_type(value: Any, location: tuple[str | int, ...]) -> str:
 
 
 def _find_shape(shape: type[MappingShape], location: tuple[str | int, ...]) -> type[MappingShape]:
-    """Return the model of the mapping at pydantic's `location`, or the last model on the way."""
+    """Return the model of the mapping at pydantic's `location`, or the last model in that path."""
     is_free_key = False
     for part in location:
         if is_free_key:
@@ -1145,7 +1143,7 @@ def _find_shape(shape: type[MappingShape], location: tuple[str | int, ...]) -> t
 
 
 def _find_inner_shape(annotation: object) -> type[MappingShape] | None:
-    """Return the model in an annotation, or None if it has none, or a union whose tag follows."""
+    """Return the model in an annotation, or None without a model, or a union whose tag follows."""
     if isinstance(annotation, type) and issubclass(annotation, MappingShape):
         return annotation
     if get_origin(annotation) in (dict, list):
@@ -1160,7 +1158,7 @@ def _describe_keys(shape: type[MappingShape]) -> dict[str, str]:
 _EDITOR_SCHEMAS: Final = {
     "project": ("schemactl.yaml", ("project",)),
     "declarations": ("a namespace or a topic", ("namespace", "topic")),
-    "overlays": ("what of a namespace or a topic differs on a target", ("namespace overlay", "topic overlay")),
+    "overlays": ("the differences of a namespace or a topic on a target", ("namespace overlay", "topic overlay")),
     "waivers": ("the waiver file", ("waiver",)),
 }
 """The title and the kinds of documents of each kind of file."""

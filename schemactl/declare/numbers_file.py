@@ -152,7 +152,7 @@ class _NumbersReader:
                 self._report(
                     key,
                     f"expected a version number of the target, found `{shortened(key.value)}`",
-                    f"write a number from 0 to {MAX_NUMBER}, as a message carries it; the keys beside numbers are "
+                    f"write a number from 0 to {MAX_NUMBER}, as a message carries it; the other keys are "
                     f"{', '.join(_ACCEPTANCE_KEYS)}",
                 )
                 continue
@@ -163,7 +163,7 @@ class _NumbersReader:
     def _read_entry(self, number: int, key: yaml.Node, node: yaml.Node, value: Any) -> NumberEntry | None:
         problem_count = len(self.problems)
         nodes: dict[str, yaml.Node] = {}
-        for item_key, value_node, _ in self._iterate_items(node, value, "what the number stands for"):
+        for item_key, value_node, _ in self._iterate_items(node, value, "the meaning of the number"):
             if item_key.value in KEYS:
                 nodes[item_key.value] = value_node
             else:
@@ -201,7 +201,7 @@ class _NumbersReader:
         states = [key for key in _STATES if key in nodes]
         is_of_schemas = bool({"unmanaged", "undeclarable"} & nodes.keys()) and isinstance(name, TopicName)
         if not states:
-            self._report(name_node, f"nothing says what is accepted of {name}", "write {unmanaged: true}")
+            self._report(name_node, f"the accepted state of {name} is missing", "write {unmanaged: true}")
         elif states[:2] == ["unmanaged", "undeclarable"] or (
             "undeclarable" in states and isinstance(name, NamespaceName)
         ):
@@ -210,7 +210,7 @@ class _NumbersReader:
             fix = "`schemactl drift --accept` writes it" if is_of_schemas else "remove it"
             self._report(name_node, "a `fingerprint` belongs to `unmanaged` and `undeclarable` of a topic", fix)
         elif missing := [key for key in ("reason", "accepted") if key not in nodes]:
-            self._report(name_node, f"what is accepted of {name} needs its `{missing[0]}`", f"add {missing[0]}: ...")
+            self._report(name_node, f"the accepted state of {name} needs its `{missing[0]}`", f"add {missing[0]}: ...")
         else:
             values = {key: value for key, (_, value) in nodes.items()}
             self.accepted[name] = Acceptance(
@@ -262,10 +262,10 @@ class _NumbersReader:
                 self._report(nodes[name], f"expected {expected}, found {found(value[name])}", "")
         if "git" in nodes and "foreign" in nodes:
             self._report(
-                nodes["foreign"], "a number stands for one version: `git` and `foreign` exclude each other", "keep one"
+                nodes["foreign"], "a number means one version: `git` and `foreign` exclude each other", "keep one"
             )
         elif not nodes.keys() & {"git", "foreign", "deleted"}:
-            self._report(key, f"nothing says what number {number} stands for", f"write {_ENTRY_EXAMPLES}")
+            self._report(key, f"the meaning of number {number} is missing", f"write {_ENTRY_EXAMPLES}")
         for name in ("type", "properties"):
             if name in nodes and "foreign" not in nodes:
                 self._report(nodes[name], f"`{name}` belongs to a `foreign` definition", "remove it")
@@ -371,7 +371,7 @@ def _are_checkers(value: Any) -> bool:
 
 
 _VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "git": (_is_number, "the number of a version of Git's"),
+    "git": (_is_number, "the number of one of Git's versions"),
     "foreign": (lambda value: isinstance(value, str) and bool(value.strip()), "a file's path"),
     "type": (lambda value: isinstance(value, str) and value in SchemaType.__members__, "a schema type such as AVRO"),
     "properties": (_are_properties, "texts by their names"),
@@ -405,8 +405,8 @@ _BROKER_VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
 # Writing
 
 _HEADER: Final = """\
-# Which version each number of {target} stands for, where the two differ, and what else of it is accepted. `schemactl drift
-# --target {target} --accept` writes this file; what counts is the one at the tip of the approved ref.
+# The version that each number of {target} means, where it differs from Git's, and other accepted differences. `schemactl drift
+# --target {target} --accept` writes this file; the file at the tip of the approved ref counts.
 """
 _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")
 
@@ -607,7 +607,7 @@ def _has_same_meaning(old: NumberEntry, entry: SchemaVersion, generations: Gener
 
 # Checks before approval
 
-_VERSION: Final = "write the number of a version of Git's, or `foreign` with the definition"
+_VERSION: Final = "write the number of one of Git's versions, or `foreign` with the definition"
 
 
 @dataclass(frozen=True, slots=True)
@@ -718,7 +718,7 @@ def _find_unusable_entries(numbers: TargetNumbers) -> Iterator[Problem]:
             continue
         else:
             reason = f"its definition in {entry.path} cannot be used: {problem}"
-        fix = "`schemactl drift --accept` writes what the registry holds; where nobody knows it, write {deleted: true}"
+        fix = "`schemactl drift --accept` writes the registered definition; if it is unknown, write {deleted: true}"
         yield Problem(entry.source, f"number {entry.number} is foreign, and {reason}", fix)
 
 

@@ -70,7 +70,7 @@ def load_project(directory: str, config: str | None = None, *, files: Files | No
         SchemactlError: if there is no project file, or `config` is behind a link or in another repository.
         DeclarationError: all problems of the project file.
     """
-    # Links are resolved first, as in Git: the repository is the one of the real folder.
+    # Links are resolved first, as in Git: the repository of the real folder counts.
     here = Path(directory).resolve()
     top: Path | None
     if config is not None:
@@ -265,7 +265,7 @@ def _check_project(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
         if target_name not in targets:
             near = meant(target_name, targets)
             fix = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
-            message = f"`{shortened(target_name)}` is none of the project's targets"
+            message = f"`{shortened(target_name)}` is not one of the project's targets"
             yield Misfit.of(parts, message, f"write {near}" if near else fix)
     yield from _check_order(targets)
 
@@ -324,7 +324,7 @@ def _check_target(target: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
                 yield Misfit.of((*parts, key, name), str(error), of_key=True)
             if target_name_counts[target_name] > 1:
                 message = f"two {key} would both be {target_name} on this target"
-                yield Misfit.of((*parts, key, name), message, "give each a name of its own")
+                yield Misfit.of((*parts, key, name), message, "give each a separate name")
 
 
 def _check_target_properties(target: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:

@@ -148,7 +148,7 @@ class Declared:
         ) | frozenset(broken.name for broken in self.select_broken((), paths) if isinstance(broken.name, TopicName))
 
     def filter_readable(self, topics: Iterable[TopicName]) -> frozenset[TopicName]:
-        """Return the topics without those that are broken, or whose namespace is."""
+        """Return the topics that are not broken and whose namespace is not broken."""
         broken_names = {broken.name for broken in self.broken}
         return frozenset(topic for topic in topics if broken_names.isdisjoint((topic, topic.namespace_name)))
 

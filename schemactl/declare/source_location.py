@@ -51,7 +51,7 @@ def place(path: str, text: str, offset: int) -> Source:
 
 
 def nearest(root: N, parts: Tokens, step: Callable[[N, str], N | None]) -> N:
-    """Return the node under `root` that `parts` leads to, or the last one that exists on the way.
+    """Return the node under `root` that `parts` leads to, or the last existing node in that path.
 
     `step` returns the child of a node for a token, or None.
     """
@@ -124,7 +124,7 @@ class JsonSyntaxError(ValueError):
     Attributes:
         offset: the offset of the error in the text.
         what: the message.
-        fix: what to write, or "".
+        fix: the text to write, or "".
     """
 
     def __init__(self, offset: int, what: str, fix: str = "") -> None:
@@ -368,7 +368,7 @@ def _build_string_error(text: str, offset: int) -> JsonSyntaxError:
 
 
 def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
-    """Return the YAML node under `root` that `parts` leads to, or the last one that exists on the way."""
+    """Return the YAML node under `root` that `parts` leads to, or the last existing node in that path."""
     return nearest(root, parts, _get_child)
 
 

@@ -119,7 +119,7 @@ class NumberEntry:
 
     Attributes:
         number: the target's number, which messages contain.
-        git: the number of Git's version with the same content, or None if Git has none or the content is unknown.
+        git: the number of Git's version with the same content, or None if Git lacks it or the content is unknown.
         foreign: the definition of a version that Git does not have.
         deleted: whether the registry no longer shows it; with `git` or `foreign`, its messages can still be decoded.
         reason: the reason for the acceptance.
@@ -228,7 +228,7 @@ def meanings(git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target
 
 
 def target_number(versions: Sequence[TargetVersion], git: int) -> int | None:
-    """Return the target's newest number for Git's version `git`, preferably one that is not deleted, or None.
+    """Return the target's newest number for Git's version `git`, preferably a number that is not deleted, or None.
 
     `versions` is the result of `target_versions` for one topic.
     """
@@ -257,7 +257,7 @@ def _from_entry(
     if entry.git is not None and git is None:
         reason = f"is recorded as Git's version {entry.git}, which the approved history does not have"
     elif info is None:
-        reason = "was deleted, and nobody recorded its definition"
+        reason = "was deleted, and its definition was not recorded"
     elif git is None and (problem := find_decoding_problem(info)):
         reason = f"is foreign, and its recorded definition cannot be used: {problem}"
     if reason:

@@ -73,9 +73,7 @@ def _check_names(entry: Mapping[str, Any]) -> Iterator[Misfit]:
         yield Misfit.of(("rule",), *describe_unknown_rule(name, known_rules))
     elif not known_rules[name].is_waivable:
         yield Misfit.of(
-            ("rule",),
-            f"{name} cannot be waived: it is not about what one change of a schema breaks",
-            "remove the entry",
+            ("rule",), f"{name} cannot be waived: it is not about a break by one change of a schema", "remove the entry"
         )
 
 
@@ -93,7 +91,7 @@ def _build_waiver(entry: Mapping[str, str], source: Source) -> Waiver:
 
 
 _HEADER: Final = """\
-# Findings that are approved all the same. `schemactl waive` adds entries. An entry counts in the commit that brings its change:
+# Findings on changes that are approved in spite of them. `schemactl waive` adds entries. An entry counts in the commit of its change:
 # once that is merged, it may stay here or be removed.
 """
 

@@ -1,4 +1,4 @@
-"""Write new declaration files for `import`, `init` and `new`, with shared types in files of their own."""
+"""Write new declaration files for `import`, `init` and `new`, with shared types in separate files."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def declared_topic_files(
         stem: the start of the paths.
         printed: whether to format definitions, and to print protobuf definitions as `.proto` files, except for those in a form
             that no client sends. Otherwise definitions keep their bytes, and protobuf definitions are written as descriptor sets.
-        shared: types that are defined in files of their own, which are included in the result.
+        shared: types that are defined in separate files, which are included in the result.
 
     Raises:
         InvalidSchema: if the definition cannot be parsed or printed.
@@ -158,7 +158,7 @@ def _print_protobuf(
     references = []
     for name, proto_text in imports(info).items():
         if not _IMPORT_NAME.fullmatch(name) or ".." in name:
-            raise InvalidSchema(f"{name} is no path to write to")
+            raise InvalidSchema(f"{name} is not a path to write to")
         path = (shared and shared.import_path(name)) or f"{stem}/{name}"
         files[path] = proto_text.encode()
         references.append(_make_relative(path, folder))

@@ -243,7 +243,7 @@ _QUOTED_CHARACTER: Final = {
     "'": re.compile(r"''|."),
     '"': re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)|."),
 }
-"""One character inside each kind of quotes, as it is written."""
+"""One written character inside each kind of quotes."""
 
 
 def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source:
@@ -452,8 +452,8 @@ def scalar(value: str | int) -> str:
 # Messages for syntax errors
 
 _MESSAGES: Final = {
-    "invalid Unicode": ("this is no character", "write the character itself"),
-    "unknown escape": ("this is no YAML escape", "write `\\\\` for a backslash, or use single quotes"),
+    "invalid Unicode": ("this is not a character", "write the character itself"),
+    "unknown escape": ("this is not a YAML escape", "write `\\\\` for a backslash, or use single quotes"),
     "a quoted scalar": ("this quote is never closed", "close it, or double it where it belongs to the text"),
     "mapping values are not allowed": ("a `:` cannot stand here", "put a value that holds `: ` in quotes"),
     "could not find expected ':'": (

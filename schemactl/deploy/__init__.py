@@ -1,1 +1,1 @@
-"""Plans: the steps that bring a registry to what Git approved, with the answer expected for each."""
+"""Plans: the steps that bring a registry to the approved state, with the expected answer for each."""

@@ -1,4 +1,4 @@
-"""Find the drift of a registry: its differences from what Git approved, which of them are accepted, and how to fix each.
+"""Find the drift of a registry: its differences from the approved state, which of them are accepted, and how to fix each.
 
 Differences that `apply` leaves on purpose are not drift: a tombstone of a topic that is no longer declared, or a definition with
 another doc. A difference can be accepted in the target's numbers file until a day. A registry shows content, type, time and
@@ -92,7 +92,7 @@ class DriftKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DriftItem:
-    """One difference of the registry from what Git approved.
+    """One difference of the registry from the approved state.
 
     Attributes:
         name: by the target's names.
@@ -215,7 +215,7 @@ def find(
         *_find_unmanaged(git, state, advice),
     )
     # What an `apply` leaves out, or would give other numbers, needs a decision. A setting that could lose messages only needs a permission,
-    # and what waits for another target only needs time.
+    # and a version that waits for another target only needs time.
     blocked = lost.keys() | {refusal.name for refusal in plan.refusals if not (refusal.allow or refusal.waits_for)}
     items = tuple(replace(item, is_pending=item.is_pending and item.name not in blocked) for item in items)
     accepted = numbers.accepted if numbers else {}
@@ -294,7 +294,7 @@ class Advice(Commands):
         return f"what stands in the way comes first: {self.plan(name)}"
 
     def find_rejection(self, name: TopicName) -> PlanRefusal | None:
-        """Return the rejection of one of Git's versions, or None if the registry would reject none."""
+        """Return the rejection of one of Git's versions, or None if the registry would accept all of them."""
         return next((refusal for refusal in self.refusals.get(name, ()) if refusal.number is not None), None)
 
 
@@ -431,7 +431,7 @@ class TopicAndPolicyDrift:
             for policy in SCHEMA_POLICIES if self.defaults else ():
                 value = registered.policies.get(policy) if registered else None
                 expected = getattr(self.defaults, policy)
-                # The brokers' own enforcement counts in addition to that of a namespace.
+                # The brokers' own enforcement counts in addition to the namespace's.
                 is_without_effect = policy == "schema_validation_enforced" and not value
                 if not is_without_effect and self._is_override(space_name, declared, policy, value, expected):
                     yield self._make_override(space_name, policy, value, expected, "`defaults` of the project file")
@@ -443,7 +443,7 @@ class TopicAndPolicyDrift:
                 expected, declarer = space.policies.get(policy) if space else None, "its namespace"
                 if expected in (None, CompatibilityStrategy.UNDEFINED) and policy in SCHEMA_POLICIES and self.defaults:
                     expected, declarer = getattr(self.defaults, policy), "`defaults` of the project file"
-                    # The brokers' own enforcement counts in addition to that of a topic.
+                    # The brokers' own enforcement counts in addition to the topic's.
                     if policy == "schema_validation_enforced" and not value:
                         continue
                 if self._is_override(name, topic, policy, value, expected):
@@ -688,7 +688,7 @@ class VersionDrift:
                 item = self._make_foreign_item(name, topic, pair, entry)
                 if not topic.versions:
                     item = replace(item, state=_build_accepted_state(name, entries))
-                is_wedge = item.kind is DriftKind.WEDGED  # whatever is recorded of its number
+                is_wedge = item.kind is DriftKind.WEDGED  # a recorded number does not change that
                 yield item if is_wedge else replace(item, accepted=decided.get(entry.number))
         if topic.schema is None:
             return
@@ -841,7 +841,7 @@ class VersionDrift:
             rejection = self.advice.find_rejection(name)
             wedge = rejection.wedged_by if rejection else None
             is_gits = any(pair.git and pair.registry and pair.registry.number == wedge for pair in pairs)
-            # A foreign version that wedges the topic is a difference of its own.
+            # A foreign version that blocks the topic is a separate difference.
             stuck = rejection if wedge is None or is_gits else None
             yield DriftItem(
                 name,
@@ -860,7 +860,7 @@ class VersionDrift:
         return self.applied is not None and not any(version.number in known for version in versions)
 
     def _is_stored(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
-        """Return whether the registry takes the version for one that it has, so that no upload adds it."""
+        """Return whether the registry considers the version equal to a registered one, so that no upload adds it."""
         answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release)
         return answer.outcome is Outcome.UNCHANGED
 

@@ -342,7 +342,7 @@ class Planner(PlannedState):
                 self.losses.append(refusals.could_lose(setting_step, loses))
             else:
                 self.steps.append(replace(setting_step, loses=loses))
-            # Also a refused setting counts for what follows: the user may allow it, and all losses are then known at once.
+            # A refused setting also counts for the next steps: the user may allow it, and all losses are then known at once.
             self.overlay(step.name, setting_step.after)
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:

@@ -1,6 +1,6 @@
 """The receipt of a plan: the file that `plan --out` writes, from which `apply` makes the plan again.
 
-It has no steps: the steps of an apply always come from Git and the registry, and nobody can add one to the file.
+It has no steps: the steps of an apply always come from Git and the registry, so a step cannot be added to the file.
 """
 
 from __future__ import annotations

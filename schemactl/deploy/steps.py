@@ -282,7 +282,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps that bring a registry to what Git approved.
+    """The steps that bring a registry to the approved state.
 
     Attributes:
         scope: the namespaces and topics that it touches, with the topics that are left out, by the target's names.

@@ -157,7 +157,7 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
 
 
 def find_misreadings(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-    """Yield where `reader` decodes a message of `writer` to another value (see TypeSpec.find_misreadings); none for different types.
+    """Yield where `reader` decodes a message of `writer` to another value (see TypeSpec.find_misreadings), if the types are equal.
 
     Raises:
         InvalidSchema: if a definition does not parse.
@@ -208,7 +208,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
             "",
             f"The schema type was {old.type.name} and is {new.type.name}: the bytes on the topic mean something else "
             "from one message to the next, and no reader decodes both.",
-            f"Keep {old.type.name}, or give the new messages a topic of their own.",
+            f"Keep {old.type.name}, or give the new messages a separate topic.",
         )
     new, old = on_the_wire(new, old)
     return spec(new).explain(breakage, new=new, old=old)
@@ -244,7 +244,7 @@ class Reading(NamedTuple):
 def reading(*, reader: SchemaVersion, writer: SchemaVersion, language: str = "") -> Reading:
     """Return whether readers with one version can read the messages of another; both must have a definition.
 
-    With a language that has rules of its own (`has_client_rules`), readers are Pulsar's clients in that language.
+    With a language that has separate rules (`has_client_rules`), readers are Pulsar's clients in that language.
     """
     if reader.number == writer.number:
         return Reading("yes")
@@ -282,7 +282,7 @@ def reading(*, reader: SchemaVersion, writer: SchemaVersion, language: str = "")
 
 
 def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-    """Return a message that proves `breakage` and the reader's result, or None if there is none or none was found."""
+    """Return a message that proves `breakage` and the reader's result, or None if no such message was found."""
     if old.type is not new.type:
         return misreading_of(breakage.direction, new=new, old=old)
     new, old = on_the_wire(new, old)
@@ -453,7 +453,7 @@ def _read_type(name: object, where: str) -> SchemaType:
 def _definition_text(value: object, where: str) -> str:
     """Return the text of an Avro definition, which is given as a text or as JSON."""
     if isinstance(value, bool | int | float):
-        raise InvalidInput(f"`{where}` is {json.dumps(value)}, which is no definition")
+        raise InvalidInput(f"`{where}` is {json.dumps(value)}, which is not a definition")
     # A bare word is the JSON of a primitive type; its text has quotes.
     if isinstance(value, str) and not value.isidentifier():
         return value

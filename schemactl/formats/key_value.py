@@ -169,7 +169,7 @@ class PairSpec(TypeSpec):
                     yield incompatibility.moved(_prefix_pointer(name, incompatibility.pointer))
 
     def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield the misreadings of both halves, under `/key` and `/value`; none of a half whose type changed."""
+        """Yield the misreadings of both halves, under `/key` and `/value`. A half whose type changed has no misreadings."""
         for name, reader_half, writer_half in _list_halves_of_one_type(reader, writer):
             for misreading in spec(reader_half).find_misreadings(reader=reader_half, writer=writer_half):
                 yield misreading.moved(_prefix_pointer(name, misreading.pointer))
@@ -184,7 +184,7 @@ class PairSpec(TypeSpec):
                 f"The encoding was {old_pair.encoding} in {breakage.older_name} and is {new_pair.encoding}: the key has moved "
                 "between the payload and the message's own key, and a reader looks for it in one place only. The registry "
                 "does not see this change and stores nothing.",
-                f"Keep `encoding: {old_pair.encoding}`, or give the new messages a topic of their own.",
+                f"Keep `encoding: {old_pair.encoding}`, or give the new messages a separate topic.",
                 "/encoding",
                 "/encoding" if is_older else None,
             )
@@ -196,7 +196,7 @@ class PairSpec(TypeSpec):
                 f"The {half} was {old_half.type.name} in {breakage.older_name} and is {new_half.type.name}: the bytes on "
                 "the topic mean something else from one message to the next. The registry does not see it where the "
                 "definitions stay the same.",
-                f"Keep {old_half.type.name}, or give the new messages a topic of their own.",
+                f"Keep {old_half.type.name}, or give the new messages a separate topic.",
                 incompatibility.pointer,
                 incompatibility.pointer if is_older else None,
             )

@@ -133,9 +133,9 @@ class StringSpec(PrimitiveSpec):
         return Explanation(
             "",
             f"The charset was {old_charset} in {breakage.older_name} and is {new_charset}. Pulsar compares no properties, so the "
-            f"registry accepts this and stores nothing; a reader decodes with its own charset, {reader_charset}, what was "
+            f"registry accepts this and stores nothing; a reader decodes with its own charset, {reader_charset}, the text that was "
             f"written in {writer_charset}.",
-            f"Keep {old_charset}, or give the new messages a topic of their own.",
+            f"Keep {old_charset}, or give the new messages a separate topic.",
             place,
             place if breakage.direction == "old_reads_new" else None,
         )

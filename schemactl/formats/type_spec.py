@@ -41,7 +41,7 @@ _SMALLEST_DIFF_LINES: Final = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class TypeSpec:
-    """The properties and operations of one of Pulsar's schema types. The defaults are those of an unknown type.
+    """The properties and operations of one of Pulsar's schema types. The defaults describe an unknown type.
 
     A layer above that treats types differently (the broker's checks, the forms of declarations, Spark's types) finds a name here,
     and has one table by these names. If a definition does not parse, methods raise InvalidSchema, or yield it (`problems`).
@@ -170,7 +170,7 @@ class TypeSpec:
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Explain a `breakage` of `new` with `old`; its `direction` says which side reads."""
         del new, old
-        return Explanation("", breakage.incompatibility.message, "Give the new messages a topic of their own.")
+        return Explanation("", breakage.incompatibility.message, "Give the new messages a separate topic.")
 
     def find_renames(self, *, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
         """Yield the parts of `new` called `new_name` that may be what `old` calls `old_name`, if the type has aliases."""
@@ -178,7 +178,7 @@ class TypeSpec:
         return iter(())
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
-        """Return a message that proves `breakage` and the reader's result, or None if there is none or none was found."""
+        """Return a message that proves `breakage` and the reader's result, or None if no such message was found."""
         del breakage, new, old
         return None
 

@@ -323,7 +323,7 @@ class History:
         worktree = WorktreeFiles(str(repository.top), folders=project.roots)
         here = HashedFiles(worktree, repository.object_format)
         further_paths = {*overlays, *(path for path in definitions if path.endswith(SUFFIXES))}
-        # Without an approved project file, that of the working tree counts.
+        # Without an approved project file, the project file of the working tree counts.
         has_project = self.tip is not None and CommitFiles(repository, self.tip).kind(project.path) == "file"
         project_paths = {project.path} if has_project else set()
         staged_paths = {
@@ -413,7 +413,7 @@ class History:
         return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self._cache.topics())
 
     def _read_topic(self, name: TopicName) -> Topic | None:
-        """Read the topic as it is declared now in the current roots, or was last, with its versions."""
+        """Read the topic with its current declaration in the current roots, or else its last, and its versions."""
         state = self._cache.state(name.schema_id, name.domain)
         if state is None:
             return None
@@ -450,7 +450,7 @@ class History:
         return replace(topic, schema=schema, versions=versions, generation=generation, kinds=tuple(kinds))
 
     def _read_undecided_topic(self, name: TopicName, error: HistoryError) -> Topic | None:
-        """Read a topic as it is declared, with a schema and versions that raise `error` when they are used."""
+        """Read a topic's declaration, with a schema and versions that raise `error` when they are used."""
         state = self._cache.state(name.schema_id, name.domain)
         versions = UndecidedVersions.of(error)
         if state is None or state.deleted or not self._is_in_current_roots(name):
@@ -500,7 +500,7 @@ class History:
         return list(dict.fromkeys(map(NamespaceName.parse, names)))
 
     def _read_namespace(self, name: NamespaceName) -> Namespace | None:
-        """Read the namespace as it is declared now; of two declarations, the first by path."""
+        """Read the current declaration of the namespace; of two declarations, the first by path."""
         for declaration in self._cache.declarations(None):
             if declaration.name == str(name) and in_roots(declaration.path, self._project):
                 return self._definitions.read_namespace(declaration)
@@ -644,7 +644,7 @@ class DefinitionLoader:
             declaration = document.kinds.get(kind) if kind else document.schema
             info = self._definitions(step).read(declaration, rendering).info if declaration else None
         if info is None:
-            raise HistoryError(f"what {path} declared for {schema} cannot be read any more", fix=FSCK)
+            raise HistoryError(f"the declaration of {schema} in {path} can no longer be read", fix=FSCK)
         return info
 
     def _create_definitions(self, step: int) -> Definitions:
@@ -789,7 +789,7 @@ def _list_default_refs(repository: Repository) -> list[str]:
         names = " and ".join(_shorten_ref(name) for name in defaults)
         raise UnknownRef(
             f"several remotes have a default branch ({names}), and none of them is called origin",
-            fix="name the one that records what was approved as `approved:` in schemactl.yaml",
+            fix="name the approved ref as `approved:` in schemactl.yaml",
         )
     # A checkout in CI often has origin/main, but not the symbolic ref origin/HEAD.
     return [*defaults[:1], *_USUAL_REFS]
@@ -896,7 +896,7 @@ def _read_approved_project(
     except DeclarationError as error:
         raise SchemactlError(
             f"the project file as {ref} has it cannot be read: {error.problems[0]}",
-            fix="have it mended there; or, if you trust the files here, give --trust-working-tree",
+            fix="fix it there; or, if you trust the files here, give --trust-working-tree",
         ) from error
     except HistoryError:
         raise

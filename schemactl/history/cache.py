@@ -26,7 +26,7 @@ _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 DOMAINS: Final = ("persistent", "non-persistent")
 
 _FILE, _DECLARED, _MADE_OF, _POLICIES, _SCHEMA_PROPERTIES, _KIND_NAMES = range(6)
-"""Kinds of facts: the entry at a path, the declarations of a file, the files that a topic's definition is made of, the policies
+"""Kinds of facts: the entry at a path, the declarations of a file, the files of a topic's definition, the policies
 that a namespace or topic ever had, the default properties of a namespace's schemas, and the kinds of events that a topic ever had."""
 
 _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
@@ -255,12 +255,12 @@ class Cache:
         return rows
 
     def made_of(self, schema: str) -> frozenset[str]:
-        """Return the files that the topic's definition is made of, including missing ones, besides the declaration."""
+        """Return the files of the topic's definition, including missing ones, without the declaration."""
         paths: frozenset[str] = self._read_fact(_MADE_OF, schema)
         return paths
 
     def users(self, path: str) -> set[str]:
-        """Return the schemas whose definition is made of `path` and other files."""
+        """Return the schemas whose definition includes `path`."""
         return {schema for schema in self._list_linked(_MADE_OF, path) if path in self.made_of(schema)}
 
     def last_policies(self, name: str) -> Policies:
@@ -350,7 +350,7 @@ class Cache:
         return frozenset(_decode_name(name) for (name,) in self._select(sql, after=after))
 
     def notes(self) -> tuple[list[NoteRow], list[NoteRow]]:
-        """Return the current problems, and the earlier ones that were repaired or removed since."""
+        """Return the current problems, and the earlier problems that were repaired or removed since."""
         current: dict[tuple[str, bool], tuple[int, list[NoteRow]]] = {}
         repaired: list[tuple[int, int, list[NoteRow]]] = []
         sql = (
@@ -459,7 +459,7 @@ class CacheWriter(Cache):
             self._add_links(_DECLARED, {schema or "" for _, schema, _ in now}, path)
 
     def depend(self, schema: str, paths: frozenset[str]) -> None:
-        """Record the files that the topic's definition is made of, besides the declaration."""
+        """Record the files of the topic's definition, without the declaration."""
         if paths != self.made_of(schema):
             self._write_fact(_MADE_OF, schema, paths, json.dumps(sorted(paths)))
             self._add_links(_MADE_OF, paths, schema)

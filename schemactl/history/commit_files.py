@@ -219,7 +219,7 @@ class IndexFiles(CommitFiles):
 
 
 class HashedFiles:
-    """Files outside of Git's objects (see `declare.Files`), with the blob ids that Git would give their contents."""
+    """Files outside of Git's objects (see `declare.Files`), with the blob ids that Git would compute for their contents."""
 
     def __init__(self, files: Files, object_format: str) -> None:
         self._files = files
@@ -370,7 +370,7 @@ def _is_different(committed: GitFiles, here: HashedFiles, path: str) -> bool:
 
 
 def list_staged_paths(repository: Repository) -> list[str]:
-    """Return the paths at which the index differs from HEAD; none in a bare repository or before the first commit."""
+    """Return the paths at which the index differs from HEAD. Without index or commits, the result is empty."""
     head = repository.commit("HEAD")
     if head is None or repository.top is None:
         return []

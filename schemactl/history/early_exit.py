@@ -47,7 +47,7 @@ def record(head: str, watched: Iterable[str]) -> None:
 
     Args:
         head: the id of HEAD's commit.
-        watched: the files and folders that declarations are made of, also those that do not exist yet.
+        watched: the files and folders that declarations read, including paths that do not exist yet.
     """
     paths = sorted(map(os.fsencode, watched))
     if not _is_usual() or (attributes := _read_user_attributes()) is None:

@@ -73,7 +73,7 @@ _PULL_REQUEST: Final = re.compile(r"(?:^Merge pull request |\(pull request )(#\d
 _MERGE_REQUEST: Final = re.compile(r"^See merge request \S*?(!\d+)$")
 
 _NO_TITLE: Final = re.compile(r"[*#]|See merge request |[A-Za-z]+(?:-[A-Za-z]+)+: ")
-"""Lines in the body of a merge commit that are no title."""
+"""Lines in the body of a merge commit that are not a title."""
 
 _LOG_FORMAT: Final = (
     "--no-show-signature",
@@ -83,7 +83,7 @@ _LOG_FORMAT: Final = (
 )
 """Options that override every setting of the user that could change the output."""
 
-FSCK = "what is missing comes back with `git fetch --refetch` or a fresh clone; `git fsck` lists it"
+FSCK = "`git fetch --refetch` or a fresh clone restores missing objects; `git fsck` lists them"
 
 
 class GitFailed(HistoryError):
@@ -224,7 +224,7 @@ class Repository:
             self._objects = None
 
     def objects(self, names: Sequence[str]) -> Iterator[Blob | None]:
-        """Yield the objects with these names (ids, or anything git can resolve) in order, None for one that does not exist.
+        """Yield the objects with these names (ids, or anything git can resolve) in order, and None for a name that does not exist.
 
         A name is a line on git's standard input, so it can never become an option. Take all objects before the next request.
         """

@@ -44,7 +44,7 @@ class LocalChanges(NamedTuple):
     """The differences of declarations from the approved history at the merge base.
 
     Attributes:
-        unchanged: the topics whose declaration, and every file that their definition is made of, are as at the base.
+        unchanged: the topics whose declaration, and every file of their definition, are unchanged since the base.
         combined: the definitions that are made of files of both sides (of a topic with kinds, the topic with all of them): a file that the work changed, and a file that was approved
             since the base. The value is a problem if the definition cannot be read, or None if no merged file declares the topic. If
             both sides changed a file, the file of the work counts.
@@ -60,7 +60,7 @@ class Forked(NamedTuple):
     """The approved history, and its relation to work that is not approved yet.
 
     Attributes:
-        approved: the history as it is now.
+        approved: the current history.
         base: the history at the merge base; `approved` itself when nothing was approved since.
         stepwise: the history if each commit of `branch` were approved by itself, on top of `approved`; None if not requested.
         branch: the commits of the work; None if the work has no commits or they were not requested.
@@ -180,7 +180,7 @@ class Merged(NamedTuple):
 
     Attributes:
         history: the approved history with that work.
-        approved: the approved history as it is now.
+        approved: the current approved history.
         files: the files of both sides: a file that the work did not change is as approved now.
         is_behind: whether something was approved since the work began.
         has_commits: whether something was committed since.
@@ -207,13 +207,13 @@ def read_merged(
     declared: Declared | None = None,
     progress: Progress = no_progress,
 ) -> Merged:
-    """Read the approved history as it is, and as it will be once the working tree is merged.
+    """Read the approved history, and the history after a merge of the working tree.
 
     Args:
         repository: with a working tree.
         project: whose history is read.
         here: the files of the working tree.
-        used: files and folders outside the project's roots that definitions are made of.
+        used: files and folders outside the project's roots that definitions include.
         by_commit: whether each commit of the branch is approved by itself, as a rebase merge does; else only its end.
         declared: the declarations of the working tree, whose broken ones stay as they were approved.
         progress: is called with the number of commits read.
@@ -250,7 +250,7 @@ def read_merged(
     ]
     changes = [*_list_changes(repository, here, merged_state, changed_paths)]
     if changes:
-        pending = Commit("0" * 40, tip.time_s if tip else 0, "what is not approved yet")
+        pending = Commit("0" * 40, tip.time_s if tip else 0, "content that is not approved yet")
         merged_state = derivation.derive_with(merged_state, [LoggedCommit(pending, changes, ())])
     history = approved_history if merged_state is state else History(repository, project, name, merged_state)
     broken = declared.broken if declared else ()
@@ -296,7 +296,7 @@ def _read_merge_base(
     merge_base = repository.merge_base(head, tip)
     if merge_base is None:
         raise HistoryError(
-            f"{head.short} and {name} have no commit in common: what was changed here cannot be told",
+            f"{head.short} and {name} have no commit in common, so the changes here are unknown",
             fix="name the ref that this work started from, with `check --base` or as `approved:` in the project file",
         )
     if merge_base.id == tip.id:
@@ -454,7 +454,7 @@ class MergedFiles:
     def list_topics_of_both_sides(
         self, paths_by_topic: Mapping[TopicName, set[str]], approved_paths: frozenset[str]
     ) -> set[TopicName]:
-        """Collect the topics that are made of files of the work and of the `approved_paths`."""
+        """Collect the topics with files of the work and of the `approved_paths`."""
         used_paths = {name: {*paths} for name, paths in paths_by_topic.items()}
         for path in approved_paths:
             for declaration in self._approved.declared(path):
@@ -569,7 +569,7 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
     name, tip = approved(repository, project, base)
     head = repository.commit("HEAD")
     if head is None or tip is None:
-        raise HistoryError("--base plans for what is committed, and there is no commit here yet")
+        raise HistoryError("--base plans for commits, and there is no commit here yet")
     options: tuple[str, ...] = OPTIONS
     variables = _disable_merge_drivers(repository)
     if repository.promisor:

@@ -47,10 +47,10 @@ def read_effective(
 
     Args:
         repository: of the project.
-        project: as it was approved.
-        target: the target; None for all topics, as they are declared.
+        project: the approved project.
+        target: the target, or None for all topics under their declared names.
         at: the last commit, as a ref or id; by default the target's position.
-        whole: the whole history as it is declared, if it has been read already.
+        whole: the whole history under declared names, if it has been read already.
         progress: as for `approved_history.read`.
 
     Raises:
@@ -71,7 +71,7 @@ def view_on_target(
 ) -> History:
     """Return `history`, and the whole history that it is part of, as `target` has them.
 
-    Overlays are read from the newest commit of each history, or from `files`. The settings of the target are those of `project`, so
+    Overlays are read from the newest commit of each history, or from `files`. The settings of the target come from `project`, so
     an overlay may not exist yet at an older commit.
     """
     whole = history.whole
@@ -126,7 +126,7 @@ def _collect_overlay_policies(
 
 
 def _add_former_policies(catalog: Catalog, past: Mapping[NamespaceName | TopicName, Policies]) -> Catalog:
-    """Return `catalog` whose former policies include those that overlays set in the `past` and nothing sets now."""
+    """Return `catalog` whose former policies include policies that overlays set in the `past` and nothing sets now."""
 
     def read_former(name: NamespaceName | TopicName) -> Policies | None:
         holder = catalog.get(name)

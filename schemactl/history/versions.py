@@ -1,7 +1,7 @@
 """Derive the versions of topics from the commits of a first-parent line.
 
 A commit costs what it changed: a declaration file is read when it changes, a topic's definition is read again when its declaration
-or a file that the definition is made of changes. So the whole is linear in the number of changes, however many topics there are.
+or a file of the definition changes. So the work is linear in the number of changes, for any number of topics.
 
 A commit that breaks a file changes nothing else: a file that cannot be read still declares what it declared before, and a topic
 whose definition cannot be read keeps the previous one.
@@ -72,7 +72,7 @@ _REWRITE_GROWTH: Final = 1.01
 """Growth after which the cache file is rewritten: writing a long history takes longer than reading a few commits again."""
 
 _SAVE_INTERVAL_S: Final = 30.0
-"""Time between two saves while a long history is read, so that a run that is ended loses at most so much."""
+"""Time between two saves while a long history is read, so that a run that is stopped loses at most this much."""
 
 _COLLECT_BYTES: Final = 2_000_000
 """Size of the compiled definitions after which the memory of their descriptors, which are in cycles, is freed."""
@@ -446,7 +446,7 @@ class VersionDerivation:
         return is_declared or (path.endswith(SUFFIXES) and bool(self._list_users(path)))
 
     def _list_users(self, path: str) -> set[str]:
-        """Return the schemas whose definition is made of `path` or of a folder above it."""
+        """Return the schemas whose definition includes `path` or a folder above it."""
         return set().union(*(self._writer.users(used_path) for used_path in (path, *folders_above(path))))
 
     def _check_moved_projects(self, commit: Commit, old_entries: dict[str, Entry | None]) -> None:
@@ -495,7 +495,7 @@ class VersionDerivation:
                 else:
                     new_rows.append((str(document.topic.name), document.topic.name.schema_id, None))
             if problems:
-                # A declaration that cannot be read now still counts as it was before.
+                # If a declaration cannot be read now, its last readable state counts.
                 new_names = {name for name, _, _ in new_rows}
                 new_rows += [
                     (row.name, row.schema, row.blob or (old_entry.blob if old_entry else None))
@@ -557,7 +557,7 @@ class VersionDerivation:
         return True
 
     def _record_topics(self, schema: str, definitions: Definitions) -> None:
-        """Record the topics of a schema (tenant/namespace/topic) as they are declared now."""
+        """Record the current declarations of a schema's topics (tenant/namespace/topic)."""
         self._inspections.pop(schema, None)
         rows = self._writer.declarations(schema)
         if len(rows) > 1:
@@ -607,7 +607,7 @@ class VersionDerivation:
                 deleted = StateRow(deleted=True, number=None, since=self._writer.step, path=state.path)
                 self._writer.set_state(schema, domain, deleted)
             elif state.as_of is None:
-                # The topic still counts as it was before this step.
+                # The topic's state before this step still counts.
                 self._writer.set_state(schema, domain, state._replace(as_of=self._writer.step - 1))
 
     def _read_topic_document(self, declaration: DeclarationRow) -> TopicDocument:
@@ -686,7 +686,7 @@ class DefinitionParts(NamedTuple):
         depth: the nesting of its own text.
         size: the number of characters of its own text.
         taken: by file, the names of all types that the file defines, and of the types that the definition uses.
-        paths: every file that it is made of.
+        paths: every file of the definition.
     """
 
     own: frozenset[bytes]
@@ -702,7 +702,7 @@ class Inspection(NamedTuple):
     Attributes:
         fingerprint: of the definition; None if it has problems.
         type: the schema type.
-        paths: every file that the definition is made of, including missing ones.
+        paths: every file of the definition, including missing ones.
         parts: the parts from which the fingerprint can be refreshed if only files with types that it uses change; None if it
             needs another inspection.
         problems: of the definition.

@@ -391,7 +391,7 @@ def columns_of(info: SchemaInfo, options: StructOptions, release: Release) -> St
 
 def unknown_payload(info: SchemaInfo) -> SchemactlError:
     """Return the error for a schema that does not define the bytes of a message."""
-    return SchemactlError(f"a schema of type {info.type.name} does not say what the bytes of a message are")
+    return SchemactlError(f"a schema of type {info.type.name} does not describe the bytes of a message")
 
 
 def free_name(name: str, taken: Container[str]) -> str:

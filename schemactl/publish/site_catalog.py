@@ -71,7 +71,7 @@ class Catalogue:
         return self.history.catalog
 
     def topics(self, names: Sequence[TopicName]) -> Iterator[TopicEntry]:
-        """Yield these topics one at a time, without those that never had a schema."""
+        """Yield the topics that ever had a schema, one at a time."""
         for name in names:
             topic = self.catalog.topics[name].load()
             options = decoded_options(self.project.generate, topic)
@@ -116,7 +116,7 @@ class Catalogue:
             columns = value_of(info, options, self.project.release)
         except SchemactlError as error:
             return f"{error.what} ({error.fix})" if error.fix else error.what
-        return "" if columns else f"{info.type.name} does not say what the bytes of a message are"
+        return "" if columns else f"{info.type.name} does not describe the bytes of a message"
 
     def _read(self, read: Callable[[SchemaInfo, Release], _T], info: SchemaInfo) -> _T | None:
         """Return the result of `read`, or None if the definition does not parse."""

@@ -94,7 +94,7 @@ class Site:
         self._jinja.filters |= {"day": day, "counted": counted, "versions": versions}
 
     def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
-        """Write all pages, those of the topics `names` first, and return the number of listed topics."""
+        """Write all pages, first the pages of the topics `names`, and return the number of listed topics."""
         self._names.update(names)
         for number, entry in enumerate(self._catalogue.topics(names), 1):
             self._write_topic(entry)

@@ -166,7 +166,7 @@ class Node(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """A reachable node, and the first node on the way to it, or None for a direct neighbor."""
+    """A reachable node, and the first node of the path to it, or None for a direct neighbor."""
 
     node: Node
     through: Node | None

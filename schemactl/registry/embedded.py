@@ -253,7 +253,7 @@ class RegistryMetadata:
             self._put_settings(name, policies)
             for column, value in replace(policies, settings={}).managed().items():
                 if column == "is_allow_auto_update_schema":
-                    raise RegistryError(f"{name}: {column} is a policy of namespaces; topics have none")
+                    raise RegistryError(f"{name}: {column} is a policy of namespaces, not of topics")
                 rows.execute(f"UPDATE topics SET {column} = ? WHERE topic = ?", (value, str(name)))  # noqa: S608  a field's name
 
     def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
@@ -324,7 +324,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         self._storage = SqliteStorage(self._database) if storage is None else storage
         self._storage.start()
         self.release = release
-        # Settings have no effect here, so their defaults are those of a broker without configuration.
+        # Settings have no effect here, so their defaults equal a broker's without configuration.
         settings = {name: row.default for name, row in SETTINGS.items() if row.default is not None}
         self.defaults = replace(defaults, settings=settings)
         self._checkers = known_to(release, defaults.checkers)
@@ -387,7 +387,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         return Scope(frozenset(selected), frozenset(name for name in topics if name.namespace_name in selected))
 
     def list_scalable_topics(self, namespaces: Iterable[NamespaceName]) -> frozenset[TopicName]:  # noqa: ARG002
-        """See `Registry.list_scalable_topics`. It has none."""
+        """See `Registry.list_scalable_topics`. The embedded registry does not support them."""
         return frozenset()
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:

@@ -225,7 +225,7 @@ class Registry(Protocol):
     def relax(self, topic: TopicName) -> None:
         """Turn automatic updates off, and set the topic's own strategy to ALWAYS_COMPATIBLE, so that only uploads can register.
 
-        Automatic updates are a policy of the namespace, so its other topics have none in the meantime either. The old values
+        Automatic updates are a policy of the namespace, so they are off for its other topics in the meantime as well. The old values
         are saved as properties of topic and namespace, so that a later command can `restore` them after a killed `apply`. A
         second call changes nothing.
         """

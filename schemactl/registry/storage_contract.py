@@ -58,7 +58,7 @@ class StorageContract:
             except _DecisionError:
                 pass
             else:
-                raise AssertionError("what the decision raised was lost")
+                raise AssertionError("the decision's exception was lost")
             assert tuple(storage.get_all("t/n/a")) == _number_entries(b"first")
             assert storage.put("t/n/a", _append(b"second")) == 1
 

@@ -112,7 +112,7 @@ class ShownCause:
 
     @property
     def place(self) -> str:
-        """The source location, marked if the change removes it; "" if the cause has none."""
+        """The source location, marked if the change removes it, or "" without a location."""
         source = str(self.lead.source or "")
         return f"{source} before the change ({self.report.base})" if source and self.lead.before_change else source
 
@@ -147,7 +147,7 @@ class ShownCause:
             command = waive_command(
                 name, report.target, names_owner=not all(check.owner for check in self._list_checks())
             )
-            yield CauseLine("approve", command, "To approve it all the same")
+            yield CauseLine("approve", command, "To approve it anyway")
 
     @property
     def owners(self) -> tuple[str, ...]:
@@ -315,7 +315,7 @@ class SchemaDiff:
 
 
 def diff_schemas(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -> SchemaDiff | None:
-    """Return the difference of two definitions regardless of their formatting, or None if there is none.
+    """Return the difference of two definitions regardless of their formatting, or None if they are equal.
 
     Args:
         old: the older definition.

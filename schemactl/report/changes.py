@@ -122,7 +122,7 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
         case SchemaRemoved():
             yield (
                 "-",
-                "no longer declared, or without schema: what is registered stays, unless `apply --allow-delete` names it",
+                "no longer declared, or without schema: registered versions stay, unless `apply --allow-delete` names it",
             )
 
 

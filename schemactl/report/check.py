@@ -437,7 +437,7 @@ def _fix_text(finding: Finding, target: str, *, names_owner: bool) -> str:
     if finding.severity != "error" or not finding.key or finding.waiver:
         return finding.fix
     command = waive_command(finding.fingerprint, target, names_owner=names_owner)
-    return f"{finding.fix}\nTo approve it all the same: {command}".strip()
+    return f"{finding.fix}\nTo approve it anyway: {command}".strip()
 
 
 def _counterexample_json(counterexample: Counterexample | None) -> dict[str, Any] | None:

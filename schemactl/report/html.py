@@ -75,7 +75,7 @@ def render_check(report: CheckReport) -> str:
         _render_section("Changed topics", _render_table(topic_rows(report), "Both verdicts on each topic"))
         if report.topics
         else "",
-        _render_section("Clients", _render_table(clients, "What the change means to declared clients"))
+        _render_section("Clients", _render_table(clients, "Effects on declared clients"))
         if (clients := client_rows(report))
         else "",
         _render_section("Changed policies", _render_table(policy_rows(report), "Policies after the merge"))
@@ -126,7 +126,7 @@ def _render_edits(cause: ShownCause) -> Iterator[str]:
     """Yield the edits that make the fix, side by side."""
     if edits := cause.edits:
         yield "<h4>Edit</h4>"
-        yield from (render_diff(diff_lines(edit), _MAX_LINES, caption="What the fix changes") for edit in edits)
+        yield from (render_diff(diff_lines(edit), _MAX_LINES, caption="Edits of the fix") for edit in edits)
 
 
 def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _field_tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
     for part in parts:
         parent = part.rpartition(".")[0]
         children.setdefault(parent if parent in after or parent in before else "", []).append(part)
-    return _render_fields("", children, before, after) or "<p>It has none.</p>"
+    return _render_fields("", children, before, after) or "<p>No fields.</p>"
 
 
 def _render_fields(

@@ -42,7 +42,7 @@ _MAX_SEPARATE: Final = 3
 
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
 
-_UNKNOWN_DEFAULT: Final = "what its brokers do, which is not known"
+_UNKNOWN_DEFAULT: Final = "the brokers' own behavior, which is unknown"
 
 
 def render(plan: Plan, *, color: bool = False) -> str:
@@ -55,7 +55,7 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
     blocks = [tuple(_block_lines(name, steps, plan)) for name, steps in by_name(plan.steps).items()]
     if plan.notes:
         notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
-        blocks.append((SheetLine("Stays as it is:"), *notes))
+        blocks.append((SheetLine("Unchanged:"), *notes))
     blocks += broker_blocks(plan.brokers)
     problems = [
         (
@@ -281,7 +281,7 @@ def describe(step: PlanStep) -> str:
             kind = f" ({version.kind})" if version.kind else ""
             return f"{name}: register {git_number}v{answer.version}{kind}"
         case RelaxStrategy(name):
-            return f"{name}: ALWAYS_COMPATIBLE, without automatic updates, for what is registered next"
+            return f"{name}: ALWAYS_COMPATIBLE, without automatic updates, for the next registrations"
         case RestoreStrategy(name, _, _, left) if left and not left.accepts_all:
             return f"{name}: automatic updates in {name.namespace_name} on again"
         case RestoreStrategy(name, strategy):

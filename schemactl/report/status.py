@@ -156,7 +156,7 @@ def _pending_lines(status: TargetStatus) -> Iterator[str]:
     if counts:
         yield f"  pending: {', '.join(counts)}"
     if status.rejected:
-        yield f"  rejected: {counted(status.rejected, 'topic')} of what is pending"
+        yield f"  rejected: {counted(status.rejected, 'topic')} of the pending changes"
     for target, count in status.waiting.items():
         yield f"  waiting for {target}: {counted(count, 'topic')}"
     if status.unpromoted:
@@ -345,7 +345,7 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
         _sample_count(lambda status: status.brokers is None or bool(status.brokers.problem)),
     ),
     ("misread_topics", "Topics whose messages would be misread.", _sample_count(lambda status: status.misread)),
-    ("drift_differences", "Differences that nobody has accepted.", _samples_by_kind(lambda status: status.differences)),
+    ("drift_differences", "Differences that are not accepted.", _samples_by_kind(lambda status: status.differences)),
     ("accepted_differences", "Differences that are accepted.", _samples_by_kind(lambda status: status.accepted)),
     (
         "unused_acceptances",

@@ -102,7 +102,7 @@ def to_spark_type(arrow_type: pa.DataType) -> spark.DataType:
     """Return the Spark type of a column of a codec.
 
     Raises:
-        TypeError: if the type is not one that codecs decode to.
+        TypeError: if codecs do not decode to this type.
     """
     kinds = pa.types
     if arrow_type in _SPARK_TYPES:

@@ -135,7 +135,7 @@ def decode_column(
     # A column has a value for every row, so DROPMALFORMED is impossible.
     _check_mode(mode, "PERMISSIVE", "FAILFAST")
     if codec.separated and key is None:
-        raise WrongArgument("the keys of this topic travel apart from its payloads: give their column, too")
+        raise WrongArgument("the keys of this topic are not in its payloads: give their column as well")
     columns = struct_of(codec.columns)
     result_type = StructType().add("value", columns if codec.is_record else columns[0].dataType).add("error", "string")
     has_version = version is not None
@@ -300,7 +300,9 @@ def encode(
     others = [name for name in rows.columns if name not in replaced]
     duplicates = [name for name in others if name in new_columns]
     if duplicates:
-        raise WrongArgument(f"two columns would be called {', '.join(duplicates)}: rename or drop that of the rows")
+        raise WrongArgument(
+            f"two columns would be called {', '.join(duplicates)}: rename or drop the column of the rows"
+        )
     schema = StructType([rows.schema[name] for name in others])
     for name in new_columns:
         schema = schema.add(name, "string" if name == ERROR else "binary")

@@ -90,7 +90,7 @@ class LandingOptions(TypedDict, total=False):
         compression: the compression of the files, by Spark's name, by default `snappy`.
         maxRecordsPerFile: the maximum number of rows in a file, by default unlimited.
         bytes_per_file: the size at which a file ends, by default 256 MiB.
-        filesystem: Arrow's file system of `path`, with its credentials, by default the one that `path` names. Not for an Iceberg table.
+        filesystem: Arrow's file system of `path`, with its credentials, by default the file system that `path` names. Not for an Iceberg table.
         storage_options: of delta-rs, for a Delta table.
         catalog: of an Iceberg table: its name in pyiceberg's configuration, or its properties.
         txnAppId: the application of the transactions, each of which is made once; for a stream by default the query's id.
@@ -177,12 +177,12 @@ def land_stream(
     A table gets each batch exactly once: a query that was killed at any moment and is started again with the same checkpoint lands the
     missing batches. In a folder, the last batch is landed twice if the query was killed before it recorded the batch as done.
 
-    `messages` is a stream. The other arguments and the exceptions are those of `land`, and SparkProblem if PySpark is older than 4.1,
+    `messages` is a stream. The other arguments and the exceptions are the same as for `land`, and SparkProblem if PySpark is older than 4.1,
     for which there is `sink`.
     """
     require((4, 1), "landing a stream without foreachBatch")
     if not messages.isStreaming:
-        raise WrongArgument("the messages are no stream: read them with spark.readStream, or land them with land")
+        raise WrongArgument("the messages are not a stream: read them with spark.readStream, or land them with land")
     from .landing_stream import register
 
     landing = prepare_landing(messages, codec, path, options)
@@ -196,7 +196,7 @@ def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptio
         query = messages.writeStream.foreachBatch(sink(codec, path, format="delta"))
         query.option("checkpointLocation", place).start()
 
-    The arguments are those of `land`; wrong ones fail the query.
+    The arguments are the same as for `land`; wrong ones fail the query.
     """
     tables_of(path, options)
     return Sink(codec, path, options)
@@ -219,7 +219,7 @@ class Sink:
         app = self.options.get("txnAppId") or get_query_id(messages.sparkSession)
         if app is None and self.options.get("format", "parquet") != "parquet":
             raise WrongArgument(
-                "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
+                "Spark does not tell whose batch this is: give the query a separate name, with txnAppId"
             )
         self.landed += self.check(messages).run(messages, Transaction(app, batch) if app else None)
 
@@ -267,7 +267,7 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
     location = fspath(path)
     rejected_location = f"{location.rstrip('/')}{REJECTED}" if rejected is None else fspath(rejected)
     if location.rstrip("/") == rejected_location.rstrip("/"):
-        raise WrongArgument(f"{location} is the place of rows: give rejected messages a table of their own")
+        raise WrongArgument(f"{location} is the location of rows: give rejected messages a separate table")
     if table_format == "delta":
         from .tables.delta import DeltaTable
 
@@ -370,7 +370,7 @@ def _choose_partitions(
     was, would_be = (
         f"partitioned by {', '.join(columns)}" if columns else "in no partitions" for columns in (existing, requested)
     )
-    advice = f"partition by {', '.join(existing)}, too" if existing else "leave partitions out"
+    advice = f"also partition by {', '.join(existing)}" if existing else "leave partitions out"
     raise WrongArgument(
         f"the rows in {location} are {was}, and these would be {would_be}, which cannot be together: {advice}, or land elsewhere"
     )
@@ -417,7 +417,7 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
 
     Args:
         session: the session.
-        codec: the codec of the topic, newer than the one that rejected the messages.
+        codec: the codec of the topic, newer than the codec that rejected the messages.
         path: as for `land`, like all other arguments except `payload`.
         options: see LandingOptions.
 

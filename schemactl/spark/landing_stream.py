@@ -69,7 +69,7 @@ class LandingStreamWriter(DataSourceStreamArrowWriter):
         written = [message for message in messages if isinstance(message, WrittenFiles)]
         landing = self._driver_landing
         try:
-            # All files belong to one transaction; a batch without tasks has none.
+            # All files belong to one transaction; a batch without tasks has no transaction.
             for transaction in {task_files.transaction for task_files in written}:
                 landing.commit(written, transaction)
         finally:

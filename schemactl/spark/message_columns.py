@@ -1,4 +1,4 @@
-"""The columns of raw messages, with schemactl's names or those of Pulsar's Spark connector."""
+"""The columns of raw messages, with schemactl's names or the names of Pulsar's Spark connector."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _check_distinct(session: SparkSession, codec: Codec | KindsCodec, message_na
     counts = Counter(map(fold, decoded_names))
     duplicates = sorted({name for name in decoded_names if counts[fold(name)] > 1})
     if duplicates:
-        advice = "rename or drop that of the messages"
+        advice = "rename or drop the column of the messages"
         counts_in_schema = Counter(map(str.casefold, value_names))
         if any(counts_in_schema[name.casefold()] > 1 for name in duplicates):
             advice = "the schema has both, and Spark tells them apart only with spark.sql.caseSensitive=true"

@@ -97,7 +97,7 @@ class JavaNotFound(RuntimeError):
 def session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[SparkSession]:
     """Open a session whose workers can decode, and stop it at the end.
 
-    What Java prints on standard error while Spark starts is shown only if Spark does not start.
+    Java's standard error during the start of Spark is shown only if Spark does not start.
 
     Args:
         master: Spark's master URL. The workers of a local master are this Python; the workers of a cluster need pyarrow and numpy.
@@ -136,7 +136,7 @@ def session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[
             yield spark
         finally:
             with warnings.catch_warnings():
-                # Ctrl-C reaches Java, too. If Java ends first, PySpark warns of it.
+                # Ctrl-C also reaches Java. If Java ends first, PySpark warns of it.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 spark.stop()
 

@@ -184,13 +184,13 @@ def verify(
     version: Name | None = VERSIONS,
     key: Name | None = KEYS,
 ) -> Verified:
-    """Count the messages that `codec` can read, by version, and return the first ones that it rejects.
+    """Count the messages that `codec` can read, by version, and return the first messages that it rejects.
 
     Args:
         messages: raw messages.
         codec: the codec of their topic.
         against: another codec of the topic: messages that neither can read were lost before.
-        only_new_loss: whether the first rejected messages are only those that `against` can read.
+        only_new_loss: whether only messages that `against` can read are among the first rejected messages.
         shown: how many rejected messages are returned.
         payload: as for `decode`.
         version: as for `decode`.

@@ -1,6 +1,6 @@
 """Views of landed tables with the columns of the current schema, for rows that were landed with any version.
 
-A folder of Parquet keeps every file as it was written, and a table in a catalog keeps its columns. In a view, at every depth, a
+A folder of Parquet never changes a file, and a table in a catalog keeps its columns. In a view, at every depth, a
 renamed column has its new name in all rows, a widened column its new type, and a later column is null in older rows.
 """
 
@@ -46,7 +46,7 @@ def view(
 
     The codec's columns come first; then the columns of its other versions, null in rows that were landed without them; then the
     other columns of the table (`__key`, `__topic`, `__schemaVersion`, partition columns). If Spark cannot merge the columns of
-    Parquet files because their types differ, the other columns are those of one of the files.
+    Parquet files because their types differ, the other columns come from one of the files.
 
     Args:
         session: the session that reads the table, for Delta and Iceberg with their jars.

@@ -190,7 +190,7 @@ def test_a_removed_definition_is_restored_and_never_replaced_by_another_topic_s(
         error = schemactl(scratch.path, *command.split(), code=1)
         text = f"{error.out}{error.err}"
         assert "there is no file `topics/returns.avsc` any more" in text
-        assert "Fix: `git restore -- topics/returns.avsc`, or remove the declaration of the topic, too" in text
+        assert "Fix: `git restore -- topics/returns.avsc`, or also remove the declaration of the topic" in text
         assert "refunds.avsc" not in text
     scratch.git("restore", "--", "topics/returns.avsc")
     declaration = scratch.path / "topics/returns.yaml"

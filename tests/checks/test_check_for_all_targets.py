@@ -303,7 +303,7 @@ def test_globs_without_a_match_and_missing_names_of_a_target_are_reported(estate
     estate.scratch.write({"schemactl.yaml": project})
     error = estate.run("check", code=1).err
     assert (
-        "schemactl.yaml:3:74: target dev: neither its `tenants` nor its `namespaces` say what is shop/sales there"
+        "schemactl.yaml:3:74: target dev: neither its `tenants` nor its `namespaces` have a name for shop/sales"
         in error
     )
     assert "no topic is called `*click`, now or before" in error

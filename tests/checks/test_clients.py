@@ -91,9 +91,7 @@ def test_the_next_check_accepts_the_way_out_of_a_break(tmp_path: Path) -> None:
         repository.write({"topics/orders.yaml": ORDERS.replace(CLIENTS, clients)})
         repository.git("commit", "-qm", "billing", "topics/orders.yaml")
 
-    assert fix(record(ID)).endswith(
-        "; or bring the client to version 1 first, and have that approved in a change of its own."
-    )
+    assert fix(record(ID)).endswith("; or bring the client to version 1 first, and merge it as a separate change.")
     # FORWARD also rejects this for consumers of the latest version.
     assert "; or " not in fix(record(OPTIONAL))
     approve(", schema: 1")

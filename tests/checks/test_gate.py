@@ -256,7 +256,7 @@ def test_a_harmless_change_passes(repository: Scratch, capsys: pytest.CaptureFix
 
 CHANGED: dict[str, tuple[str, str, str]] = {
     "the rules are off": ("GATE_CHANGED", "schemactl.yaml:6:", "`severities.BROKER_INCOMPATIBLE` is off (was not set)"),
-    "the root is gone": ("GATE_CHANGED", "schemactl.yaml:", "`topics` is no root, so that 1 topic (persistent://shop/sales/orders)"),
+    "the root is gone": ("GATE_CHANGED", "schemactl.yaml:", "`topics` is not a root, so that 1 topic (persistent://shop/sales/orders)"),
     "the branch is the record": ("GATE_CHANGED", "schemactl.yaml:1:11", "`approved` is work (was not set)"),
     "the default strategy protects others": ("GATE_CHANGED", "schemactl.yaml:2:", "1 topic (persistent://shop/sales/orders) is FORWARD, no longer BACKWARD"),
     "the topic is a draft": ("DRAFT_AGAIN", "topics/orders.yaml:5:12", "becomes a draft, and was stable"),

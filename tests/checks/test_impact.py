@@ -197,7 +197,7 @@ def test_a_name_that_another_column_had_before_is_a_rewrite() -> None:
     taken = order(field("total", "double", "amount"), field("amount", "double"))
     (change,) = look(renamed, taken, renamed, first).changes
     assert (change.effect, change.column, change.successor) == ("rewrite", "amount", ("total",))
-    assert sentence(change).startswith("amount was the name of what is total now.")
+    assert sentence(change).startswith("amount is now called total.")
 
 
 def test_former_names_are_found_at_every_depth() -> None:

@@ -127,4 +127,4 @@ def test_another_package_brings_a_rule_with_severity_and_explanation(repository:
 
 def test_a_rule_of_another_package_takes_no_name_of_ours(entry_point: Path, repository: Scratch) -> None:
     entry_point.write_text("[schemactl.lint_rules]\nKEY_IGNORED = our_rules:OwnerMissing\n")
-    assert "is no lint rule of its own" in schemactl(repository.path, "lint", code=1).err
+    assert "is not a separate lint rule" in schemactl(repository.path, "lint", code=1).err

@@ -27,7 +27,7 @@ def test_the_lasting_effect_of_a_waiver_under_a_transitive_strategy_is_explained
         estate.scratch.commit({"namespaces/sales.yaml": NAMESPACE.format(strategy)})
         estate.scratch.write({"namespaces/orders.avsc": record(*fields)})
         out = " ".join(estate.run("check", code=100).out.split())
-        warning = f"Under {strategy} the broker compares all later versions with version 0, too:"
+        warning = f"Under {strategy} the broker also compares all later versions with version 0:"
         assert (warning in out) == is_said
 
 
@@ -44,7 +44,7 @@ def test_a_symbol_passes_in_the_two_changes_that_the_fix_names(estate: Estate) -
     both = enum("PAID", "REFUNDED", default="PAID")
     estate.scratch.write({"namespaces/orders.avsc": both})
     fix = " ".join(estate.run("check", code=100).out.split()).partition("Fix: in two changes. ")[2]
-    assert fix.startswith("First give Status a default, beside an edit that Pulsar stores")
+    assert fix.startswith("First give Status a default, together with an edit that Pulsar stores")
     estate.scratch.commit({"namespaces/orders.avsc": enum("PAID", default="PAID")})
     estate.scratch.write({"namespaces/orders.avsc": both})
     estate.run("check", code=100)

@@ -383,7 +383,7 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
         (Decimal, ..., "test_extracted_definitions.Holder.x: Avro's decimals have a fixed number of digits"),
         (set[str], ..., "Holder.x: Avro has no type for set\n  Fix: write list[...]: Avro has no sets"),
         (Sequence[str], ..., "Holder.x: Avro has no type for collections.abc.Sequence\n  Fix: write list[...]"),
-        (list, ..., "Holder.x: Avro has no type for list\n  Fix: say of what: list[str]"),
+        (list, ..., "Holder.x: Avro has no type for list\n  Fix: name the type of the items: list[str]"),
         (Any, ..., "Holder.x: Avro has no type for typing.Any\n  Fix: name the type"),
         (ModuleType, ..., "Holder.x: Avro has no type for module"),
         (dict[int, str], ..., "Holder.x: the keys of a map are texts in Avro, not int"),
@@ -404,7 +404,7 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
         (
             Annotated[Node, '{"a": 1}'],
             ...,
-            "what Annotated says of test_extracted_definitions.Node belongs to the class",
+            "the attributes that Annotated gives test_extracted_definitions.Node belong in the class",
         ),
         (Self, ..., "Avro has no type for Self\n  Fix: write the name of the class"),
         (Access, ..., "Avro has no type for test_extracted_definitions.Access\n  Fix: write int"),
@@ -414,7 +414,7 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
             ...,
             "Avro has no name for test_extracted_definitions.Page[int]\n  Fix: give it one: class OrderPage(Page[int])",
         ),
-        (Ids, ..., "Ids is a RootModel, whose messages are no records"),
+        (Ids, ..., "Ids is a RootModel, whose messages are not records"),
         (pydantic.Json[list[int]], ..., "Holder.x: pydantic reads it from another form than it holds"),
         (pydantic.Base64Bytes, ..., "Holder.x: pydantic reads it from another form than it holds"),
         (Annotated[Decimal, pydantic.Field(max_digits=10)], ..., "Decimal alone does not say how many"),
@@ -583,7 +583,7 @@ def test_only_a_class_that_says_what_it_holds_has_a_definition() -> None:
             extract(kind, release=Release.R4_0)
     with pytest.raises(SchemactlError, match="of which no schema of type PROTOBUF_NATIVE is made"):
         extract(Plain, SchemaType.PROTOBUF_NATIVE, release=Release.R4_0)
-    with pytest.raises(SchemactlError, match="whose `required` says what may be null"):
+    with pytest.raises(SchemactlError, match="whose `required` decides which fields may be null"):
         extract(Order, java=JavaOptions(jsr310=True), release=Release.R4_0)
 
 

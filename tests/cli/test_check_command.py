@@ -151,7 +151,7 @@ def test_a_cause_is_waived_with_an_entry_for_each_topic_and_its_owner(scratch: S
     (cause,) = report(scratch)["causes"]
     text = schemactl(scratch.path, "check", code=100).out
     assert (
-        f'To approve it all the same: schemactl waive {cause["id"][:12]} --reason "..." --until YYYY-MM-DD --owner NAME\n'
+        f'To approve it anyway: schemactl waive {cause["id"][:12]} --reason "..." --until YYYY-MM-DD --owner NAME\n'
         in text
     )
     said = waive(scratch, cause["id"][:12], code=64)
@@ -212,9 +212,9 @@ def test_a_beginning_of_several_is_not_taken_for_one_of_them() -> None:
 @pytest.mark.parametrize(
     ("words", "options", "message"),
     [
-        (["nonsense"], {}, "`nonsense` is no fingerprint: expected its first 4 hexadecimal digits or more"),
-        (["abc"], {}, "`abc` is no fingerprint"),
-        (["sha256:"], {}, "is no fingerprint"),
+        (["nonsense"], {}, "`nonsense` is not a fingerprint: expected its first 4 hexadecimal digits or more"),
+        (["abc"], {}, "`abc` is not a fingerprint"),
+        (["sha256:"], {}, "is not a fingerprint"),
         (["abcd"], {"reason": " "}, "--reason is empty"),
         (["abcd"], {"owner": "\u2028"}, "--owner is empty"),
         (["abcd"], {"until": "tomorrow"}, "--until tomorrow: expected a day from"),

@@ -328,7 +328,7 @@ def test_of_a_separated_pair_it_is_said_that_the_key_was_not_given(folder: Path)
     without_key = shop.run(folder, *message)
     assert json.loads(without_key.out)["key"] is None
     assert without_key.err.endswith(
-        "note: a SEPARATED KEY_VALUE has its key beside the payload, so here it is null: give it with --key-base64\n"
+        "note: a SEPARATED KEY_VALUE has its key outside the payload, so here it is null: give it with --key-base64\n"
     )
     with_key = shop.run(folder, *message, "--key-base64", base64.b64encode(b"C-1").decode())
     assert json.loads(with_key.out)["key"] == "C-1"

@@ -332,7 +332,7 @@ def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> N
     report = verify(schemas, f"{service}:ReadsNothing", "--role", "consumer", code=100).out
     assert report.startswith(
         f"{service}:ReadsNothing cannot read what is approved for persistent://shop/sales/orders (version 2, BACKWARD).\n"
-        "It is none of the approved versions.\n\nconsumer: cannot read version 2 ("
+        "It is not an approved version.\n\nconsumer: cannot read version 2 ("
     )
     assert "): READER_FIELD_MISSING_DEFAULT_VALUE\n  " in report
     assert "customer" in report

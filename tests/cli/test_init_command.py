@@ -156,7 +156,7 @@ def test_the_hooks_of_two_projects_below_the_top_judge_their_own(
     assert "wrote ../.pre-commit-config.yaml" in first_output
     assert "  git add . ../.pre-commit-config.yaml && git commit\n" in first_output
     printed = schemactl(scratch.path / "web data", "init").out
-    hook = printed.partition("the hook would be:\n\n")[2].partition("\nNext:")[0]
+    hook = printed.partition("Add the hook below its `repos:`:\n\n")[2].partition("\nNext:")[0]
     assert "and at its top" not in hook
     with (scratch.path / ".pre-commit-config.yaml").open("a") as file:
         file.write(hook)

@@ -148,7 +148,7 @@ def test_json_is_as_its_published_schema_says(shop: Scratch) -> None:
 def test_code_owners_are_read_by_githubs_rules(shop: Scratch, tmp_path: Path) -> None:
     """The last pattern that matches counts, as in .gitignore, where git itself matches; `#`, `[` and `!` cannot be escaped."""
     printed = schemactl(shop.path, "list", "--format", "codeowners")
-    assert "left out: `team-sales` is none to GitHub" in printed.err
+    assert "left out: `team-sales` is not an owner on GitHub" in printed.err
     lines = [line for line in printed.out.splitlines() if not line.startswith("#")]
     rules = [line.replace(r"\ ", "\0").split(" ") for line in lines]
     patterns = [pattern.replace("\0", r"\ ") for pattern, *_ in rules]
@@ -442,7 +442,7 @@ def test_connected_clients_are_listed_with_the_declared_ones(
     assert list_behind("orders", "--expect", "1") == late
     assert list_behind("orders", "--expect", "1", "--role", "producer") == late[:1]
     notes = ("notes", "--role", "consumer", "--expect")
-    assert list_behind(*notes, "0") == ["nobody is declared, and nobody is connected"]
+    assert list_behind(*notes, "0") == ["no client is declared, and no client is connected"]
     client.subscribe(f"persistent://{tenant}/sales/notes", "reports", consumer_name="r", **report_version(0))
     assert list_behind(*notes, "0", code=0) == []
     assert list_behind(*notes, "1") == ["r is at 0, not yet at 1"]

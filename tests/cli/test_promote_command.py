@@ -98,7 +98,7 @@ def test_it_moves_the_local_branch_and_prints_the_push(estate: Estate) -> None:
     assert "there is no ref or commit 'second~0'" in again
     again = estate.run("promote", "prod", "--to", "origin/second").out
     assert "origin/promoted/prod is there" in again
-    assert "is there already, here. Publish it: git push origin promoted/prod" in again
+    assert "is already there, here. Publish it: git push origin promoted/prod" in again
 
 
 def test_what_comes_with_it_is_said_before_anything_moves(estate: Estate) -> None:

@@ -101,7 +101,7 @@ READ = [
     ("prod", 2, BY_OWN, {"id": "c", "own": 99}),
     ("prod", 3, BY_OWN, "schema version 3 is not a version of prod that Git knows (0 to 2)"),
     ("dr", 0, BY_0, {"id": "a", "own": 0}),
-    ("dr", 1, BY_OWN, "was deleted, and nobody recorded its definition (cleaned up)"),
+    ("dr", 1, BY_OWN, "was deleted, and its definition was not recorded (cleaned up)"),
     ("dr", 2, BY_0, {"id": "a", "own": 0}),
     ("dr", 3, BY_OWN, {"id": "c", "own": 99}),
 ]

@@ -141,7 +141,7 @@ def test_what_no_entry_names_has_no_name() -> None:
     with pytest.raises(SchemactlError) as raised:
         TARGET_NAMES.there(TopicName.parse("web/clicks/clicks"))
     assert str(raised.value) == (
-        "target prod: neither its `tenants` nor its `namespaces` say what is web/clicks there\n"
+        "target prod: neither its `tenants` nor its `namespaces` have a name for web/clicks\n"
         "  Fix: write `tenants: {shop: live, lab: shop, web: web}` in the target, with the names that are used there"
     )
     # The tenant's entry would lead there, but the namespace has one of its own.
@@ -161,7 +161,7 @@ def test_a_forgotten_entry_stops_every_command_before_the_registry(tmp_path: Pat
     estate = Estate(tmp_path / "shop", project=project)
     estate.scratch.commit({"namespaces/web.yaml": "topic: shop/web/refunds\nschema: {type: STRING}\n"})
     error = estate.run(*command, code=1).err
-    assert "target prod: neither its `tenants` nor its `namespaces` say what is shop/web there" in error
+    assert "target prod: neither its `tenants` nor its `namespaces` have a name for shop/web" in error
     assert not (estate.scratch.path / "prod.db").exists()
     completed = project.replace("namespaces:", "tenants: {shop: shop}, namespaces:")
     estate.scratch.commit({"schemactl.yaml": completed})

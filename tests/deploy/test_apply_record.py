@@ -100,7 +100,7 @@ def test_the_targets_own_result_says_what_was_applied_by_whom(shop: Estate, monk
 def test_an_own_result_that_cannot_be_written_stops_no_apply(shop: Estate) -> None:
     shop.scratch.write({".schemactl/results": "in the way"})
     err = shop.run("apply", "--yes").err
-    assert "warning: what this apply does is not recorded: " in err
+    assert "warning: the steps of this apply are not recorded: " in err
     assert f"{OWN} cannot be written" in err
     assert len(shop.held()) == 2
 

@@ -231,7 +231,7 @@ def test_types_that_topics_define_alike_become_files_that_they_refer_to(shop: Sh
     shop.put(sales("alone"), info("Alone", {"type": "fixed", "name": "Once", "size": 1}))
     said = shop.settled("--commit-each-version")
     assert (
-        "3 files of what several topics define alike: below namespaces/shared/shop/, in `references` of the topics."
+        "3 files of definitions that several topics share: below namespaces/shared/shop/, in `references` of the topics."
         in said
     )
     assert shop.numbers(ORDERS) == [(0, 0), (1, 1)]

@@ -72,7 +72,7 @@ def test_programs_are_told_the_same(estate: Estate, command: list[str]) -> None:
 def test_what_is_recorded_needs_to_be_approved(estate: Estate) -> None:
     out = estate.run("drift", "--accept", "--reason", " uploaded by hand ").out
     assert f"{ORDERS}: v1 is not known to Git" in out
-    assert "Next: commit numbers/local.yaml with what it names, and merge it" in out
+    assert "Next: commit numbers/local.yaml and the files that it names, and merge them" in out
     today = datetime.now(UTC).date().isoformat()
     file = next(line.split("foreign: ")[1].split(",")[0] for line in numbers(estate).splitlines() if "foreign" in line)
     assert numbers(estate) == (

@@ -103,7 +103,7 @@ def test_a_plan_before_the_merge_is_not_applied(shop: Estate) -> None:
     assert said == f"To carry out exactly this, once it is merged: {command}\n"
     assert "merged into main" in shop.run("plan", "show", "plan.json").out
     refused = shop.run("apply", "plan.json", code=1).err
-    assert f"which is not approved yet; nothing was changed\n  Fix: once it is merged: {command}" in refused
+    assert f"that is not approved yet; nothing was changed\n  Fix: once it is merged: {command}" in refused
     shop.run("plan", "--base", "main", "--at", "main", code=64)
 
 
@@ -164,8 +164,8 @@ def test_conflicting_work_is_to_be_merged_first(shop: Estate) -> None:
 
 def test_a_plan_on_a_branch_names_what_is_not_approved_yet_and_the_command_that_shows_it(shop: Estate) -> None:
     note = (
-        f"note: what HEAD ({shop.scratch.git('rev-parse', '--short=9', 'HEAD')}) changes is not approved in main yet, and not "
-        "in this plan: namespaces/notes.yaml, namespaces/orders.avsc; see what its merge does: schemactl plan --target local --base main\n"
+        f"note: the changes of HEAD ({shop.scratch.git('rev-parse', '--short=9', 'HEAD')}) are not approved in main yet, and not "
+        "in this plan: namespaces/notes.yaml, namespaces/orders.avsc; for the plan of its merge: schemactl plan --target local --base main\n"
     )
     printed = shop.run("plan", "--format", "json")
     assert printed.err == note
@@ -210,7 +210,7 @@ def test_only_declarations_that_are_not_approved_are_named(shop: Estate) -> None
     change(shop, {"README.md": "Orders.\n", "deploy.yaml": "replicas: 2\n"})
     assert shop.run("plan").err == ""
     change(shop, {"namespaces/sales.yaml": "namespace: shop/sales\n"})
-    assert "in this plan: namespaces/sales.yaml; see" in shop.run("plan").err
+    assert "in this plan: namespaces/sales.yaml; for" in shop.run("plan").err
     change(shop, {"namespaces/sales.yaml": NAMESPACE})
     assert shop.run("plan").err == ""
 
@@ -229,7 +229,7 @@ def test_the_merge_that_a_build_server_checks_out_is_what_is_not_approved(shop: 
     change(shop, {"namespaces/others.yaml": STRING.replace("notes", "others")})
     shop.scratch.git("switch", "-q", "--detach", "main")
     shop.scratch.git("merge", "-q", "--no-ff", "-m", "Merge", "note")
-    assert "in this plan: namespaces/notes.yaml, namespaces/orders.avsc; see" in shop.run("plan").err
+    assert "in this plan: namespaces/notes.yaml, namespaces/orders.avsc; for" in shop.run("plan").err
     shop.scratch.git("branch", "-f", "main", "HEAD")
     assert shop.run("plan").err == ""
 

@@ -94,7 +94,7 @@ def test_a_number_of_which_nothing_is_recorded_is_rejected(estate: Estate) -> No
     with estate.registry() as registry:
         registry.delete_topic(next(iter(registry.everything().topics)))
     for number, reason in (
-        (1, "was deleted, and nobody recorded its definition (uploaded by hand)"),
+        (1, "was deleted, and its definition was not recorded (uploaded by hand)"),
         (3, "is not a version of local that Git knows (0 to 2): `schemactl drift --target local` shows what it is"),
         (-1, "is not a version of local that Git knows"),
     ):
@@ -198,7 +198,7 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
                 orders.decode_one(BY_GIT, number)
             singly.append(refused.value.reason)
         assert found.errors.to_pylist() == [None, None, *singly]
-        assert singly[0].endswith("was deleted, and nobody recorded its definition (cleaned up)")
+        assert singly[0].endswith("was deleted, and its definition was not recorded (cleaned up)")
         assert orders.codec.number_written() == 4
         with pytest.raises(UnknownVersion, match="cleaned up"):
             orders.encode_one({"id": "b", "own": 99}, 3)

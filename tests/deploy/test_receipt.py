@@ -254,7 +254,7 @@ def test_a_stale_plan_shows_how_the_plan_has_changed(estate: Estate) -> None:
         " ~ topic persistent://shop/sales/orders",
         f" {version}",
         "@@ -7,5 +10,5 @@",
-        " Stays as it is:",
+        " Unchanged:",
         f" {note}",
         " ",
         f"-{TOTAL}",
@@ -368,7 +368,7 @@ def test_a_plan_of_a_branch_that_is_not_approved_is_refused(estate: Estate) -> N
     [
         ("target", "prod", 64, "--target prod: schemactl.yaml has local"),
         ("registry", "sqlite:x.db", 1, "plan.json was made for sqlite:x.db, but target local is now sqlite:"),
-        ("proposed", True, 1, "plan.json says what a merge would do, which is not approved yet; nothing was changed"),
+        ("proposed", True, 1, "plan.json is the plan of a merge that is not approved yet; nothing was changed"),
     ],
 )
 def test_a_forged_target_is_refused(estate: Estate, key: str, value: object, code: int, problem: str) -> None:

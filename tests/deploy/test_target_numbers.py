@@ -283,7 +283,7 @@ def test_the_reason_is_told() -> None:
     )
     assert [each.unreadable for each in target_versions(topic_of_versions(1), numbers(*entries))][:3] == [
         "number 0 of prod is recorded as Git's version 7, which the approved history does not have (moved by hand)",
-        "number 1 of prod was deleted, and nobody recorded its definition (cleaned up)",
+        "number 1 of prod was deleted, and its definition was not recorded (cleaned up)",
         (
             'number 2 of prod is foreign, and its recorded definition cannot be used: "name" of this record is missing or null; '
             "expected a name (a test)"

@@ -19,9 +19,9 @@ RECORD = {"type": "record", "name": "P", "fields": [{"name": "a", "type": "int",
 ALTERED: list[tuple[Any, Any, str, str]] = [
     (FIXED, "abcd", "it has 4 bytes and is cut off to 3", "[97, 98, 99]"),
     (FIXED, "a", "it has 1 bytes and is filled up with zeros to 3", "[97, 0, 0]"),
-    (FIXED, "a€b", "it has the character U+20AC, which is no byte and is written as ?", "[97, 63, 98]"),
-    ("bytes", "€", "it has the character U+20AC, which is no byte and is written as ?", '"?"'),
-    ("bytes", "\ud800", "it has the character U+D800, which is no byte and is written as ?", '"?"'),
+    (FIXED, "a€b", "it has the character U+20AC, which is not a byte and is written as ?", "[97, 63, 98]"),
+    ("bytes", "€", "it has the character U+20AC, which is not a byte and is written as ?", '"?"'),
+    ("bytes", "\ud800", "it has the character U+D800, which is not a byte and is written as ?", '"?"'),
     ("string", "a\ud800", "it has a lone surrogate, which is written as ?", '"a?"'),
     ("float", 16777217, "it is 16777217, which a float does not have: it is written as 16777216.0", "1.6777216E7"),
     ("float", 1e39, "it is 1e+39, which a float does not have: it is written as inf", '"Infinity"'),
@@ -39,8 +39,8 @@ ALTERED: list[tuple[Any, Any, str, str]] = [
 OUTSIDE = [
     (DECIMAL, "\x64", "it is a decimal of 3 digits, and its type has 2"),
     ({"type": "string", "logicalType": "uuid"}, "x", 'it is "x", which is no UUID'),
-    ({"type": "int", "logicalType": "time-millis"}, -1, "it is -1, which is no time of day"),
-    ({"type": "long", "logicalType": "time-micros"}, 86_400_000_000, "it is 86400000000, which is no time of day"),
+    ({"type": "int", "logicalType": "time-millis"}, -1, "it is -1, which is not a time of day"),
+    ({"type": "long", "logicalType": "time-micros"}, 86_400_000_000, "it is 86400000000, which is not a time of day"),
 ]
 """The type, the default, and the problem of readers with the logical type."""
 

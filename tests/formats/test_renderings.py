@@ -185,13 +185,13 @@ def test_texts_that_no_client_writes_stay(text: str) -> None:
         ("one_import", "python", []),
         ("well_known", "python", []),
         ("custom_option", "java", []),
-        ("custom_option", "python", ["it sends google/protobuf/descriptor.proto of its own release of protobuf"]),
+        ("custom_option", "python", ["it sends google/protobuf/descriptor.proto from its release of protobuf"]),
         (
             "custom_options",
             "go",
             [
                 "it sends the 3 files of the definition in random order",
-                "it sends google/protobuf/descriptor.proto of its own release of protobuf",
+                "it sends google/protobuf/descriptor.proto from its release of protobuf",
                 "it sends several custom options of one element in random order",
             ],
         ),

@@ -227,8 +227,6 @@ def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
         "kinds": [],
         "state": None,
         "version": 2,
-        "kind": None,
-        "kinds": [],
         "in_force": 1,
         "latest": 2,
         "deleted": False,

@@ -194,5 +194,5 @@ def test_protobuf_s_own_json_is_valid() -> None:
 
 
 def test_what_has_no_meaning_is_refused() -> None:
-    with pytest.raises(SchemactlError, match="of type EXTERNAL does not say what the bytes of a message are"):
+    with pytest.raises(SchemactlError, match="of type EXTERNAL does not describe the bytes of a message"):
         json_schema(SchemaInfo(SchemaType.EXTERNAL, b"{}"), Release.R4_2)

@@ -54,7 +54,7 @@ def test_a_definition_that_is_not_approved_has_the_number_it_would_get(folder: P
     [
         (["orders", "-n", "0"], "expected a number from 1 on, found '0'"),
         (["orders", "-n", "2", "--format", "bytes"], "payloads behind each other could not be told apart"),
-        (["orders", "--format", "json", "--out", "x"], "values alone are no messages"),
+        (["orders", "--format", "json", "--out", "x"], "values alone are not messages"),
         (["orders@0", "--from", "pulsar://localhost:1"], "--from reads messages of all versions"),
         (["orders", "--token-env", "TOKEN"], "--token-env goes with --from"),
         (["orders", "--from", "pulsar://localhost:1", "--token-env", "NONE_SUCH"], "NONE_SUCH .* is not set"),

@@ -184,7 +184,7 @@ def test_json_has_the_waiver_in_a_list_and_beside_its_finding() -> None:
     assert "schemactl waive" not in fixes[0]
     assert fixes[1].splitlines() == [
         "Put it back.",
-        'To approve it all the same: schemactl waive bbbbbbbbbbbb --reason "..." --until YYYY-MM-DD --owner NAME',
+        'To approve it anyway: schemactl waive bbbbbbbbbbbb --reason "..." --until YYYY-MM-DD --owner NAME',
     ]
 
 
@@ -240,7 +240,7 @@ def test_edit_of_a_finding_is_in_every_format_that_can_show_one(reports: dict[st
     assert "```suggestion%0A" + "%0A".join(edit["new_lines"]) + "%0A```" in error
     added = [line for line in edit["new_lines"] if line not in edit["old_lines"]]
     assert all(f"+{line}" in reports["markdown"] for line in added)
-    assert "What the fix changes" in reports["html"]
+    assert "Edits of the fix" in reports["html"]
     [fix] = [fix for result in json.loads(reports["sarif"])["runs"][0]["results"] for fix in result.get("fixes", [])]
     [replacement] = fix["artifactChanges"][0]["replacements"]
     assert replacement["insertedContent"]["text"] == "\n".join(edit["new_lines"])

@@ -164,7 +164,7 @@ def test_a_column_of_pairs_or_of_single_values_is_decoded(spark: SparkSession) -
     no_payload = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
     assert [tuple(row) for row in pair.collect()] == [("a", 1_000_000, "a", None), (None, None, None, no_payload)]
     assert [row["pair"] for row in found.collect()] == [row["unversioned"] for row in found.collect()]
-    with pytest.raises(WrongArgument, match="travel apart from its payloads: give their column, too"):
+    with pytest.raises(WrongArgument, match="are not in its payloads: give their column as well"):
         decode_column(pairs, "payload", "version")
 
 

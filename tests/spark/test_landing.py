@@ -187,7 +187,7 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(messages: DataFrame, fo
     with pytest.raises(ValueError, match="are a stream, which land_stream and sink land"):
         land(stream, CODEC, folder)
     if RELEASE >= (4, 1):
-        with pytest.raises(ValueError, match=r"no stream: read them with spark\.readStream, or land them with"):
+        with pytest.raises(ValueError, match=r"not a stream: read them with spark\.readStream, or land them with"):
             land_stream(messages, CODEC, folder)
     Path(folder).write_text("mine")
     with pytest.raises(ValueError, match="is a file: rows go to a folder"):

@@ -145,19 +145,19 @@ def test_the_statements_for_iceberg_make_each_change_after_those_that_it_stands_
     ("have", "want"), [("int", "double"), ("int", "decimal(12,2)"), ("decimal(9,2)", "decimal(12,4)")]
 )
 def test_a_widening_that_iceberg_has_not_is_refused(have: str, want: str) -> None:
-    with pytest.raises(WrongArgument, match=r"Iceberg does not widen x from .* write the table anew with a cast"):
+    with pytest.raises(WrongArgument, match=r"Iceberg does not widen x from .* rewrite the table with a cast"):
         statements([Change("widen", "x", want, have)], "t")
 
 
 @pytest.mark.parametrize(
     ("table_columns", "columns", "message"),
     [
-        ("x STRING", "x INT", "x is string in the table and int in the rows: write the table anew with a cast"),
+        ("x STRING", "x INT", "x is string in the table and int in the rows: rewrite the table with a cast"),
         ("x BIGINT", "x INT", "x is bigint in the table and int in the rows: land with the newest version's package"),
         ("x INT", "x STRUCT<y: INT>", "x is int in the table and struct<`y`: int> in the rows"),
         ("x INT, y INT NOT NULL", "x INT", "y is NOT NULL in the table, and may be null in the rows: ALTER COLUMN"),
         ("x ARRAY<INT /* NOT NULL */>", "x ARRAY<INT>", "x.element is NOT NULL in the table"),
-        ("sum INT", "sum INT, total INT", "total was the name of what is sum now: give the new field another name"),
+        ("sum INT", "sum INT, total INT", "total is now called sum: give the new field another name"),
     ],
 )
 def test_rows_that_no_change_makes_fit_are_refused_with_what_does(

@@ -82,7 +82,7 @@ def test_it_is_decoded_landed_viewed_and_encoded_and_no_row_is_lost(spark: Spark
 def test_columns_of_the_messages_can_be_renamed(spark: SparkSession) -> None:
     one = codec(definition("__topic"))
     sent = spark.createDataFrame([(b"\x02", 0, "t")], "payload binary, schema_version long, __topic string")
-    with pytest.raises(ValueError, match="called __topic: rename or drop that of the messages"):
+    with pytest.raises(ValueError, match="called __topic: rename or drop the column of the messages"):
         decode(sent, one)
     assert decode(sent.withColumnRenamed("__topic", "of"), one).columns[:2] == ["__topic", "of"]
 

@@ -64,7 +64,7 @@ def serving(handler: type[Page]) -> Iterator[dict[str, str]]:
 def test_an_admin_url_where_no_pulsar_answers_is_told(page: type[Page]) -> None:
     with serving(page) as url:
         topics = parse_read_options({**url, "topicsPattern": "t/n/.*"}, "a batch").topics
-        with pytest.raises(PulsarProblem, match=r"t/n: http://.* answers with no list of them"):
+        with pytest.raises(PulsarProblem, match=r"t/n: http://.* does not respond with a list of them"):
             list_partitions(Cluster(parse_connection(url)), topics)
 
 

@@ -35,8 +35,8 @@ NEWEST: Final = Release.R5_0
 """The release whose rules apply to a definition without a broker: it accepts the most names."""
 
 _NO_MESSAGE: Final = (
-    "No message can be shown: those of a PROTOBUF topic are protobuf's, which the Avro definition does not describe. "
-    "With `proto:` declared they are judged by their own wire rules."
+    "No message can be shown: a PROTOBUF topic has protobuf messages, which the Avro definition does not describe. "
+    "With `proto:`, they are judged by the wire rules."
 )
 
 _VERDICTS: Final = KnownVerdicts()
@@ -112,7 +112,7 @@ class AvroSpec(TypeSpec):
                 f"record {record.full_name} must contain itself ({record.field_path}): it has no finite value, and the broker's own check "
                 f"breaks down on it: {answer.exception}",
                 pointer=record.pointer,
-                fix=f'make a field on the way optional: a union with null, such as ["null", "{record.full_name}"]',
+                fix=f'make a field in this chain optional: a union with null, such as ["null", "{record.full_name}"]',
             )
         else:
             yield InvalidSchema(
@@ -121,7 +121,7 @@ class AvroSpec(TypeSpec):
             )
 
     def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield the defaults of fields that are not symbols of their enum or not written as they are; none for PROTOBUF, whose readers use no Avro.
+        """Yield the defaults of fields that are not symbols of their enum or are written differently. Readers of PROTOBUF use no Avro.
 
         An alias with which Java's check cannot compare the definition even with itself is among them.
         """

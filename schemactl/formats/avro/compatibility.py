@@ -223,7 +223,7 @@ class _PairComparison:
     __slots__ = ("_branch_comparisons", "_branches_by_name", "_listed", "_reasons", "_verdicts")
 
     def __init__(self, verdicts: KnownVerdicts | None = None) -> None:
-        """Start a run. Equal parts in `verdicts` are not compared again, so locations may be those of another pair."""
+        """Start a run. Equal parts in `verdicts` are not compared again, so locations may belong to another pair."""
         self._verdicts = verdicts
         self._reasons: dict[Pair, Reasons] = {}
         self._listed = self._branch_comparisons = 0
@@ -652,8 +652,8 @@ class Walk:
     """The way that some tokens lead through the reader's schema.
 
     Attributes:
-        parts: the schemas and fields on the way; the last is the deepest that exists.
-        path: the way in readable form, such as `Order.lines[].price`.
+        parts: the schemas and fields along the path; the last is the deepest that exists.
+        path: the path in readable form, such as `Order.lines[].price`.
         pointer: the JSON pointer of the tokens.
     """
 
@@ -663,12 +663,12 @@ class Walk:
 
     @property
     def field(self) -> Field | None:
-        """The innermost field on the way."""
+        """The innermost field of the trace."""
         return next((part for part in reversed(self.parts) if isinstance(part, Field)), None)
 
     @property
     def schema(self) -> Schema:
-        """The innermost schema on the way; the schema of a field if the trace ends at the field."""
+        """The innermost schema of the trace; the schema of a field if the trace ends at the field."""
         return _schema_of(self.parts[-1])
 
 

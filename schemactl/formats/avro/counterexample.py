@@ -125,7 +125,7 @@ def counterexample(
     failure = best.failure
     if plain_json:
         # JSON libraries differ in how they read it; the Avro rules are the common ground of such topics.
-        return Counterexample(text, text.encode(), f"what the reader's schema does not allow: {failure.message}")
+        return Counterexample(text, text.encode(), f"not allowed by the reader's schema: {failure.message}")
     result = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
     return Counterexample(text, best.data, result)
 
@@ -257,7 +257,7 @@ def _list_symbols(schema: Schema) -> frozenset[str]:
 def list_candidates(
     schema: Schema, *, uncommon_symbols: Collection[str] = (), primitives: Mapping[str, Any] | None = None
 ) -> Iterator[Datum]:
-    """Yield the smallest message, then for each place in the schema one that reaches it, with every enum symbol and branch.
+    """Yield the smallest message, then a message for each place in the schema that reaches it, with every enum symbol and branch.
 
     Nothing is yielded if no message can be written (a record must contain itself, an enum has no symbols) or if every message is
     too large.
@@ -802,7 +802,7 @@ def decode(data: bytes, schema: Schema) -> Datum:
 
     Raises:
         ReaderFailure: if Java throws.
-        UnknownWire: if the bytes claim so many items that Java's result depends on its memory.
+        UnknownWire: if the bytes announce more items than fit, so that Java's result depends on its memory.
     """
     return _ByteReader(data).read(schema)
 

@@ -579,7 +579,7 @@ def _describe_alteration(schema: Fixed | Primitive, value: JsonValue) -> str:
     match schema.type:
         case "bytes" | "fixed" if isinstance(value, str):
             if wrong := next((character for character in value if ord(character) > _MAX_BYTE), None):
-                return f"has the character U+{ord(wrong):04X}, which is no byte and is written as ?"
+                return f"has the character U+{ord(wrong):04X}, which is not a byte and is written as ?"
             if isinstance(schema, Fixed) and len(value) != schema.size:
                 change = "is cut off" if len(value) > schema.size else "is filled up with zeros"
                 return f"has {len(value)} bytes and {change} to {schema.size}"
@@ -597,7 +597,7 @@ def _describe_alteration(schema: Fixed | Primitive, value: JsonValue) -> str:
                 )
             limit = _TIME_LIMITS.get((schema.type, logical_type))
             if limit is not None and value not in range(limit):
-                return f"is {describe_value(value)}, which is no time of day"
+                return f"is {describe_value(value)}, which is not a time of day"
         case "float" | "double" if _is_number(value):
             return _describe_rounding(schema.type, value)
     return ""

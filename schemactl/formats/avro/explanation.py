@@ -70,9 +70,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = 
     case = _Case(incompatibility, reader, writer, upgraded, breakage.older_name, plain_json)
     reason, fix, edit, alternatives = _SENTENCES[incompatibility.rule](case)
     if incompatibility.strict_only:
-        reason += (
-            " Pulsar's Java reader decodes such messages all the same; readers that follow the specification refuse."
-        )
+        reason += " Pulsar's Java reader decodes such messages; readers that follow the specification reject them."
     if not can_be_written(writer):
         reason += (
             " No message can be shown: nothing can be written, for a record must contain itself or an enum is empty."
@@ -252,7 +250,7 @@ def _explain_missing_symbols(case: _Case) -> _Advice:
     are, them = ("are", "them") if len(missing_symbols) > 1 else ("is", "it")
     unknown = f"Readers of {case.older} do not know {them} and have no enum default"
     fix = (
-        f"in two changes. First give {name} a default, beside an edit that Pulsar stores (it takes a default alone for no new "
+        f"in two changes. First give {name} a default, together with an edit that Pulsar stores (it takes a default alone for no new "
         f"version), such as a new field with a default; once every reader has that version, list {symbols}."
     )
     return _Advice(f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.", fix)
@@ -342,7 +340,7 @@ def _explain_size_mismatch(case: _Case) -> _Advice:
 def _explain_ambiguous_alias(case: _Case) -> _Advice:
     return _Advice(
         f"{case.place}: its name and its aliases match several fields of the messages, and Java refuses to choose.",
-        "remove the alias that names a field of its own.",
+        "remove the alias that is also the name of a field.",
     )
 
 

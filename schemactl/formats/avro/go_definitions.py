@@ -1,6 +1,6 @@
-"""Find the parts of a definition that Go's client does not register as they are written.
+"""Find the parts of a definition that Go's client registers differently.
 
-pulsar-client-go parses a definition with hamba/avro and prints it again. The printed text is a definition of its own for a broker where
+pulsar-client-go parses a definition with hamba/avro and prints it again. The printed text is another definition for a broker where
 a default or an attribute changes, a `scale` of 0 or an empty namespace is dropped. Names that Java accepts may be errors.
 """
 

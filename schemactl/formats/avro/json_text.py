@@ -170,7 +170,7 @@ def check_limits(text: str) -> None:
             place = _describe_position(text, match.start())
             raise InvalidAvro(
                 f"the definition nests deeper than {MAX_DEPTH:,} levels at {place}",
-                fix="give inner types names of their own and refer to them by name",
+                fix="give inner types separate names and refer to them by name",
             )
 
 

@@ -179,7 +179,7 @@ RULES: Final[Mapping[tuple[str, str], ReaderRules]] = {
 
 @dataclass(frozen=True, slots=True)
 class LanguageMisreading(Incompatibility):
-    """A value that the client of a language does not read as it was written.
+    """A value that the client of a language reads differently from the value that was written.
 
     Attributes:
         problem: another type, a plain value in a nullable field, null in a plain field, a union in a plain field, a union whose
@@ -250,7 +250,7 @@ def _find_by_fastavro(reader: Schema, writer: Schema) -> Iterator[Incompatibilit
 
 
 def _find_raw_defaults(reader: Schema, writer: Schema) -> Iterator[Incompatibility]:
-    """Yield the defaults that fastavro gives as they are in the definition: numbers and texts in place of times, decimals and bytes."""
+    """Yield the defaults that fastavro does not convert: numbers and texts in place of times, decimals and bytes."""
     for difference in _find_differences(reader, writer, _PYTHON_AVRO):
         if difference.rule != DEFAULT_NOT_APPLIED:
             continue
@@ -262,7 +262,7 @@ def _find_raw_defaults(reader: Schema, writer: Schema) -> Iterator[Incompatibili
         if value_type and is_raw and default is not None:
             text = json.dumps(default, ensure_ascii=False)
             message = (
-                f"{way.path} is absent from the messages, and Python's AvroSchema reads its default, {text}, as it is written, "
+                f"{way.path} is absent from the messages, and Python's AvroSchema reads its default as the plain value {text}, "
                 f"not as a value of {value_type.text}"
             )
             yield replace(difference, message=message)

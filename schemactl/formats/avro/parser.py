@@ -493,7 +493,7 @@ class Avro111(DefinitionReader):
         names = [*PRIMITIVE_TYPES, *list(self._types)[:1000]]
         matches = difflib.get_close_matches(name, names, 1) or difflib.get_close_matches(name.lower(), names, 1)
         if name in _COMPLEX_TYPES:
-            message = f"{describe_value(name)} is a type with parts, which is an object of its own"
+            message = f"{describe_value(name)} is a type with parts, which needs its own object"
             fix = f'write {{"type": {{"type": {describe_value(name)}, ...}}}}, with its parts inside'
             return make_error(message, path, fix=fix)
         hint = f"write {describe_value(matches[0])}, if that is meant; otherwise define" if matches else "define"
@@ -711,7 +711,7 @@ def make_error(
 
 
 def make_name_error(name: JsonValue, subject: str, path: Path) -> InvalidAvro:
-    """Return the error for an invalid name; `subject` says what it names."""
+    """Return the error for an invalid name; `subject` is the named thing."""
     expected = "a letter or _, followed by letters, digits and _"
     fix = ""
     if isinstance(name, str) and "$" in name:

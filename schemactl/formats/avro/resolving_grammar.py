@@ -59,7 +59,7 @@ _ITEMS_PER_STEP: Final = 16
 STACK_LEVELS: Final = 1_500
 """The depth of nested types at which Java's recursion is assumed to overflow its stack.
 
-The real limit depends on what the JVM has compiled. With the default stack of 1 MiB, 1,000 nested arrays (the maximum of Java's
+The real limit depends on the code that the JVM has compiled. With the default stack of 1 MiB, 1,000 nested arrays (the maximum of Java's
 JSON reader) and 2,000 records that refer to each other by name passed; 3,000 records, or 1,000 records with an array around
 each, did not.
 """

@@ -61,7 +61,7 @@ class ProtobufNativeSpec(TypeSpec):
             yield InvalidSchema(
                 f"{cycle[0].message.full_name} must contain itself by the required {noun} {path}: it can never be written",
                 pointer=cycle[0].pointer,
-                fix="make a field on the way optional or repeated",
+                fix="make a field in this chain optional or repeated",
             )
 
     def identity(self, info: SchemaInfo) -> Hashable:

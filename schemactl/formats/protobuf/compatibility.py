@@ -1,6 +1,6 @@
 """Compare two protobuf definitions: the data verdict in one direction, and the rules of buf.
 
-The data verdict has buf's WIRE rules under their names, as far as they are about bytes, in one direction: the writer is buf's
+The data verdict has the WIRE rules of buf that concern bytes, under buf's names and in one direction: the writer is buf's
 "previous", the reader its "new". buf matches by name, the data verdict by the bytes:
 
 * A message or enum type, or a package, may have another name: its content is compared, from the root on.
@@ -146,7 +146,7 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
     """Yield the values of `writer` that `reader` decodes, by buf's WIRE rules, and takes for others.
 
     A name that has another number finds the value of another name, and a smaller integer type loses bits. A name alone does not
-    count: a field whose number gets a new name is renamed. The order is that of `find_incompatibilities`.
+    count: a field whose number gets a new name is renamed. The order is the same as in `find_incompatibilities`.
 
     Raises:
         InvalidSchema: if messages meet in more than MAX_PAIRS pairs.
@@ -257,7 +257,9 @@ def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair
             if types not in queued_types:
                 queued_types.add(types)
                 if len(queued_types) > MAX_PAIRS:
-                    raise InvalidSchema(f"its messages meet those of the other side in more than {MAX_PAIRS:,} ways")
+                    raise InvalidSchema(
+                        f"its messages are compared with messages of the other side in more than {MAX_PAIRS:,} ways"
+                    )
                 path = (*pair.path, reader_field.proto.number)
                 queue.append(MessagePair(reader_field.message_type, writer_field.message_type, path))
 

@@ -58,7 +58,7 @@ _EXTREME_INTEGERS: Final = (2**32 + 1, 2**31, -1, 2, 2**63)
 _CONSEQUENCES = {
     "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",
     "FIELD_SAME_DEFAULT": "A message that does not carry the field means one thing to its writer and another to the reader.",
-    "FIELD_SAME_ONEOF": "What the message said first is lost.",
+    "FIELD_SAME_ONEOF": "The first value in the message is lost.",
     "FIELD_WIRE_COMPATIBLE_CARDINALITY": "The reader keeps one of several values or none, or takes one value for a list.",
     "FIELD_WIRE_COMPATIBLE_TYPE": "The bytes mean something else: the reader fails, misses the field or sees another value.",
     "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Its extensions lie elsewhere in the bytes, and the reader does not find them.",
@@ -72,12 +72,12 @@ _FIXES = {
         "Keep every value, and write new ones only when all readers know them; or make the enum open: proto3, or "
         "`option features.enum_type = OPEN;`."
     ),
-    "FIELD_SAME_DEFAULT": "Keep the default as it was.",
+    "FIELD_SAME_DEFAULT": "Keep the default.",
     "FIELD_SAME_ONEOF": "Leave fields that exist where they are; only new fields belong in a oneof.",
-    "FIELD_WIRE_COMPATIBLE_CARDINALITY": "Keep it as it was, or write `reserved {number};` and take a new number.",
+    "FIELD_WIRE_COMPATIBLE_CARDINALITY": "Keep the cardinality, or write `reserved {number};` and take a new number.",
     "FIELD_WIRE_COMPATIBLE_TYPE": "Keep the type, or write `reserved {number};` and take a new number for the new type.",
-    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Keep `message_set_wire_format` as it was.",
-    "MESSAGE_SAME_REQUIRED_FIELDS": "Leave it optional, or as it was: a required field can be neither added nor removed.",
+    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Keep `message_set_wire_format`.",
+    "MESSAGE_SAME_REQUIRED_FIELDS": "Keep the field optional, or required as before: a required field can be neither added nor removed.",
     "NARROWER_TYPE": "Keep the type, or write `reserved {number};` and take a new number for the new type.",
     "NUMBERS_SWAPPED": "Give each name the number that it had.",
 }
@@ -88,7 +88,7 @@ def counterexample(
 ) -> Counterexample | None:
     """Return a small message that shows `incompatibility`, read by both, or None if none was found.
 
-    There is none if only parsers of other languages misread (Java's, of open enums in proto2 files).
+    There is no counterexample if only parsers of other languages misread (Java's, of open enums in proto2 files).
     """
     reader_class, writer_class = make_message_class(reader), make_message_class(writer)
     for attempt in _list_attempts(incompatibility, reader.root, writer.root):

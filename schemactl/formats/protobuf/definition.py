@@ -659,7 +659,7 @@ def doc_of(field: ProtoField, comments: Mapping[str, str]) -> str:
 
 
 def field_path(pointer: str, *roots: ProtoMessage) -> str:
-    """Return the fields on the way to `pointer`, such as `Click.user.emails[]`, from the first root that reaches it.
+    """Return the path of fields to `pointer`, such as `Click.user.emails[]`, from the first root that reaches it.
 
     An element that no field reaches has its own name instead.
     """

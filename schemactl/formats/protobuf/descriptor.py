@@ -1,6 +1,6 @@
 """The elements of compiled `.proto` files like in Java and Go, with features, kinds and defaults resolved.
 
-`google.protobuf.descriptor_pb2` has the raw facts. The rules need elements like those of Go's protoreflect and Java's Descriptors,
+`google.protobuf.descriptor_pb2` has the raw facts. The rules need elements like the ones in Go's protoreflect and Java's Descriptors,
 which take the file's edition into account. proto2 and proto3 are also editions: `syntax` selects the defaults (protobuf's "Feature
 Settings for Editions").
 """
@@ -54,7 +54,7 @@ JAVA_UTF8_VERIFY = 2
 JSON_FORMATS: dict[int, str] = {number: name for name, number in FeatureSet.JsonFormat.items()}
 
 Kind = int
-"""A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP, whatever the file's syntax."""
+"""A `FieldDescriptorProto.Type`; a message with delimited encoding is a GROUP in every syntax."""
 
 DOUBLE = FieldDescriptorProto.TYPE_DOUBLE
 FLOAT = FieldDescriptorProto.TYPE_FLOAT
@@ -219,7 +219,7 @@ class File(Element):
 
     Attributes:
         image: all files of the descriptor set.
-        stored_proto: the descriptor as it was read, without its source info, so that files with equal content are equal.
+        stored_proto: the descriptor that was read, without its source info, so that files with equal content are equal.
         source_info: the locations of its parts in the text.
         name: its path in imports.
     """
@@ -758,7 +758,7 @@ DEFAULTS = {
     EDITION_2023: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
     EDITION_2024: PROTO3._replace(field_presence=FeatureSet.EXPLICIT),
 }
-"""The default features of each edition; an edition that is not listed has those of the newest one before it."""
+"""The default features of each edition; an edition that is not listed has the features of the newest edition before it."""
 
 Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
 
@@ -887,9 +887,9 @@ def to_float32(value: float) -> float:
 
 
 def same_default(old: ProtoField, new: ProtoField) -> bool:
-    """Return whether both fields have the same default, as buf compares: numbers by value, whatever their type.
+    """Return whether both fields have the same default, as buf compares: numbers by value, in all types.
 
-    Two fields that cannot have a default have the same, and two fields without a declared one, whatever their types.
+    Two fields that cannot have a default have the same, and so have two fields without a declared one.
     """
     if not can_have_default(old) or not can_have_default(new):
         return True

@@ -203,7 +203,7 @@ def has_protoc() -> bool:
 
 
 def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
-    """Yield protoc's answer to each: a descriptor set with source info, or the reason why there is none."""
+    """Yield protoc's answer to each: a descriptor set with source info, or the reason for its absence."""
     if not protos:
         return
     site, include = _find_protoc()
@@ -233,7 +233,7 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
 def _depends_on_protoc(error: InvalidSchema, proto: Proto) -> bool:
     """Return whether another release of protoc may accept a definition that the installed one rejects.
 
-    Since the oldest supported release, protoc 29, texts differ between releases by editions alone, and by what protoc's own files declare.
+    Since the oldest supported release, protoc 29, texts differ between releases only by editions and by protoc's own files.
     """
     if isinstance(error, DependsOnProtoc) or _OWN_DECLARATION.search(error.what):
         return True

@@ -179,7 +179,7 @@ def find_variants(schema: bytes, language: ProtoRendering) -> Iterator[str]:
     if language == "go" and len(protos) > 1:
         yield f"it sends the {len(protos)} files of the definition in random order"
     if versioned_files := sorted(protos.keys() & _read_java_files().keys()):
-        yield f"it sends {', '.join(versioned_files)} of its own release of protobuf"
+        yield f"it sends {', '.join(versioned_files)} from its release of protobuf"
     if language == "go" and any(proto.edition > EDITION_2023 for proto in protos.values()):
         yield "it does not send the visibility and the imports for options of edition 2024"
     if language == "go" and any(map(_has_several_custom_options, protos.values())):

@@ -93,7 +93,7 @@ class Credentials:
                 if expiry := self.certificate.expiry:
                     return f"the target's client certificate is not valid: {expiry}", "have a new certificate made"
                 return (
-                    "it knows nobody by the target's client certificate",
+                    "it does not accept the target's client certificate",
                     "check that the brokers authenticate clients by certificate; else give the target a token",
                 )
             return (

@@ -298,7 +298,7 @@ class AdminConnection:
             raise RegistryError(f"{what}{f' ({cause})' if cause else ''}", fix=fix)
         raise NotPermitted(
             what,
-            fix=f"give {self._credentials.role()} the permission: `schemactl docs reference/targets` lists those that each command needs",
+            fix=f"give {self._credentials.role()} the permission: `schemactl docs reference/targets` lists the permissions of each command",
         )
 
     def error_message(self, reply: Reply) -> str:
@@ -369,7 +369,7 @@ class AdminConnection:
         """Raise RegistryError if a token would be sent to `base` without encryption."""
         if self._credentials.bearer is not None and not is_private(base):
             raise RegistryError(
-                f"{place}a token is never sent over http, where anybody on the way can read it, except to this machine",
+                f"{place}a token is sent over http only to this machine, because others on the network could read it",
                 fix="write https:// in `registry` of the target, or reach the cluster through a tunnel on 127.0.0.1",
             )
 
@@ -475,7 +475,7 @@ class AdminConnection:
         except ValueError:
             is_valid = False
         if not is_valid:
-            raise RegistryError(f"{self.url}: redirected to {location[:200]!r}, which is no address of a broker")
+            raise RegistryError(f"{self.url}: redirected to {location[:200]!r}, which is not an address of a broker")
         if urlsplit(url).scheme == "https" and parts.scheme == "http":
             raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
         base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"

@@ -306,7 +306,7 @@ class PulsarRegistry(Relaxing):
         """See `Registry.set_topic_policies`."""
         managed = replace(policies, settings={}).managed()
         if "is_allow_auto_update_schema" in managed:
-            raise RegistryError(f"{name}: is_allow_auto_update_schema is a policy of namespaces; topics have none")
+            raise RegistryError(f"{name}: is_allow_auto_update_schema is a policy of namespaces, not of topics")
         # UNDEFINED unsets the policy. A DELETE would do the same, but with a truncated path it would delete the topic.
         self._set_policies(managed, _path(name), of=f"topic {name}")
         pulsar_settings.put(self._connection, _path(name), policies, of=f"topic {name}", is_topic=True)
@@ -441,7 +441,7 @@ class PulsarRegistry(Relaxing):
         return {**topics, **dict.fromkeys(_parse_topics(partitioned_topics), True)}
 
     def _list_scalable(self, namespace: NamespaceName) -> list[TopicName]:
-        """Return the namespace's scalable topics; brokers before 5.0 have none."""
+        """Return the namespace's scalable topics. Brokers before 5.0 do not support them."""
         if self.release < Release.R5_0:
             return []
         listed = self._connection.get(f"scalable/{namespace}", [str], absent=[])

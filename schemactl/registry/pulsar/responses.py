@@ -255,7 +255,7 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def manager(**options: Any) -> urllib3.PoolManager:
-    """Return a pool manager whose connections read responses within the limits; `options` are those of PoolManager."""
+    """Return a pool manager whose connections read responses within the limits; `options` go to PoolManager."""
     pool_manager = urllib3.PoolManager(**options)
     pool_manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
     return pool_manager

@@ -153,7 +153,7 @@ def _check_number(topic: TopicName, number: int) -> int:
     """Return a version number of the registry; raise RegistryError if no version list can be so long."""
     if not 0 <= number < MAX_VERSIONS:
         raise RegistryError(
-            f"{topic}: the registry says there is a version {number}, but it cannot list so many",
+            f"{topic}: the registry reports a version {number}, but it cannot list that number of versions",
             fix="check that `registry` of the target is the address of Pulsar's admin API",
         )
     return number

@@ -271,7 +271,7 @@ class _PathEndpoints:
                 content_type(request),
                 host,
             )
-            # None stands for the default limit of threads.
+            # None means the default limit of threads.
             limiter = self._limits.checks if self._resource == "schemas" and request.method == "POST" else None
             return await to_thread.run_sync(endpoint, call, limiter=limiter)
         finally:
@@ -411,6 +411,6 @@ def _open_socket(host: str, port: int) -> socket.socket:
         server_socket.close()
         raise SchemactlError(
             f"cannot listen on {host}:{port}: {error.strerror or error}",
-            fix="name another port with --port, or 0 for one that is free",
+            fix="name another port with --port, or 0 for a free port",
         ) from error
     return server_socket

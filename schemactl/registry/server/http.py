@@ -231,7 +231,7 @@ def decode_names(names: Mapping[str, str], resource: str) -> dict[str, str]:
 
 
 class Number(str):
-    """A JSON number as it is written, because Jackson converts it to a text without parsing."""
+    """The text of a JSON number, because Jackson converts it to a text without parsing."""
 
     __slots__ = ()
 
@@ -270,7 +270,7 @@ def as_object(value: Any, kind: str) -> dict[str, Any] | None:
 
 
 def text(value: Any) -> str | None:
-    """Convert a value to a String: numbers and booleans as they are written."""
+    """Convert a value to a String: numbers and booleans become their JSON text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, str):

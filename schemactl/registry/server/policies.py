@@ -56,7 +56,7 @@ _MAX_BUNDLES: Final = 10_000
 """Brokers allow 2^32; without a lower limit, one request could exhaust the server."""
 
 _UNSET: Final = (None, False, "", "0", "None")
-"""Values with which a policy is as good as unset: Java's and Go's admin clients send them for policies that nobody chose."""
+"""Values that mean an unset policy: Java's and Go's admin clients send them for policies without a value."""
 
 _OTHER_POLICIES: Final = (
     *("auth_policies", "allowed_clusters", "backlog_quota_map", "clusterDispatchRate", "topicDispatchRate"),

@@ -166,7 +166,7 @@ def _no_statistics(call: AdminCall) -> RestError:
 
 
 def get_internal_statistics(call: AdminCall) -> Response:
-    """GET internalStats: those of a topic without messages."""
+    """GET internalStats: the statistics of a topic without messages."""
     topic = require_topic(call)
     if topic.partitions is not None and call.partition is None:
         raise RestError(404, f"Topic {call.topic} not found")
@@ -174,7 +174,7 @@ def get_internal_statistics(call: AdminCall) -> Response:
 
 
 def get_partitioned_internal_statistics(call: AdminCall) -> Response:
-    """GET partitioned-internalStats: those of each partition."""
+    """GET partitioned-internalStats: the statistics of each partition."""
     count = _require_partitioned(call)
     partitions = {f"{call.topic}-partition-{index}": _INTERNAL_STATISTICS for index in range(count)}
     return ok({"metadata": {"partitions": count, "deleted": False}, "partitions": partitions})

@@ -1,4 +1,4 @@
-"""The options of the data source `pulsar-schemactl`, and what they describe: a connection, and positions in topics.
+"""The options of the data source `pulsar-schemactl`, with the connection and the positions in topics that they describe.
 
 The options have the names of Pulsar's Spark connector and of Pulsar's own clients.
 """
@@ -72,7 +72,7 @@ Topics = tuple[str, ...] | re.Pattern[str]
 
 
 class PulsarProblem(RuntimeError):
-    """The cluster did not do what it was asked to do; the message says what, where, and what to check."""
+    """The cluster did not fulfill a request; the message has the request, its address, and the next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def parse_connection(values: Mapping[str, str], purpose: Purpose | None = None) 
 
     Args:
         values: the options, by their names in any case.
-        purpose: which options are allowed; by default those of all purposes.
+        purpose: which options are allowed; by default the options of all purposes.
 
     Raises:
         ValueError: if an option is unknown, missing or wrong.
@@ -271,7 +271,7 @@ class _Options:
         allowed = all_names if purpose is None else {name.casefold(): name for name in _NAMES[purpose]}
         for name in sorted(self._values.keys() - allowed.keys() - _OF_SPARK):
             if name in all_names:
-                raise ValueError(f"{all_names[name]} is no option of {purpose}")
+                raise ValueError(f"{all_names[name]} is not an option of {purpose}")
             raise ValueError(f"pulsar-schemactl has no option {name}; it has {', '.join(sorted(allowed.values()))}")
 
     def get(self, name: str) -> str | None:
@@ -313,7 +313,7 @@ def _parse_topics(options: _Options) -> Topics:
         try:
             return re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"topicsPattern is no regular expression: {error}") from None
+            raise ValueError(f"topicsPattern is not a regular expression: {error}") from None
     parts = [value] if option == "topic" else value.split(",")
     topics = [full_topic_name(part.strip()) for part in parts if part.strip()]
     duplicates = sorted({topic for topic in topics if topics.count(topic) > 1})
@@ -407,7 +407,7 @@ def full_topic_name(name: str) -> str:
     if len(parts) == 1 and not separator:
         parts = ["public", "default", *parts]
     if len(parts) != 3 or not all(parts) or domain not in ("", "persistent"):
-        raise ValueError(f"{name!r} is no name of a persistent topic: write persistent://tenant/namespace/topic")
+        raise ValueError(f"{name!r} is not a name of a persistent topic: write persistent://tenant/namespace/topic")
     return f"persistent://{'/'.join(parts)}"
 
 
@@ -541,7 +541,7 @@ def _parse_position(value: Any, topic: str) -> Position:
             # Bytes are signed in Java.
             return MessagePosition.of(client_package().MessageId.deserialize(bytes(byte & 255 for byte in value)))
         except ValueError as error:
-            raise ValueError(f"the offset of {topic} is no message id: {error}") from None
+            raise ValueError(f"the offset of {topic} is not a message id: {error}") from None
     return _parse_message_position(value, topic)
 
 

@@ -495,7 +495,7 @@ def _report_gap(reading: ReadOptions, part: Range, evidence: str) -> None:
 def _report_loss(reading: ReadOptions, message: str) -> None:
     """Raise DataLoss if `failOnDataLoss` is true."""
     if reading.fail_on_data_loss:
-        raise DataLoss(f"{message}. To go on with what is left, set failOnDataLoss to false")
+        raise DataLoss(f"{message}. To continue with the remaining messages, set failOnDataLoss to false")
 
 
 # Streams: offsets for Spark's checkpoint, and the messages between two of them
@@ -743,7 +743,7 @@ class Sender:
                 self._validate_with(self._get_schema(cluster, self.sending.topic), self.sending.topic)
 
     def _get_schema(self, cluster: Cluster, topic: str) -> Any:
-        """Return the version's SchemaInfo as it is registered, by which the broker recognizes the version.
+        """Return the registered SchemaInfo of the version, by which the broker recognizes it.
 
         Raises:
             PulsarProblem: if the version is not registered, or messages of its type carry no version and it is not the newest.

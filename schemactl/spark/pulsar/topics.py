@@ -180,7 +180,7 @@ def _list_topics(connection: Connection, namespace: str) -> set[str]:
                 topics |= {topic_of(name) for name in json.loads(response.data)}
             except (ValueError, TypeError):
                 raise PulsarProblem(
-                    f"{failure}: {address} answers with no list of them; is admin.url that of a broker's or proxy's REST API?"
+                    f"{failure}: {address} does not respond with a list of them; is admin.url the address of a broker's or proxy's REST API?"
                 ) from None
     return topics
 
@@ -304,7 +304,7 @@ class Head:
         earliest = client_package().MessageId.earliest
         start = earliest if self.position is None else self.position.message_id
         with cluster.explain_errors(f"wait for messages of {partition}"):
-            # A reader without a queue requests no messages, so the broker does not tell it either that there will be none
+            # A reader without a queue requests no messages, so the broker also does not tell it that no message will come
             # (see _MAX_LOST_CONNECTIONS).
             self._reader = open_reader(cluster, partition, start, queue=0, compacted=compacted)
 
@@ -374,7 +374,7 @@ def open_reader(
         cluster: the client.
         partition: the full name of a partition, or of a topic without partitions.
         start: the native message id after which reading starts.
-        inclusive: whether the message at `start` is read, too.
+        inclusive: whether the message at `start` is also read.
         queue: the number of messages that the client requests ahead.
         compacted: whether only the last message of each key is read, if the topic is compacted.
     """

@@ -92,7 +92,7 @@ class DeltaTable(LandingTable):
     Attributes:
         place: a local path or a URI: file:, s3:, gs:, abfss:.
         storage_options: options of delta-rs, such as AWS_ENDPOINT_URL; it also reads the environment.
-        filesystem: the file system with which tasks write the files; by default the one of `place`, for S3 with the storage options.
+        filesystem: the file system with which tasks write the files; by default the file system of `place`, for S3 with the storage options.
     """
 
     in_place: ClassVar[frozenset[str]] = frozenset({"add"})
@@ -285,7 +285,7 @@ class DeltaTable(LandingTable):
         New columns are a separate commit before it.
 
         Raises:
-            OSError: if a file is not there as it was written.
+            OSError: if a file is missing or has changed since it was written.
             Conflict: if another writer changed the table. Nothing was added.
         """
         from deltalake.exceptions import DeltaError
@@ -335,7 +335,7 @@ class DeltaTable(LandingTable):
             raise OSError(f"{self.place}: {_get_first_line(error)}") from None
 
     def _check_files(self, files: Sequence[DataFile]) -> list[int]:
-        """Return when each file was written, in milliseconds since 1970; raises OSError if one is not there as it was written."""
+        """Return when each file was written, in milliseconds since 1970; raises OSError if a file is missing or has changed."""
         folder = self.folder()
         infos = folder.infos([file.name for file in files])
         for file, info in zip(files, infos, strict=True):
@@ -550,7 +550,7 @@ def _check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool)
     if settings.get("delta.columnMapping.mode", "none") != "none":
         raise WrongArgument(
             f"{place} maps its columns to other names in files, which delta-rs does not write: type ALTER TABLE {name} "
-            "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none'), by which Spark writes it anew, or "
+            "SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none'), by which Spark rewrites it, or "
             f"{land_elsewhere}"
         )
     unknown_features = set(table.protocol().writer_features or ()) - _FEATURES

@@ -28,7 +28,7 @@ _DIGITS: Final = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 _IN_ICEBERG: Final = {("int", "bigint"), ("float", "double")}
 """The widenings of Iceberg, in addition to the widening of a decimal to more digits before the point."""
 
-_REWRITE_ADVICE: Final = "write the table anew with a cast, or land in another one"
+_REWRITE_ADVICE: Final = "rewrite the table with a cast, or land in another table"
 
 
 def changes(table: spark.StructType, rows: spark.StructType, former_names: Mapping[str, Sequence[str]]) -> list[Change]:
@@ -81,7 +81,7 @@ def require_allowed(
 def statements(needed: Sequence[Change], table: str) -> list[str]:
     """Return the statements of Spark SQL that make the changes in the Iceberg table `table`.
 
-    Delta has such statements, too, but delta-rs does not write to a table that they have changed.
+    Delta has such statements as well, but delta-rs does not write to a table that they have changed.
 
     Raises:
         WrongArgument: if Iceberg does not have one of the widenings.
@@ -93,7 +93,7 @@ def statements(needed: Sequence[Change], table: str) -> list[str]:
 
 
 def widens(have: spark.DataType, want: spark.DataType) -> bool:
-    """Return whether the type `have` becomes `want` without loss, in existing files, too.
+    """Return whether the type `have` becomes `want` without loss, also in existing files.
 
     `schemactl.checks.table_impact.widens` is the same for the columns of definitions.
     """
@@ -149,7 +149,7 @@ class _Comparison:
                 yield from _compare_nullability(column, table=table_field.nullable, rows=field.nullable)
             elif fold(field.name) in successors:
                 successor = _to_sql(*table_path, successors[fold(field.name)])
-                yield f"{_to_sql(*column)} was the name of what is {successor} now: give the new field another name"
+                yield f"{_to_sql(*column)} is now called {successor}: give the new field another name"
             else:
                 yield Change("add", _to_sql(*column), new_type)
         for field in unmatched.values():

@@ -113,7 +113,7 @@ class IcebergTable:
         """Raise WrongArgument if the name lacks a namespace or is malformed."""
         if not re.fullmatch(r"[^.]+(\.[^.]+)+", self.name):
             raise WrongArgument(
-                f"{self.name or 'an empty name'} is no table of Iceberg's: give its namespace, too, such as shop.orders"
+                f"{self.name or 'an empty name'} is not a table of Iceberg: give its namespace as well, such as shop.orders"
             )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class IcebergTable:
         names = [task.file.file_path.removeprefix(f"{place.uri}/") for task in tasks]
         if any(task.delete_files for task in tasks) or any("://" in name for name in names):
             raise WrongArgument(
-                f"{self.name} has deletions, or files elsewhere than in {place.uri}: write it anew with Spark, by INSERT OVERWRITE"
+                f"{self.name} has deletions, or files elsewhere than in {place.uri}: rewrite it with Spark, by INSERT OVERWRITE"
             )
         return place.folder, names
 
@@ -191,7 +191,7 @@ class IcebergTable:
         return None if _is_made(table, transaction, set()) else ()
 
     def forget(self, transaction: Transaction) -> None:
-        """Clear the transaction's `beside`, once its rows are committed, too."""
+        """Clear the transaction's `beside`, once its rows are also committed."""
         for _ in _iterate_attempts():
             table = self._open()
             if table is None or _read_beside(table, transaction.app)[0] != transaction.version:
@@ -209,7 +209,7 @@ class IcebergTable:
         whether another writer made the same commit meanwhile.
 
         Raises:
-            OSError: if a file is not there as it was written.
+            OSError: if a file is missing or has changed since it was written.
             Conflict: if another writer changed the table. Nothing was added.
         """
         place = self._place or self._locate()
@@ -635,7 +635,7 @@ def _get_mapped_id(fields: Iterable[MappedField], path: Sequence[str]) -> int | 
 
 
 def _read_footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMetaData]:
-    """Return the footer of each file; raises OSError if a file is not there as it was written."""
+    """Return the footer of each file; raises OSError if a file is missing or has changed."""
 
     def read_footer(file: DataFile) -> pq.FileMetaData:
         path = folder.place(file.name)
@@ -643,7 +643,9 @@ def _read_footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMeta
             with folder.files.open_input_file(path) as stream:
                 size, footer = stream.size(), pq.read_metadata(stream)
         except (OSError, pa.ArrowInvalid) as error:
-            raise OSError(f"{path} is not there as it was written ({error}): nothing was added; land again") from None
+            raise OSError(
+                f"{path} is missing or has changed since it was written ({error}): nothing was added; land again"
+            ) from None
         if (size, footer.num_rows) != (file.bytes, file.rows):
             raise OSError(
                 f"{path} has {size} bytes and {footer.num_rows} rows, and was written with {file.bytes} and {file.rows}: nothing "

@@ -1,4 +1,4 @@
-"""`LandingTable`, the interface of a table format, and what its implementations share: folders of files, columns in SQL."""
+"""`LandingTable`, the interface of a table format, with the parts that its implementations share: folders of files, columns in SQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Format = Literal["parquet", "delta", "iceberg"]
 """The format of the folder or the table that rows are landed in."""
 
 Evolution = Literal["none", "add", "widen", "rename", "rewrite"]
-"""The changes of a table's columns that a landing may make; each value allows the changes of those before it, too.
+"""The changes of a table's columns that a landing may make; each value also allows the changes of the values before it.
 
 With "rewrite", a table whose format has no such change of columns is rewritten with all its rows.
 """
@@ -195,7 +195,7 @@ class LandingTable(Protocol):
         return ()
 
     def forget(self, transaction: Transaction) -> None:  # noqa: ARG002  as above
-        """Clear the transaction's `beside`, once its rows are committed, too."""
+        """Clear the transaction's `beside`, once its rows are also committed."""
         return
 
     def discard(self) -> None:
@@ -206,7 +206,7 @@ class LandingTable(Protocol):
         """Make the addition, in one step for all readers, unless its transaction was made before.
 
         Raises:
-            OSError: if a file is not there as it was written.
+            OSError: if a file is missing or has changed since it was written.
             Conflict: if another writer changed the table. Nothing was added.
         """
 
@@ -389,7 +389,7 @@ def iterate_columns(
     Args:
         fields: the columns of a struct.
         outer: the path of the struct with a dot, or "".
-        maps: whether keys and values of maps are parts, too.
+        maps: whether keys and values of maps are also parts.
     """
     for field in fields:
         path = outer + field.name

@@ -187,7 +187,7 @@ class ParquetTable(LandingTable):
         """Move the files to where readers see them, and then remove the files that they replace.
 
         Raises:
-            OSError: if a file is not there as it was written.
+            OSError: if a file is missing or has changed since it was written.
         """
         replaced = sorted(self.rows.visible()) if addition.overwrite else addition.removes
         sizes = self.folder().sizes() if addition.files else {}
@@ -218,7 +218,7 @@ class Shape:
         group_bytes: the size of a row group in memory.
         file_bytes: the size on disk at which a file ends.
         file_rows: the maximum number of rows of a file.
-        partitions_inside: whether files have the partition columns, too, as in Iceberg, which distinguishes the empty text from null.
+        partitions_inside: whether files also have the partition columns, as in Iceberg, which distinguishes the empty text from null.
         statistics: whether files get statistics for Delta's log (see DataFile).
     """
 
@@ -365,7 +365,7 @@ def to_stored(rows: pa.Table, shape: Shape) -> pa.Table:
 
 
 def find_repeating_columns(rows: pa.Table) -> list[str]:
-    """Return the columns, at any depth, whose values repeat so much that a dictionary makes the file smaller.
+    """Return the columns, at any depth, whose values repeat often enough that a dictionary makes the file smaller.
 
     Parquet's Java library also decides by the first page (DictionaryValuesWriter.isCompressionSatisfying).
     """
@@ -384,7 +384,7 @@ def find_nan_columns(rows: pa.Table) -> set[str]:
     """Return the columns, at any depth, with a NaN among their values.
 
     Arrow leaves NaN out of statistics. For Spark it is greater than every number, so it would skip a row group with the maximum 2
-    for the condition `> 2`. Spark's own writer omits the minimum and maximum of such columns, too.
+    for the condition `> 2`. Spark's own writer also omits the minimum and maximum of such columns.
     """
     return {
         path

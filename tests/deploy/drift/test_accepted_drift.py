@@ -181,7 +181,7 @@ def test_what_is_not_so_any_more_is_named_and_the_next_record_removes_it(estate:
     text = estate.run("drift").out
     assert "Accepted, and not so any more: remove it\n" in text
     assert f"  {RAW}: undeclarable (numbers/local.yaml:3:1)\n" in text
-    assert "what was accepted of persistent://shop/sales/raw" in estate.accept().out
+    assert "the accepted state of persistent://shop/sales/raw" in estate.accept().out
     assert json.loads(estate.run(*NIGHTLY).out)["unused"] == []
 
 
@@ -272,7 +272,7 @@ targets:
     path = estate.scratch.path / "numbers/prod.yaml"
     path.write_text(path.read_text().replace("shop/sales/other", "shop-prod/sales/gone"))
     error = estate.run("drift", "--accept", "--reason", "x", "--unmanaged", code=1).err
-    assert "target prod: neither its `tenants` nor its `namespaces` say what is shop-prod/sales there" in error
+    assert "target prod: neither its `tenants` nor its `namespaces` have a name for shop-prod/sales" in error
 
 
 @pytest.mark.broker

@@ -74,7 +74,7 @@ def test_from_git_alone_the_numbers_are_gits_and_that_is_said(estate: Estate) ->
     estate.scratch.commit({"numbers/local.yaml": None})
     lose(estate)
     out = estate.run("rebuild", "--auto-approve").out
-    assert "They are correct if nothing but `apply` ever wrote there." in out
+    assert "They are correct if only `apply` ever wrote there." in out
     assert estate.held() == [avro("id"), avro("id", note=0), avro("id", note=0, city=0)]
 
 

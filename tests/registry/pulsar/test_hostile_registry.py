@@ -423,7 +423,7 @@ def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, versi
         documents["schemas"] = {"getSchemaResponses": []}
 
     place.server.answering = otherwise(documents)
-    expect_one_error(*place.run("registry", "list", ORDERS), f"says there is a version {version}")
+    expect_one_error(*place.run("registry", "list", ORDERS), f"reports a version {version}")
 
 
 def test_the_largest_number_is_listed(place: Place) -> None:

@@ -111,8 +111,8 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path, taken_port: str) -> N
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("--registry", "https://pulsar:8443"), "is no embedded registry"),
-        (("--registry", "registry.db"), "is no embedded registry"),
+        (("--registry", "https://pulsar:8443"), "is not an embedded registry"),
+        (("--registry", "registry.db"), "is not an embedded registry"),
         (("--port", "x"), "expected a number from 0 to 65535, found 'x'"),
         (("--port", "70000"), "expected a number from 0 to 65535"),
         (("--config", "nowhere.yaml"), "there is no such file"),

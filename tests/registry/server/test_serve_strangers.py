@@ -134,7 +134,9 @@ def test_who_lets_other_machines_in_is_warned() -> None:
         assert call(local, "GET", "/clusters", [f"Host: {EVIL}"])[0] == 421
         process.terminate()
         _, err = process.communicate(timeout=30)
-    assert err.startswith("warning: whoever reaches 0.0.0.0 and calls it registry.example can read, write and delete")
+    assert err.startswith(
+        "warning: every client that reaches 0.0.0.0 and calls it registry.example can read, write and delete"
+    )
 
 
 SLOW = """

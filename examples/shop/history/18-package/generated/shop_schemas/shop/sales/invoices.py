@@ -3,7 +3,7 @@
 # fmt: off
 """persistent://shop/sales/invoices: PROTOBUF, version 0, read as version 0.
 
-Nothing describes the payloads: what reads or writes them raises CodecUnavailable.
+Nothing describes the payloads: functions that read or write them raise CodecUnavailable.
 """
 
 from __future__ import annotations

@@ -67,7 +67,6 @@ ORDERS: Topic[Order] = Topic(
         4: Schema("AVRO", "orders.v4.avsc"),
         5: Schema("AVRO", "orders.v5.avsc"),
     },
-    reader=5,
     properties={
         0: {"owner": "orders-team"},
         1: {"owner": "orders-team"},
@@ -76,6 +75,7 @@ ORDERS: Topic[Order] = Topic(
         4: {"owner": "orders-team"},
         5: {"owner": "orders-team"},
     },
+    reader=5,
     schema=SCHEMA,
     former_names={
         "customer": ("customer_id",),

@@ -18,9 +18,9 @@ RECEIPTS: Topic[str] = Topic(
     versions={
         0: Schema("STRING", charset="ISO-8859-1"),
     },
-    reader=0,
     properties={
         0: {"__charset": "ISO-8859-1"},
     },
+    reader=0,
     schema=SCHEMA,
 )

@@ -33,10 +33,10 @@ CARTS: Topic[Carts] = Topic(
         0: KeyValue(Schema("STRING"), Schema("AVRO", "carts.v0.value.avsc"), "SEPARATED"),
         1: KeyValue(Schema("STRING"), Schema("AVRO", "carts.v1.value.avsc"), "SEPARATED"),
     },
-    reader=1,
     properties={
         0: {"key.schema.name": "", "key.schema.properties": "{}", "key.schema.type": "STRING", "kv.encoding.type": "SEPARATED", "value.schema.name": "", "value.schema.properties": "{}", "value.schema.type": "AVRO"},
         1: {"key.schema.name": "", "key.schema.properties": "{}", "key.schema.type": "STRING", "kv.encoding.type": "SEPARATED", "value.schema.name": "", "value.schema.properties": "{}", "value.schema.type": "AVRO"},
     },
+    reader=1,
     schema=SCHEMA,
 )

@@ -31,9 +31,9 @@ SESSIONS: Topic[Sessions] = Topic(
     versions={
         0: KeyValue(Schema("INT64"), Schema("JSON", "sessions.v0.value.avsc"), "INLINE"),
     },
-    reader=0,
     properties={
         0: {"key.schema.name": "", "key.schema.properties": "{}", "key.schema.type": "INT64", "kv.encoding.type": "INLINE", "value.schema.name": "", "value.schema.properties": "{}", "value.schema.type": "JSON"},
     },
+    reader=0,
     schema=SCHEMA,
 )
