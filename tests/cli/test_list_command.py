@@ -376,7 +376,7 @@ def exit_stack() -> Iterator[ExitStack]:
 
 @pytest.mark.live
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.RELEASES)
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_connected_clients_are_listed_with_the_declared_ones(
     release: str, tmp_path: Path, exit_stack: ExitStack
 ) -> None:

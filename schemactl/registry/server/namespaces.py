@@ -47,7 +47,7 @@ def get_policies(call: AdminCall) -> Response:
             "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
             "replication_clusters": [NAME],
             "allowed_clusters": [],
-            "bundles": bundles_json(namespace),
+            "bundles": bundles_json(namespace, call.registry.release),
             "backlog_quota_map": {},
             "clusterDispatchRate": {},
             "topicDispatchRate": {},
@@ -135,7 +135,7 @@ def list_topics(call: AdminCall) -> Response:
 
 def get_bundles(call: AdminCall) -> Response:
     """GET bundles."""
-    return ok(bundles_json(call.need_namespace()))
+    return ok(bundles_json(call.need_namespace(), call.registry.release))
 
 
 def get_strategy(call: AdminCall) -> Response:

@@ -51,7 +51,8 @@ _ZERO_LIMIT: Final = (
 
 _INT: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
-_DEFAULT_BUNDLES: Final = 4
+_DEFAULT_BUNDLES: Final = {Release.R4_0: 4, Release.R4_2: 4, Release.R5_0: 32}
+"""The number of bundles of a new namespace (defaultNumberOfNamespaceBundles)."""
 _MAX_BUNDLES: Final = 10_000
 """Brokers allow 2^32; without a lower limit, one request could exhaust the server."""
 
@@ -231,9 +232,9 @@ def read_bundles(value: Any) -> list[str]:
     return boundaries
 
 
-def bundles_json(namespace: StoredNamespace) -> dict[str, Any]:
-    """Return the BundlesData of a namespace."""
-    boundaries = list(namespace.bundles) or _split_range(_DEFAULT_BUNDLES)
+def bundles_json(namespace: StoredNamespace, release: Release) -> dict[str, Any]:
+    """Return the BundlesData of a namespace on a broker of this release."""
+    boundaries = list(namespace.bundles) or _split_range(_DEFAULT_BUNDLES[release])
     return {"boundaries": boundaries, "numBundles": len(boundaries) - 1}
 
 
