@@ -34,6 +34,7 @@ from schemactl.cli.topic_selection import (
 from schemactl.codec.message import limit_nesting, number_of, pair_key, payload_of
 from schemactl.core.deadline import within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
+from schemactl.core.wording import versions as versions_said
 
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
     from schemactl.core.deadline import Deadline
     from schemactl.core.schema import SchemaInfo
     from schemactl.declare.target_numbers import TargetVersion
+
+
+class VersionNotRegistered(SchemactlError):
+    """The registry of the target has no version with the number of the message."""
+
+    exit_code = NEGATIVE
 
 
 _NESTING_DEPTHS: Final = (64, 32, 16, 8, 4, 2, 1)
@@ -172,6 +179,11 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     except UsageError as error:
         topic, setup = setup.read_undeclared(args.topic, error, context)
         chosen_topic, reader_version = topic, None
+        registered_numbers = [version.number for version in setup.list_versions(topic)]
+        if number not in registered_numbers and setup.target:
+            raise VersionNotRegistered(
+                f"{setup.target.name} has no version {number} of {topic.name}: it has {versions_said(registered_numbers)}"
+            ) from None
     else:
         # Messages have the numbers of all kinds, also where one kind was named.
         topic = setup.approved.catalog.topics[chosen_topic.name]
@@ -242,6 +254,8 @@ def _find_container(args: argparse.Namespace, context: Context) -> Path | None:
     is_named_so = path.suffix.lower() == SUFFIX
     if not is_container(path) or (has_version and not is_named_so):
         if is_named_so and not has_version:
+            if not path.exists():
+                raise UsageError(f"--file {args.file}: there is no such file")
             raise SchemactlError(
                 f"{args.file} is not an Avro container file",
                 fix="to decode it as a payload, name its version with --version",

@@ -122,7 +122,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
         raise UsageError(
-            f"{counted(len(texts), 'topic')}: each is a separate document", fix="name a folder with --out DIR/"
+            f"{counted(len(texts), 'schema')}: each is a separate document", fix="name a folder with --out DIR/"
         )
     else:
         print("\n".join(texts.values()), end="")

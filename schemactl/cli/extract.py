@@ -186,6 +186,9 @@ def _extract_schema(
 
         # A class path is relative to the folder that is worked in.
         jars = [str(Path(folder, jar)) for jar in args.jar]
+        for option, path in zip(args.jar, jars, strict=True):
+            if not (Path(path).parent.is_dir() if Path(path).name == "*" else Path(path).exists()):
+                raise UsageError(f"--jar {option}: there is no such file")
         always_allow_null = args.always_allow_null is not False
         java_type = SchemaType[args.type or "AVRO"]
         return extract_java_class(

@@ -221,17 +221,18 @@ def _list_pending_versions(package: _Package, merged: Merged, context: Context, 
     for topic in (approved.topic for approved in package.topics):
         approved_topic = approved_topics.get(topic.name)
         approved_numbers = {version.number for version in approved_topic.versions} if approved_topic else set()
-        numbers = [version.number for version in topic.versions if version.number not in approved_numbers]
-        if not numbers:
+        versions = [version for version in topic.versions if version.number not in approved_numbers]
+        if not versions:
             continue
         dependencies = merged.declared.dependencies.get(topic.name, ()) if merged.declared else ()
         paths = {*([topic.source.path] if topic.source else []), *dependencies}
         changed_paths = [path for path in sorted(paths) if _is_changed(path, merged.files, files_at_head)]
-        for number in numbers:
+        for version in versions:
             reason = f"committed, and not in {ref}"
-            if number == numbers[-1] and changed_paths:
+            if version == versions[-1] and changed_paths:
                 reason = f"{first_of(changed_paths, 1)} {'staged' if staged else 'changed'}, and not committed"
-            lines.append(f"{topic.name.schema_id}@{number}: {reason}")
+            kind = f"#{version.kind}" if version.kind else ""
+            lines.append(f"{topic.name.schema_id}{kind}@{version.number}: {reason}")
     if lines:
         omitted = [f"and {len(lines) - _MAX_LISTED:,} more"] if len(lines) > _MAX_LISTED else []
         listed = "".join(f"\n  {line}" for line in [*lines[:_MAX_LISTED], *omitted])

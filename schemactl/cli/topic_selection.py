@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -525,7 +526,12 @@ class ReadingSetup:
             ) from None
         if not entries:
             translation = "" if target_name == name else f" as {target_name}"
-            raise UsageError(f"{error.what}; {self.target.name} has no schema of it{translation}") from None
+            fix = ""
+            if at := re.fullmatch(r"(.+)@(\d+)", text):
+                fix = f"write {at[1]} --version {at[2]}: a number behind `@` is Git's, and --version takes those of {self.target.name}"
+            raise UsageError(
+                f"{self.target.name} has no schema of {name}{translation}, and {error.what}", fix=fix
+            ) from None
         versions = []
         for entry in entries:
             problem = find_decoding_problem(entry.info) if entry.info else "is a tombstone: its schema was deleted"

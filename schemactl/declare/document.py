@@ -664,7 +664,7 @@ def _describe_mismatch(mismatch: Mismatch) -> Message:
         case "too_long":
             return f"at most {mismatch.context['max_length']:,} entries can stand here", ""
         case "too_short":
-            return "expected at least one entry, found an empty list", ""
+            return f"expected at least one entry, found an empty {'mapping' if isinstance(value, dict) else 'list'}", ""
         case "dict_type" | "model_type" | "model_attributes_type":
             return f"expected a mapping, found {found(value)}", ""
     raise AssertionError(f"no message for {mismatch}")

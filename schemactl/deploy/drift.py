@@ -737,8 +737,11 @@ class VersionDrift:
         if name in advice.refusals:
             return advice.advise_to_unblock(name)
         if topic.schema:
-            record = f"{advice.accept(name)}: its messages are then read with its own definition"
             declared_kind = topic.get_kind(entry.kind)
+            effect = "its messages are then read with its own definition"
+            if topic.kinds and not entry.kind:
+                effect = "readers then reject its messages, which are of no declared kind"
+            record = f"{advice.accept(name)}: {effect}"
             type_ = declared_kind.schema.type if declared_kind else topic.schema.type
             if problem or (entry.info and entry.info.type is not type_):
                 return record

@@ -120,7 +120,7 @@ def _channel(topic: Topic, current: SchemaVersion, catalog: Catalog, writer: Sch
             "bindings": {"pulsar": _binding(topic, catalog)},
             "x-owner": metadata.owner,
             "x-deprecated": metadata.deprecated and (metadata.deprecated.values() or True),
-            "x-schema-version": None if topic.kind else current.number,
+            "x-schema-version": current.number,
             "x-commit": current.commit and current.commit.id,
         }
     )

@@ -77,6 +77,12 @@ def test_a_class_path_without_the_client_is_an_error(classes: Path) -> None:
     assert "--jar 'lib/*'" in printed.err
 
 
+@pytest.mark.parametrize("jar", ["nope.jar", "nope/*"])
+def test_a_missing_jar_is_named(tmp_path: Path, jar: str) -> None:
+    arguments = ("extract", "--jar", ".", "--jar", jar, "--class", "com.shop.Order")
+    assert f"--jar {jar}: there is no such file" in schemactl(tmp_path, *arguments, code=64).err
+
+
 @pytest.mark.parametrize("arguments", [(), ("a:B", "--jar", "x", "--class", "c"), ("--jar", "x"), ("--class", "c")])
 def test_one_class_is_named(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert "name one class" in schemactl(tmp_path, "extract", *arguments, code=64).err

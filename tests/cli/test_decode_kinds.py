@@ -88,3 +88,22 @@ def test_a_version_of_another_kind_is_wrong_usage(repository: Scratch) -> None:
 def test_samples_are_of_one_kind(repository: Scratch, topic: str, fields: list[str]) -> None:
     value = json.loads(schemactl(repository.path, "sample", topic, "-n", "1").out)
     assert [*value] == fields
+
+
+@pytest.mark.parametrize(
+    ("name", "effect"),
+    [
+        ("Other", "readers then reject its messages, which are of no declared kind."),
+        ("Created", "its messages are then read with its own definition."),
+    ],
+)
+def test_drift_states_what_readers_do_with_a_foreign_version(repository: Scratch, name: str, effect: str) -> None:
+    project = PROJECT + '\ntargets: {local: {registry: "sqlite:.schemactl/local.db"}}\n'
+    repository.commit({"schemactl.yaml": project, "topics/users.yaml": KINDS})
+    repository.flush()
+    schemactl(repository.path, "apply", "--target", "local", "--yes")
+    foreign = repository.path / "foreign.avsc"
+    foreign.write_text(define(name, "id", "foreign"))
+    schemactl(repository.path, "registry", "put", "shop/web/users", "--target", "local", "--file", "foreign.avsc")
+    printed = schemactl(repository.path, "drift", "--target", "local", code=100).out
+    assert effect in printed

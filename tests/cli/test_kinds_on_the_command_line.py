@@ -182,6 +182,7 @@ def test_a_removed_kind_is_still_shown(scratch: Scratch) -> None:
     report = read_json(scratch, "check")
     assert [(topic["kind"], topic["change"]) for topic in report["topics"]] == [("user_created", "removed")]
     assert [(finding["rule"], finding["kind"]) for finding in report["findings"]] == [("KIND_REMOVED", "user_created")]
+    assert " Version 0 stays registered, " in report["findings"][0]["message"]
     scratch.commit({"namespaces/users.yaml": without}, "without")
     scratch.flush()
     shown = read_json(scratch, "show", "users#user_created")

@@ -124,6 +124,12 @@ def test_a_reader_of_another_kind_is_a_problem(repository: Scratch, number: int)
     assert f"`reader: {number}`" in result.err + result.out
 
 
+def test_a_version_that_is_not_approved_has_its_kind(repository: Scratch) -> None:
+    repository.write({"topics/user_enquiry_received.avsc": define("UserEnquiryReceived", CITY)})
+    error = schemactl(repository.path, "generate").err
+    assert "\n  shop/web/users#user_enquiry_received@5: topics/user_enquiry_received.avsc changed, " in error
+
+
 def test_a_removed_kind_stays_readable(repository: Scratch) -> None:
     repository.commit({"topics/users.yaml": declare(*THREE[1:]), "topics/user_created.avsc": None})
     folder = generate(repository)
