@@ -269,7 +269,8 @@ def _find_rejection(args: argparse.Namespace, context: Context) -> ContentReject
     if not errors:
         return None
     lines = [
-        f"{finding.source or finding.topic}: {finding.rule}: {finding.message.splitlines()[0]}" for finding in errors
+        f"{finding.source or finding.topic}: {finding.rule}: {' '.join(finding.message.splitlines())}"
+        for finding in errors
     ]
     omitted = [f"and {len(lines) - _MAX_LISTED:,} more"] if len(lines) > _MAX_LISTED else []
     listed = "".join(f"\n  {line}" for line in [*lines[:_MAX_LISTED], *omitted])

@@ -881,6 +881,12 @@ def _render_notes(history: History, topic: Topic) -> Iterator[str]:
         yield "  declares no schema"
     elif current is None:
         yield f"  declares no schema {when}"
+    elif topic.kinds or topic.kind:
+        # The latest version of the topic may be of another kind, and the commit that changed the topic, too.
+        for part in topic.split():
+            current = find_number_in_force(history, part)
+            if part.versions and current not in (None, latest := part.versions[-1].number):
+                yield f"  version {current} of {part.kind} is in force again; a registry's latest of this kind stays {latest}"
     elif current != latest:
         yield f"  version {current} is in force again {when}; a registry's latest stays {latest}"
 

@@ -185,6 +185,7 @@ def test_a_removed_kind_is_still_shown(scratch: Scratch) -> None:
     assert " Version 0 stays registered, " in report["findings"][0]["message"]
     scratch.commit({"namespaces/users.yaml": without}, "without")
     scratch.flush()
+    assert "in force again" not in schemactl(scratch.path, "log", "users").out
     shown = read_json(scratch, "show", "users#user_created")
     assert (shown["deleted"], shown["in_force"], shown["latest"]) == (True, None, 0)
     assert [(kind["kind"], kind["removed"]) for kind in shown["kinds"]] == [
@@ -192,6 +193,18 @@ def test_a_removed_kind_is_still_shown(scratch: Scratch) -> None:
         ("user_enquiry_received", False),
         ("user_created", True),
     ]
+
+
+def test_log_names_the_kind_that_has_an_older_version_in_force(scratch: Scratch) -> None:
+    definitions = {
+        path: (scratch.path / path).read_text() for path in TWO_CHANGES if path.endswith("user-created.avsc")
+    }
+    scratch.commit(TWO_CHANGES, "two")
+    scratch.commit(definitions, "back")
+    scratch.flush()
+    for topic in ("users", "users#user_created"):
+        note = "  version 0 of user_created is in force again; a registry's latest of this kind stays 3\n"
+        assert note in schemactl(scratch.path, "log", topic).out
 
 
 def test_diff_shows_every_kind_that_changes(scratch: Scratch) -> None:

@@ -123,6 +123,7 @@ def test_pending_versions_are_listed_and_rejected_ones_are_not_written(
     if code == 100:
         assert "namespaces/orders.avsc:1:" in error
         assert "READER_FIELD_MISSING_DEFAULT_VALUE" in error
+        assert "is new and has no default" in error
         assert list_changes(estate) == []
 
 
