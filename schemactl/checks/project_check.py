@@ -624,7 +624,7 @@ class _Check:
 
         forked = self.forked
         findings = (*report.findings, *check_deprecations(replace(self.run, project=project), only, self.request.today))
-        notes = [*_describe_surprises(project, report, self.files)]
+        notes = [*_describe_surprises(project, report, self.content.declared.catalog, self.files)]
         notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog)
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
             notes.append(
@@ -852,11 +852,11 @@ def _get_proto(declaration: SchemaDeclaration) -> tuple[str, str]:
     ), declaration.message
 
 
-def _describe_surprises(project: Project, report: CheckReport, files: Files) -> Iterator[str]:
+def _describe_surprises(project: Project, report: CheckReport, declared: Catalog, files: Files) -> Iterator[str]:
     """Yield notes about surprises: another release is predicted, or nothing is declared."""
     if project.pulsar != project.release:
         yield f"{project.path} says Pulsar {project.pulsar}; predicting the answers of {project.release}, the nearest supported release"
-    if not report.checked and not report.topics:
+    if not report.checked and not report.topics and not declared.namespaces:
         from schemactl.declare.files import describe_folders
 
         folders = describe_folders(files, project.folder)

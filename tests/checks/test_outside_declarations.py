@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command import schemactl
 from estate import PROJECT, Estate
-from scratch import declared
+from scratch import Scratch, declared
 
 TOPIC = declared("shop/sales/returns", "returns.avsc")
 
@@ -117,3 +118,11 @@ def test_a_missing_root_names_the_existing_folders(
     estate.scratch.write({f"{folder}/a.yaml": "a: 1\n" for folder in folders})
     printed = estate.run("check", code=(0, 1))
     assert message in printed.out + printed.err
+
+
+def test_a_namespace_without_topics_is_declared(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "r")
+    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/sales.yaml": "namespace: shop/sales\n"}
+    scratch.commit(files)
+    scratch.flush()
+    assert "nothing is declared" not in schemactl(scratch.path, "check").out
