@@ -86,17 +86,17 @@ def target_sheets(
 def errors_in_files(
     command: Literal["plan", "drift"], asked: AskedTargets, outputs: Outputs, context: Context
 ) -> Iterator[None]:
-    """Write an error that ends the command to the report files, which would otherwise keep the report of an earlier run."""
+    """Write an error that ends the command in each of the formats, so that programs and report files have the outcome of this run."""
     try:
         yield
     except UsageError:
         raise
     except SchemactlError as error:
-        # Standard error has the message already.
-        file_outputs: Outputs = [(name, path) for name, path in outputs if path]
-        if file_outputs:
+        # Standard error has the text already.
+        error_outputs: Outputs = [(name, path) for name, path in outputs if path or name != "text"]
+        if error_outputs:
             names = _guess_target_names(asked, context)
-            write_sheets([unknown_sheet(command, name, error) for name in names], file_outputs, context)
+            write_sheets([unknown_sheet(command, name, error) for name in names], error_outputs, context)
         raise
 
 

@@ -39,7 +39,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  schemactl status                                   every target of the project\n"
         "  schemactl status --target stage --target prod\n"
-        "  schemactl status --detailed-exitcode               2: something is pending, or find_drifts\n"
+        "  schemactl status --detailed-exitcode               2: something is pending, or drifts\n"
         "  schemactl status --format prometheus=/var/lib/node_exporter/schemactl.prom\n"
     )
     add_targets(parser, "$SCHEMACTL_TARGET, or all of them")
@@ -53,7 +53,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
         parser,
         "--results PATH...: the result of a target's last apply, as `apply --result FILE` wrote it, or a folder of TARGET.json; may be "
         "repeated (default: .schemactl/results of the project)",
-        "--detailed-exitcode: exit with 2 when something is pending, or find_drifts",
+        "--detailed-exitcode: exit with 2 when something is pending, or drifts",
     )
     add_timeout(parser)
 
@@ -61,7 +61,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
 def run_status(args: argparse.Namespace, context: Context) -> int:
     """Print the status of each target.
 
-    Return 1 if a target did not respond, 2 if something is pending or find_drifts and --detailed-exitcode is set, else 0.
+    Return 1 if a target did not respond, 2 if something is pending or drifts and --detailed-exitcode is set, else 0.
     """
     return within(args.timeout, lambda deadline: _run(args, context, deadline))
 

@@ -115,6 +115,20 @@ def test_a_file_says_that_nothing_is_known_where_the_command_ends_with_an_error(
     assert text.startswith("<!-- schemactl:report:plan local -->\n")
 
 
+@pytest.mark.parametrize("command", ["plan", "drift"])
+def test_standard_output_has_the_error_in_the_formats_of_programs(tmp_path: Path, command: str) -> None:
+    scratch = Scratch(tmp_path / "repository")
+    scratch.commit({"schemactl.yaml": PROJECT, "namespaces/sales.yaml": NAMESPACE})
+    scratch.write({".schemactl/a.db": "no database"})
+    done = schemactl(scratch.path, command, "--target", "local", "--format", "json", code=1)
+    document = json.loads(done.out)
+    assert (document["format_version"], document["target"]) == (1, "local")
+    assert document["problem"].splitlines()[0] == done.err.splitlines()[0].removeprefix("schemactl: ")
+    done = schemactl(scratch.path, command, "--target", "local", "--format", "github", code=1)
+    assert [*workflow_commands(done.out)] == ["error"]
+    assert schemactl(scratch.path, command, "--target", "local", code=1).out == ""
+
+
 def _hostile(chance: random.Random) -> tuple[Sheet, dict[str, Any]]:
     def words() -> str:
         return "a" + "".join(chance.choices([*HOSTILE, "word "], k=6))
