@@ -63,12 +63,14 @@ class Result:
         done: the numbers of the completed steps, from 1, in the order of completion.
         failures: the errors of failed steps by step number; later steps of their topic or namespace were not tried.
         stopped: the reason why the apply stopped early, or None.
+        unfinished: the numbers of the steps that were running at an interrupt; the registry may still carry them out.
     """
 
     plan: Plan
     done: tuple[int, ...] = ()
     failures: Mapping[int, SchemactlError] = field(default_factory=dict)
     stopped: SchemactlError | None = None
+    unfinished: tuple[int, ...] = ()
 
     @property
     def left(self) -> tuple[NumberedStep, ...]:
@@ -148,6 +150,7 @@ class _Run:
         self._begun = begun
         self._progress = progress
         self._fail_fast = fail_fast
+        self._started: set[int] = set()
         self._done: list[int] = []
         self._failures: dict[int, SchemactlError] = {}
         self._blocked: set[NamespaceName | str] = set()
@@ -180,7 +183,9 @@ class _Run:
             stopped = type(self._unusable)(self._unusable.what, fix=fix)
         if self._fail_fast and self._failures and stopped is None:
             stopped = SchemactlError("a step failed, and --fail-fast ends there", fix="run apply again")
-        return Result(self._plan, tuple(self._done), dict(sorted(self._failures.items())), stopped)
+        done, failures = tuple(self._done), dict(sorted(self._failures.items()))
+        unfinished = self._started.difference(done, failures) if self._interrupted else ()
+        return Result(self._plan, done, failures, stopped, tuple(sorted(unfinished)))
 
     def _run_in_parallel(self, lanes: list[Lane], parallel: int, waiting: Callable[[], None]) -> None:
         """Carry out `lanes`, `parallel` of them at a time."""
@@ -216,6 +221,7 @@ class _Run:
                 if self._stopping.is_set() or not self._blocked.isdisjoint(blocked_by(step)):
                     return
                 with self._lock:
+                    self._started.add(number)
                     self._begun(number, step)
                 try:
                     _carry_out(step, self._registry, self._relaxed, self._plan.origin.properties)

@@ -40,6 +40,7 @@ _MAX_UNTRIED: Final = 50
 _MAX_SEPARATE: Final = 3
 """The most failures for one reason that are shown separately."""
 
+UNFINISHED: Final = "not finished when the apply ended: the registry may still carry it out"
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
 
 _UNKNOWN_DEFAULT: Final = "the brokers' own behavior, which is unknown"
@@ -231,7 +232,10 @@ def render_result(result: Result, *, color: bool = False) -> str:
         lines += _indented(str(result.failures[numbers_of_steps[0]]).split("\n"))
     if result.stopped:
         lines += [f"Stopped: {result.stopped}"]
-    if untried := [describe(step) for number, step in result.left if number not in result.failures]:
+    if unfinished := [describe(plan.steps[number - 1]) for number in result.unfinished]:
+        lines += ["Not finished; the registry may still carry this out:", *_indented(unfinished)]
+    started = {*result.failures, *result.unfinished}
+    if untried := [describe(step) for number, step in result.left if number not in started]:
         more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
         lines += ["Not tried:", *_indented([*untried[:_MAX_UNTRIED], *more])]
     if plan.leaves_out:
@@ -342,13 +346,17 @@ def result_document(result: Result, run: Json | None = None, topics: list[Json] 
         **_common_values(result.plan, run),
         "outcome": _outcome(result),
         "failure": None if result.failure is None else str(result.failure),
-        "left": [
-            {"step": number, "reason": str(result.failures.get(number) or result.stopped or UNTRIED)}
-            for number, _ in result.left
-        ],
+        "left": [{"step": number, "reason": _state_reason(result, number)} for number, _ in result.left],
         "topics": topics,
         "done": list(result.done),
     }
+
+
+def _state_reason(result: Result, number: int) -> str:
+    """Return the reason why a step was not carried out."""
+    if number in result.unfinished:
+        return UNFINISHED
+    return str(result.failures.get(number) or result.stopped or UNTRIED)
 
 
 def started_document(plan: Plan, run: Json | None) -> Json:

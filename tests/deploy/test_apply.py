@@ -518,6 +518,9 @@ def test_an_interrupt_does_not_wait_for_a_step_that_hangs(monkeypatch: pytest.Mo
         assert str(result.stopped).startswith("interrupted")
         assert all(held(registry, name) == [A, B] for name in TOPICS[1:])
         assert {step.name for _, step in result.left} == {TOPICS[0]}
+        (unfinished,) = [plan.steps[number - 1] for number in result.unfinished]
+        assert isinstance(unfinished, RegisterVersion)
+        assert (unfinished.name, unfinished.version.number) == (TOPICS[0], 0)
         over.set()
 
 

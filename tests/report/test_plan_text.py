@@ -13,7 +13,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.apply import Result
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report.plan import UNTRIED, render, render_result, result_document
+from schemactl.report.plan import UNFINISHED, UNTRIED, render, render_result, result_document
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
 MISREAD = f"""\
@@ -124,6 +124,19 @@ def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
           persistent://shop/sales/orders: register v1
         Applied 3 of 5 steps."""
     )
+    ended = Result(plan, (1, 2, 3), stopped=RegistryError("interrupted", fix="run apply again"), unfinished=(4,))
+    assert render_result(ended) == dedent(
+        """\
+        Stopped: interrupted
+          Fix: run apply again
+        Not finished; the registry may still carry this out:
+          persistent://shop/sales/orders: register v0
+        Not tried:
+          persistent://shop/sales/orders: register v1
+        Applied 3 of 5 steps."""
+    )
+    reasons = {left["step"]: left["reason"] for left in result_document(ended)["left"]}
+    assert reasons == {4: UNFINISHED, 5: "interrupted\n  Fix: run apply again"}
 
 
 LOST = RegistryError("the connection was lost")
