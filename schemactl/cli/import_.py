@@ -318,8 +318,9 @@ def _print_next_steps(
         )
     if imported.apart:
         print(f"  {advice(target.name)}")
+    difference = f", except for {first_of(imported.unexplained, 8)}" if imported.unexplained else ""
     steps = [
-        (f"schemactl plan {option}", "nothing to do: the files are what the registry has"),
+        (f"schemactl plan {option}", f"nothing to do: the files are what the registry has{difference}"),
         ("schemactl init", "the hook, the package, and the other missing files of a project"),
         ("schemactl check", "the files equal the approved state"),
         ("schemactl generate", "the package with which Spark and Python read the topics"),

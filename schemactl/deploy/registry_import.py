@@ -61,6 +61,7 @@ class ImportResult:
         counts: the numbers of declared namespaces and topics.
         apart: the topics whose version numbers will differ from Git's if every revision is a separate commit.
         shared_files: the files of `namespace_files` with types that topics share.
+        unexplained: the topics with older versions from commits of another history, which a plan leaves out.
     """
 
     namespace_files: Mapping[str, bytes]
@@ -69,6 +70,7 @@ class ImportResult:
     counts: tuple[int, int]
     apart: tuple[TopicName, ...] = ()
     shared_files: tuple[str, ...] = ()
+    unexplained: tuple[TopicName, ...] = ()
 
     @property
     def latest(self) -> dict[str, bytes]:
@@ -102,6 +104,7 @@ def import_catalog(
         (importer.namespace_count, importer.topic_count),
         tuple(importer.apart),
         tuple(importer.shared_files),
+        tuple(importer.unexplained),
     )
 
 
@@ -119,6 +122,7 @@ class _Importer:
         self.revisions: list[tuple[VersionFiles, ...]] = []
         self.notes: list[ImportNote] = []
         self.apart: list[TopicName] = []
+        self.unexplained: list[TopicName] = []
         # The readable versions of topics with several kinds of events, oldest first, with the keys of their kinds.
         self.kind_versions: dict[TopicName, list[SchemaVersion]] = {}
         self.namespace_count = self.topic_count = 0
@@ -357,6 +361,7 @@ class _Importer:
                 "this topic: import with --commit-each-version instead"
             )
             self.notes.append(ImportNote(name, message))
+            self.unexplained.append(name)
 
 
 def find_kinds(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
