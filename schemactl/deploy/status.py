@@ -175,7 +175,7 @@ class TargetStatus:
 
     @property
     def rejected(self) -> int:
-        """The number of topics that an `apply` would leave out, except topics that wait for another target."""
+        """The number of topics and namespaces that an `apply` would leave out, except topics that wait for another target."""
         return len({refusal.name for refusal in self.drift.plan.refusals if not refusal.waits_for})
 
     @property

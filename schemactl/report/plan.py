@@ -107,15 +107,21 @@ def summary(plan: Plan) -> str:
     return f"Plan: {_count_changes(plan.steps, 'to register', 'to delete')}{aside}."
 
 
-def left_out(plan: Plan) -> str:
-    """Return the number of topics and namespaces that the plan leaves out, as text."""
+def left_out(plan: Plan, *, rejected_only: bool = False) -> str:
+    """Return the number of topics and namespaces that the plan leaves out, as text.
+
+    Args:
+        plan: the plan.
+        rejected_only: whether to ignore unreadable declarations, and topics that wait for another target.
+    """
     if plan.may_lose:
         return f"everything, for {counted(len(plan.may_lose), 'setting')} that could lose messages"
-    names = {refusal.name for refusal in plan.refusals}
+    names = {refusal.name for refusal in plan.refusals if not (rejected_only and refusal.waits_for)}
     topics = sum(isinstance(name, TopicName) for name in names)
     namespaces = len(names) - topics
     parts = [counted(topics, "topic")] if topics else []
-    parts += [counted(len(plan.unreadable), "unreadable declaration")] if plan.unreadable else []
+    if plan.unreadable and not rejected_only:
+        parts.append(counted(len(plan.unreadable), "unreadable declaration"))
     return " and ".join([*parts, *([f"the policies of {counted(namespaces, 'namespace')}"] if namespaces else [])])
 
 

@@ -17,6 +17,7 @@ from schemactl.deploy.geo_replication import clusters_said
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
 from schemactl.report.drift import broker_blocks, replicated_values, unreadable_block
+from schemactl.report.plan import left_out
 
 FORMAT_VERSION: Final = 1
 """Of the JSON document; keys are not renamed within a format version."""
@@ -156,7 +157,7 @@ def _pending_lines(status: TargetStatus) -> Iterator[str]:
     if counts:
         yield f"  pending: {', '.join(counts)}"
     if status.rejected:
-        yield f"  rejected: {counted(status.rejected, 'topic')} of the pending changes"
+        yield f"  rejected: {left_out(status.drift.plan, rejected_only=True)}"
     for target, count in status.waiting.items():
         yield f"  waiting for {target}: {counted(count, 'topic')}"
     if status.unpromoted:

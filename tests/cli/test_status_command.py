@@ -169,7 +169,7 @@ def approve_policy(estate: Estate) -> None:
         (None, approve_policy, (0, 1), 0, {}),
         (set_strategy, None, (0, 0), 1, {"policy": 1}),
         (set_strategy, approve_version, (1, 1), 1, {"policy": 1}),
-        (relax, None, (0, 0), 1, {"relaxed": 1}),
+        (relax, None, (0, 0), 1, {"relaxed": 1, "updates off": 1}),
         (delete_topic, None, (0, 0), 3, {"topic missing": 1}),
         (delete_topic, approve_partitions, (1, 2), 3, {"topic missing": 1}),
     ],
@@ -198,6 +198,17 @@ def test_pending_and_drift_are_two_numbers(
     assert bool(document["pending"]) == bool(pending[1])
     estate.run("drift", "--target", "local", "--detailed-exitcode", code=2 if kinds else 0)
     estate.run("status", "--target", "local", "--detailed-exitcode", code=2 if kinds or approval else 0)
+
+
+@pytest.mark.slow
+def test_a_setting_that_could_lose_messages_is_not_counted_as_a_topic(estate: Estate) -> None:
+    text = "namespace: shop/sales\nmessage_ttl_in_seconds: 60\n"
+    estate.scratch.commit({"namespaces/sales.yaml": text}, "Messages expire")
+    out = estate.run("status", "--target", "local").out
+    assert "  rejected: everything, for 1 setting that could lose messages\n" in out
+    plan = estate.run("plan", "--target", "local", code=100).out
+    assert "left out: everything, for 1 setting that could lose messages." in plan
+    assert read_status(estate, "--target", "local")["local"]["rejected"] == 1
 
 
 @pytest.mark.slow
