@@ -575,7 +575,7 @@ def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int
     if args.with_commits:
         if tip is None:
             raise UsageError(
-                "--with-commits names the commit of every version, and the files here bring what is not approved yet",
+                "--with-commits names the commit of every version, and the files here add content that is not approved yet",
                 fix="merge it first, or leave --with-commits out",
             )
         files = {**files, f"{name.replace('.', '/')}/versions.json": codegen_package.commits(package.topics)}

@@ -910,7 +910,7 @@ def wheel(
     if not version:
         if tip is None:
             raise UsageError(
-                "the wheel's version would be the time of the approved tip, and the files here bring what is not approved yet",
+                "the wheel's version would be the time of the approved tip, and the files here add content that is not approved yet",
                 fix="merge it first, or give --wheel-version, such as 1.4.0.dev1",
             )
         version = version_at(tip)

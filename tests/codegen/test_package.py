@@ -413,7 +413,7 @@ def test_its_name_is_one_that_installers_take() -> None:
 
 
 def test_a_version_is_asked_for_where_no_commit_gives_one() -> None:
-    with pytest.raises(UsageError, match="bring content that is not approved yet"):
+    with pytest.raises(UsageError, match="add content that is not approved yet"):
         wheel({}, "shop_schemas", [], tip=None)
     assert wheel({}, "shop_schemas", [], tip=None, version="1.0.dev1").name.startswith("shop_schemas-1.0.dev1-")
 

@@ -204,11 +204,11 @@ def test_a_rebase_that_puts_other_versions_on_record_is_said_and_asked_for(work:
 
 def test_what_is_not_approved_yet_has_no_commit_and_makes_no_release(work: Work) -> None:
     work.generate("--zip", "one.zip", "--with-commits")
-    assert "bring content that is not approved yet" not in work.generate("--wheel").err
+    assert "add content that is not approved yet" not in work.generate("--wheel").err
     work.scratch.git("checkout", "-q", "-b", "branch")
     work.define("ads", 1)
     for arguments in (("--zip", "two.zip", "--with-commits"), ("--wheel", "dist")):
-        assert "bring content that is not approved yet" in work.generate(*arguments, code=64).err
+        assert "add content that is not approved yet" in work.generate(*arguments, code=64).err
     assert not (work.path / "two.zip").exists()
     work.generate("--wheel", "--wheel-version", "1.0.dev1", "--zip", "two.zip")
     # A change that does not affect the package does not count.

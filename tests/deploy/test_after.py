@@ -192,7 +192,7 @@ def test_a_mapping_left_out_elsewhere_is_one_error(estate: Estate) -> None:
     estate.scratch.commit({"schemactl.yaml": project})
     said = estate.run("plan", *PROD, code=1).err
     assert said.startswith(
-        "schemactl: target stage: neither its `tenants` nor its `namespaces` say what is shop/sales there"
+        "schemactl: target stage: neither its `tenants` nor its `namespaces` have a name for shop/sales"
     )
 
 

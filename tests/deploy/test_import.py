@@ -510,7 +510,7 @@ def test_a_targets_names_become_the_declared_ones(shop: Shop) -> None:
     project = PROJECT.replace('.db"', '.db", namespaces: {made/up: shop/sales}')
     shop.scratch.commit({"schemactl.yaml": project})
     error = shop.run("import", "--commit-each-version", code=1).err
-    assert "target local: its `tenants` and `namespaces` do not say as what shop/lab is declared" in error
+    assert "target local: its `tenants` and `namespaces` have no declared name for shop/lab" in error
     shop.settled("--commit-each-version", "--namespace", "shop/sales")
     assert (shop.scratch.path / "namespaces/made/up/orders.yaml").exists()
     # The more general entry does not name what another one names.

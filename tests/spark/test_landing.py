@@ -222,7 +222,7 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(messages: DataFra
                 landing(codec=CODEC, path=folder, partitionBy=other)
             assert str(raised.value) == (
                 f"the rows in {folder} are partitioned by a=b %, ok, and these would be {words}, which cannot be "
-                "together: partition by a=b %, ok, too, or land elsewhere"
+                "together: also partition by a=b %, ok, or land elsewhere"
             )
     assert land(few, CODEC, folder, mode="ignore") == Landed()
     with pytest.raises(FileExistsError, match="has rows already"):

@@ -99,7 +99,7 @@ def test_rejected_messages_go_nowhere_where_a_vacuum_of_the_rows_would_take_them
     spark: SparkSession, place: Place
 ) -> None:
     for rejected in (f"{place.path}/bad", place.path, str(Path(place.path).parent)):
-        with pytest.raises(WrongArgument, match=r"one path contains the other|is the place of rows"):
+        with pytest.raises(WrongArgument, match=r"one path contains the other|is the location of rows"):
             land(messages(spark, 1), FIRST, place.path, rejected=rejected, **place.options)
     assert not Path(place.path).exists()
     hidden = f"{place.path}/_bad"

@@ -42,7 +42,6 @@ def recorded(repository: Scratch, tmp_path_factory: pytest.TempPathFactory) -> P
 def test_before_somebody_looked_nothing_is_read(repository: Scratch, space: Namespace) -> None:
     messages = ("--messages", space.broker.service_url)
     for command in (
-        ("decode", TOPIC, "--version", "4", "--base64", base64.b64encode(payload(4)).decode()),
         ("spark", "land", TOPIC, *messages, "--out", "lake"),
         ("spark", "verify", TOPIC, *messages),
     ):
@@ -50,6 +49,10 @@ def test_before_somebody_looked_nothing_is_read(repository: Scratch, space: Name
         assert done.out == ""
         assert "v4 is not known to Git, v5 is Git's v4" in done.err
         assert "Next: `schemactl drift --target live --accept --reason TEXT`" in done.err
+    # One message of a version that Git does not know is decoded with the schema of the registry.
+    decode = ("decode", TOPIC, "--version", "4", "--base64", base64.b64encode(payload(4)).decode())
+    done = schemactl(repository.path, *decode, "--target", "live")
+    assert f"note: {TOPIC}: version 4 of live is not in Git: its schema is read from the registry" in done.err
 
 
 def test_one_message_is_what_its_producer_wrote(recorded: Path) -> None:

@@ -199,7 +199,7 @@ def test_a_topic_that_is_gone_or_another_is_told(space: Namespace, opened: list[
     space.send("replaced", numbered(0, 1))
     kept = space.create("kept")
     run = started(space, opened, topics=f"{topic},{kept}")
-    with pytest.raises(DataLoss, match=r"replaced: not there any more, or .* another query's\. To go on"):
+    with pytest.raises(DataLoss, match=r"replaced: not there any more, or .* another query's\. To continue"):
         run.stream.partitions(run.at, {kept: "earliest"})
     with pytest.raises(DataLoss, match="it is another topic of that name"):
         run.stream.partitions({topic: "99999999:0:-1"}, run.stream.latestOffset())
