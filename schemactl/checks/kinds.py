@@ -34,7 +34,7 @@ def select_kind(run: Run, part: Topic) -> Run:
     whole = run.target.topics[name]
     key = part.kind
     approved_topics = {}
-    for approved_name in {name, name.twin, part.renamed_from} - {None}:
+    for approved_name in {name, *name.twins, part.renamed_from} - {None}:
         approved_topic = run.approved.topics.get(approved_name) if approved_name else None
         if approved_name and approved_topic:
             named_topic = replace(approved_topic, kind_names=join_kind_names(approved_topic, whole))

@@ -161,7 +161,7 @@ def _find_new_homes(
         except SchemactlError:
             # Nothing is generated or applied from a project that cannot be read.
             continue
-        moved = [name for name, topic in topics.items() if {name, name.twin, topic.renamed_from} & removed]
+        moved = [name for name, topic in topics.items() if {name, *name.twins, topic.renamed_from} & removed]
         if moved:
             yield replace(other_request, topics=tuple(map(str, moved)), namespaces=()), other
 
@@ -655,9 +655,9 @@ class _Check:
 
         tip, approved_names = self.forked.approved.tip, {*self.forked.approved.catalog.topics}
         old_names = {
-            name: [topic.renamed_from] if topic.renamed_from else [name, name.twin]
+            name: [topic.renamed_from] if topic.renamed_from else [name, *name.twins]
             for name, topic in self.content.declared.catalog.topics.items()
-            if not {name, name.twin, topic.renamed_from} & approved_names
+            if not {name, *name.twins, topic.renamed_from} & approved_names
         }
         moved: dict[TopicName, MovedTopic] = {}
         if not old_names or tip is None:

@@ -78,11 +78,11 @@ class Run:
     strategies: Mapping[TopicName, StrategyChange] = field(default_factory=dict)
 
     def find_approved(self, name: TopicName) -> Topic | None:
-        """Return the approved topic of this name in either domain, or None; both domains share one version list.
+        """Return the approved topic of this name in any domain, or None; the domains share one version list.
 
-        If both were approved, return the topic that is still declared.
+        If several were approved, return the topic that is still declared.
         """
-        topics = (self.approved.topics.get(candidate) for candidate in (name, name.twin))
+        topics = (self.approved.topics.get(candidate) for candidate in (name, *name.twins))
         approved_topics = [topic for topic in topics if topic]
         return next(
             (topic for topic in approved_topics if not topic.deleted), approved_topics[0] if approved_topics else None

@@ -255,6 +255,14 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
             source=topic.locate("/generation"),
             fix=f"Write `generation: {approved_generation}`.",
         )
+    elif topic.generation > approved_generation and ended_versions and topic.name.is_scalable:
+        yield from run.make_finding(
+            "NEW_GENERATION",
+            topic,
+            f"{topic.name} begins generation {topic.generation}, and `apply` begins none of a scalable topic: nothing counts the messages that its segments retain.",
+            source=topic.locate("/generation"),
+            fix=f"Write `generation: {approved_generation}`, or declare a new topic with `renamed_from`.",
+        )
     elif topic.generation > approved_generation and ended_versions:
         yield from run.make_finding(
             "NEW_GENERATION",

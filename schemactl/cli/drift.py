@@ -495,7 +495,7 @@ def _accept_numbers(
         entries = registered.versions if registered else ()
         old_record = old_numbers.topics.get(name)
         # Other spellings of a version are recorded as well, since a generated package knows them only from this record.
-        apart = topic_apart(topic, entries, old_record, twin=git.topics.get(name.twin), spellings=True)
+        apart = topic_apart(topic, entries, old_record, twin_versions=git.twin_versions(name), spellings=True)
         if apart.recorded:
             continue
         if apart.unexplained:

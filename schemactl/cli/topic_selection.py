@@ -434,7 +434,7 @@ class ReadingSetup:
                 topic,
                 entries,
                 self.numbers.topics.get(name) if self.numbers else None,
-                twin=self.approved.catalog.topics.get(name.twin),
+                twin_versions=self.approved.catalog.twin_versions(name),
             )
             further_numbers[name] = other_spellings(topic, entries, self.list_versions(topic))
             if not read_foreign:

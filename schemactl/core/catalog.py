@@ -153,6 +153,10 @@ class Catalog:
         entry = self.topics.get(topic)
         return entry.versions if entry else ()
 
+    def twin_versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
+        """Return the versions of the topics of the same name in the other domains, which share the registry's list."""
+        return tuple(version for twin in topic.twins for version in self.versions(twin))
+
     def load(self) -> Catalog:
         """Read every definition from Git unless it was read before, and return the catalog."""
         for topic in self.topics.values():

@@ -7,11 +7,16 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal, TypeVar, cast
+from typing import Final, Literal, TypeVar, cast
 
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean, first_of
 
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)
+
+Domain = Literal["persistent", "non-persistent", "topic"]
+
+DOMAINS: Final[tuple[Domain, ...]] = ("persistent", "non-persistent", "topic")
+"""The domains of topics; "topic" is that of scalable topics."""
 
 _GLOB_PARTS = re.compile(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
 
@@ -64,13 +69,13 @@ class NamespaceName:
 class TopicName:
     """`domain://tenant/namespace/topic`. The key in the registry is `schema_id`: all domains share one list of versions.
 
-    Only registries have names of the domain "topic", the scalable topics of Pulsar 5.0.
+    The domain "topic" is that of scalable topics, since Pulsar 5.0.
     """
 
     tenant: str
     namespace: str
     topic: str
-    domain: Literal["persistent", "non-persistent", "topic"] = "persistent"
+    domain: Domain = "persistent"
 
     @classmethod
     @lru_cache(maxsize=16_384)  # a history contains the same names many times
@@ -83,13 +88,12 @@ class TopicName:
         domain, separator, rest = text.partition("://")
         if not separator:
             domain, rest = "persistent", text
-        if domain == "topic":
-            raise ValueError(f"{text!r} is a scalable topic of Pulsar 5.0: schemactl does not manage scalable topics")
-        if domain not in ("persistent", "non-persistent"):
-            raise ValueError(f"{domain!r} is not a topic domain: expected persistent or non-persistent")
+        if domain not in DOMAINS:
+            raise ValueError(f"{domain!r} is not a topic domain: expected persistent, non-persistent or topic")
         parts = rest.split("/", 2)
         if len(parts) != 3 or not parts[2]:
-            raise ValueError(f"{text!r} is not a topic: expected persistent://tenant/namespace/topic")
+            expected_domain = "topic" if domain == "topic" else "persistent"
+            raise ValueError(f"{text!r} is not a topic: expected {expected_domain}://tenant/namespace/topic")
         NamespaceName.parse(f"{parts[0]}/{parts[1]}")
         if re.search(r"[\x00-\x1f\x7f]", parts[2]) or parts[2] != parts[2].strip() or "/" in parts[2]:
             raise ValueError(
@@ -97,7 +101,7 @@ class TopicName:
             )
         if re.search(r"-partition-\d+$", parts[2]):
             raise ValueError(f"{text!r} names one partition: declare the topic itself, with `partitions`")
-        return cls(parts[0], parts[1], parts[2], domain)  # type: ignore[arg-type]
+        return cls(parts[0], parts[1], parts[2], domain)
 
     @property
     def namespace_name(self) -> NamespaceName:
@@ -110,14 +114,18 @@ class TopicName:
         return f"{self.tenant}/{self.namespace}/{self.topic}"
 
     @property
-    def twin(self) -> TopicName:
-        """The topic of the same name in the other domain, which shares the registry's list of versions."""
-        is_persistent = self.domain == "persistent"
-        return replace(self, domain="non-persistent" if is_persistent else "persistent")
+    def twins(self) -> tuple[TopicName, ...]:
+        """The topics of the same name in the other domains, which share the registry's list of versions."""
+        return tuple(replace(self, domain=domain) for domain in DOMAINS if domain != self.domain)
+
+    @property
+    def is_scalable(self) -> bool:
+        """Whether this is the name of a scalable topic (Pulsar 5.0)."""
+        return self.domain == "topic"
 
     @property
     def scalable(self) -> TopicName:
-        """The scalable topic (Pulsar 5.0) of this name, which shares the registry's list of versions."""
+        """The scalable topic of this name, which shares the registry's list of versions."""
         return replace(self, domain="topic")
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ import yaml
 from schemactl.core.catalog import Client, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Policies
+from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
@@ -309,6 +309,7 @@ def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
         names.add(client["name"])
     schema = topic.get("schema", {})
     name = TopicName.parse(topic["topic"])
+    yield from check_scalable_topic(topic)
     for problem in find_name_problem(schema.get("name", ""), name, Source("")):
         yield Misfit.of(("schema", "name"), problem.what, problem.fix)
     if "payload" in schema:
@@ -439,6 +440,22 @@ def check_settings(holder: Mapping[str, Any]) -> Iterator[Misfit]:
     for name, row in SETTINGS.items():
         if name in holder and (message := row.wrong(holder[name])):
             yield Misfit.of((name,), message, "write -1 for no limit, or 0 for both")
+
+
+def check_scalable_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
+    """Yield the keys of a scalable topic, or of its overlay, that the admin API of scalable topics has no endpoint for."""
+    if not TopicName.parse(topic["topic"]).is_scalable:
+        return
+    reasons = {
+        "partitions": "brokers split its segments themselves",
+        **dict.fromkeys(SCHEMA_POLICIES, "only its namespace has schema policies"),
+        **dict.fromkeys(SETTINGS, "the admin API of scalable topics sets no policies"),
+    }
+    for key in topic:
+        if key in reasons:
+            message = f"a scalable topic has no `{key}`: {reasons[key]}"
+            fix = "set it for the namespace, or remove it" if key in SCHEMA_POLICIES else "remove it"
+            yield Misfit.of((key,), message, fix, of_key=True)
 
 
 def _check_properties(schema: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:

@@ -161,12 +161,11 @@ def named(
 
 def _suggest_topic(text: str) -> str:
     """Return the fix for an invalid topic name, or "" if none is likely."""
-    if text.startswith("topic://"):
-        return "leave it out: only persistent and non-persistent topics can be declared"
     rest = re.sub(r"-partition-\d+$", "", text.partition("://")[2] or text)
     missing = ("TENANT", "NAMESPACE")[: max(2 - rest.count("/"), 0)]
     with suppress(ValueError):
-        return f"write {TopicName.parse('/'.join([*missing, rest]))}"
+        domain = "topic://" if text.startswith("topic://") else ""
+        return f"write {TopicName.parse(domain + '/'.join([*missing, rest]))}"
     return ""
 
 
@@ -224,7 +223,7 @@ TopicText = Annotated[
     named(
         TopicName.parse,
         "a topic such as persistent://tenant/namespace/topic",
-        rf"^((non-)?persistent://)?{_PART}/{_PART}/(?!.*-partition-\d+$)[^\s/\x00-\x1f\x7f]([^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$",
+        rf"^((non-)?persistent://|topic://)?{_PART}/{_PART}/(?!.*-partition-\d+$)[^\s/\x00-\x1f\x7f]([^/\x00-\x1f\x7f]*[^\s/\x00-\x1f\x7f])?$",
         _suggest_topic,
     ),
 ]
@@ -1028,7 +1027,8 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     """A topic and its schema."""
 
     topic: TopicText = Field(
-        description="persistent://tenant/namespace/topic; the domain may be omitted.",
+        description="persistent://tenant/namespace/topic, where the domain may be omitted, or a scalable topic (Pulsar 5.0): "
+        "topic://tenant/namespace/topic.",
         examples=["persistent://shop/sales/orders"],
     )
     partitions: Partitions = optional("Absent: not partitioned. May only grow.")

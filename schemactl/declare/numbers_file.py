@@ -42,8 +42,6 @@ MAX_NUMBER: Final = 100_000
 """The highest recorded number: schemactl reads no more versions of a topic from a registry."""
 
 KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted", "owner")
-_SCALABLE: Final = "topic://"
-"""The domain of scalable topics, whose state can only be accepted."""
 _STATES: Final = ("unmanaged", "undeclarable", "policies")
 _ACCEPTANCE_KEYS: Final = (*_STATES, "fingerprint", "reason", "owner", "accepted", "until")
 BROKERS: Final = "brokers"
@@ -117,21 +115,12 @@ class _NumbersReader:
             if key.value == BROKERS:
                 self._read_brokers(key, [*self._iterate_items(value_node, value, "accepted settings")])
                 continue
-            is_scalable = key.value.startswith(_SCALABLE)
-            name: NamespaceName | TopicName
             try:
-                if is_scalable:
-                    name = TopicName.parse(key.value.removeprefix(_SCALABLE)).scalable
-                else:
-                    name = parse_name(key.value)
+                name = parse_name(key.value)
             except ValueError as error:
                 self._report(key, str(error), "write persistent://tenant/namespace/topic, or tenant/namespace")
                 continue
             items = [*self._iterate_items(value_node, value, "version numbers")]
-            if is_scalable and "unmanaged" not in {item.value for item, _, _ in items}:
-                message = f"{name} is a scalable topic of Pulsar 5.0: schemactl does not manage scalable topics"
-                self._report(key, message, "remove it; `schemactl drift --unmanaged --accept` accepts it as it is")
-                continue
             entries = dict(self._read_entries(items, is_topic=isinstance(name, TopicName)))
             if name in topics or name in self.accepted:
                 self._report(key, f"{name} is recorded twice", "put all of it under one of the two")

@@ -36,6 +36,7 @@ from schemactl.declare.document import (
     NamespaceDocument,
     SchemaDeclaration,
     TopicDocument,
+    check_scalable_topic,
     check_settings,
     limit_problems,
     locate_misfits,
@@ -187,7 +188,7 @@ _MAX_OUTSIDE_FILES: Final = 200
 """Maximum number of files that are read to find declarations outside of the roots."""
 
 _DECLARED_NAME: Final = re.compile(
-    r"""^(?:namespace|topic):[ ]+["']?((?:(?:non-)?persistent://)?[^\s/"'#:]+(?:/[^\s/"'#:]+){1,2})["']?[ ]*(?:\#.*)?$""",
+    r"""^(?:namespace|topic):[ ]+["']?((?:(?:(?:non-)?persistent|topic)://)?[^\s/"'#:]+(?:/[^\s/"'#:]+){1,2})["']?[ ]*(?:\#.*)?$""",
     re.MULTILINE,
 )
 """A line that declares a namespace or a topic by its full name. In files of other tools, such keys have names without a slash."""
@@ -363,9 +364,11 @@ class _Builder:
         topic = document.topic
         if not self._is_first(topic):
             return None
+        # It depends on the targets, so the cache keeps no scalable topic.
+        self._add_problems(topic.name, _get_path(topic), _find_release_problems(topic, self.project))
         if not document.declarations:
             self.topics[topic.name] = topic
-            return ()
+            return None if topic.name.is_scalable else ()
         defaults = self.schema_properties.get(topic.name.namespace_name, EMPTY)
         document = document.with_default_properties(defaults)
         results = [self._read_schema(topic, declaration) for declaration in document.declarations]
@@ -384,7 +387,12 @@ class _Builder:
         topic = replace(topic, schema=infos[-1], clients=clients.clients)
         self.topics[topic.name] = with_kinds(topic, document, infos)
         is_sound = all(is_sound for _, is_sound in results) and not problems
-        is_cacheable = is_sound and not document.clients and not any(map(_is_compiled, document.declarations))
+        is_cacheable = (
+            is_sound
+            and not topic.name.is_scalable
+            and not document.clients
+            and not any(map(_is_compiled, document.declarations))
+        )
         # The type of a payload is known only once its file is read.
         is_cacheable = is_cacheable and all(declaration.payload is None for declaration in document.declarations)
         return tuple(self.dependencies[topic.name]) if is_cacheable else None
@@ -479,6 +487,28 @@ def _check_client_targets(topic: Topic, project: Project) -> Iterator[Problem]:
             message = f"{topic.name} is not on {' or '.join(client.targets)}, where this client runs"
             if source := topic.locate(pointer):
                 yield Problem(source, message, f"the topic is on {', '.join(topic_targets)}")
+
+
+def _find_release_problems(topic: Topic, project: Project) -> Iterator[Problem]:
+    """Yield the problem of a scalable topic that is on a target, or without targets in a project, of a release without them."""
+    if not topic.name.is_scalable or topic.source is None:
+        return
+    fix = 'write pulsar: "5.0"{} if that is what the brokers run'
+    if not project.targets and project.release < Release.R5_0:
+        message = f"{topic.name} is a scalable topic, which Pulsar {project.release} does not have"
+        yield Problem(
+            topic.source, message, f"{fix.format(f' in {shown(project.path)}')}, or declare a persistent topic"
+        )
+    for target in project.targets.values():
+        release = target.release or project.release
+        if release < Release.R5_0 and select([topic.name], target.globs):
+            message = (
+                f"{topic.name} is a scalable topic, which Pulsar {release} on the target {target.name} does not have"
+            )
+            way_out = f"name the topic in `exclude` of {target.name}"
+            yield Problem(
+                topic.source, message, f"{fix.format(f' for {target.name} in {shown(project.path)}')}, or {way_out}"
+            )
 
 
 def _is_compiled(declaration: SchemaDeclaration) -> bool:
@@ -711,7 +741,10 @@ def _check_overlay(document: YamlDocument) -> Iterator[Misfit]:
         fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
         yield Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True)
     overlay = {key: part for key, part in value.items() if key not in constant_keys}
-    yield from [*validation_errors(f"{kind} overlay", overlay)] or check_settings(overlay)
+    errors = [*validation_errors(f"{kind} overlay", overlay)]
+    yield from errors or check_settings(overlay)
+    if kind == "topic" and not errors:
+        yield from check_scalable_topic(overlay)
     if [*value] == [kind]:
         yield Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it")
 

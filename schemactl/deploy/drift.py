@@ -199,8 +199,11 @@ def find(
         defaults: the brokers' settings in the project file.
     """
     applicable_part = applicable(git)
-    scalable = [name for name in applicable_part.topics if name.scalable in state.scalable]
-    approved = only(applicable_part, lambda name: name not in scalable)
+    scalable = {name for name in applicable_part.topics if not name.is_scalable and name.scalable in state.scalable}
+    # A topic of another domain may have been declared before, and shares the schemas.
+    shadowed = {name for name in scalable if not applicable_part.topics[name].deleted}
+    not_compared = {*scalable, *(twin for name in shadowed for twin in name.twins)}
+    approved = only(applicable_part, lambda name: name not in not_compared)
     apart = find_apart(approved, state.catalog, numbers)
     lost = lost_numbers(approved, state.catalog, numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
@@ -209,7 +212,7 @@ def find(
             refusals.setdefault(refusal.name, []).append(refusal)
     advice = Advice(plan.origin, lost, refusals)
     items = (
-        *(_make_scalable_item(name, state) for name in sorted(scalable) if not applicable_part.topics[name].deleted),
+        *(_make_scalable_item(name, state) for name in sorted(shadowed)),
         *TopicAndPolicyDrift(approved, state, advice, applied, defaults).find_differences(),
         *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
@@ -240,7 +243,7 @@ def _make_scalable_item(name: TopicName, state: RegistryState) -> DriftItem:
     """Return the only difference of a declared topic whose name a scalable topic has: nothing else of it is compared."""
     message = describe_scalable(name, is_migrated=state.has_topic(name))
     cause = "the registry does not show who created or migrated it"
-    return DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, list_scalable_fixes())
+    return DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, list_scalable_fixes(name))
 
 
 def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
@@ -565,10 +568,10 @@ class TopicAndPolicyDrift:
 
     def _is_schema_kept(self, name: TopicName) -> bool:
         """Return whether the registry keeps a schema that Git declared earlier."""
-        shared = self.git.topics.get(name.twin)
+        twins = (self.git.topics.get(twin) for twin in name.twins)
         registered = self.topics.get(name)
         entries = live(registered.versions) if registered else ()
-        return bool(entries and self.git.topics[name].versions and not (shared and shared.schema))
+        return bool(entries and self.git.topics[name].versions and not any(twin and twin.schema for twin in twins))
 
 
 def is_new(name: TopicName, applied: AppliedHistory | None) -> bool:
@@ -587,12 +590,7 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
         fix = f"`schemactl import {advice.on} --namespace {quote(str(space))}`\nleave it: {advice.accept(space, unmanaged=True)}"
         yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
-        if name.domain == "topic" and name.schema_id not in declared:
-            message = "a scalable topic of Pulsar 5.0: schemactl does not manage scalable topics"
-            fix = f"leave it: {advice.accept(name, unmanaged=True)}"
-            accepted_state = _build_accepted_state(name, topic.versions)
-            yield DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, fix, state=accepted_state)
-        elif name.schema_id not in declared:
+        if name.schema_id not in declared:
             readable = live(topic.versions)
             types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
             content = f"{_format_versions(readable)} ({types})" if readable else "no schema"

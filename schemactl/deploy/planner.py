@@ -46,7 +46,7 @@ from schemactl.core.policies import (
     protects,
     strategy_of,
 )
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.wording import kind_of, numbers
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.deploy import refusals
@@ -290,7 +290,7 @@ class Planner(PlannedState):
         for name, topic in sorted(self.target.topics.items()):
             if name not in rejected and not topic.deleted:
                 yield from self._note_other_forms(topic)
-                if name.scalable in self.base.scalable:
+                if self._is_shadowed(name):
                     message = refusals.describe_scalable(name, is_migrated=self.base.has_topic(name))
                     yield PlanNote(name, PlanNoteKind.SCALABLE_TOPIC, message)
 
@@ -315,20 +315,30 @@ class Planner(PlannedState):
         )
 
     def refuse_scalable_topics(self) -> None:
-        """Leave out the changes of every topic whose name a scalable topic has, for this reason only."""
+        """Leave out the changes of every topic whose name a topic of the other kind has, for this reason only.
 
-        def is_scalable(name: NamespaceName | TopicName) -> bool:
-            return isinstance(name, TopicName) and name.scalable in self.base.scalable
-
+        The reverse counts as well: a persistent topic has the name of a missing scalable topic. Before 5.0, no topic is scalable.
+        """
         changes = (*self.steps, *self.refusals, *self.losses)
-        changed_ids = {change.name.schema_id for change in changes if isinstance(change.name, TopicName)}
-        self.refusals = [refusal for refusal in self.refusals if not is_scalable(refusal.name)]
-        self.losses = [refusal for refusal in self.losses if not is_scalable(refusal.name)]
-        self.refusals += [
-            refusals.scalable(name, is_migrated=self.base.has_topic(name))
-            for name in self.target.topics
-            if is_scalable(name) and name.schema_id in changed_ids
-        ]
+        changed_names = {change.name for change in changes if isinstance(change.name, TopicName)}
+        changed_ids = {name.schema_id for name in changed_names}
+        reasons: dict[NamespaceName | TopicName, PlanRefusal] = {}
+        for name, topic in self.target.topics.items():
+            if name in changed_names and name.is_scalable and self.origin.release < Release.R5_0:
+                reasons[name] = refusals.without_scalable_topics(name, self.origin.release)
+            elif name in changed_names and name in self.base.occupied:
+                reasons[name] = refusals.occupied(name, self.commands)
+            # A topic that is no longer declared may have become the scalable topic.
+            elif self._is_shadowed(name) and (
+                name in changed_names if topic.deleted else name.schema_id in changed_ids
+            ):
+                reasons[name] = refusals.scalable(name, is_migrated=self.base.has_topic(name))
+        self.refusals = [*(refusal for refusal in self.refusals if refusal.name not in reasons), *reasons.values()]
+        self.losses = [loss for loss in self.losses if loss.name not in reasons]
+
+    def _is_shadowed(self, name: TopicName) -> bool:
+        """Return whether a scalable topic has the name of this topic, which is none."""
+        return not name.is_scalable and name.scalable in self.base.scalable
 
     def _add_policies(self, step: SetPolicies) -> None:
         """Add a step for the schema policies and one for each setting, or a refusal for a setting that could lose messages."""
@@ -355,6 +365,7 @@ class Planner(PlannedState):
             and rejected.answer.outcome is Outcome.INCOMPATIBLE
             and self.permissions.relax
             and name in self.topics
+            and not name.is_scalable
         ):
             self.versions[name.schema_id] = before
             steps, rejected = self._plan_uploads(name, missing, ALWAYS_COMPATIBLE)
@@ -368,10 +379,10 @@ class Planner(PlannedState):
         return refusals.rejected_version(
             name,
             rejected,
-            (*git, *live(self.git.versions(name.twin))),
+            (*git, *live(self.git.twin_versions(name))),
             commands=self.commands,
             relax=self._relaxing_command(name) if name.domain == "persistent" else None,
-            restart=self._restarting_command(name, git),
+            restart=None if name.is_scalable else self._restarting_command(name, git),
             is_orphaned=self.base.catalog.topics.get(name, Topic(name)).deleted,
             set_by_others=self._find_undeclared_level(name),
         )
@@ -432,7 +443,8 @@ class Planner(PlannedState):
 
     def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]) -> Waiver | None:
         """Return the waiver, in the commit of `version`, for the broker's rejection of it after `stored`, or None."""
-        if version.commit is None or version.info is None or name not in self.topics:
+        # A scalable topic has no strategy of its own that could be relaxed.
+        if version.commit is None or version.info is None or name not in self.topics or name.is_scalable:
             return None
         # Waivers are for Git's definitions; stored definitions have a commit property, and no `.proto`.
         git = Contents(self.target.topics[name].versions)
@@ -447,7 +459,7 @@ class Planner(PlannedState):
         """Add tombstones up to the number `last`, of which the first hides the current versions, or a refusal."""
         versions = self.list_versions(name)
         if last_tombstone(versions) >= last:
-            return  # the twin's
+            return  # a twin's
         current = live(versions)
         if current and (retained := self.base.retained.get(name)):
             self.refusals.append(refusals.not_to_be_hidden(name, retained))
@@ -487,9 +499,9 @@ class Planner(PlannedState):
 
     def _find_deletable_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the live versions of a topic whose schema Git no longer declares."""
-        # The topic of the other domain shares the list of schemas.
-        twin = self.target.topics.get(name.twin)
-        if not self.target.topics[name].versions or (twin and twin.schema):
+        # The topics of the other domains share the list of schemas.
+        twins = (self.target.topics.get(twin) for twin in name.twins)
+        if not self.target.topics[name].versions or any(twin and twin.schema for twin in twins):
             return ()
         return live(self.versions.get(name.schema_id, ()))
 
@@ -510,8 +522,8 @@ class Planner(PlannedState):
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
     def _drop_twin_versions(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
-        """Return the versions that the topic in the other domain does not have either."""
-        twin_contents = Contents(self.target.versions(name.twin))
+        """Return the versions that the topics in the other domains do not have either."""
+        twin_contents = Contents(self.target.twin_versions(name))
         return tuple(version for version in versions if version.info and not twin_contents.find(version.info))
 
     def _note_indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
@@ -616,8 +628,9 @@ def _leave_out_topics(planned: PlannedState) -> None:
     # Their settings are not applied, so that they lose nothing.
     planned.losses = [loss for loss in planned.losses if loss.name not in omitted]
     for name in sorted(omitted - refused):
-        message = f"shares its schemas with {name.twin}, which is left out"
-        planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [name.twin])))
+        twin = next(twin for twin in name.twins if twin in refused)
+        message = f"shares its schemas with {twin}, which is left out"
+        planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [twin])))
     for name in omitted:
         planned.topics.pop(name, None)
         planned.versions.pop(name.schema_id, None)

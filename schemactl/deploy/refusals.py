@@ -19,7 +19,7 @@ from schemactl.core.errors import did_you_mean
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import SchemaVersion, live
+from schemactl.core.schema import Release, SchemaVersion, live
 from schemactl.core.wording import format_version, moment, partitioned, policy_word, versions
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal, SetPolicies
 
@@ -137,7 +137,7 @@ def rejected_version(
     Args:
         name: the topic, by the target's names.
         rejected: the rejected upload.
-        git: Git's versions of the topic and of its twin.
+        git: Git's versions of the topic and of its twins.
         commands: the commands for the fixes.
         relax: the command that registers the version under ALWAYS_COMPATIBLE, or None if that is impossible.
         restart: the command that deletes the registry's versions and registers Git's, or None if that would not help.
@@ -303,22 +303,41 @@ def describe_scalable(name: TopicName, *, is_migrated: bool) -> str:
     if is_migrated:
         return (
             f"the topic was migrated to the scalable topic {name.scalable}: it keeps its old messages, brokers accept no new ones for it "
-            "(TopicTerminated), and both names share the schemas. schemactl does not manage scalable topics"
+            "(TopicTerminated), and both names share the schemas"
         )
     return (
-        f"the scalable topic {name.scalable} exists, and shares the schemas of this name. schemactl does not manage scalable topics, "
-        "and creates no topic over one"
+        f"the scalable topic {name.scalable} exists, and shares the schemas of this name: no topic is created over it"
     )
 
 
-def list_scalable_fixes() -> str:
+def list_scalable_fixes(name: TopicName) -> str:
     """Return the fixes for a declared topic whose name a scalable topic has."""
-    return "leave it out here: `exclude` of the target\nremove the topic from Git, and merge that"
+    return (
+        f"declare the scalable topic in its place, and merge that: `topic: {name.scalable}`\n"
+        "leave it out here: `exclude` of the target\nremove the topic from Git, and merge that"
+    )
 
 
 def scalable(name: TopicName, *, is_migrated: bool) -> PlanRefusal:
     """Return the refusal to change a topic whose name a scalable topic has."""
-    return PlanRefusal(name, describe_scalable(name, is_migrated=is_migrated), list_scalable_fixes())
+    return PlanRefusal(name, describe_scalable(name, is_migrated=is_migrated), list_scalable_fixes(name))
+
+
+def occupied(name: TopicName, commands: Commands) -> PlanRefusal:
+    """Return the refusal to create a scalable topic whose name a persistent topic has."""
+    persistent = replace(name, domain="persistent")
+    return PlanRefusal(
+        name,
+        f"{persistent} exists, and would share its schemas with this scalable topic: none is created over it",
+        f"migrate it first: `POST /admin/v2/scalable/{name.schema_id}/migrate`; then {commands.plan(name)}\n"
+        "leave the scalable topic out here: `exclude` of the target",
+    )
+
+
+def without_scalable_topics(name: TopicName, release: Release) -> PlanRefusal:
+    """Return the refusal of a scalable topic on a registry of a release that has none."""
+    message = f"Pulsar {release} has no scalable topics, which came with 5.0"
+    return PlanRefusal(name, message, "leave it out here: `exclude` of the target")
 
 
 def finish_deletion(name: NamespaceName, commands: Commands) -> str:

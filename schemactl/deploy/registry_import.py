@@ -207,20 +207,17 @@ class _Importer:
         """Yield the topics to declare."""
         known = set(declared)
         composed = {normalize("NFC", schema_id): schema_id for schema_id in declared}
-        scalable = {name for name in self.held.topics if name.domain == "topic"}
         # Of two topics with one name, the persistent one comes first, because its messages are retained.
         for name, topic in sorted(
             self.held.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
         ):
             if name.schema_id in known:
                 if name.schema_id not in declared:
-                    first = replace(name, domain="persistent")
+                    first = next(other for other in self.topics if other.schema_id == name.schema_id)
                     self._leave_out(name, f"it shares its list of schemas with {first}, which is declared")
-            elif name.domain == "topic":
-                self._leave_out(name, "it is a scalable topic, and schemactl does not manage scalable topics")
-            elif name.scalable in scalable:
+            elif not name.is_scalable and name.scalable in self.held.topics:
                 self._leave_out(
-                    name, f"it was migrated to {name.scalable}, and schemactl does not manage scalable topics"
+                    name, f"it shares its list of schemas with {name.scalable}, which is declared in its place"
                 )
             elif is_system_topic(name):
                 self._leave_out(name, "it is a system topic of Pulsar, which belongs to the brokers")

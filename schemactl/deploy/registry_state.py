@@ -40,6 +40,7 @@ class RegistryState:
             have no schema and will get one.
         missing_tenants: the missing tenants of missing namespaces.
         scalable: the scalable topics of the namespaces.
+        occupied: the missing scalable topics whose name a persistent topic has.
         configuration: the settings of the broker that answered, or None if it was not read.
     """
 
@@ -50,6 +51,7 @@ class RegistryState:
     retained: Mapping[TopicName, str] = field(default_factory=dict)
     missing_tenants: frozenset[str] = frozenset()
     scalable: frozenset[TopicName] = frozenset()
+    occupied: frozenset[TopicName] = frozenset()
     configuration: BrokerConfiguration | None = None
 
     def has_topic(self, name: TopicName) -> bool:
@@ -103,6 +105,13 @@ def observe(
         if registered and not registered.versions and (reason := registry.retained(name, written_with_schema=True)):
             retained[name] = reason
     tenants = {name.tenant for name in scope.namespaces - namespaces.keys()}
+    persistent_names = {
+        replace(name, domain="persistent"): name
+        for name in scope.topics
+        if name.is_scalable and (name not in topics or topics[name].deleted)
+    }
+    persistent = registry.read(Scope(frozenset(), frozenset(persistent_names))).topics if persistent_names else {}
+    occupied = frozenset(persistent_names[name] for name, topic in persistent.items() if not topic.deleted)
     missing = frozenset(tenant for tenant in sorted(tenants) if not registry.has_tenant(tenant))
     return RegistryState(
         Catalog(namespaces, topics),
@@ -112,6 +121,7 @@ def observe(
         retained,
         missing,
         registry.list_scalable_topics(sorted(namespaces)),
+        occupied,
         registry.configuration,
     )
 

@@ -103,7 +103,7 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
             topic,
             registry.versions(name),
             numbers.topics.get(name) if numbers else None,
-            twin=git.topics.get(name.twin),
+            twin_versions=git.twin_versions(name),
         )
         if apart.numbers:
             topics.append(apart)
@@ -129,7 +129,7 @@ def topic_apart(
     entries: Sequence[SchemaVersion],
     recorded: TopicNumbers | None,
     *,
-    twin: Topic | None = None,
+    twin_versions: Sequence[SchemaVersion] = (),
     spellings: bool = False,
 ) -> TopicApart:
     """Return the numbers of `entries`, a registry's list of the topic, that are not Git's.
@@ -138,12 +138,12 @@ def topic_apart(
         topic: the topic with Git's versions; without versions it has no readers, and nothing is returned.
         entries: the list, in order of number, with tombstones.
         recorded: the target's record of the topic.
-        twin: the topic of the other domain, which shares the list.
+        twin_versions: the versions of the topics of the other domains, which share the list.
         spellings: include numbers that need not be recorded (see `other_spellings`).
     """
     if not topic.versions:
         return TopicApart(topic.name, ())
-    comparison = _ListAndRecord(topic, entries, recorded, twin)
+    comparison = _ListAndRecord(topic, entries, recorded, twin_versions)
     return TopicApart(topic.name, tuple(comparison.find_apart(spellings=spellings)))
 
 
@@ -174,7 +174,11 @@ class _ListAndRecord:
     """The comparison of one topic's entries with its record."""
 
     def __init__(
-        self, topic: Topic, entries: Sequence[SchemaVersion], recorded: TopicNumbers | None, twin: Topic | None
+        self,
+        topic: Topic,
+        entries: Sequence[SchemaVersion],
+        recorded: TopicNumbers | None,
+        twin_versions: Sequence[SchemaVersion],
     ) -> None:
         self.topic = topic
         self.entries = entries
@@ -182,7 +186,7 @@ class _ListAndRecord:
         self.by_record = {version.number: version for version in meanings(topic.versions, recorded, "")}
         self.git = Generations(topic.versions)
         self.ended = last_tombstone(topic.versions)
-        self.twins = Contents(twin.versions if twin else ())
+        self.twins = Contents(twin_versions)
         self.live = {entry.number for entry in live(entries)}
 
     def find_apart(self, *, spellings: bool) -> Iterator[NumberApart]:

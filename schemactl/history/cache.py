@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from schemactl.core.errors import Problem, Source
+from schemactl.core.names import DOMAINS
 from schemactl.core.policies import Policies
 from schemactl.core.schema import EMPTY, Commit
 from schemactl.declare.files import Kind
@@ -22,8 +23,6 @@ from schemactl.history.store import Store
 
 _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """Whether SQLite was built with serialization."""
-
-DOMAINS: Final = ("persistent", "non-persistent")
 
 _FILE, _DECLARED, _MADE_OF, _POLICIES, _SCHEMA_PROPERTIES, _KIND_NAMES = range(6)
 """Kinds of facts: the entry at a path, the declarations of a file, the files of a topic's definition, the policies
@@ -38,7 +37,7 @@ _TABLES: Final = """
 CREATE TABLE derivation (derived_from TEXT NOT NULL, adopted TEXT NOT NULL, include TEXT NOT NULL);
 -- The first-parent line: step 0 is its first commit.
 CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
--- A `schema`, which the topics of both domains share, is named tenant/namespace/topic. Other tables refer to names by id.
+-- A `schema`, which the topics of all domains share, is named tenant/namespace/topic. Other tables refer to names by id.
 CREATE TABLE name (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
 CREATE TABLE fact (kind INTEGER, name INTEGER, step INTEGER, value BLOB NOT NULL, PRIMARY KEY (kind, name, step)) WITHOUT ROWID;
 -- Reverse index of facts: the files that ever declared a schema (0: a namespace), the schemas ever made of a file.

@@ -32,6 +32,7 @@ from schemactl.core.errors import (
     Source,
     first_of,
 )
+from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, Commit, SchemaInfo, SchemaType
 from schemactl.declare.definition import AvroFileCache, Definitions, Include
@@ -55,7 +56,7 @@ from schemactl.formats import SPECS, avro, identity, record_name
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.schema import Composition, composition
 from schemactl.formats.protobuf import load, protoc_process
-from schemactl.history.cache import DOMAINS, Cache, CacheWriter, DeclarationRow, DefinitionRow, StateRow
+from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, StateRow
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, content, entry
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store

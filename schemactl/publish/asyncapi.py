@@ -245,7 +245,8 @@ def _binding(topic: Topic, catalog: Catalog) -> Json:
     }
     return {
         "namespace": topic.name.namespace,
-        "persistence": topic.name.domain,
+        # The binding does not know scalable topics, which are persistent.
+        "persistence": "persistent" if topic.name.is_scalable else topic.name.domain,
         **{key: value for key, value in settings.items() if value is not None},
         **_BINDING,
     }

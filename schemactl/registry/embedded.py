@@ -30,7 +30,14 @@ from schemactl.core.policies import (
 )
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
 from schemactl.core.wording import partitioned
-from schemactl.registry.interface import Relaxing, Scope, TopicClients, select_settings
+from schemactl.registry.interface import (
+    Relaxing,
+    Scope,
+    TopicClients,
+    refuse_scalable_topic,
+    refuse_shared_name,
+    select_settings,
+)
 from schemactl.registry.storage import Database, SchemaStorage, SqliteStorage, StoredSchema
 
 LARGEST_BYTES = 5_242_710
@@ -386,9 +393,10 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         topics |= {name for name in stored if name.schema_id not in schema_ids}
         return Scope(frozenset(selected), frozenset(name for name in topics if name.namespace_name in selected))
 
-    def list_scalable_topics(self, namespaces: Iterable[NamespaceName]) -> frozenset[TopicName]:  # noqa: ARG002
-        """See `Registry.list_scalable_topics`. The embedded registry does not support them."""
-        return frozenset()
+    def list_scalable_topics(self, namespaces: Iterable[NamespaceName]) -> frozenset[TopicName]:
+        """See `Registry.list_scalable_topics`."""
+        with self._database.read():
+            return frozenset(name for namespace in namespaces for name in self.topics(namespace) if name.is_scalable)
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """See `Registry.versions`."""
@@ -405,8 +413,13 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
+        if name.is_scalable and self.release < Release.R5_0:
+            raise refuse_scalable_topic(name, self.release)
         with self._database.write():
             topic = self.topic(name)
+            other = replace(name, domain="persistent") if name.is_scalable else name.scalable
+            if topic is None and self.topic(other) is not None:
+                raise refuse_shared_name(name, other)
             if topic is not None and topic.partitions != partitions:
                 raise RegistryError(f"{name} exists and {partitioned(topic.partitions)}")
             super().create_topic(name, partitions)

@@ -111,6 +111,22 @@ class TopicClients(NamedTuple):
     backlogs: Mapping[str, int] = {}
 
 
+def refuse_shared_name(name: TopicName, other: TopicName) -> RegistryError:
+    """Return the error for a topic that would be created over `other`, which has the same name in another domain."""
+    return RegistryError(
+        f"{name} is not created: {other} exists, and both names would share its schemas",
+        fix="leave the topic out: `exclude` of the target",
+    )
+
+
+def refuse_scalable_topic(name: TopicName, release: Release) -> RegistryError:
+    """Return the error for a scalable topic on brokers that have none."""
+    return RegistryError(
+        f"{name} is not created: Pulsar {release} has no scalable topics, which came with 5.0",
+        fix="leave the topic out: `exclude` of the target",
+    )
+
+
 def select_settings(policies: Policies, names: frozenset[str]) -> Policies:
     """Return `policies` with only the settings in `names`."""
     settings = {setting: value for setting, value in policies.settings.items() if setting in names}
@@ -177,7 +193,11 @@ class Registry(Protocol):
         """Set each policy that is not None, and read it back; UNDEFINED removes a setting."""
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """Create the topic with this number of partitions, or not partitioned if None; never over a scalable topic."""
+        """Create the topic with this number of partitions, or not partitioned if None; never over a topic of the same name in another domain.
+
+        Raises:
+            RegistryError: a scalable topic has the name of a persistent one or the reverse, or the release has no scalable topics.
+        """
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """Increase the number of partitions to `partitions`."""

@@ -452,7 +452,7 @@ def render_changelog(revision: Revision) -> str:
 
 def _heading(name: TopicName, old_name: TopicName | None) -> str:
     rename = f", was {plain(old_name.schema_id)}" if old_name else ""
-    domain = "" if name.domain == "persistent" else f" ({name.domain})"
+    domain = "" if name.domain == "persistent" else f" ({'scalable' if name.is_scalable else name.domain})"
     return f"### {plain(name.topic)}{domain}{rename}\n"
 
 

@@ -59,14 +59,18 @@ def test_invisible_characters_are_named_with_the_text_to_write(
     assert f"Fix: write persistent://shop/sales/{fix}\n" in out
 
 
-@pytest.mark.parametrize("name", ["topic://shop/sales/orders", "topic://shop/sales", "topic://orders"])
-def test_a_scalable_topic_cannot_be_declared(scratch: Scratch, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("topic://shop/sales", "topic://TENANT/shop/sales"),
+        ("topic://orders", "topic://TENANT/NAMESPACE/orders"),
+        ("topic://shop/sales/orders-partition-3", "topic://shop/sales/orders"),
+    ],
+)
+def test_the_fix_for_the_name_of_a_scalable_topic_is_a_scalable_topic(scratch: Scratch, name: str, fix: str) -> None:
     out = check(scratch, {}, {FIRST: f"topic: {name}\n"}, code=1)
-    assert (
-        f"{FIRST}:1:8: '{name}' is a scalable topic of Pulsar 5.0: schemactl does not manage scalable topics\n" in out
-    )
-    assert "Fix: leave it out: only persistent and non-persistent topics can be declared\n" in out
-    assert "write persistent://" not in out
+    assert f"{FIRST}:1:8: '{name}' " in out
+    assert f"Fix: write {fix}\n" in out
 
 
 @pytest.mark.parametrize("topic", ["caf\u00e9", "\u8ba2\u5355", "or ders", "a;$(id)"])

@@ -118,8 +118,7 @@ def test_without_the_file_there_is_no_record() -> None:
     [
         ("[1]", "1:1", "expected topics as a mapping, found a list", ""),
         ("orders: {0: {git: 0}}", "1:1", "'orders' is not a topic", "write persistent://"),
-        ("topic://a/b/c: {0: {git: 0}}", "1:1", "is a scalable topic of Pulsar 5.0", "remove it"),
-        ("topic://a/b: {unmanaged: true}", "1:1", "'a/b' is not a topic", "write persistent://"),
+        ("topic://a/b: {unmanaged: true}", "1:1", "'topic://a/b' is not a topic", "write persistent://"),
         ("a/b/c: {0: {git: 0}}\npersistent://a/b/c: {}", "2:1", "persistent://a/b/c is recorded twice", "under one"),
         ("a/b/c: {0: {git: 0}}\na/b/c: {}", "2:1", "the key `a/b/c` is repeated", "keep one"),
         ("a/b/c: 3", "1:8", "expected version numbers as a mapping, found the number 3", ""),

@@ -1,4 +1,4 @@
-"""Scalable topics of Pulsar 5.0 on a real broker: no command manages one, creates a topic over one, or hides one."""
+"""Scalable topics of Pulsar 5.0 on a real broker: they are managed like topics, and no command creates a topic over one."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_no_topic_is_created_over_a_scalable_topic(
     assert list_persistent(registry, estate.topic) == set()
     assert len(registry.versions(estate.topic)) == has_schema
     [item] = [item for item in run_json(estate, "drift")["differences"] if item["kind"] != "policy"]
-    assert (item["kind"], "does not manage scalable topics" in item["message"]) == ("scalable topic", True)
+    assert (item["kind"], "no topic is created over it" in item["message"]) == ("scalable topic", True)
     assert "exclude" in json.dumps(item)
 
 
@@ -84,7 +84,7 @@ def test_a_plan_from_before_the_scalable_topic_creates_none(estate: EstateOnPuls
     scalable = create_scalable(registry, estate.topic)
     assert f"{scalable} exists" in estate.run("apply", "plan.json", code=4).out
     assert list_persistent(registry, estate.topic) == set()
-    with pytest.raises(RegistryError, match="does not manage scalable topics"):
+    with pytest.raises(RegistryError, match="would share its schemas"):
         registry.create_topic(estate.topic, None)
 
 
@@ -107,9 +107,7 @@ def test_the_state_of_a_migrated_topic_is_explained(
     assert len(registry.versions(estate.topic)) == 1
 
 
-def test_undeclared_scalable_topics_are_shown_and_not_imported(
-    estate: EstateOnPulsar, registry: PulsarRegistry
-) -> None:
+def test_undeclared_scalable_topics_are_shown_and_imported(estate: EstateOnPulsar, registry: PulsarRegistry) -> None:
     estate.run("apply", "--yes")
     plain, moved, new = (replace(estate.topic, topic=name) for name in ("plain", "moved", "new"))
     for name in (plain, moved):
@@ -120,15 +118,16 @@ def test_undeclared_scalable_topics_are_shown_and_not_imported(
     assert registry.list_scalable_topics([estate.topic.namespace_name]) == {moved.scalable, new.scalable}
     assert {moved.scalable, new.scalable} <= registry.everything(frozenset({new.namespace_name})).topics
     namespace = str(estate.topic.namespace_name)
-    printed = estate.run("drift", "--unmanaged", "--namespace", namespace).out
-    assert str(new.scalable) in printed
-    assert str(moved.scalable) in printed
+    differences = run_json(estate, "drift", "--unmanaged", "--namespace", namespace)["differences"]
+    assert {str(new.scalable), str(moved.scalable)} <= {item.get("topic") for item in differences}
     imported = estate.run("import", "--target", "local", "--namespace", namespace)
-    assert "is a scalable topic" in imported.out + imported.err
-    assert "was migrated to topic://" in imported.out + imported.err
-    files = {path.stem for path in estate.scratch.path.rglob("*.yaml")}
-    assert "plain" in files
-    assert not files & {"moved", "new"}
+    assert "shares its list of schemas with topic://shop/sales/moved" in imported.out + imported.err
+    texts = {path.stem: path.read_text().split("\n")[0] for path in estate.scratch.path.rglob("*.yaml")}
+    assert [texts[stem].partition("://")[0] for stem in ("plain", "moved", "new")] == [
+        "topic: persistent",
+        "topic: topic",
+        "topic: topic",
+    ]
 
 
 def test_an_undeclared_scalable_topic_is_accepted_until_its_schemas_change(
@@ -141,13 +140,12 @@ def test_an_undeclared_scalable_topic_is_accepted_until_its_schemas_change(
 
     def find_unaccepted() -> list[Any]:
         differences = run_json(estate, *drift)["differences"]
-        return [item for item in differences if item["kind"] == "scalable topic" and not item.get("accepted")]
+        return [item for item in differences if item["kind"] == "unmanaged topic" and not item.get("accepted")]
 
     [item] = find_unaccepted()
-    command = re.search(r"`schemactl (.*?)`", item["next"] if "next" in item else json.dumps(item))
-    assert command, item
+    [command] = re.findall(r"leave it: `schemactl (.*?)`", item["fix"])
     # What Git does not declare is selected by the registry's names.
-    estate.run(*shlex.split(command[1].replace("shop/sales/new", new.schema_id)), code=(0, 100))
+    estate.run(*shlex.split(command.replace("shop/sales/new", new.schema_id)), code=(0, 100))
     assert "topic://shop/sales/new:\n  unmanaged: true\n" in (estate.scratch.path / "numbers/local.yaml").read_text()
     estate.scratch.git("add", "numbers")
     estate.scratch.git("commit", "-q", "-m", "Leave the scalable topic")
@@ -169,3 +167,45 @@ def test_a_read_scalable_topic_has_the_shared_versions(estate: EstateOnPulsar, r
     topic = registry.read(Scope(frozenset(), frozenset({scalable}))).topics[scalable]
     assert (topic.schema and topic.schema.type, len(topic.versions)) == (SchemaType.STRING, 1)
     assert topic.policies == Policies(schema_compatibility_strategy=CompatibilityStrategy.UNDEFINED)
+
+
+def test_a_declared_scalable_topic_has_its_versions(estate: EstateOnPulsar, registry: PulsarRegistry) -> None:
+    estate.scratch.flush()
+    project = (estate.scratch.path / "schemactl.yaml").read_text() + 'pulsar: "5.0"\n'
+    files = {"schemactl.yaml": project, "namespaces/orders.yaml": declared("topic://shop/sales/orders")}
+    estate.scratch.commit(files)
+    estate.run("apply", "--yes")
+    scalable = estate.topic.scalable
+    assert registry.list_scalable_topics([scalable.namespace_name]) == {scalable}
+    assert list_persistent(registry, estate.topic) == set()
+    estate.scratch.commit({"namespaces/orders.avsc": record("id", note=0)})
+    estate.run("check")
+    estate.run("apply", "--yes")
+    assert [version.number for version in registry.versions(scalable)] == [0, 1]
+    estate.run("drift", "--detailed-exitcode")
+    assert "version 1" in estate.run("registry", "list", "shop/sales/orders", "--target", "local").out
+    assert "note" in estate.run("registry", "get", "shop/sales/orders", "--target", "local").out
+    # Nothing counts the messages that are retained, so nothing is deleted.
+    estate.scratch.commit({"namespaces/orders.yaml": None, "namespaces/orders.avsc": None})
+    refused = estate.run("plan", "--allow-delete", str(scalable.scalable).replace(scalable.tenant, "shop"), code=100)
+    assert "may retain messages" in refused.out
+    registry.delete_topic(scalable)
+    assert registry.list_scalable_topics([scalable.namespace_name]) == set()
+    assert registry.versions(scalable) == ()
+
+
+def test_no_scalable_topic_is_created_over_a_topic(estate: EstateOnPulsar, registry: PulsarRegistry) -> None:
+    estate.run("apply", "--yes")
+    estate.scratch.flush()
+    project = (estate.scratch.path / "schemactl.yaml").read_text() + 'pulsar: "5.0"\n'
+    files = {"schemactl.yaml": project, "namespaces/orders.yaml": declared("topic://shop/sales/orders")}
+    estate.scratch.commit(files)
+    assert "migrate it first" in estate.run("plan", code=100).out
+    with pytest.raises(RegistryError, match="would share its schemas"):
+        registry.create_topic(estate.topic.scalable, None)
+    migrate(registry, estate.topic)
+    estate.run("drift", "--detailed-exitcode")
+    assert run_json(estate, "plan")["steps"] == []
+    estate.scratch.commit({"namespaces/orders.avsc": record("id", note=0)})
+    estate.run("apply", "--yes")
+    assert [version.number for version in registry.versions(estate.topic.scalable)] == [0, 1]

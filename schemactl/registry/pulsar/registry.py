@@ -37,6 +37,8 @@ from schemactl.registry.interface import (
     Warn,
     no_progress,
     no_warning,
+    refuse_scalable_topic,
+    refuse_shared_name,
 )
 from schemactl.registry.pulsar import schemas
 from schemactl.registry.pulsar import settings as pulsar_settings
@@ -223,6 +225,8 @@ class PulsarRegistry(Relaxing):
     def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
         """See `Registry.clients`."""
         names = list(topics)
+        if scalable := next((name for name in names if name.is_scalable), None):
+            raise RegistryError(f"{scalable}: the clients of a scalable topic are not read", fix="leave the topic out")
         clients = self._map_in_threads(lambda name: read_clients(self._connection, _path(name)), names)
         return dict(zip(names, clients, strict=True))
 
@@ -282,17 +286,28 @@ class PulsarRegistry(Relaxing):
         pulsar_settings.wait_until_in_force(str(name), policies, read_back)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
-        """See `Registry.create_topic`. Brokers of 5.0.1 would create a persistent topic that shares the scalable topic's schemas."""
+        """See `Registry.create_topic`. Brokers of 5.0.1 would create a topic over one of another domain."""
+        if name.is_scalable:
+            self._create_scalable(name)
+            return
         if name.scalable in self._list_scalable(name.namespace_name):
-            raise RegistryError(
-                f"{name} is not created: {name.scalable} exists, and schemactl does not manage scalable topics",
-                fix="leave the topic out: `exclude` of the target",
-            )
+            raise refuse_shared_name(name, name.scalable)
         path, body = (_path(name), None) if partitions is None else (f"{_path(name)}/partitions", partitions)
         namespace = f"namespace {name.namespace_name}"
         reply = self._connection.change("PUT", path, body, of=namespace, allowed=409)
         if reply.status == 409 and (count := self._count_partitions(name)) != partitions:
             raise RegistryError(f"{name} exists and {partitioned(count)}")
+
+    def _create_scalable(self, name: TopicName) -> None:
+        """Create a scalable topic with one segment, unless it exists."""
+        if self.release < Release.R5_0:
+            raise refuse_scalable_topic(name, self.release)
+        persistent = replace(name, domain="persistent")
+        if name not in self._list_scalable(name.namespace_name) and persistent in (
+            self._list_topics(name.namespace_name, "persistent") or ()
+        ):
+            raise refuse_shared_name(name, persistent)
+        self._connection.change("PUT", _path(name), of=f"namespace {name.namespace_name}", allowed=409)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
@@ -304,6 +319,10 @@ class PulsarRegistry(Relaxing):
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`."""
+        if name.is_scalable:
+            raise RegistryError(
+                f"{name}: a scalable topic has no schema policies of its own, only those of its namespace"
+            )
         managed = replace(policies, settings={}).managed()
         if "is_allow_auto_update_schema" in managed:
             raise RegistryError(f"{name}: is_allow_auto_update_schema is a policy of namespaces, not of topics")
@@ -326,7 +345,12 @@ class PulsarRegistry(Relaxing):
         return schemas.test(self._connection, topic, info)
 
     def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
-        """See `Registry.retained`. Entries in ledgers, offloaded entries and compacted entries count."""
+        """See `Registry.retained`. Entries in ledgers, offloaded entries and compacted entries count.
+
+        Nothing counts the messages in the segments of a scalable topic.
+        """
+        if topic.is_scalable:
+            return "" if written_with_schema else f"the segments of {topic} may retain messages, which nothing counts"
         # The non-persistent topic shares the schemas, but retains no messages.
         topic = replace(topic, domain="persistent")
         existing = self._list_topics(topic.namespace_name, topic.domain) or {}
@@ -445,7 +469,7 @@ class PulsarRegistry(Relaxing):
         if self.release < Release.R5_0:
             return []
         listed = self._connection.get(f"scalable/{namespace}", [str], absent=[])
-        return [name.scalable for name in _parse_topics(text.removeprefix("topic://") for text in listed)]
+        return [*_parse_topics(listed)]
 
     def _find_common_policies(self, topics: Iterable[TopicName]) -> dict[NamespaceName, Policies]:
         """Return the policies that all topics of a namespace share, for namespaces with several of the existing `topics`.
@@ -483,8 +507,6 @@ class PulsarRegistry(Relaxing):
         if existing is None or name not in existing:
             return Topic(name, current, versions, _UNSET_POLICIES, deleted=True) if versions else None
         count = self._count_partitions(name) if existing[name] else None
-        if name.domain == "topic":
-            return Topic(name, current, versions, _UNSET_POLICIES)
         policies = common if common and name.domain == "persistent" else self._read_topic_policies(name, settings)
         return Topic(name, current, versions, policies, partitions=count)
 
@@ -497,6 +519,8 @@ class PulsarRegistry(Relaxing):
 
     def _read_topic_policies(self, name: TopicName, settings: frozenset[str] = frozenset()) -> Policies:
         """Return the topic's own policies; they are unset if the topic does not exist or cannot have policies."""
+        if name.is_scalable:
+            return _UNSET_POLICIES
         path = _path(name)
         own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
         enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
@@ -548,7 +572,8 @@ class PulsarRegistry(Relaxing):
 def _path(name: NamespaceName | TopicName) -> str:
     if isinstance(name, NamespaceName):
         return f"namespaces/{name}"
-    return f"{name.domain}/{name.tenant}/{name.namespace}/{quote(name.topic, safe='')}"
+    resource = "scalable" if name.is_scalable else name.domain
+    return f"{resource}/{name.tenant}/{name.namespace}/{quote(name.topic, safe='')}"
 
 
 def _parse_topics(texts: Iterable[str]) -> Iterator[TopicName]:

@@ -21,9 +21,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from schemactl.core.errors import SchemactlError
+from schemactl.core.names import DOMAINS
 from schemactl.core.schema import Release
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.server import cluster, namespaces, policies, schemas, topics
+from schemactl.registry.server import cluster, namespaces, policies, scalable, schemas, topics
 from schemactl.registry.server.http import (
     JSON,
     AdminCall,
@@ -145,6 +146,7 @@ def list_endpoints(release: Release) -> dict[str, Mapping[str, Endpoint]]:
                 },
             }.items()
         },
+        **(scalable.list_endpoints() if release >= Release.R5_0 else {}),
         "/clusters": {"GET": cluster.list_clusters},
         "/clusters/{cluster}": {"GET": cluster.get_cluster},
         "/tenants": {"GET": cluster.list_tenants},
@@ -234,7 +236,8 @@ class _PathEndpoints:
         self._limits = limits
         self._methods = methods
         self._resource = resource = path.split("/")[1]
-        self._domain = {"domain": resource} if resource in ("persistent", "non-persistent") else {}
+        domain = "topic" if resource == "scalable" else resource
+        self._domain = {"domain": domain} if domain in DOMAINS else {}
         # These resource classes require JSON for all of their methods, even those without a body.
         self._takes_only_json = resource in ("namespaces", "tenants")
 

@@ -111,7 +111,7 @@ def delete(call: AdminCall) -> Response:
 
 def _blocks_deletion(name: TopicName, topic: StoredTopic | None) -> bool:
     """Return whether a topic blocks the deletion of its namespace; an unpartitioned non-persistent topic does not."""
-    return name.domain == "persistent" or (topic is not None and topic.partitions is not None)
+    return name.domain != "non-persistent" or (topic is not None and topic.partitions is not None)
 
 
 def delete_bundle(call: AdminCall) -> Response:

@@ -1,0 +1,287 @@
+"""Declared scalable topics (Pulsar 5.0): which declarations are accepted, and their way through the commands without a broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import admin_rest
+import pytest
+from estate import Estate
+from scratch import Scratch, declared, record
+
+from schemactl.core.errors import RegistryError
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.registry.embedded import EmbeddedRegistry
+from schemactl.registry.pulsar.registry import PulsarRegistry
+
+SCALABLE = "topic://shop/sales/orders"
+PERSISTENT = "persistent://shop/sales/orders"
+NAME = TopicName.parse(SCALABLE)
+STRING = SchemaInfo(SchemaType.STRING)
+
+
+def write_project(registry: str = "sqlite:.schemactl/registry.db", *, pulsar: str = "5.0", more: str = "") -> str:
+    return f'version: 1\npulsar: "{pulsar}"\ntargets: {{local: {{registry: "{registry}"{more}}}}}\n'
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Estate:
+    return Estate(tmp_path / "shop", project=write_project(), orders=declared(SCALABLE))
+
+
+@pytest.fixture(params=["embedded", pytest.param("served", marks=pytest.mark.network)])
+def any_estate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Estate]:
+    """One with the embedded registry, and one with the same registry behind the admin API."""
+    if request.param == "embedded":
+        yield Estate(tmp_path / "shop", project=write_project(), orders=declared(SCALABLE))
+        return
+    with serve(tmp_path, "5.0") as url:
+        yield Estate(tmp_path / "shop", project=write_project(url), orders=declared(SCALABLE))
+
+
+@contextmanager
+def serve(folder: Path, release: str) -> Iterator[str]:
+    """The URL of a server for brokers of this release."""
+    (folder / "schemactl.yaml").write_text(f'version: 1\npulsar: "{release}"\n')
+    with admin_rest.served(folder=folder) as (url, _):
+        yield url
+
+
+def run_json(estate: Estate, *arguments: str, code: int = 0) -> Any:
+    return json.loads(estate.run(*arguments, "--format", "json", code=code).out)
+
+
+@pytest.mark.parametrize(
+    ("project", "declaration", "place", "what", "fix"),
+    [
+        (
+            write_project(pulsar="4.2"),
+            declared(SCALABLE),
+            "1:8",
+            "is a scalable topic, which Pulsar 4.2 on the target local does not have",
+            'write pulsar: "5.0" for local',
+        ),
+        (
+            write_project(more=', pulsar: "4.0"'),
+            declared(SCALABLE),
+            "1:8",
+            "Pulsar 4.0 on the target local does not have",
+            "name the topic in `exclude` of local",
+        ),
+        (
+            "version: 1\n",
+            declared(SCALABLE),
+            "1:8",
+            "which Pulsar 4.0 does not have",
+            'write pulsar: "5.0" in schemactl',
+        ),
+        (
+            write_project(),
+            f"topic: {SCALABLE}\npartitions: 3\n",
+            "2:1",
+            "has no `partitions`: brokers split",
+            "remove it",
+        ),
+        (
+            write_project(),
+            f"topic: {SCALABLE}\nschema_compatibility_strategy: FULL\n",
+            "2:1",
+            "only its namespace has schema policies",
+            "set it for the namespace",
+        ),
+        (write_project(), f"topic: {SCALABLE}\nmessage_ttl_in_seconds: 5\n", "2:1", "sets no policies", "remove it"),
+        (
+            write_project(),
+            f"topic: {SCALABLE}\n---\ntopic: {PERSISTENT}\n",
+            "3:8",
+            "share one list of schemas in Pulsar",
+            "keep one of the two",
+        ),
+        (
+            write_project(),
+            f"topic: non-{PERSISTENT}\n---\ntopic: {SCALABLE}\n",
+            "3:8",
+            "share one list of schemas in Pulsar",
+            "keep one of the two",
+        ),
+    ],
+)
+def test_a_declaration_is_rejected_with_its_place_and_fix(
+    tmp_path: Path, project: str, declaration: str, place: str, what: str, fix: str
+) -> None:
+    scratch = Scratch(tmp_path / "shop")
+    scratch.commit({"schemactl.yaml": project, "namespaces/sales.yaml": "namespace: shop/sales\n"})
+    estate = Estate.__new__(Estate)
+    estate.scratch = scratch
+    files = {"namespaces/orders.yaml": declaration, "namespaces/orders.avsc": record("id")}
+    scratch.commit(files, branch="work", start=1)
+    scratch.flush()
+    scratch.git("checkout", "-q", "work")
+    printed = estate.run("check", "--base", "main", code=1)
+    text = printed.out + printed.err
+    assert f"namespaces/orders.yaml:{place}: " in text
+    assert what in text
+    assert fix in text
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        write_project(),
+        write_project(pulsar="4.0", more=', pulsar: "5.0.1"'),
+        write_project(pulsar="4.0", more=", exclude: [shop/sales/orders]"),
+        'version: 1\npulsar: "5.0"\n',
+    ],
+)
+def test_a_declaration_is_accepted_where_each_target_of_the_topic_has_scalable_topics(
+    tmp_path: Path, project: str
+) -> None:
+    Estate(tmp_path / "shop", project=project, orders=declared(SCALABLE)).run("check")
+
+
+def test_an_overlay_cannot_set_policies(tmp_path: Path) -> None:
+    project = write_project(more=", overlays: [overlay.yaml]")
+    estate = Estate(tmp_path / "shop", project=project, orders=declared(SCALABLE))
+    estate.scratch.commit({"overlay.yaml": f"topic: {SCALABLE}\npartitions: 3\n"})
+    printed = estate.run("plan", code=(1, 100))
+    assert "overlay.yaml:2:1: a scalable topic has no `partitions`" in printed.out + printed.err
+
+
+def test_versions_are_registered_compared_and_shown(any_estate: Estate) -> None:
+    estate = any_estate
+    assert {step["topic"] for step in run_json(estate, "plan")["steps"] if "topic" in step} == {SCALABLE}
+    estate.run("apply", "--yes")
+    estate.orders("id", note=0)
+    estate.run("check")
+    estate.run("apply", "--yes")
+    estate.run("drift", "--detailed-exitcode")
+    assert [row["version"] for row in run_json(estate, "log", "--all")["topics"][0]["versions"]] == [0, 1]
+    assert SCALABLE in estate.run("list").out
+    shown = estate.run("registry", "list", SCALABLE, "--target", "local").out
+    assert ("version 0" in shown, "version 1" in shown) == (True, True)
+    estate.orders("id", "needed", note=0)
+    printed = estate.run("plan", code=100)
+    assert SCALABLE in printed.out
+    # The strategy is the namespace's, and there is none to relax.
+    assert "--relax" not in printed.out
+
+
+def test_a_foreign_version_is_drift(estate: Estate) -> None:
+    estate.run("apply", "--yes")
+    estate.scratch.commit(
+        {"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"}
+    )
+    estate.run("apply", "--yes")
+    estate.put(STRING, topic=NAME)
+    differences = run_json(estate, "drift", code=100)["differences"]
+    assert (SCALABLE, "foreign version") in [(item["topic"], item["kind"]) for item in differences]
+
+
+def test_import_declares_it_and_plan_has_nothing_to_do(any_estate: Estate, tmp_path: Path) -> None:
+    any_estate.run("apply", "--yes")
+    any_estate.scratch.commit(
+        {
+            "namespaces/orders.yaml": None,
+            "namespaces/orders.avsc": None,
+            "namespaces/sales.yaml": "namespace: shop/web\n",
+        }
+    )
+    # It was declared before, so that `import` needs another repository.
+    project = (any_estate.scratch.path / "schemactl.yaml").read_text()
+    project = project.replace(".schemactl/", f"{any_estate.scratch.path}/.schemactl/")
+    scratch = Scratch(tmp_path / "imported")
+    scratch.commit({"schemactl.yaml": project, "namespaces/x.yaml": "namespace: shop/sales\n"})
+    imported = Estate.__new__(Estate)
+    imported.scratch = scratch
+    imported.run("import", "--target", "local")
+    [path] = scratch.path.rglob("orders.yaml")
+    assert path.read_text().startswith(f"topic: {SCALABLE}\n")
+    scratch.configure_author()
+    scratch.git("add", "-A")
+    scratch.git("commit", "-q", "-m", "Import")
+    imported.run("check")
+    steps = run_json(imported, "plan")["steps"]
+    assert [step for step in steps if step.get("topic") == SCALABLE] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [(PERSISTENT, SCALABLE, "migrate it first"), (SCALABLE, PERSISTENT, "no topic is created over it")],
+)
+def test_a_topic_that_moves_is_compared_and_not_created_over_the_other(
+    tmp_path: Path, old: str, new: str, why: str
+) -> None:
+    estate = Estate(tmp_path / "shop", project=write_project(), orders=declared(old))
+    estate.run("apply", "--yes")
+    estate.scratch.commit({"namespaces/orders.yaml": declared(new)})
+    assert why in estate.run("plan", code=100).out
+    estate.run("apply", "--yes", code=100)
+    with closing(
+        EmbeddedRegistry(str(estate.scratch.path / ".schemactl/registry.db"), release=Release.R5_0)
+    ) as registry:
+        assert [str(name) for name in registry.topics()] == [old]
+        assert len(registry.versions(NAME)) == 1
+    # Nothing advises to delete the schemas, which the new declaration shares.
+    assert "--allow-delete" not in estate.run("drift").out
+    estate.scratch.commit({"namespaces/orders.avsc": record("id", "needed")}, branch="work", start=2)
+    estate.scratch.flush()
+    estate.scratch.git("checkout", "-q", "work")
+    assert "version 0, will be 1" in estate.run("check", "--base", "main", code=100).out
+
+
+def test_an_older_release_has_no_scalable_topics(tmp_path: Path) -> None:
+    with closing(EmbeddedRegistry(str(tmp_path / "registry.db"), release=Release.R4_2)) as registry:
+        registry.create_namespace(NAME.namespace_name)
+        with pytest.raises(RegistryError, match=r"Pulsar 4\.2 has no scalable topics"):
+            registry.create_topic(NAME, None)
+
+
+@pytest.mark.network
+def test_the_server_answers_like_a_broker(tmp_path: Path) -> None:
+    """The answers are those of 5.0.1."""
+    with serve(tmp_path, "5.0") as url, closing(admin_rest.Client(url)) as client:
+        client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"], "adminRoles": []})
+        client.call("PUT", "/namespaces/t/n", {})
+        path = "/scalable/t/n/a"
+        assert client.call("GET", "/scalable/t/n").json() == []
+        assert client.call("GET", "/scalable/t/none").json() == []
+        assert client.call("GET", path).status == 404
+        assert client.call("PUT", path).status == 204
+        again = client.call("PUT", path)
+        assert (again.status, again.json()["reason"]) == (409, "Scalable topic already exists: topic://t/n/a")
+        assert client.call("GET", path).json()["nextSegmentId"] == 1
+        assert client.call("GET", "/scalable/t/n").json() == ["topic://t/n/a"]
+        assert client.call("GET", "/persistent/t/n").json() == []
+        assert client.call("DELETE", "/namespaces/t/n").status == 409
+        schema = {"type": "STRING", "schema": "", "properties": {}}
+        assert client.call("POST", "/schemas/t/n/a/schema", schema).status == 200
+        assert client.call("DELETE", path).status == 204
+        missing = client.call("DELETE", path)
+        assert (missing.status, missing.json()["reason"]) == (404, "Scalable topic not found: topic://t/n/a")
+        assert client.call("GET", "/schemas/t/n/a/schemas").json() == {"getSchemaResponses": []}
+        with closing(PulsarRegistry(url)) as registry:
+            registry.create_topic(TopicName("t", "n", "a"), None)
+            with pytest.raises(RegistryError, match="would share its schemas"):
+                registry.create_topic(TopicName("t", "n", "a", "topic"), None)
+
+
+@pytest.mark.network
+def test_a_server_of_an_older_release_has_no_such_paths(tmp_path: Path) -> None:
+    with serve(tmp_path, "4.2") as url, closing(admin_rest.Client(url)) as client:
+        assert client.call("GET", "/scalable/t/n").status == 404
+
+
+def test_a_generation_stays_and_none_begins(tmp_path: Path) -> None:
+    old = declared(PERSISTENT, more="generation: 2\n")
+    estate = Estate(tmp_path / "shop", project=write_project(), orders=old)
+    for generation, code, what in ((2, 0, "version 1 again"), (3, 100, "`apply` begins none of a scalable topic")):
+        declaration = declared(SCALABLE, more=f"generation: {generation}\n")
+        estate.scratch.commit({"namespaces/orders.yaml": declaration}, branch=f"g{generation}", start=1)
+        estate.scratch.flush()
+        estate.scratch.git("checkout", "-q", f"g{generation}")
+        assert what in estate.run("check", "--base", "main", code=code).out
