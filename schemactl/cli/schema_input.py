@@ -226,7 +226,7 @@ def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Decl
     files = _open_files(folder, context)
     top = files.top
     document = declare_document.read_documents((folder.relative_to(top) / name).as_posix(), data)
-    declared = reader.build([document], files, Project(rendering=_read_rendering(context)))
+    declared = reader.build([document], files, Project(rendering=_read_rendering(context)), has_targets=False)
     if declared.problems:
         raise DeclarationError(declared.problems)
     return declared

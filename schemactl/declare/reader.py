@@ -254,15 +254,21 @@ def in_roots(path: str, project: Project, *, previous: bool = False) -> bool:
     return False
 
 
-def build(documents: Iterable[Documents], files: Files, project: Project) -> Declared:
-    """Build the catalog of `documents`, and read the definitions that they name from `files`."""
-    return _Builder(files, project).build(documents)
+def build(documents: Iterable[Documents], files: Files, project: Project, *, has_targets: bool = True) -> Declared:
+    """Build the catalog of `documents`, and read the definitions that they name from `files`.
+
+    Without `has_targets`, the documents are for a registry of any release, and not for the project's targets.
+    """
+    return _Builder(files, project, has_targets=has_targets).build(documents)
 
 
 class _Builder:
     """Builds the catalog in one pass over all documents."""
 
-    def __init__(self, files: Files, project: Project, cache: ValidationCache | None = None) -> None:
+    def __init__(
+        self, files: Files, project: Project, cache: ValidationCache | None = None, *, has_targets: bool = True
+    ) -> None:
+        self.has_targets = has_targets
         self.project = project
         self.cache = cache
         self.definitions = cache.definitions if cache else Definitions(files, include=Include.of(project))
@@ -365,7 +371,8 @@ class _Builder:
         if not self._is_first(topic):
             return None
         # It depends on the targets, so the cache keeps no scalable topic.
-        self._add_problems(topic.name, _get_path(topic), _find_release_problems(topic, self.project))
+        if self.has_targets:
+            self._add_problems(topic.name, _get_path(topic), _find_release_problems(topic, self.project))
         if not document.declarations:
             self.topics[topic.name] = topic
             return None if topic.name.is_scalable else ()

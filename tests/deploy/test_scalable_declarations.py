@@ -285,3 +285,24 @@ def test_a_generation_stays_and_none_begins(tmp_path: Path) -> None:
         estate.scratch.flush()
         estate.scratch.git("checkout", "-q", f"g{generation}")
         assert what in estate.run("check", "--base", "main", code=code).out
+
+
+def test_a_file_is_uploaded_and_its_number_recorded_under_the_name(estate: Estate, tmp_path: Path) -> None:
+    estate.scratch.commit({"schemactl.yaml": write_project(pulsar="4.0", more=', pulsar: "5.0"')})
+    estate.run("apply", "--yes")
+    file = tmp_path / "order.avsc"
+    file.write_text(record("id", other=0))
+    selection = (SCALABLE, "--target", "local", "--file", str(file))
+    assert "stores it as version 1" in estate.run("registry", "test", *selection).out
+    assert "stored as version 1" in estate.run("registry", "put", *selection).out
+    estate.accept()
+    assert f"\n{SCALABLE}:\n  1: {{foreign: " in (estate.scratch.path / "numbers/local.yaml").read_text()
+    estate.run("drift", "--detailed-exitcode")
+    estate.run("plan", "--detailed-exitcode")
+
+
+def test_a_generated_package_has_the_topic(estate: Estate) -> None:
+    estate.scratch.commit({"schemactl.yaml": write_project() + "generate: {package: shop_schemas, out: generated}\n"})
+    estate.run("generate")
+    module = estate.scratch.path / "generated/shop_schemas/shop/sales/orders.py"
+    assert SCALABLE in module.read_text()
