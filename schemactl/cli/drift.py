@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -37,7 +37,7 @@ from schemactl.cli.topic_selection import add_filters, parse_namespaces
 from schemactl.core import names as topic_names
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import Named, NamespaceName, TargetNames, TopicName
 from schemactl.core.project import Target
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, versions
@@ -245,11 +245,17 @@ class DriftRequest:
         scope, names, registry = self.scope, self.target.names, self.target.registry
         unmanaged = Scope(frozenset(), frozenset())
         if scope.unmanaged:
-            unmanaged = _read_unmanaged(registry, renamed(self.everything, names), scope)
-        selected = select(self.approved, topics=scope.topics, namespaces=scope.namespaces, known=unmanaged.topics)
+            unmanaged = _read_unmanaged(registry, renamed(self.everything, names), scope, names)
+        selected = select(
+            self.approved,
+            topics=scope.topics,
+            namespaces=scope.namespaces,
+            known=_map_selectable_names(unmanaged.topics, names),
+            known_namespaces=_map_selectable_names(unmanaged.namespaces, names),
+        )
         git = renamed(selected, names)
         declared = _add_topic_settings(scope_of(git), git)
-        return git, observe(registry, _add_selected(declared, unmanaged, scope), git=git)
+        return git, observe(registry, _add_selected(declared, unmanaged, scope, names), git=git)
 
     def report(self, git: Catalog, state: RegistryState, awaited: AwaitedBy = lambda _: {}) -> DriftReport:
         """Return the drift between `git` and the state of the registry; `awaited` as for `make_plan`."""
@@ -347,12 +353,30 @@ def read_last_apply(place: ChosenTarget, results: Sequence[str], context: Contex
     return max(last_applies, key=lambda last_apply: last_apply.time_s, default=None)
 
 
-def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope) -> Scope:
+def _map_selectable_names(registered: Iterable[Named], names: TargetNames) -> dict[Named, Named]:
+    """Map the names by which `--topic` and `--namespace` select undeclared topics or namespaces to their names on the target.
+
+    These are the name that Git would declare and, where Git has no such namespace, the name on the target.
+    """
+    names_on_target = {}
+    for name in registered:
+        declared = names.declared(name)
+        if declared is not None:
+            names_on_target[declared] = name
+        if not names.has(name.namespace_name):
+            names_on_target[name] = name
+    return names_on_target
+
+
+def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope, names: TargetNames) -> Scope:
     """Return the namespaces and topics of the registry that Git never declared."""
     from schemactl.deploy.planner import scope_of
     from schemactl.registry.interface import Scope
 
-    declared, registered = scope_of(git), registry.everything(parse_namespaces(scope.namespaces))
+    namespaces = parse_namespaces(scope.namespaces)
+    if namespaces is not None:
+        namespaces = frozenset(names.there(name) if names.has(name) else name for name in namespaces)
+    declared, registered = scope_of(git), registry.everything(namespaces)
     managed_ids = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
     return Scope(registered.namespaces - declared.namespaces, topics)
@@ -372,14 +396,23 @@ def _add_topic_settings(scope: Scope, git: Catalog) -> Scope:
     return replace(scope, settings=settings)
 
 
-def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope) -> Scope:
+def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope, names: TargetNames) -> Scope:
     """Return `declared` together with the part of `unmanaged` that the user selected."""
     from schemactl.registry.interface import Scope
 
-    topics = topic_names.select(unmanaged.topics, scope.topics, scope.namespaces)
-    namespaces = frozenset(name.namespace_name for name in topics)
+    names_on_target = _map_selectable_names(unmanaged.topics, names)
+    included = [pattern for pattern in scope.topics if not pattern.startswith("!")]
+    excluded = [pattern.removeprefix("!") for pattern in scope.topics if pattern.startswith("!")]
+    topics = unmanaged.topics
+    if included or scope.namespaces:
+        selected = topic_names.select(names_on_target, included, scope.namespaces)
+        topics = frozenset(names_on_target[name] for name in selected)
+    # A topic has up to two names here: it is left out under both if it is left out under one.
+    topics -= {names_on_target[name] for pattern in excluded for name in topic_names.matching(pattern, names_on_target)}
+    namespaces = unmanaged.namespaces & {name.namespace_name for name in topics}
     if scope.namespaces:
-        namespaces |= {name for name in unmanaged.namespaces if str(name) in scope.namespaces}
+        selectable = _map_selectable_names(unmanaged.namespaces, names)
+        namespaces |= {on_target for name, on_target in selectable.items() if str(name) in scope.namespaces}
     elif not scope.topics:
         namespaces |= unmanaged.namespaces
     return Scope(declared.namespaces | namespaces, declared.topics | topics, declared.settings)
@@ -390,9 +423,9 @@ def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope) -> Scope
 
 def _accept_drift(args: argparse.Namespace, context: Context) -> int:
     """Write the accepted differences to the target's numbers file; return 100 if some cannot be accepted, else 0."""
+    from schemactl.core.catalog import part_of
     from schemactl.declare.numbers_file import write_numbers
     from schemactl.declare.target_numbers import AcceptanceReason
-    from schemactl.deploy.planner import select
     from schemactl.history.target_history import numbers_of
 
     if not (args.reason or "").strip():
@@ -418,8 +451,7 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         request = DriftRequest.of(open_target, scope, old_numbers)
         report = request.report(*request.observe())
-        unmanaged = {*report.held.topics} - {target.names.there(name) for name in approved.whole.catalog.topics}
-        git = select(approved.whole.catalog, topics=args.topic, namespaces=args.namespace, known=unmanaged)
+        git = part_of(approved.whole.catalog, args.topic, args.namespace)
         acceptance = _accept_numbers(git, report.held, old_numbers, target, decision)
         _accept_states(acceptance, report, decision, git, target)
         if not (args.topic or args.namespace):
@@ -444,6 +476,7 @@ class _Acceptance:
         brokers: settings of the brokers that are accepted from now on.
         removed: names whose acceptance is removed, because the registry does not match it any longer.
         repairable: differences that cannot be accepted, because they can be repaired.
+        unnamed: namespaces of the target that have no declared name, so that no file can name them.
     """
 
     old_numbers: TargetNumbers
@@ -454,6 +487,7 @@ class _Acceptance:
     brokers: list[BrokerDifference] = field(default_factory=list)
     removed: list[NamespaceName | TopicName] = field(default_factory=list)
     repairable: list[DriftItem] = field(default_factory=list)
+    unnamed: set[NamespaceName] = field(default_factory=set)
 
 
 def _read_old_numbers(place: ChosenTarget, recorded: TargetNumbers | None) -> TargetNumbers:
@@ -540,7 +574,7 @@ def _accept_states(
         new_items = [item for item in items if item.accepted is None]
         declared_name: NamespaceName | TopicName | None = target.names.declared(name)
         if declared_name is None:
-            acceptance.repairable += new_items
+            acceptance.unnamed.add(name.namespace_name)
         elif new_items or declared_name in acceptance.removed:
             reason = replace(decision, owner=decision.owner or git.metadata(declared_name).owner)
             accepted[declared_name] = joined([item.state for item in items if item.state], reason)
@@ -585,6 +619,11 @@ def _print_acceptance(
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
             f"  Next: schemactl drift --target {quote(target.name)} shows how to bring it back."
+        )
+    for namespace in sorted(acceptance.unnamed):
+        print(
+            f"Not accepted: {namespace}: the `tenants` and `namespaces` of {target.name} have no declared name for it.\n"
+            f"  Fix: add `{namespace}: {namespace}` to its `namespaces`, the name to declare first"
         )
     if acceptance.repairable:
         kinds = ", ".join(sorted({item.kind for item in acceptance.repairable}))

@@ -896,14 +896,20 @@ def is_draft(topic: Topic) -> bool:
 
 
 def select(
-    catalog: Catalog, *, topics: Sequence[str] = (), namespaces: Sequence[str] = (), known: Collection[TopicName] = ()
+    catalog: Catalog,
+    *,
+    topics: Sequence[str] = (),
+    namespaces: Sequence[str] = (),
+    known: Collection[TopicName] = (),
+    known_namespaces: Collection[NamespaceName] = (),
 ) -> Catalog:
     """Return the part of `catalog` with these topics and namespaces, as `part_of` does.
 
     Raises:
-        UsageError: if a glob or a namespace matches nothing in `catalog` or among the topics `known` elsewhere.
+        UsageError: if a glob or a namespace matches nothing in `catalog` or among the topics and namespaces known elsewhere.
     """
-    select_known({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, namespaces_of(catalog)))
+    all_namespaces = {*namespaces_of(catalog), *known_namespaces}
+    select_known({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, all_namespaces))
     return part_of(catalog, topics, namespaces)
 
 

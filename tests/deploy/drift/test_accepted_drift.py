@@ -275,6 +275,80 @@ targets:
     assert "target prod: neither its `tenants` nor its `namespaces` have a name for shop-prod/sales" in error
 
 
+NEW, LATE, EMPTY = (("shop-prod", "sales", "new"), ("shop-prod", "late", "new"), NamespaceName("shop-prod", "empty"))
+MAPPED = "namespaces: {shop/sales: shop-prod/sales}"
+TENANT = "tenants: {shop: shop-prod}"
+# Each tenant's names on the target are declared names of the other tenant.
+SWAPPED = "tenants: {shop: shop-prod, shop-prod: shop}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("names", "options", "recorded"),
+    [
+        (MAPPED, ("--topic", "shop/sales/new"), {"persistent://shop/sales/new"}),
+        (MAPPED, ("--topic", "sales/n*"), {"persistent://shop/sales/new"}),
+        (MAPPED, ("--topic", "persistent://shop-prod/sales/new"), {"persistent://shop/sales/new"}),
+        (MAPPED, ("--namespace", "shop/sales"), {"persistent://shop/sales/new"}),
+        (MAPPED, ("--namespace", "shop-prod/sales"), {"persistent://shop/sales/new"}),
+        (MAPPED, ("--namespace", "shop/sales", "--topic", "!shop/sales/new"), set()),
+        (TENANT, ("--topic", "shop/late/new"), {"shop/late", "persistent://shop/late/new"}),
+        (TENANT, ("--namespace", "shop/late"), {"shop/late", "persistent://shop/late/new"}),
+        (TENANT, ("--namespace", "shop/empty"), {"shop/empty"}),
+        (TENANT, ("--namespace", "shop-prod/empty"), {"shop/empty"}),
+        (SWAPPED, ("--namespace", "shop/late"), {"shop/late", "persistent://shop/late/new"}),
+        (SWAPPED, ("--topic", "shop/sales/new"), {"persistent://shop/sales/new"}),
+    ],
+)
+def test_undeclared_names_of_a_target_are_selected_by_both_names(
+    tmp_path: Path, names: str, options: tuple[str, ...], recorded: set[str]
+) -> None:
+    estate = Estate(
+        tmp_path / "shop",
+        project=f'version: 1\ntargets: {{prod: {{registry: "sqlite:.schemactl/prod.db", {names}}}}}\n',
+    )
+    estate.run("apply", "--auto-approve")
+    with closing(EmbeddedRegistry(str(estate.scratch.path / ".schemactl/prod.db"))) as registry:
+        for namespace in (EMPTY, NamespaceName("shop-prod", "late")):
+            registry.create_namespace(namespace)
+        for name in (NEW, LATE):
+            registry.put_schema(TopicName(*name), STRING)
+    estate.accept("--unmanaged", *options)
+    path = estate.scratch.path / "numbers/prod.yaml"
+    assert {*(yaml.safe_load(path.read_text()) if path.exists() else ())} == recorded
+    differences = json.loads(estate.run("drift", "--unmanaged", *options, "--format", "json").out)["differences"]
+    assert not differences
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "option", ["--topic=shop/sales/news", "--namespace=shop/sale", "--topic=shop-prod/sales/orders"]
+)
+def test_a_name_of_neither_is_an_error(tmp_path: Path, option: str) -> None:
+    estate = Estate(
+        tmp_path / "shop",
+        project=f'version: 1\ntargets: {{prod: {{registry: "sqlite:.schemactl/prod.db", {TENANT}}}}}\n',
+    )
+    estate.run("apply", "--auto-approve")
+    estate.run("drift", "--unmanaged", option, code=64)
+
+
+@pytest.mark.slow
+def test_a_namespace_without_declared_name_cannot_be_accepted_until_it_has_one(tmp_path: Path) -> None:
+    project = f'version: 1\ntargets: {{prod: {{registry: "sqlite:.schemactl/prod.db", {MAPPED}}}}}\n'
+    estate = Estate(tmp_path / "shop", project=project)
+    estate.run("apply", "--auto-approve")
+    with closing(EmbeddedRegistry(str(estate.scratch.path / ".schemactl/prod.db"))) as registry:
+        registry.create_namespace(NamespaceName("shop-prod", "late"))
+        registry.put_schema(TopicName(*LATE), STRING)
+    options = ("--unmanaged", "--topic", "shop-prod/late/new")
+    assert "  Fix: add `shop-prod/late: shop-prod/late` to its `namespaces`" in estate.accept(*options).out
+    named = project.replace("{shop/sales", "{shop-prod/late: shop-prod/late, shop/sales")
+    estate.scratch.commit({"schemactl.yaml": named})
+    assert "Not accepted" not in estate.accept(*options).out
+    assert json.loads(estate.run(*NIGHTLY).out)["differences"] == []
+
+
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 @pytest.mark.parametrize(("enforced", "messages"), [(None, 0), (True, 0), (False, 1)])
