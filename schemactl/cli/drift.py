@@ -618,7 +618,7 @@ def _print_acceptance(
     for topic in acceptance.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
-            f"  Next: schemactl drift --target {quote(target.name)} shows how to bring it back."
+            f"  Next: `schemactl drift --target {quote(target.name)}` shows how to bring it back."
         )
     for namespace in sorted(acceptance.unnamed):
         print(
@@ -629,7 +629,7 @@ def _print_acceptance(
         kinds = ", ".join(sorted({item.kind for item in acceptance.repairable}))
         print(
             f"Not accepted: {counted(len(acceptance.repairable), 'difference')} that can be repaired ({kinds}).\n"
-            f"  Next: schemactl drift --target {quote(target.name)} shows how."
+            f"  Next: `schemactl drift --target {quote(target.name)}` shows how."
         )
 
 

@@ -87,7 +87,7 @@ def _pending_lines(report: DriftReport) -> Iterator[SheetLine]:
     yield SheetLine("Pending: approved since the last apply, and no drift:")
     for item in report.pending:
         yield SheetLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1)
-    yield from alternatives("Next", f"schemactl plan --target {quote(report.origin.target)}")
+    yield from alternatives("Next", f"`schemactl plan --target {quote(report.origin.target)}`")
 
 
 def _accepted_blocks(report: DriftReport) -> Iterator[SheetBlock]:

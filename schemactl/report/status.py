@@ -164,7 +164,7 @@ def _pending_lines(status: TargetStatus) -> Iterator[str]:
         commits = counted(status.drift.origin.later, "later commit")
         yield f"  not promoted: {counted(status.unpromoted, 'version')} of {commits}"
     if counts or status.rejected:
-        yield f"    Next: schemactl plan --target {status.target}"
+        yield f"    Next: schemactl plan --target {quote(status.target)}"
 
 
 def _counts_by_kind(counts: Mapping[str, int]) -> str:
