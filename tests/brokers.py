@@ -35,16 +35,14 @@ FOLDER = "SCHEMACTL_TEST_BROKERS"
 """The environment variable with the folder of this run's brokers; workers inherit it."""
 
 RELEASES = {"4.0": "4.0.7", "4.2": "4.2.4"}
-"""The releases on which all live tests run, and whose Java clients run on Java 17."""
+"""The releases on which all live tests run, and which run on Java 17."""
 
 VERSIONS = {**RELEASES, "5.0": "5.0.1"}
-"""All releases that tests start. Only tests of predictions, plans, drift and imports run on 5.0, to limit the time of `make live`."""
+"""All releases that tests start. On 5.0 run the tests of predictions, plans, drift, imports and clients, to limit the time of `make live`."""
 
-EACH_CLIENT_RELEASE = [pytest.param("4.0"), pytest.param("4.2", marks=pytest.mark.live)]
-"""The releases as parameters of a test of their Java clients."""
-
-EACH_RELEASE = [*EACH_CLIENT_RELEASE, pytest.param("5.0", marks=pytest.mark.live)]
+EACH_RELEASE = [pytest.param("4.0"), *(pytest.param(kind, marks=pytest.mark.live) for kind in ("4.2", "5.0"))]
 """The releases as parameters of a test or fixture; another broker than 4.0 belongs to the live tests."""
+
 markers: frozenset[str] = frozenset()
 """The markers of the test that runs: `broker` for whoever needs one, `live` for another than the shared 4.0."""
 
@@ -190,6 +188,13 @@ def find_java(version: str) -> str | None:
     homes = [Path(os.environ[name]) for name in ("SCHEMACTL_JAVA21", "JAVA_HOME") if os.environ.get(name)]
     homes += sorted(Path("/usr/lib/jvm").glob("*"), key=_read_java_release, reverse=True)
     return next((str(home / "bin/java") for home in homes if _read_java_release(home) >= 21), None)
+
+
+def find_tool(name: str, jars: Path) -> str:
+    """Return the path of `java` or `javac` for a folder that `jars` returned: the classes of brokers of 5.0 need Java 21."""
+    java = find_java(jars.name.removeprefix("lib-"))
+    assert java is not None
+    return str(Path(java).with_name(name))
 
 
 def _read_java_release(home: Path) -> int:

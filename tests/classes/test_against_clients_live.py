@@ -77,7 +77,7 @@ class PlainOrder:
     count: int = 1
 
 
-@pytest.mark.parametrize("release", ["4.0", "4.2"])
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_extracted_and_registered_by_the_client_they_are_one_version(release: str) -> None:
     broker = brokers.running(release)
     click = load("counterexample").make_message_class(load("definition").parse(CLICK.schema))
@@ -158,10 +158,10 @@ class JavaOrder:
     weight: Annotated[float, "float"]
 
 
-@pytest.mark.parametrize("release", ["4.0", "4.2"])
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_the_options_of_schema_definition_do_what_they_do_in_java(release: str) -> None:
     program = str(Path(__file__).parent / "JavaDefinitions.java")
-    jars = brokers.jars(brokers.RELEASES[release])
+    jars = brokers.jars(brokers.VERSIONS[release])
     done = subprocess.run(["nice", "java", "-cp", f"{jars}/*", program], capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     options = [JavaOptions(always_allow_null=null, jsr310=jsr310) for null in (False, True) for jsr310 in (False, True)]

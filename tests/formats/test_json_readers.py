@@ -33,9 +33,9 @@ MEASURED: Any = yaml.safe_load(RECORDED.read_text())
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("release", brokers.EACH_CLIENT_RELEASE)
+@pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_java_client_reads_as_recorded(release: str) -> None:
-    with start_client(brokers.jars(brokers.RELEASES[release])) as client:
+    with start_client(brokers.jars(brokers.VERSIONS[release])) as client:
         assert measure(client) == MEASURED
 
 

@@ -54,11 +54,12 @@ STORED = [
 ONLY_IN = {
     "4.0": [SchemaInfo(SchemaType.JSON, LEGACY), pair(SchemaInfo(SchemaType.JSON, LEGACY))],
     "4.2": [SchemaInfo(SchemaType.EXTERNAL, b"x")],
+    "5.0": [SchemaInfo(SchemaType.EXTERNAL, b"x")],
 }
 WRAPPED = "org.apache.pulsar.client.api.PulsarClientException: java.util.concurrent.ExecutionException: "
 
 
-@pytest.mark.parametrize("release", ["4.0", "4.2"])
+@pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_the_java_client_answers_as_foreseen(release: str) -> None:
     broker = brokers.running(release)
     namespace = NamespaceName(brokers.new_tenant(), "ns")
@@ -85,7 +86,7 @@ def test_the_java_client_answers_as_foreseen(release: str) -> None:
 
 def answers(broker: brokers.Broker, release: str, clients: list[tuple[Role, TopicName]]) -> list[str]:
     done = subprocess.run(
-        ["nice", "java", "-cp", f"{brokers.jars(brokers.RELEASES[release])}/*", CLIENTS, broker.service_url],
+        ["nice", "java", "-cp", f"{brokers.jars(brokers.VERSIONS[release])}/*", CLIENTS, broker.service_url],
         input="".join(f"{role} {name}\n" for role, name in clients),
         capture_output=True,
         text=True,

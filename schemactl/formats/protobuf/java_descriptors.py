@@ -1,6 +1,6 @@
 """Build the descriptors of files as Java does, and reject what it rejects (protobuf-java 3.25.5, Descriptors.java).
 
-Pulsar 4.0.7, 4.2.4 and the sources of 5.0 have this release, which ignores features of editions. Java accepts much that other runtimes
+Pulsar 4.0.7 and 4.2.4 have this release (5.0.1 has 4.36.2), which ignores features of editions. Java accepts much that other runtimes
 reject: JSON names that conflict, numbers above 2^29, ranges that overlap, map entries without a value, values of two enums with one name.
 The page docs/reference/native-definitions.md lists all its checks.
 """

@@ -16,7 +16,7 @@ from schemactl.registry.pulsar.settings import count_entries
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 
 
-@pytest.fixture(params=["4.0", "4.2"])
+@pytest.fixture(params=brokers.VERSIONS)
 def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespace]:
     with namespace(brokers.running(request.param), tmp_path / "client.log") as made:
         yield made
