@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,23 +28,27 @@ from schemactl.codec import Unreadable
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 
+BEFORE_1970 = re.compile(rb":-[0-9]+\.(?!0{9})[0-9]{9}\b")
+"""A time before 1970 in JSON with a fraction: the same bytes are another time to Java's client of 5.0, whose Jackson subtracts the fraction."""
+
 
 @dataclass(frozen=True)
 class Exchange:
     """The messages that Java sent, and the classes that read more of them."""
 
+    release: str
     topics: list[TopicMessages]
     jars: Path
     folder: Path
 
 
-@pytest.fixture(scope="module", params=["4.0", "4.2"])
+@pytest.fixture(scope="module", params=brokers.VERSIONS)
 def exchanged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
-    jars, broker = brokers.jars(brokers.RELEASES[request.param]), brokers.running(request.param)
+    jars, broker = brokers.jars(brokers.VERSIONS[request.param]), brokers.running(request.param)
     folder, namespace = tmp_path_factory.mktemp("java"), f"{brokers.new_tenant()}/java"
     package, messages = exchange(broker.url, broker.service_url, jars, folder, namespace)
     with imported(package, "java_shop") as java_shop:
-        yield Exchange([*read_messages(messages, java_shop, namespace)], jars, folder)
+        yield Exchange(request.param, [*read_messages(messages, java_shop, namespace)], jars, folder)
 
 
 def test_java_s_producers_find_what_apply_registered(exchanged: Exchange) -> None:
@@ -67,6 +72,8 @@ def test_java_s_messages_are_read_as_by_java(exchanged: Exchange) -> None:
                 ours = read(topic.codec.read_as(row.version if number is None else number), row)
                 if isinstance(java, dict) and java.keys() == {"error"}:
                     assert isinstance(ours, Unreadable), (topic.name, reader, java, row.payload)
+                    continue
+                if exchanged.release == "5.0" and BEFORE_1970.search(row.payload or b""):
                     continue
                 differences = list_differences(ours, java, is_raw=reader == "auto")
                 assert all(difference.is_initial for difference in differences), (topic.name, reader, row.payload)

@@ -1,5 +1,7 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.Callable;
@@ -36,6 +38,22 @@ public class AdminCalls {
         } catch (Exception e) {
             System.out.println("> " + id + ": !" + e.getClass().getName() + " " + String.valueOf(e.getMessage()).replace("\n", "\\n"));
         }
+    }
+
+    /** Calls `setIsAllowAutoUpdateSchema`, which has a third argument from 5.0 on: the value for replicators, or null. */
+    static void setAllowAutoUpdate(Namespaces namespaces, String namespace, boolean isAllowed) throws Exception {
+        for (Method method : Namespaces.class.getMethods()) {
+            if (method.getName().equals("setIsAllowAutoUpdateSchema")) {
+                Object[] arguments = Arrays.copyOf(new Object[] {namespace, isAllowed}, method.getParameterCount());
+                try {
+                    method.invoke(namespaces, arguments);
+                } catch (InvocationTargetException e) {
+                    throw (Exception) e.getCause();
+                }
+                return;
+            }
+        }
+        throw new NoSuchMethodException("setIsAllowAutoUpdateSchema");
     }
 
     /** Reports a topic policy once it has the expected value: brokers need a moment. */
@@ -167,9 +185,9 @@ public class AdminCalls {
                 report("auto strategy got", () -> namespaces.getSchemaAutoUpdateCompatibilityStrategy(ns));
             }
             run("strategy set UNDEFINED", () -> namespaces.setSchemaCompatibilityStrategy(ns, SchemaCompatibilityStrategy.UNDEFINED));
-            run("auto update off", () -> namespaces.setIsAllowAutoUpdateSchema(ns, false));
+            run("auto update off", () -> setAllowAutoUpdate(namespaces, ns, false));
             report("auto update got", () -> namespaces.getIsAllowAutoUpdateSchema(ns));
-            run("auto update on", () -> namespaces.setIsAllowAutoUpdateSchema(ns, true));
+            run("auto update on", () -> setAllowAutoUpdate(namespaces, ns, true));
             run("enforced on", () -> namespaces.setSchemaValidationEnforced(ns, true));
             report("enforced got", () -> namespaces.getSchemaValidationEnforced(ns));
             run("enforced off", () -> namespaces.setSchemaValidationEnforced(ns, false));
@@ -440,7 +458,7 @@ public class AdminCalls {
             run("schema without topic made no topic", () -> { if (topics.getList(ns).contains("persistent://" + ns + "/short")) { throw new IllegalStateException("it did"); } });
 
             // auto update off, ALWAYS_INCOMPATIBLE
-            run("auto update off", () -> namespaces.setIsAllowAutoUpdateSchema(ns, false));
+            run("auto update off", () -> setAllowAutoUpdate(namespaces, ns, false));
             run("upload while off", () -> schemas.createSchema(ns + "/short", payload("AVRO", ab)));
             run("incompatible always", () -> namespaces.setSchemaCompatibilityStrategy(ns, SchemaCompatibilityStrategy.ALWAYS_INCOMPATIBLE));
             run("upload then", () -> schemas.createSchema(ns + "/short", payload("AVRO", a)));

@@ -25,7 +25,7 @@ DIFFERENCES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "admin_differences.
 MAX_DIFFERENCES = 9
 JAVA_CALLS, GO_CALLS = 681, 120
 
-RELEASES = [pytest.param("4.0"), pytest.param("4.2")]
+RELEASES = [*brokers.VERSIONS]
 
 
 @pytest.fixture(params=RELEASES)
@@ -96,11 +96,19 @@ def normalize_go(result: str) -> str:
 
 def test_java_admin_client_gets_the_same(servers: dict[str, admin_servers.Server], tmp_path: Path) -> None:
     release = servers["broker"].release
-    jars = f"{brokers.jars(brokers.RELEASES[release])}/*"
+    folder = brokers.jars(brokers.VERSIONS[release])
+    jars = f"{folder}/*"
     classes = tmp_path / "classes"
     program = FOLDER / "AdminCalls.java"
-    subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", classes, program], check=True, capture_output=True)
-    command: list[str | Path] = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{classes}:{jars}", "AdminCalls"]
+    compiler = brokers.find_tool("javac", folder)
+    subprocess.run([compiler, "-nowarn", "-cp", jars, "-d", classes, program], check=True, capture_output=True)
+    command: list[str | Path] = [
+        brokers.find_tool("java", folder),
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        f"{classes}:{jars}",
+        "AdminCalls",
+    ]
     results = {name: run_calls(command, server, tmp_path) for name, server in servers.items()}
     assert {name: len(lines) for name, lines in results.items()} == {"broker": JAVA_CALLS, "serve": JAVA_CALLS}
     normalized = {
