@@ -138,11 +138,17 @@ def namespace(broker: brokers.Broker, log: Path, *, retention: Mapping[str, int]
 
 
 def run_java(program: Path, folder: Path, space: Namespace, *arguments: str) -> list[str]:
-    """The lines that the Java program prints, which is told the namespace and the arguments; its classes are kept in `folder`."""
-    path = f"{folder}:{brokers.jars()}/*"
+    """The lines that the Java program prints, which is told the namespace and the arguments; its classes are kept in `folder`.
+
+    It runs with the jars of the broker's release.
+    """
+    jars = brokers.jars(space.broker.environment["PULSAR_VERSION"])
+    path = f"{folder}:{jars}/*"
     if not (folder / f"{program.stem}.class").exists():
-        subprocess.run(["javac", "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True)
-    command = ["java", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-cp", path, program.stem]
+        compiler = brokers.find_tool("javac", jars)
+        subprocess.run([compiler, "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True)
+    java = brokers.find_tool("java", jars)
+    command = [java, "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-cp", path, program.stem]
     done = subprocess.run(
         [*command, space.broker.service_url, space.name, *arguments],
         capture_output=True,

@@ -48,9 +48,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    with namespace(broker, tmp_path_factory.mktemp("client") / "log") as made:
+@pytest.fixture(scope="module", params=brokers.VERSIONS)
+def space(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    with namespace(brokers.running(request.param), tmp_path_factory.mktemp("client") / "log") as made:
         yield made
 
 
