@@ -133,7 +133,6 @@ def test_json_has_everything_that_is_said_of_a_topic(shop: Scratch) -> None:
         "deprecated": {"remove_after": "2031-01-01", "use": "persistent://shop/sales/orders"},
         "change": "added",
         "next_version": 0,
-        "properties": {},
         "file": "topics/a #1 [x].yaml",
         "line": 1,
     }

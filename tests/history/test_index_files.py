@@ -137,10 +137,10 @@ def test_an_unfinished_merge_is_an_error_that_names_the_file(scratch: Scratch) -
 
 
 def test_a_conflict_in_a_file_that_is_no_declaration_does_not_matter(scratch: Scratch) -> None:
-    scratch.commit({"notes.txt": "1"}, branch="side", start=1)
-    scratch.commit({"notes.txt": "2"})
+    scratch.commit({"notes.md": "1"}, branch="side", start=1)
+    scratch.commit({"notes.md": "2"})
     scratch.git("merge", "-q", "side", check=False)
-    assert "notes.txt" not in read_index(scratch.path)
+    assert "notes.md" not in read_index(scratch.path)
 
 
 def test_a_bare_repository_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,10 +41,7 @@ def recorded(repository: Scratch, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def test_before_somebody_looked_nothing_is_read(repository: Scratch, space: Namespace) -> None:
     messages = ("--messages", space.broker.service_url)
-    for command in (
-        ("spark", "land", TOPIC, *messages, "--out", "lake"),
-        ("spark", "verify", TOPIC, *messages),
-    ):
+    for command in (("spark", "land", TOPIC, *messages, "--out", "lake"), ("spark", "verify", TOPIC, *messages)):
         done = schemactl(repository.path, *command, "--target", "live", code=100)
         assert done.out == ""
         assert "v4 is not known to Git, v5 is Git's v4" in done.err

@@ -195,7 +195,8 @@ def test_topics_read_together_have_the_policies_that_each_has_alone(release: str
 
         def together() -> dict[TopicName, Policies]:
             alone = {
-                name: registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name) for name in scope.topics
+                name: registry.read(Scope(frozenset({space}), frozenset({name}))).topics.get(name)
+                for name in scope.topics
             }
             paths.clear()
             topics = registry.read(scope).topics
