@@ -20,7 +20,7 @@ from schemactl.core.edits import AddKey, DefinitionEdit, RenameKey, TextEdit, ap
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import InvalidSchema, Source, meant
 from schemactl.core.findings import Finding
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.project import Project
 from schemactl.core.rules import LINT_RULES, Rule, every_rule
 from schemactl.core.schema import Release, SchemaInfo
@@ -631,6 +631,20 @@ _TYPES_BY_LANGUAGE: Final[Mapping[str, frozenset[str]]] = {
 """The schema types that Pulsar's clients in a language have."""
 
 
+def _find_unsupported_types(topic: Topic) -> Iterator[_TopicRemark]:
+    """Yield a declared client for each language whose client has no schema of the topic's type; `topic` may be one kind of events."""
+    languages = {client.known_language: index for index, client in reversed([*enumerate(topic.clients)])}
+    for language, index in languages.items():
+        types = _TYPES_BY_LANGUAGE.get(language)
+        if types and topic.schema and topic.schema.type.name not in types:
+            client = on_one_line(topic.clients[index].name)
+            message = (
+                f"{language.capitalize()}'s client has no {topic.schema.type.name} schema: {client} connects to "
+                f"{name_kind(topic.name, topic.kind)} without a schema, and reads and writes bytes."
+            )
+            yield "CLIENT_TYPE_UNSUPPORTED", topic.name, topic.locate(f"/clients/{index}/language"), Remark((), message)
+
+
 def check_client_languages(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
     """Report schemas that the client of a declared language lacks, registers otherwise, or writes otherwise."""
     for name in only:
@@ -639,13 +653,8 @@ def check_client_languages(declared: Declared, project: Project, only: Collectio
         schema = topic.schema
         if schema is None:
             continue
-        for language, index in languages.items():
-            types = _TYPES_BY_LANGUAGE.get(language)
-            if types and schema.type.name not in types:
-                who = f"{language.capitalize()}'s client has no {schema.type.name} schema"
-                client = on_one_line(topic.clients[index].name)
-                message = f"{who}: {client} connects to {name} without a schema, and reads and writes bytes."
-                yield "CLIENT_TYPE_UNSUPPORTED", name, topic.locate(f"/clients/{index}/language"), Remark((), message)
+        for topic_part in topic.split():
+            yield from _find_unsupported_types(topic_part)
         is_number = schema.type.name in ("INT16", "INT32", "INT64")
         other_languages = languages.keys() - {"go", ""}
         has_other_order = bool(other_languages) if topic.integers == "little" else "go" in languages

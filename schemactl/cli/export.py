@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.topic_selection import States, add_filters, find_number_in_force, output_file
+from schemactl.cli.topic_selection import States, add_filters, find_number_in_force, find_part, output_file
 from schemactl.core.atomic_files import read, remove, write
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.json_values import json_text
@@ -143,13 +143,23 @@ def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) ->
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
     """Yield the topics that have a schema in force, each with its version in force and the current text of its definition.
 
-    A topic with several kinds of events is yielded once for each kind.
+    A topic with several kinds of events is yielded once for each kind, or for the kinds that the command line names as TOPIC#KIND.
     """
     catalog = approved.catalog
-    patterns = [*args.topics, *args.topic]
     names = {name for name, topic in catalog.topics.items() if not topic.deleted}
+    patterns = [*args.topic]
+    chosen_kinds: dict[TopicName, set[str]] = {}
+    for text in args.topics:
+        if "#" in text and not matching(text, names):
+            part = find_part(text, catalog)
+            chosen_kinds.setdefault(part.name, set()).add(part.kind)
+            patterns.append(str(part.name))
+        else:
+            patterns.append(text)
     for name in sorted(select_known(names, patterns, args.namespace)):
         for part in catalog.topics[name].split():
+            if name in chosen_kinds and part.kind not in chosen_kinds[name]:
+                continue
             number = find_number_in_force(approved, part)
             if part.schema is not None and number is not None:
                 version = next(version for version in part.versions if version.number == number)

@@ -300,6 +300,25 @@ def test_exports_have_every_kind(scratch: Scratch) -> None:
         "users.user_enquiry_received.avsc",
     ]
     assert schemactl(scratch.path, "export", "ddl").out.count("CREATE TABLE") == 3
+    schema = json.loads(schemactl(scratch.path, "export", "avro", "users#user_created").out)
+    assert schema["name"] == "UserCreated"
+    assert "did you mean user_created?" in schemactl(scratch.path, "export", "avro", "users#user_crated", code=64).err
+
+
+def test_a_client_is_compared_with_the_type_of_each_kind_that_it_reads(scratch: Scratch) -> None:
+    proto = 'syntax = "proto3";\npackage web;\nmessage Click { int64 id = 1; }\n'
+    scratch.commit(
+        {
+            "namespaces/click.proto": proto,
+            "namespaces/users.yaml": USERS.replace(
+                "schemas:\n", "schemas:\n  click: {type: PROTOBUF, definition: click.avsc}\n"
+            ).replace("role: consumer, kind: user_created", "role: consumer, kind: click, language: python"),
+            "namespaces/click.avsc": record("id", name="Click"),
+        }
+    )
+    scratch.flush()
+    report = schemactl(scratch.path, "lint", code={0, 100}).out
+    assert "Python's client has no PROTOBUF schema: mail connects to persistent://shop/web/users#click" in report
 
 
 CLASSES = """\
