@@ -516,7 +516,7 @@ def test_a_targets_names_become_the_declared_ones(shop: Shop) -> None:
     # The more general entry does not name what another one names.
     project = PROJECT.replace('.db"', '.db", namespaces: {shop/lab: shop/sales}, tenants: {shop: shop}')
     shop.scratch.commit({"schemactl.yaml": project})
-    assert "shop/lab is declared" in shop.run("import", code=1).err
+    assert "have no declared name for shop/lab" in shop.run("import", code=1).err
 
 
 def test_without_a_project_file_one_is_written(shop: Shop) -> None:
