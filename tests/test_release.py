@@ -64,7 +64,11 @@ def test_the_wheel_has_what_the_package_needs_and_nothing_else(distributions: di
     with zipfile.ZipFile(path) as wheel:
         names = {*wheel.namelist()}
         metadata = wheel.read(f"{NAME}-{VERSION}.dist-info/METADATA").decode()
-    assert {name.partition("/")[0] for name in names} == {"schemactl", f"{NAME}-{VERSION}.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {
+        "schemactl",
+        "pyspark_schemactl",
+        f"{NAME}-{VERSION}.dist-info",
+    }
     tracked = subprocess.run(
         ["git", "ls-files", "schemactl"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout

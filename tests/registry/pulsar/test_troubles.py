@@ -472,8 +472,11 @@ TROUBLES = {
     "a schema that no file can declare on a topic without schema": Trouble(
         foreign(BAD_DEFAULT),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
-        drift=("  foreign version: v0 (AVRO, ", "; no file can declare it: "),
-        ways=(Way((HIDE,), held=(None, None)), Way((RECORD,), held=(BAD_DEFAULT,))),
+        drift=(
+            "  wedged: the topic is wedged by the registry's v0, and Git declares no schema of it: brokers of Pulsar ",
+            ", and store no schema after it.",
+        ),
+        ways=(Way((DESTROY,), held=()), Way((RECORD,), held=(BAD_DEFAULT,))),
         orders=f"topic: {T}\n",
     ),
     "a schema on a topic without schema": Trouble(
