@@ -48,7 +48,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
         "schemas, the types of its rows, its columns, and functions to decode and encode messages of every version. The package has the "
-        "that of what a merge of the files here puts on record: commit it with the change. Versions that are not approved yet are listed on "
+        "versions after a merge of the files here: commit it with the change. Versions that are not approved yet are listed on "
         "standard error, and content that `check` rejects ends with 100; --approved leaves them out. It has the version numbers of all targets, from "
         "their numbers files. With a target, and without --check, verify that the registry's numbers are the recorded ones (exit 100, and "
         "nothing is written, if not); the package itself comes from files and Git alone."
