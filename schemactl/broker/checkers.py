@@ -312,7 +312,7 @@ def type_of(name: str) -> SchemaType | None:
 def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
     """Return the checkers of a broker of `release`: its defaults, those of other packages, and the named optional ones.
 
-    A type without checker has `DEFAULT` (SchemaRegistryServiceImpl). A checker of another package counts although the default one is
+    A type without a checker has `DEFAULT` (SchemaRegistryServiceImpl). A checker of another package counts although the default one is
     excluded.
 
     Raises:

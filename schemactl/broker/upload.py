@@ -145,7 +145,7 @@ def would_wedge(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Rel
 
 
 _PROBE: Final = SchemaInfo(SchemaType.AVRO, b'"string"')
-"""A valid definition: the search for an equal version parses those of all three types before it compares types."""
+"""A valid definition: the search for an equal version parses the definitions of all three types before it compares types."""
 
 
 def _call(request: Callable[[], Answer]) -> Answer:

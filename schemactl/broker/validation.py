@@ -439,7 +439,7 @@ def _make_unknown_type(type_name: str) -> JavaException:
 
 def _find_first_type(text: str) -> str | None:
     """Return the `type` of a text that is not JSON behind it, or None: Jackson reads no further than to a type that it does not know."""
-    position = len(text) - len(text.lstrip(_BLANKS))
+    position = _skip_blanks(text, 0)
     if text.startswith("[", position):
         # Jackson reads one token more of an array.
         return _read_scalar(text, position + 1) if _ARRAY_OF_TYPE.match(text, position) else None
@@ -454,15 +454,20 @@ def _find_first_type(text: str) -> str | None:
             _, position = _DECODER.raw_decode(text, match.end())
         except (ValueError, RecursionError):
             return None
-        position += len(text[position:]) - len(text[position:].lstrip(_BLANKS))
+        position = _skip_blanks(text, position)
     return None
 
 
+def _skip_blanks(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _BLANKS:
+        position += 1
+    return position
+
+
 def _read_scalar(text: str, position: int) -> str | None:
-    """Return the text that Jackson reads from a string, number or boolean at `position`, or None if something else is there."""
-    position += len(text[position:]) - len(text[position:].lstrip(_BLANKS))
+    """Return the text that Jackson reads from a string, number or boolean at `position`, or None for another value."""
     try:
-        value, _ = _DECODER.raw_decode(text, position)
+        value, _ = _DECODER.raw_decode(text, _skip_blanks(text, position))
     except (ValueError, RecursionError):
         return None
     return _read_text(value)

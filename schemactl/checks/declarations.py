@@ -124,7 +124,7 @@ def _check_schema_policies(
         default = getattr(run.project.defaults, policy)
         in_force = default if value is None else value
         if isinstance(approved_entry, Topic) and value != old_value:
-            # A topic without a value has that of its namespace.
+            # A topic without a value has the value of its namespace.
             name = approved_entry.name
             in_force = _get_namespace_value(run.target, name, policy, default=default) if value is None else value
             old_value = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from schemactl.checks.check_report import TopicCheck
@@ -32,17 +32,15 @@ def select_kind(run: Run, part: Topic) -> Run:
     """
     name = part.name
     whole = run.target.topics[name]
-    key = part.kind
     approved_topics = {}
     for approved_name in {name, *name.twins, part.renamed_from} - {None}:
         approved_topic = run.approved.topics.get(approved_name) if approved_name else None
         if approved_name and approved_topic:
             named_topic = replace(approved_topic, kind_names=join_kind_names(approved_topic, whole))
             record = record_name(part.schema) if part.schema else ""
-            approved_key = key or named_topic.find_kind(record)
-            is_selected = bool(key or approved_key)
+            approved_key = part.kind or named_topic.find_kind(record)
             approved_topics[approved_name] = (
-                _select_approved(named_topic, approved_key, record) if is_selected else approved_topic
+                _select_approved(named_topic, approved_key, record) if approved_key else approved_topic
             )
             has_versions = any(version.info for version in approved_topics[approved_name].versions)
             if approved_name == part.renamed_from and not has_versions:
@@ -151,6 +149,5 @@ def check_removed_kinds(
 
 
 def _list_clients(part: Topic) -> str:
-    clients: Iterable[str] = (f"the {client.role} {client.who}" for client in part.clients)
-    text = ", ".join(clients)
+    text = ", ".join(f"the {client.role} {client.who}" for client in part.clients)
     return f". Its declared clients: {text}" if text else ""

@@ -135,11 +135,11 @@ def add_sample_findings(
             if topic_check and topic_check.version is not None and topic_check.is_pending:
                 versions = (*versions, SchemaVersion(topic_check.version, part.schema))
             numbers = {version.number for version in versions}
-            # Samples of no version are reported with the last kind.
-            part_samples = [
-                sample for sample in remaining_samples if part is parts[-1] or sample.message.version in numbers
-            ]
-            remaining_samples = [sample for sample in remaining_samples if sample not in part_samples]
+            part_samples, remaining_samples = remaining_samples, []
+            if part is not parts[-1]:
+                # Samples of no version are reported with the last kind.
+                remaining_samples = [sample for sample in part_samples if sample.message.version not in numbers]
+                part_samples = [sample for sample in part_samples if sample.message.version in numbers]
             if part.schema and part_samples:
                 findings += _report_unreadable_samples(run, part, part.schema, versions, part_samples)
     if problems:

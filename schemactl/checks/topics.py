@@ -201,7 +201,9 @@ def _append_tombstones(
     versions, generation = (approved_topic.versions, approved_topic.generation) if approved_topic else ((), 1)
     if broker:
         known_numbers = {version.number for version in versions}
-        new_tombstones = [v for v in broker.versions if v.info is None and v.number not in known_numbers]
+        new_tombstones = [
+            version for version in broker.versions if version.info is None and version.number not in known_numbers
+        ]
         return (*versions, *new_tombstones)
     first_number = next_number(versions)
     tombstones = range(first_number, first_number + declared_topic.generation - generation)

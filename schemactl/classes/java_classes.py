@@ -1,4 +1,4 @@
-"""Read the definition of a Java class: Pulsar's own client derives it, in a JVM of its own."""
+"""Read the definition of a Java class: Pulsar's own client derives it, in a separate JVM."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def extract_java_class(
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if not java or not (Path(java).is_file()):
+    if not java or not Path(java).is_file():
         raise SchemactlError(
             "extract --jar needs Java, which was not found", fix="install a JDK 17 or newer, or set JAVA_HOME"
         )
@@ -65,7 +65,7 @@ def extract_java_class(
 
 
 def _explain(name: str, problem: str) -> SchemactlError:
-    """Return the error for what Java printed."""
+    """Return the error for the text that Java printed."""
     if "package org.apache.pulsar" in problem and "does not exist" in problem:
         return SchemactlError(f"{name}: the class path has no Pulsar client", fix=_NEEDS_CLIENT)
     if "jdk.compiler not found" in problem or "Could not find or load main class" in problem:

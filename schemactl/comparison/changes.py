@@ -19,14 +19,13 @@ from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, live
 from schemactl.formats.primitive import CHARSET
 
 COMMIT_PROPERTY = "schemactl.commit"
+"""The SchemaInfo property for the commit of an upload. No comparison uses it."""
 
 STAMPED_PROPERTY = "schemactl.stamped"
 """The property with the names of the other properties that an upload got from its target, as a JSON list.
 
 So every reader tells them from declared properties, also after the project file sets others.
 """
-
-"""The SchemaInfo property for the commit of an upload. No comparison uses it."""
 
 UNSET = (None, CompatibilityStrategy.UNDEFINED)
 """The values of a policy that make the next level decide."""

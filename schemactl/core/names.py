@@ -16,7 +16,7 @@ _PART = re.compile(r"[-=:.\w]+", re.ASCII)
 Domain = Literal["persistent", "non-persistent", "topic"]
 
 DOMAINS: Final[tuple[Domain, ...]] = ("persistent", "non-persistent", "topic")
-"""The domains of topics; "topic" is that of scalable topics."""
+"""The domains of topics; scalable topics have the domain "topic"."""
 
 _GLOB_PARTS = re.compile(r"(?:^|(?<=/))\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|.", re.DOTALL)
 
@@ -69,7 +69,7 @@ class NamespaceName:
 class TopicName:
     """`domain://tenant/namespace/topic`. The key in the registry is `schema_id`: all domains share one list of versions.
 
-    The domain "topic" is that of scalable topics, since Pulsar 5.0.
+    Scalable topics, since Pulsar 5.0, have the domain "topic".
     """
 
     tenant: str

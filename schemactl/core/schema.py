@@ -38,7 +38,7 @@ class Release(StrEnum):
 _OLDER_RELEASES: Final = (
     ((2, 7), "a change of schema type is accepted where Avro reads the one definition with the other"),
     ((2, 8), "the brokers have no compatibility strategy of their own"),
-    ((2, 10), "each namespace has the strategy Full unless another one is set, which hides that of the brokers"),
+    ((2, 10), "each namespace has the strategy Full unless it sets another, which hides the one of the brokers"),
     ((2, 10), "the compatibility endpoint does not use the strategy of the brokers"),
     ((2, 11), "a schema cannot be deleted with its numbers, and topics have no policies by default"),
     (
@@ -107,10 +107,10 @@ class SchemaType(Enum):
 
 
 WITHOUT_SCHEMA = frozenset({SchemaType.NONE, SchemaType.BYTES})
+"""The types of topics, clients and messages without schema."""
 
 NANOSECOND_TYPES = (SchemaType.INSTANT, SchemaType.LOCAL_TIME, SchemaType.LOCAL_DATE_TIME)
 """The types with nanoseconds, for which Spark has only microseconds."""
-"""The types of topics, clients and messages without schema."""
 
 
 Locator = Callable[[str], Source]

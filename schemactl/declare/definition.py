@@ -394,7 +394,8 @@ class _DefinitionReader:
             return None
         message_name = ""
         if form == "proto":
-            message_name = str(read_json(payload.definition).get("rootMessageTypeName", ""))
+            descriptor = read_json(payload.definition)
+            message_name = str(descriptor.get("rootMessageTypeName", "")) if isinstance(descriptor, dict) else ""
         declaration = replace(self.declaration, type=payload.type, payload=None, message=message_name)
         definition = self.definitions.read(declaration, self.rendering)
         self.problems += definition.problems

@@ -312,9 +312,9 @@ def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
     yield from check_scalable_topic(topic)
     for problem in find_name_problem(schema.get("name", ""), name, Source("")):
         yield Misfit.of(("schema", "name"), problem.what, problem.fix)
+    yield from _check_kinds(topic)
     if "payload" in schema:
         return
-    yield from _check_kinds(topic)
     yield from _check_client_definitions(topic.get("clients", ()), schema, topic.get("schemas", {}))
     yield from _check_properties(schema, ("schema",))
     for half in ("key", "value"):
@@ -742,7 +742,9 @@ def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
 
 
 def _describe_unfit_kind(schema: Any) -> Message | None:
-    """Return the message for a kind of events whose type has no record, or None for another reason."""
+    """Return the message for a kind of events that is a payload or whose type has no record, or None for another reason."""
+    if isinstance(schema, dict) and "payload" in schema:
+        return "a kind of events cannot be a payload", "write `type` and `definition` in place of `payload`"
     name = schema.get("type") if isinstance(schema, dict) else None
     type_ = SchemaType.__members__.get(name) if isinstance(name, str) else None
     if type_ is None or SPECS[type_].undeclarable:

@@ -348,8 +348,10 @@ CATEGORIES = ("WIRE", "WIRE_JSON")
 """buf's categories of rules about messages."""
 
 _CHECKERS = tuple(prefix + name for prefix in ("", CHECKER_PACKAGE) for name in OPTIONAL_CHECKERS)
+"""The optional values of `schemaRegistryCompatibilityCheckers` in broker.conf, with or without their package."""
+
 _DEFAULT_CHECKERS = tuple(prefix + name for prefix in ("", CHECKER_PACKAGE) for name in DEFAULT_CHECKERS)
-"""The values of `schemaRegistryCompatibilityCheckers` in broker.conf, with or without their package."""
+"""The default values of the same setting."""
 
 _REQUIRED_CHECKERS = frozenset({*DEFAULT_CHECKERS, "KeyValueSchemaCompatibilityCheck"})
 

@@ -516,8 +516,8 @@ class _TypeUsage:
 class CommonTypes:
     """The named Avro types and imported `.proto` files that two or more topics use with one definition in all their versions.
 
-    A type is shared only if it has a namespace and all types that it refers to are shared. Types that refer to each other are not shared, because files
-    cannot reference each other.
+    A type is shared only if it has a namespace and all types that it refers to are shared. Types that refer to each other are not
+    shared, because files cannot reference each other.
 
     Attributes:
         files: the text of each file, by path.

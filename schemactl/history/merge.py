@@ -45,9 +45,9 @@ class LocalChanges(NamedTuple):
 
     Attributes:
         unchanged: the topics whose declaration, and every file of their definition, are unchanged since the base.
-        combined: the definitions that are made of files of both sides (of a topic with kinds, the topic with all of them): a file that the work changed, and a file that was approved
-            since the base. The value is a problem if the definition cannot be read, or None if no merged file declares the topic. If
-            both sides changed a file, the file of the work counts.
+        combined: the definitions with files of both sides (of a topic with kinds, the topic with all of them): a file that the work
+            changed, and a file that was approved since the base. The value is a problem if the definition cannot be read, or None if
+            no merged file declares the topic. If both sides changed a file, the file of the work counts.
         settled: the unchanged topics whose approved files have not changed since the base either.
     """
 

@@ -230,6 +230,32 @@ def test_a_client_may_have_a_definition_of_its_own() -> None:
     assert "a client of a topic whose schema is STRING cannot be built with `audit.avsc`" in problem.what
 
 
+def test_a_client_s_definition_is_read_although_the_payload_is_broken() -> None:
+    client = "clients: [{name: audit, role: consumer, schema: audit.proto}]\n"
+    proto = 'syntax = "proto3";\nmessage Order {}\n'
+    problems = declare(make_payload("[1]", "PROTOBUF_NATIVE"), more=client, audit_proto=proto).problems
+    assert {problem.source.path for problem in problems} >= {"topics/orders.json"}
+
+
+def test_a_payload_does_not_hide_problems_of_other_keys() -> None:
+    kinds = "schemas: {created: {type: AVRO, definition: created.avsc}}\n"
+    [problem] = declare(make_payload(), more=kinds, created_avsc=ORDER).problems
+    assert problem.what == "a topic has either `schema` or `schemas`"
+    [problem] = declare(make_payload(), more="kinds_compatibility: FULL\n").problems
+    assert problem.what == "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
+
+
+@pytest.mark.parametrize("kind", ["{payload: orders.json}", "{type: AVRO, payload: orders.json}"])
+def test_a_kind_of_events_cannot_be_a_payload(kind: str) -> None:
+    declaration = f"topic: shop/sales/orders\nschemas: {{created: {kind}}}\n"
+    files = {"topics/orders.yaml": declaration, "topics/orders.json": json.dumps(make_payload())}
+    [problem] = read(MemoryFiles(files), PROJECT).problems
+    assert (problem.what, problem.fix) == (
+        "a kind of events cannot be a payload",
+        "write `type` and `definition` in place of `payload`",
+    )
+
+
 @pytest.mark.parametrize("pair", [False, True])
 def test_namespace_properties_are_defaults(*, pair: bool) -> None:
     properties = {**PAIR_PROPERTIES, "own": "1"} if pair else {"own": "1"}

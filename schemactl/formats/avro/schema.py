@@ -462,12 +462,11 @@ def write_full_names(value: Any, namespace: str | None = None, defined: set[str]
                 ]
             return entries
         case {"type": kind}:
-            entries = {**value, "type": write_full_names(kind, namespace, defined)}
-            for key in ("items", "values"):
-                if key in value:
-                    entries[key] = write_full_names(value[key], namespace, defined)
-            # `array` and `map` are no names.
-            return entries | {"type": kind} if kind in ("array", "map") else entries
+            keys = {"items", "values"} if kind in ("array", "map") else {"type", "items", "values"}
+            return {
+                key: write_full_names(entry, namespace, defined) if key in keys else entry
+                for key, entry in value.items()
+            }
     return value
 
 
