@@ -124,7 +124,7 @@ def check_removed_kinds(
             continue
         part = approved_topic.select_kind(kind)
         numbers = [version.number for version in part.versions if version.info]
-        stay = "stays" if len(numbers) == 1 else "stay"
+        stay, them = ("stays", "it") if len(numbers) == 1 else ("stay", "them")
         topic_checks.append(
             TopicCheck(
                 declared_topic.name,
@@ -141,7 +141,7 @@ def check_removed_kinds(
             "KIND_REMOVED",
             replace(declared_topic, kind=kind.key),
             f"{declared_topic.name} no longer declares this kind of events. {versions_said(numbers).capitalize()} {stay} registered, and generated "
-            f"packages still read them{_list_clients(part)}.",
+            f"packages still read {them}{_list_clients(part)}.",
             source=declared_topic.locate("/schemas") if declared_topic.kinds else declared_topic.source,
             fingerprint=fingerprint("KIND_REMOVED", declared_topic.name, new=None, against=[kind.schema]),
         )

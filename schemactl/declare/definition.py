@@ -368,14 +368,13 @@ class _DefinitionReader:
             info = payload.build_info({} if payload.type is SchemaType.KEY_VALUE else self.declaration.properties)
             if payload.type is SchemaType.KEY_VALUE and self.declaration.properties:
                 info = _add_default_properties(info, self.declaration.properties)
-            language = SPECS[payload.type].language
-            if language in ("avro", "pair"):
+            if SPECS[payload.type].language in ("avro", "pair"):
                 file = AvroFile(path, read_json(payload.definition), payload.definition)
                 info = replace(
                     info, locator=lambda pointer: file.locate(tokens(pointer)), editor=partial(make_text_edit, file)
                 )
             else:
-                source = payload.text.locate(("schema",) if language else ("type",))
+                source = payload.text.locate(("type",) if SPECS[payload.type].declared_as == "plain" else ("schema",))
                 info = replace(info, locator=lambda _: source)
             return replace(info, source=payload.text.locate(("schema",)))
         return None
@@ -808,7 +807,7 @@ def _find_payload_problems(payload: Payload) -> Iterator[Problem]:
         if name.startswith("schemactl."):
             source = payload.text.locate_key(("properties", name))
             yield Problem(source, f"the property `{name}` is written by schemactl itself", "remove it")
-    if not SPECS[payload.type].language and payload.definition.text:
+    if SPECS[payload.type].declared_as == "plain" and payload.definition.text:
         message = f"{payload.type.name} has no definition"
         yield Problem(payload.text.locate(("schema",)), message, 'write "schema": ""')
 

@@ -16,7 +16,7 @@ from scratch import Scratch
 
 from schemactl.core.names import TopicName
 from schemactl.core.project import Project
-from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.declare.reader import Declared, read
 from schemactl.formats import identity
 from schemactl.formats.key_value import split
@@ -243,6 +243,18 @@ def test_a_payload_does_not_hide_problems_of_other_keys() -> None:
     assert problem.what == "a topic has either `schema` or `schemas`"
     [problem] = declare(make_payload(), more="kinds_compatibility: FULL\n").problems
     assert problem.what == "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
+
+
+def test_an_external_definition_is_any_text() -> None:
+    files = {
+        "topics/orders.yaml": "topic: shop/sales/orders\nschema: {payload: orders.json}\n",
+        "topics/orders.json": json.dumps(make_payload("message Order {}", "EXTERNAL")),
+    }
+    declared = read(MemoryFiles(files), Project(roots=("topics",), release=Release.R4_2))
+    assert declared.problems == ()
+    info = declared.catalog.topics[TOPIC].schema
+    assert info is not None
+    assert (info.type, info.schema) == (SchemaType.EXTERNAL, b"message Order {}")
 
 
 @pytest.mark.parametrize("kind", ["{payload: orders.json}", "{type: AVRO, payload: orders.json}"])
