@@ -258,6 +258,7 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
     if topic is None or topic.schema is None:
         return
     approved_versions, versions = run.get_versions(name), _get_stepwise_versions(name, stepwise)
+    approved_numbers = {approved.number for approved in approved_versions}
     parts = {part.kind: part for part in topic.split()}
     if topic.kinds:
         names = kinds.join_kind_names(stepwise.catalog.topics[name], topic)
@@ -281,7 +282,6 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
         kind_versions = tuple(
             earlier for earlier in earlier_versions if earlier.info is None or earlier.kind == version.kind
         )
-        approved_numbers = {approved.number for approved in approved_versions}
         is_first_of_branch = all(earlier.number in approved_numbers for earlier in kind_versions)
         is_last = identity(version.info.load()) in last_contents and (is_first_of_branch or is_last_rejected)
         if is_last and not last_waiver_keys:

@@ -59,7 +59,7 @@ def select_kind(run: Run, part: Topic) -> Run:
 
 
 def find_approved_kind(approved_topic: Topic, part: Topic) -> Kind | None:
-    """Return the approved kind with the key of a declared kind, else the one with its record; None for a topic with one schema before."""
+    """Return the approved kind with the key of a declared kind, else with its record, or None if the topic had one schema before."""
     return _find_kind(approved_topic, part.kind, record_name(part.schema) if part.schema else "")
 
 

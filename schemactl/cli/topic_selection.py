@@ -559,10 +559,10 @@ def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | 
         # The registry would give the schema another number now.
         number = None
     readable = [version for version in versions if version.info]
-    schema_versions = tuple(SchemaVersion(version.number, version.info, version.commit) for version in readable)
+    schema_versions = [SchemaVersion(version.number, version.info, version.commit) for version in readable]
     return OnTarget(
         target,
-        assign_kinds(schema_versions, topic) if topic.kind_names else schema_versions,
+        assign_kinds(schema_versions, topic),
         {version.number: version.git.number for version in readable if version.git},
         {version.number: version.unreadable for version in versions if version.info is None},
         number,

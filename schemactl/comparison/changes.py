@@ -387,7 +387,7 @@ def _declared_properties(info: SchemaInfo) -> dict[str, str]:
 
 
 def upload(version: SchemaVersion, properties: Mapping[str, str] = EMPTY) -> SchemaInfo:
-    """Return the definition of `version` as it is uploaded to a registry: with its commit and `properties` of the target."""
+    """Return the upload of `version` to a registry: its definition with its commit and `properties` of the target."""
     if version.info is None:
         raise ValueError(f"version {version.number} is a tombstone and cannot be uploaded")
     info = stamp_properties(version.info, properties)

@@ -37,8 +37,8 @@ class Release(StrEnum):
 
 _OLDER_RELEASES: Final = (
     ((2, 7), "a change of schema type is accepted where Avro reads the one definition with the other"),
-    ((2, 8), "the brokers have no compatibility strategy of their own"),
-    ((2, 10), "each namespace has the strategy Full unless it sets another, which hides the one of the brokers"),
+    ((2, 8), "brokers have no default for the compatibility strategy"),
+    ((2, 10), "a namespace without a strategy has the strategy Full, which hides the default of the brokers"),
     ((2, 10), "the compatibility endpoint does not use the strategy of the brokers"),
     ((2, 11), "a schema cannot be deleted with its numbers, and topics have no policies by default"),
     (

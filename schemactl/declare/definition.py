@@ -355,7 +355,7 @@ class _DefinitionReader:
                 self.problems += self.definitions.check_paths(half)
 
     def _read_payload(self, written: str) -> SchemaInfo | None:
-        """Return the schema in a payload file, or the definition of a client in a file of its own with the payload's type."""
+        """Return the schema in a payload file, or the separate definition of a client with the payload's type."""
         path = self._resolve_path(written, (PAYLOAD_SUFFIX,), "payload")
         if path is None:
             return None

@@ -718,7 +718,7 @@ _INFO_KEYS: Final = {"schema": "`definition`", "data": "`definition`", "timestam
 def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     home = HOMES.get(key, "")
     if "payload" in mismatch.keys:
-        return f"`{shortened(key)}` stands in the file that `payload` names", "remove it here, or remove `payload`"
+        return f"`{shortened(key)}` belongs in the file that `payload` names", "remove it here, or remove `payload`"
     if mismatch.schema_type and key in _INFO_KEYS:
         fix = f"write {_INFO_KEYS[key]}, or the whole object into a file: `schema: {{payload: FILE.json}}`"
         return f"`{key}` is a key of pulsar-admin's SchemaInfo", fix
@@ -762,7 +762,7 @@ def _describe_type(schema: Any, *, is_half: bool) -> Message:
         fix = "write {type: STRING}, for example"
         if isinstance(schema, str) and schema.lstrip().startswith("{"):
             return (
-                "this text is a definition, and the type stands beside it",
+                "this text is a definition without its type",
                 "write {type: AVRO, definition: ...}; a SchemaInfo of pulsar-admin goes into a file: {payload: FILE.json}",
             )
         if isinstance(schema, str) and schema in SchemaType.__members__:

@@ -33,7 +33,7 @@ _RESPONSE_KEYS: Final = ("version", "timestamp", "data", "schemaInfo")
 _ESCAPED: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
 )
-"""A character of a JSON string as it is written; a pair of surrogates is one character."""
+"""A character in the text of a JSON string; a pair of surrogates is one character."""
 
 WHY_NO_NAME: Final = "A broker stores no name: it derives it from the topic of the upload."
 

@@ -134,7 +134,12 @@ def record_name(info: SchemaInfo) -> str:
 
 
 def assign_kinds(versions: Iterable[SchemaVersion], topic: Topic) -> tuple[SchemaVersion, ...]:
-    """Return the versions with the keys of the kinds of `topic`, by the names of their records."""
+    """Return the versions with the keys of the kinds of `topic`, by the names of their records.
+
+    Without kinds, the versions are unchanged, and no definition is read.
+    """
+    if not topic.kind_names:
+        return tuple(versions)
     return tuple(
         replace(version, kind=topic.find_kind(record_name(version.info)) if version.info else "")
         for version in versions

@@ -185,7 +185,7 @@ class _Reader:
         return _ESCAPES[character]
 
     def _take_word(self) -> str:
-        """Read the characters up to one that ends a name or value without quotes."""
+        """Read a name or value without quotes."""
         start = self.position
         while self.position < len(self.text) and self.text[self.position] not in _NOT_LITERAL:
             self.position += 1

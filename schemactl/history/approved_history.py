@@ -422,11 +422,9 @@ class History:
         step = self._cache.step if state.as_of is None else state.as_of
         topic = Topic(name) if state.deleted else self._definitions.read_topic(step, state.path, name.schema_id)
         rendering = topic.get_rendering(self._project.rendering)
-        versions = tuple(self._read_versions(name.schema_id, rendering))
         kind_names = tuple(KindName(*kind_name) for kind_name in self._cache.kind_names(name.schema_id))
         topic = replace(topic, kind_names=kind_names)
-        if kind_names:
-            versions = assign_kinds(versions, topic)
+        versions = assign_kinds(self._read_versions(name.schema_id, rendering), topic)
         generation = 1 + sum(version.info is None for version in versions)
         if state.deleted or not self._is_in_current_roots(name):
             source = self._find_last_source(name, state.since) if state.deleted else topic.source

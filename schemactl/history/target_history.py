@@ -258,7 +258,7 @@ def with_target_numbers(catalog: Catalog, numbers: TargetNumbers, approved: Cata
 
         return replace(
             topic,
-            versions=tuple(_list_versions(topic, numbers)),
+            versions=_list_versions(topic, numbers),
             reader=renumber(topic.reader),
             kinds=tuple(replace(kind, reader=renumber(kind.reader)) for kind in topic.kinds),
             clients=tuple(_renumber_client(client, on_target, approved_versions) for client in topic.clients),
@@ -267,7 +267,7 @@ def with_target_numbers(catalog: Catalog, numbers: TargetNumbers, approved: Cata
     return replace(catalog, topics=LazyMapping(lambda: [*catalog.topics], read_topic))
 
 
-def _list_versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
+def _list_versions(topic: Topic, numbers: TargetNumbers) -> tuple[SchemaVersion, ...]:
     entries = numbers.topics[topic.name].entries
     versions = []
     for version in target_versions(topic, numbers):
@@ -277,7 +277,7 @@ def _list_versions(topic: Topic, numbers: TargetNumbers) -> list[SchemaVersion]:
             versions.append(SchemaVersion(version.number, None))
         elif info and (version.git or _is_comparable(info)):
             versions.append(SchemaVersion(version.number, info, version.commit))
-    return [*assign_kinds(versions, topic)] if topic.kind_names else versions
+    return assign_kinds(versions, topic)
 
 
 def _renumber_client(client: Client, on_target: Sequence[TargetVersion], approved: Sequence[SchemaVersion]) -> Client:

@@ -150,8 +150,8 @@ def test_the_topic_s_own_name_is_accepted(name: str, *, is_in_yaml: bool) -> Non
         ({"schemaInfo": make_payload()}, "{payload: orders.json}", "`pulsar-admin schemas get` prints", "keep only"),
         (make_payload(timestamp=0), "{payload: orders.json}", "`timestamp` is part of responses", "remove it"),
         (make_payload(proprties={}), "{payload: orders.json}", "unknown key `proprties`", "write `properties`"),
-        ({}, "{payload: orders.json, type: AVRO}", "orders.yaml:2:32: `type` stands in the file", "remove it here"),
-        ({}, "{payload: orders.json, properties: {a: b}}", "`properties` stands in the file", "remove it here"),
+        ({}, "{payload: orders.json, type: AVRO}", "orders.yaml:2:32: `type` belongs in the file", "remove it here"),
+        ({}, "{payload: orders.json, properties: {a: b}}", "`properties` belongs in the file", "remove it here"),
         (
             {},
             "{type: AVRO, schema: '{}', definition: a.avsc}",
