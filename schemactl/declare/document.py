@@ -711,8 +711,11 @@ HOMES: Final = {
 """The mapping that each key belongs to, for keys in the wrong mapping."""
 
 
-_INFO_KEYS: Final = {"schema": "`definition`", "data": "`definition`", "timestamp": "nothing", "version": "nothing"}
-"""Keys of a SchemaInfo, or of a response of the admin API, with the key of a declaration to write instead."""
+_INFO_KEYS: Final = {
+    **dict.fromkeys(("schema", "data"), "write `definition`"),
+    **dict.fromkeys(("timestamp", "version"), "remove it"),
+}
+"""Keys of a SchemaInfo, or of a response of the admin API, with the fix."""
 
 
 def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
@@ -720,7 +723,7 @@ def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     if "payload" in mismatch.keys:
         return f"`{shortened(key)}` belongs in the file that `payload` names", "remove it here, or remove `payload`"
     if mismatch.schema_type and key in _INFO_KEYS:
-        fix = f"write {_INFO_KEYS[key]}, or the whole object into a file: `schema: {{payload: FILE.json}}`"
+        fix = f"{_INFO_KEYS[key]}, or write the whole object into a file: `schema: {{payload: FILE.json}}`"
         return f"`{key}` is a key of pulsar-admin's SchemaInfo", fix
     if "topic" in mismatch.keys and key == "name":
         return "`name` does not belong here", f"the topic's name is the key `topic`. {WHY_NO_NAME}"

@@ -25,10 +25,7 @@ _TEMPLATE: Final = 'write {"type": "AVRO", "schema": "<the definition as a text>
 
 _AVRO_KEYS: Final = ("fields", "namespace", "symbols", "items", "values", "aliases", "doc")
 
-_YAML_KEYS: Final = ("definition", "references", "message", "proto", "encoding", "key", "value", "payload")
-
-_RESPONSE_KEYS: Final = ("version", "timestamp", "data", "schemaInfo")
-"""Keys of responses of the admin API and of `pulsar-admin schemas get`."""
+_YAML_KEYS: Final = ("references", "message", "proto", "encoding", "key", "value", "payload")
 
 _ESCAPED: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL
@@ -162,7 +159,7 @@ def _describe_unknown_key(key: str) -> tuple[str, str]:
         return "`data` is the definition in responses of the admin API", "write `schema` for `data`"
     if key == "schemaInfo":
         return "`schemaInfo` is what `pulsar-admin schemas get` prints", "keep only the object under `schemaInfo`"
-    if key in _RESPONSE_KEYS:
+    if key in ("version", "timestamp"):
         return f"`{key}` is part of responses of the admin API, which an upload does not have", "remove it"
     if key == "definition":
         return "`definition` belongs to a declaration in YAML", "write the definition as a text under `schema`"

@@ -1,4 +1,4 @@
-"""What lenient JSON parsers take is predicted as each release answers."""
+"""Each release's predicted answers to texts that only lenient JSON parsers accept."""
 
 from __future__ import annotations
 

@@ -245,6 +245,14 @@ def test_a_payload_does_not_hide_problems_of_other_keys() -> None:
     assert problem.what == "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
 
 
+@pytest.mark.parametrize(("key", "fix"), [("schema", "write `definition`"), ("version", "remove it")])
+def test_a_key_of_a_schema_info_in_yaml_is_explained(key: str, fix: str) -> None:
+    declared = declare(make_payload(), f"{{type: AVRO, definition: orders.avsc, {key}: 1}}", orders_avsc=ORDER)
+    [problem] = declared.problems
+    assert problem.what == f"`{key}` is a key of pulsar-admin's SchemaInfo"
+    assert problem.fix == f"{fix}, or write the whole object into a file: `schema: {{payload: FILE.json}}`"
+
+
 def test_an_external_definition_is_any_text() -> None:
     files = {
         "topics/orders.yaml": "topic: shop/sales/orders\nschema: {payload: orders.json}\n",
