@@ -7,14 +7,16 @@ import logging
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pulsar_cluster import Namespace
 from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from schemactl.codec import Codec, Definition, KeyValue, UnknownVersion, Version
+from schemactl.codec import Codec, Definition, KeyValue, KindsCodec, UnknownVersion, Version
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, registered_codec
+from schemactl.spark.pulsar import registered
 from schemactl.spark.pulsar.options import PulsarProblem
 from schemactl.spark.pulsar.registered import make_version
 
@@ -119,6 +121,24 @@ def test_a_package_gets_the_foreign_versions_of_its_topic(
     other = codec(VERSIONS[0], record("N", ID, field("other", "string")))
     with pytest.raises(UnknownVersion, match=r"version 1 of .* is not the approved one"):
         registered_codec(options, codec=other)
+
+
+@pytest.mark.parametrize("kind", ["a", None])
+def test_a_foreign_version_belongs_to_the_kind_of_its_record(monkeypatch: pytest.MonkeyPatch, kind: str | None) -> None:
+    names = {0: "A", 1: "B", 2: "A", 3: "C"}
+    definitions = {number: json.dumps(record(name, ID, NOTE if number > 1 else SIZE)) for number, name in names.items()}
+    responses = [{"version": number, "type": "AVRO", "data": text} for number, text in definitions.items()]
+    monkeypatch.setattr(registered, "list_schemas", lambda *_: responses)
+    versions = [Version(number, Definition("AVRO", definitions[number]), kind="ab"[number]) for number in (0, 1)]
+    kinds = KindsCodec({name: Codec(versions, kind=name) for name in "ab"})
+    options = {"service.url": "pulsar://b:1", "admin.url": "http://b", "topic": "t/n/kinds"}
+    package = kinds if kind is None else kinds.codecs[kind]
+    decoded = registered_codec(options, codec=package).decode_batch(
+        pa.array([b"\x02\x04", b"\x04\x04", b"\x06\x02n", b"\x08\x02n"]), pa.array([0, 1, 2, 3])
+    )
+    reasons = decoded.errors.to_pylist()
+    assert [reason is None for reason in reasons] == [True, kind is None, True, False]
+    assert reasons[3] == "schema version 3 belongs to no kind that was ever declared"
 
 
 def test_what_cannot_be_decoded_is_an_error_before_the_job(source: SparkSession, space: Namespace) -> None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, overload
 
 from pyspark.sql.types import StructType
 
-from ...codec import Codec, CodecError, Definition, KeyValue, UnknownVersion, Version
-from ..dataframes import decoded_columns
+from ...codec import Codec, CodecError, Definition, KeyValue, KindsCodec, UnknownVersion, Version
+from ...codec.avro_schema import full_name, parse
+from ..dataframes import AnyCodec, decoded_columns
 from ..message_columns import KEY, SCHEMA_VERSION, Columns
 from .options import Connection, PulsarProblem, full_topic_name, parse_connection
 from .topics import list_schemas
@@ -22,7 +24,15 @@ from .topics import list_schemas
 _LOGGER = logging.getLogger("schemactl")
 
 
-def registered_codec(options: Mapping[str, str], *, codec: Codec | None = None) -> Codec:
+@overload
+def registered_codec(options: Mapping[str, str], *, codec: Codec | None = None) -> Codec: ...
+
+
+@overload
+def registered_codec(options: Mapping[str, str], *, codec: KindsCodec) -> KindsCodec: ...
+
+
+def registered_codec(options: Mapping[str, str], *, codec: AnyCodec | None = None) -> AnyCodec:
     """Return a codec of a topic with the schemas of the cluster, read now; a warning in the log says so.
 
     Args:
@@ -38,20 +48,31 @@ def registered_codec(options: Mapping[str, str], *, codec: Codec | None = None) 
     values = {name.casefold(): value for name, value in options.items()}
     if "topic" not in values:
         raise ValueError("the option topic is missing: give the topic whose schemas are read")
-    return read_codec(parse_connection(options), full_topic_name(values["topic"]), codec=codec)
+    connection, topic = parse_connection(options), full_topic_name(values["topic"])
+    return read_codec(connection, topic) if codec is None else _add_foreign_versions(codec, connection, topic)
 
 
-def read_codec(connection: Connection, topic: str, *, codec: Codec | None = None) -> Codec:
-    """Return the result of `registered_codec` for the full name of a topic."""
+def read_codec(connection: Connection, topic: str) -> Codec:
+    """Return a codec with the registered versions of a topic, which decodes into the newest; `topic` is a full name."""
+    versions = _read_versions(connection, topic)
+    _warn(
+        f"the schemas of {topic} at {connection.admin_url} are read from its registry: versions {_list_numbers(versions)}"
+    )
+    return Codec(versions, reader=_find_reader(topic, versions).schema)
+
+
+def _read_versions(connection: Connection, topic: str) -> list[Version]:
     if connection.admin_url is None:
         raise ValueError("the option admin.url is missing: registered schemas are read through Pulsar's admin REST API")
-    versions = [make_version(topic, response) for response in list_schemas(connection, topic)]
-    place = f"{topic} at {connection.admin_url}"
-    if codec is None:
-        _warn(f"the schemas of {place} are read from its registry: versions {_list_numbers(versions)}")
-        return Codec(versions, reader=_find_reader(topic, versions).schema)
+    return [make_version(topic, response) for response in list_schemas(connection, topic)]
+
+
+def _add_foreign_versions(codec: AnyCodec, connection: Connection, topic: str) -> AnyCodec:
+    """Return a codec that also has the registered versions that `codec` does not have."""
     from ...codec.pulsar_client import is_same_schema
 
+    versions = _read_versions(connection, topic)
+    place = f"{topic} at {connection.admin_url}"
     known_versions = {version.number: version.schema for version in codec.versions}
     for version in versions:
         if version.number in known_versions and not is_same_schema(known_versions[version.number], version.schema):
@@ -62,13 +83,39 @@ def read_codec(connection: Connection, topic: str, *, codec: Codec | None = None
     if not foreign:
         return codec
     _warn(f"foreign versions of {place} are read from its registry: {_list_numbers(foreign)}")
+    if any(version.kind for version in codec.versions):
+        kinds_by_record = {_find_record_name(version.schema): version.kind for version in codec.versions}
+        foreign = [
+            replace(version, kind=kinds_by_record.get(_find_record_name(version.schema), "")) for version in foreign
+        ]
+    if isinstance(codec, KindsCodec):
+        return KindsCodec({kind: _add_versions(kind_codec, foreign) for kind, kind_codec in codec.codecs.items()})
+    return _add_versions(codec, foreign)
+
+
+def _add_versions(codec: Codec, versions: Iterable[Version]) -> Codec:
     return Codec(
-        [*codec.versions, *foreign],
+        [*codec.versions, *versions],
         reader=codec.reader,
         options=codec.options,
         numbers=codec.numbers,
         target=codec.target,
+        kind=codec.kind,
     )
+
+
+def _find_record_name(schema: Definition | KeyValue) -> str:
+    """Return the full name of the record or message at the root of a schema, by which a version belongs to a kind of events, or ""."""
+    if isinstance(schema, KeyValue) or not schema.text:
+        return ""
+    try:
+        if schema.type == "PROTOBUF_NATIVE":
+            from ...codec.proto_schema import load_descriptor
+
+            return str(load_descriptor(schema).full_name)
+        return full_name(parse(schema.text))
+    except CodecError:
+        return ""
 
 
 def read_codec_for(connection: Connection, topic: str, raw: StructType, schema: StructType) -> Codec:
