@@ -12,6 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from scratch import Scratch
 
+from schemactl.spark import PulsarSource
+
 from .schemas import codec, field, record
 
 ID, NOTE = field("id", "long"), field("note", "string", default="none")
@@ -68,6 +70,7 @@ def test_a_view_has_the_columns_of_the_package(spark: SparkSession, tmp_path: Pa
         ({"package": "no_such_package"}, "which cannot be imported"),
         ({"package": "json"}, "is not a package of `schemactl generate`"),
         ({"package": ""}, "package.path needs package"),
+        ({"auto.consume": "true", "admin.url": "http://127.0.0.1:1"}, "give one of them"),
         ({"topic": "persistent://shop/sales/other"}, "no topic of the package is called"),
     ):
         with pytest.raises(AnalysisException, match=message):
@@ -76,6 +79,18 @@ def test_a_view_has_the_columns_of_the_package(spark: SparkSession, tmp_path: Pa
     del many["topic"]
     with pytest.raises(AnalysisException, match="package is for one topic"):
         create_view(spark, "wrong", **many)
+
+
+def test_a_stream_with_a_package_has_the_options_of_streams(spark: SparkSession, tmp_path: Path) -> None:
+    topic = "persistent://shop/sales/orders"
+    path = str(make_package(tmp_path / "r", "stream_schemas", topic))
+    options = {"service.url": "pulsar://127.0.0.1:1", "topic": topic, "package": "stream_schemas", "package.path": path}
+    options["predefinedSubscription"] = "landing"
+    frame = spark.readStream.format("pulsar-schemactl").options(**options).load()
+    assert frame.columns == ["id", "note", *METADATA]
+    assert PulsarSource(options).streamReader(frame.schema)
+    with pytest.raises(ValueError, match="predefinedSubscription is not an option of a batch"):
+        PulsarSource(options).reader(frame.schema)
 
 
 @pytest.mark.live

@@ -112,15 +112,17 @@ class Connection:
 
 
 class GeneratedPackage(NamedTuple):
-    """A package of `schemactl generate`.
+    """A package of `schemactl generate`, which decodes one topic.
 
     Attributes:
         name: the name to import it by.
         path: a zip or folder with it, on the driver and all executors, or "" if Python finds it.
+        topic: the full name of the topic.
     """
 
     name: str
     path: str
+    topic: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class ReadOptions:
     poll_timeout_s: float
     key_encoding: KeyEncoding
     target: str | None
-    auto_consume: bool
+    auto_consume: str | None
     package: GeneratedPackage | None
     compacted: bool
     queue: int
@@ -194,17 +196,15 @@ def parse_read_options(values: Mapping[str, str], purpose: Literal["a batch", "a
     encoding = options.get("key.encoding") or "auto"
     if encoding not in get_args(KeyEncoding):
         raise ValueError(f"key.encoding is {encoding!r}: write auto, text or base64")
-    topics = _parse_topics(options)
-    auto_consume = parse_auto_consume(values) is not None
     return ReadOptions(
-        topics=topics,
+        topics=_parse_topics(options),
         start=_parse_side(options, "starting", EARLIEST if purpose == "a batch" else LATEST),
         end=_parse_side(options, "ending", LATEST),
         fail_on_data_loss=options.get_flag("failOnDataLoss", default=True),
         poll_timeout_s=options.get_seconds("pollTimeoutMs", default_s=120),
         key_encoding=cast("KeyEncoding", encoding),
         target=parse_target(values),
-        auto_consume=auto_consume,
+        auto_consume=parse_auto_consume(values),
         package=parse_package(values),
         compacted=options.get_flag("pulsar.reader.readCompacted", default=False),
         queue=options.get_number("pulsar.reader.receiverQueueSize") or 1_000,
@@ -227,22 +227,37 @@ def parse_auto_consume(values: Mapping[str, str]) -> str | None:
     options = _Options(values, None)
     if not options.get_flag("auto.consume", default=False):
         return None
-    topics = _parse_topics(options)
-    if isinstance(topics, re.Pattern) or len(topics) != 1:
-        raise ValueError("auto.consume decodes one topic into its columns: give the option topic")
+    topic = _parse_single_topic(options, "auto.consume decodes one topic into its columns")
     if not options.get("admin.url"):
         raise ValueError("auto.consume needs admin.url: registered schemas are read through Pulsar's admin REST API")
-    return topics[0]
+    return topic
 
 
 def parse_package(values: Mapping[str, str]) -> GeneratedPackage | None:
-    """Return the generated package that decodes the messages, or None if the options of a read name none."""
-    options = {name.casefold(): value for name, value in values.items()}
-    if not options.get("package"):
-        if options.get("package.path"):
-            raise ValueError("package.path needs package: give the name of the generated package, too")
+    """Return the generated package that decodes the messages of a read, or None for a read without the option `package`.
+
+    Raises:
+        ValueError: if an option is unknown or wrong, or does not fit `package`.
+    """
+    options = _Options(values, None)
+    name, path = options.get("package"), options.get("package.path")
+    if not name:
+        if path:
+            raise ValueError("package.path needs package: give the name of the generated package as well")
         return None
-    return GeneratedPackage(options["package"], options.get("package.path") or "")
+    if options.get_flag("auto.consume", default=False):
+        raise ValueError(
+            "auto.consume decodes with registered schemas, and package with generated ones: give one of them"
+        )
+    return GeneratedPackage(name, path or "", _parse_single_topic(options, "package is for one topic"))
+
+
+def _parse_single_topic(options: _Options, requirement: str) -> str:
+    """Return the full name of the only topic; raises ValueError with the `requirement` if there may be several."""
+    topics = _parse_topics(options)
+    if isinstance(topics, re.Pattern) or len(topics) != 1:
+        raise ValueError(f"{requirement}: give the option topic")
+    return topics[0]
 
 
 def parse_send_options(values: Mapping[str, str]) -> SendOptions:

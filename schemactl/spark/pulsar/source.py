@@ -36,7 +36,7 @@ from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructT
 from ...codec import Codec
 from ...codec.message import KEY_FORM_PROPERTY, number_of, pair_key, payload_of
 from ..column_types import struct_of
-from ..dataframes import decode_batch, decoded_columns
+from ..dataframes import AnyCodec, decode_batch, decoded_columns
 from ..message_columns import (
     ERROR,
     EVENT_TIME,
@@ -63,7 +63,6 @@ from .options import (
     PulsarProblem,
     ReadOptions,
     SendOptions,
-    Topics,
     client_package,
     full_topic_name,
     offsets_from_json,
@@ -133,7 +132,8 @@ class PulsarSource(DataSource):
     The columns are `value` (the payload), `__key`, `__topic`, `__messageId`, `__publishTime`, `__eventTime`,
     `__messageProperties`, and `__schemaVersion`: the number of the schema that each was written with. With the option `target`,
     `__target` has its name, so that they are decoded by the version numbers of that target. With the option `auto.consume` or `package`,
-    the columns are the columns of `decode`, by the schemas that the cluster has registered, or by a generated package. The options are described in docs/reference/pulsar-source.md; unknown ones are an error.
+    the columns are the columns of `decode`, by the schemas that the cluster has registered, or by a generated package. The options are
+    described in docs/reference/pulsar-source.md; unknown ones are an error.
     """
 
     @classmethod
@@ -151,16 +151,12 @@ class PulsarSource(DataSource):
         connection = parse_connection(self.options)
         raw = struct_of(make_columns(parse_target(self.options)))
         topic, package = parse_auto_consume(self.options), parse_package(self.options)
-        if topic is None and package is None:
-            return raw
-        if package is None:
-            codec = read_codec(connection, topic or "")
-        elif topic is None:
-            codec = find_codec(package, parse_read_options(self.options, "a batch").topics)
+        if package is not None:
+            codec = find_codec(package)
+        elif topic is not None:
+            codec = read_codec(connection, topic)
         else:
-            raise ValueError(
-                "auto.consume decodes with registered schemas, and package with generated ones: give one of them"
-            )
+            return raw
         return decoded_columns(raw, codec, select_columns(raw))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -207,19 +203,13 @@ class PulsarSource(DataSource):
             raise ValueError(f"pulsar-schemactl has the columns {', '.join(names)}: leave `schema` out")
 
 
-def find_codec(package: GeneratedPackage, topics: Topics) -> Codec:
-    """Return the codec of a topic in a generated package.
-
-    Args:
-        package: the package; this process finds it afterwards.
-        topics: the topics of the read, of which there is one.
+def find_codec(package: GeneratedPackage) -> AnyCodec:
+    """Return the codec of the topic in a generated package, which this process finds afterwards.
 
     Raises:
-        ValueError: if the package cannot be imported or does not have the topic, or if there are several topics.
+        ValueError: if the package cannot be imported or does not have the topic.
     """
-    if not isinstance(topics, tuple) or len(topics) != 1:
-        raise ValueError("package is for one topic: give the option topic")
-    name, path = package
+    name, path, topic = package
     if path and path not in sys.path:
         sys.path.insert(0, path)
         invalidate_caches()
@@ -230,7 +220,7 @@ def find_codec(package: GeneratedPackage, topics: Topics) -> Codec:
             f"package is {name!r}, which cannot be imported ({error}): install it, or give its zip or folder as package.path"
         ) from None
     try:
-        codec: Codec = module.topic(topics[0]).codec
+        codec: AnyCodec = module.topic(topic).codec
     except AttributeError:
         raise ValueError(f"package is {name!r}, which is not a package of `schemactl generate`") from None
     except KeyError as error:
@@ -293,10 +283,9 @@ class PulsarBatch(DataSourceReader):
 
 def _read_codec(connection: Connection, reading: ReadOptions, schema: StructType | None) -> Codec | None:
     """Return the codec of the registered versions for a read that decodes, or None for raw messages."""
-    if not reading.auto_consume or schema is None:
+    if reading.auto_consume is None or schema is None:
         return None
-    [topic] = reading.topics if isinstance(reading.topics, tuple) else ()
-    return read_codec_for(connection, topic, struct_of(make_columns(reading.target)), schema)
+    return read_codec_for(connection, reading.auto_consume, struct_of(make_columns(reading.target)), schema)
 
 
 def _make_ranges(
@@ -333,9 +322,7 @@ def _read_range(connection: Connection, reading: ReadOptions, partition: InputPa
     if not isinstance(partition, Range):
         return
     batches = _read_raw_range(connection, reading, partition)
-    codec = partition.codec
-    if reading.package is not None:
-        codec = find_codec(reading.package, reading.topics)
+    codec = partition.codec if reading.package is None else find_codec(reading.package)
     if codec is None:
         yield from batches
         return
