@@ -144,26 +144,37 @@ def land(
         OSError: if the location cannot be written to.
         CodecUnavailable: if there is no codec for the topic's schema type.
     """
-    if mode not in get_args(SaveMode):
-        raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(SaveMode))}")
-    if messages.isStreaming:
-        raise WrongArgument("the messages are a stream, which land_stream and sink land")
-    app = options.get("txnAppId")
-    if (app is None) != (txnVersion is None):
-        raise WrongArgument("txnAppId and txnVersion go together: give both, or none")
-    if app is not None and options.get("format", "parquet") == "parquet":
-        raise WrongArgument(
-            'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
-        )
+    transaction = check_arguments(messages, mode, options, txnVersion)
     if mode not in ("append", "overwrite"):
         row_table, _ = tables_of(path, options)
         if row_table.partitioned_by() is not None:
             if mode == "ignore":
                 return Landed()
             raise FileExistsError(f"{fspath(path)} has rows already: land with mode append or overwrite, or elsewhere")
-    transaction = None if app is None or txnVersion is None else Transaction(app, txnVersion)
     landing = prepare_landing(messages, codec, path, options, overwrite=mode == "overwrite")
     return landing.run(messages, transaction)
+
+
+def check_arguments(
+    messages: DataFrame, mode: SaveMode, options: LandingOptions, version: int | None
+) -> Transaction | None:
+    """Check the arguments of `land` that do not depend on its tables, and return its transaction, or None without `txnAppId`.
+
+    Raises:
+        WrongArgument: if an argument is wrong, or two do not fit together.
+    """
+    if mode not in get_args(SaveMode):
+        raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(SaveMode))}")
+    if messages.isStreaming:
+        raise WrongArgument("the messages are a stream, which land_stream and sink land")
+    app = options.get("txnAppId")
+    if (app is None) != (version is None):
+        raise WrongArgument("txnAppId and txnVersion go together: give both, or none")
+    if app is not None and options.get("format", "parquet") == "parquet":
+        raise WrongArgument(
+            'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
+        )
+    return None if app is None or version is None else Transaction(app, version)
 
 
 def land_stream(
@@ -216,12 +227,8 @@ class Sink:
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
         """Land a batch, unless it was landed before."""
-        app = self.options.get("txnAppId") or get_query_id(messages.sparkSession)
-        if app is None and self.options.get("format", "parquet") != "parquet":
-            raise WrongArgument(
-                "Spark does not tell whose batch this is: give the query a separate name, with txnAppId"
-            )
-        self.landed += self.check(messages).run(messages, Transaction(app, batch) if app else None)
+        transaction = make_batch_transaction(messages.sparkSession, self.options, batch)
+        self.landed += self.check(messages).run(messages, transaction)
 
     def check(self, messages: DataFrame) -> Landing:
         """Check that messages with these columns can be landed, and return their landing.
@@ -232,7 +239,19 @@ class Sink:
         return prepare_landing(messages, self.codec, self.path, self.options)
 
 
-def get_query_id(session: SparkSession) -> str | None:
+def make_batch_transaction(session: SparkSession, options: LandingOptions, batch: int) -> Transaction | None:
+    """Return the transaction of a batch of the streaming query that calls this function, or None for a folder if its id is unknown.
+
+    Raises:
+        WrongArgument: if the id is unknown and the format has transactions.
+    """
+    app = options.get("txnAppId") or _get_query_id(session)
+    if app is None and options.get("format", "parquet") != "parquet":
+        raise WrongArgument("Spark does not tell whose batch this is: give the query a separate name, with txnAppId")
+    return Transaction(app, batch) if app else None
+
+
+def _get_query_id(session: SparkSession) -> str | None:
     """Return the id of the streaming query that calls this function, or None if Spark does not provide it."""
     try:
         return session.sparkContext.getLocalProperty(QUERY)

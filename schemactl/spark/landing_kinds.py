@@ -1,6 +1,6 @@
 """Land the messages of a topic with several kinds of events: a table for each kind, and one for rejected messages.
 
-Each kind has a landing of its own (`landing`), and the landings run one after the other. A message is in exactly one of them.
+Each kind has a separate landing (`landing`), and the landings run one after the other. A message is in exactly one of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from pyspark.errors import AnalysisException
 
 from ..codec import KindsCodec
 from ..codec.kinds import KindReplayCodec
-from .landing import REJECTED, LandingOptions, SaveMode, get_query_id, prepare_landing, replay_with, tables_of
+from .landing import (
+    REJECTED,
+    LandingOptions,
+    SaveMode,
+    check_arguments,
+    make_batch_transaction,
+    prepare_landing,
+    replay_with,
+    tables_of,
+)
 from .landing_sink import Landed
 from .tables.landing_table import Format, Transaction, WrongArgument
 from .views import FormerNames, view
@@ -52,9 +61,9 @@ def land_kinds(
     txnVersion: int | None = None,  # noqa: N803  the name in Spark's Delta
     **options: Unpack[LandingOptions],
 ) -> dict[str, Landed]:
-    """Write every message as a row to the table of its kind, or as a rejected message to the one table of these.
+    """Write every message as a row to the table of its kind, or as a rejected message to the one table of rejected messages.
 
-    The locations are those of `name_table` and `name_rejected_table`. The kinds are landed one after the other: if the job fails, the
+    `name_table` and `name_rejected_table` have the locations. The kinds are landed one after the other: if the job fails, the
     tables of some kinds may have their rows. With `txnAppId`, a repeated landing adds only the missing ones.
 
     Args:
@@ -72,15 +81,7 @@ def land_kinds(
     Raises:
         Exception: like `land`.
     """
-    if messages.isStreaming:
-        raise WrongArgument("the messages are a stream, which land_stream and sink land")
-    app = options.get("txnAppId")
-    if (app is None) != (txnVersion is None):
-        raise WrongArgument("txnAppId and txnVersion go together: give both, or none")
-    if app is not None and options.get("format", "parquet") == "parquet":
-        raise WrongArgument(
-            'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
-        )
+    transaction = check_arguments(messages, mode, options, txnVersion)
     if mode not in ("append", "overwrite"):
         for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
             if tables_of(table_path, table_options)[0].partitioned_by() is not None:
@@ -89,7 +90,6 @@ def land_kinds(
                 raise FileExistsError(
                     f"{table_path} has rows of {kind} already: land with mode append or overwrite, or elsewhere"
                 )
-    transaction = None if app is None or txnVersion is None else Transaction(app, txnVersion)
     return _land(messages, codec, path, names_by_kind, options, transaction, overwrite=mode == "overwrite")
 
 
@@ -107,13 +107,8 @@ class KindsSink:
     landed: dict[str, Landed] = field(default_factory=dict)
 
     def __call__(self, messages: DataFrame, batch: int) -> None:
-        """Land a batch; a table that has it already is left as it is."""
-        app = self.options.get("txnAppId") or get_query_id(messages.sparkSession)
-        if app is None and self.options.get("format", "parquet") != "parquet":
-            raise WrongArgument(
-                "Spark does not tell whose batch this is: give the query a name of its own, with txnAppId"
-            )
-        transaction = Transaction(app, batch) if app else None
+        """Land a batch; a table that has it already is not changed."""
+        transaction = make_batch_transaction(messages.sparkSession, self.options, batch)
         landed = _land(messages, self.codec, self.path, self.names_by_kind, self.options, transaction, overwrite=False)
         for kind, landed_of_kind in landed.items():
             self.landed[kind] = self.landed.get(kind, Landed()) + landed_of_kind
@@ -138,7 +133,7 @@ def replay_kinds(
     """Turn the rejected messages that the codec can read into rows of their kinds, and remove them (see `replay`).
 
     Returns:
-        The result for each kind, whose rejected messages are all that remained after it, of whatever kind.
+        The result for each kind, whose rejected messages are all that remained after it, of any kind.
     """
     return {
         kind: replay_with(session, KindReplayCodec(codec.codecs, kind), table_path, table_options)
@@ -221,7 +216,7 @@ def _land(
 ) -> dict[str, Landed]:
     _check(messages, codec, path, names_by_kind, options, overwrite=overwrite)
     result: dict[str, Landed] = {}
-    with _cached(messages):
+    with _cache(messages):
         for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
             landing = prepare_landing(
                 messages, codec.codecs[kind], table_path, table_options, overwrite=overwrite, is_first=not result
@@ -231,8 +226,8 @@ def _land(
 
 
 @contextmanager
-def _cached(messages: DataFrame) -> Iterator[None]:
-    """Keep the messages for several jobs, which otherwise would read them again."""
+def _cache(messages: DataFrame) -> Iterator[None]:
+    """Keep the messages during several jobs, which otherwise would read them again."""
     level = messages.storageLevel
     if level.useMemory or level.useDisk:
         yield

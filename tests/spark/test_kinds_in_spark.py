@@ -145,6 +145,9 @@ def test_each_kind_is_landed_in_a_table_and_each_rejected_message_once(
     users: GeneratedKinds, messages: DataFrame, tmp_path: Path, format_: Any
 ) -> None:
     out = str(tmp_path / "lake/users")
+    wrong_mode: Any = "apend"
+    with pytest.raises(WrongArgument, match="no mode is called apend"):
+        users.land(messages, out, mode=wrong_mode, format=format_)
     landed = users.land(messages, out, format=format_)
     assert {kind: result.rows for kind, result in landed.items()} == {kind: len(rows) for kind, rows in ROWS.items()}
     assert sum(result.rejected for result in landed.values()) == 5
