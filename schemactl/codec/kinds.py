@@ -11,7 +11,18 @@ import pyarrow as pa
 from .byte_batch import Ints, Mask, replace_rows
 from .definition import BatchTooLarge, Definition, InvalidDefinition, KeyValue, Unreadable
 from .key_value import mask_rows
-from .topic import NO_VERSION, BatchDecoder, Codec, Decoded, group_rows, numbers, parse_version
+from .topic import (
+    NO_VERSION,
+    BatchDecoder,
+    Codec,
+    Decoded,
+    check_lengths,
+    group_rows,
+    make_reason_array,
+    make_record_batch,
+    numbers,
+    parse_version,
+)
 
 KIND: Final = "__kind"
 """The column with the key of a message's kind, next to one struct for each kind."""
@@ -39,6 +50,9 @@ class KindsCodec(BatchDecoder):
     is_record: Final = True
     """The kind and the structs are columns."""
 
+    separated: Final = False
+    """Kinds are records, and not pairs."""
+
     def __init__(self, codecs: Mapping[str, Codec]) -> None:
         """Create a codec from the codec of each kind, by its key, all with the same versions.
 
@@ -54,11 +68,6 @@ class KindsCodec(BatchDecoder):
         self.target = self._any.target
         self.targets = self._any.targets
         self.kind = ""
-
-    @property
-    def separated(self) -> bool:
-        """Return False: kinds are records, and no pairs."""
-        return False
 
     @property
     def columns(self) -> pa.Schema:
@@ -116,13 +125,9 @@ class KindsCodec(BatchDecoder):
 
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         count = len(payloads)
-        for name, column in (("versions", versions), ("keys", keys)):
-            if column is not None and len(column) != count:
-                raise ValueError(f"{count} payloads have {len(column)} {name}: give as many of each")
+        check_lengths(payloads, versions, keys)
         if versions is None:
             return self.reject(count, NO_VERSION)
-        if isinstance(versions, pa.ChunkedArray):
-            versions = versions.combine_chunks()
         version_numbers, version_reasons = numbers(versions)
         reasons: dict[int, str] = {}
         rows_by_kind: dict[str, list[Ints]] = {}
@@ -148,8 +153,8 @@ class KindsCodec(BatchDecoder):
                 reasons |= {int(rows[at]): reason for at, reason in rejected.items()}
             structs.append(struct)
         kinds = pa.array([*self.codecs], pa.string()).take(pa.array(codes, mask=codes < 0))
-        errors = pa.array([reasons.get(row) for row in range(count)], pa.string())
-        return Decoded(pa.RecordBatch.from_arrays([kinds, *structs], schema=columns), errors)
+        rows = pa.RecordBatch.from_arrays([kinds, *structs], schema=columns)
+        return Decoded(rows, make_reason_array(reasons, count))
 
 
 class KindReplayCodec(KindsCodec):
@@ -181,13 +186,7 @@ class KindReplayCodec(KindsCodec):
         ]
         struct = decoded.rows.column(self.kind)
         is_record = self.codecs[self.kind].is_record
-        columns = self.columns
-        arrays = struct.flatten() if is_record else [struct]
-        rows = (
-            pa.RecordBatch.from_arrays(arrays, schema=columns)
-            if arrays
-            else pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), len(struct), [None]))
-        )
+        rows = make_record_batch(struct.flatten() if is_record else [struct], self.columns, len(struct))
         return Decoded(rows, pa.array(reasons, pa.string()))
 
 

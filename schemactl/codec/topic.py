@@ -165,7 +165,7 @@ class BatchDecoder(ABC):
     def reject(self, count: int, reason: str) -> Decoded:
         """Return a batch of rejected messages, all for the same reason."""
         nulls = [pa.nulls(count, column_type) for column_type in self.columns.types]
-        return Decoded(_make_record_batch(nulls, self.columns, count), pa.array([reason] * count, pa.string()))
+        return Decoded(make_record_batch(nulls, self.columns, count), pa.array([reason] * count, pa.string()))
 
 
 class Codec(BatchDecoder):
@@ -478,15 +478,13 @@ class Codec(BatchDecoder):
 
     def _decode(self, payloads: Any, versions: Any, keys: Any) -> Decoded:
         columns = self.columns
-        for name, column in (("versions", versions), ("keys", keys)):
-            if column is not None and len(column) != len(payloads):
-                raise ValueError(f"{len(payloads)} payloads have {len(column)} {name}: give as many of each")
+        check_lengths(payloads, versions, keys)
         payloads = _to_binary(payloads)
         keys = None if keys is None else _to_binary(keys)
         has_versions = versions is not None
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
-        versions, version_reasons = numbers(_combine_chunks(versions))
+        versions, version_reasons = numbers(versions)
         if self.kind and has_versions and versions.null_count:
             unversioned_rows = np.flatnonzero(np.asarray(versions.is_null())).tolist()
             version_reasons = dict.fromkeys(unversioned_rows, NO_VERSION) | version_reasons
@@ -494,8 +492,8 @@ class Codec(BatchDecoder):
         # A row with an invalid version was decoded with the reader's schema, so its values have no meaning.
         arrays = [mask_rows(column, version_reasons) for column in arrays]
         reasons |= version_reasons
-        rows = _make_record_batch(arrays, columns, len(payloads))
-        return Decoded(rows, _make_reason_array(reasons, len(payloads)))
+        rows = make_record_batch(arrays, columns, len(payloads))
+        return Decoded(rows, make_reason_array(reasons, len(payloads)))
 
     def encode_one(
         self, value: Any, version: int | None = None, *, json_times: JsonTimes | None = None
@@ -564,7 +562,7 @@ class Codec(BatchDecoder):
                     continue
                 payloads, reasons = pa.nulls(1, pa.binary()), {0: _TOO_LARGE}
                 keys = payloads if self.separates(version) else None
-            yield Encoded(payloads, keys, _make_reason_array(reasons, count))
+            yield Encoded(payloads, keys, make_reason_array(reasons, count))
 
     def _get_reader(self, version: int | None) -> MessageReader:
         if version is not None and (version in self._ambiguous or version not in self._by_number):
@@ -631,7 +629,7 @@ class Codec(BatchDecoder):
         kinds_by_number = {version.number: self.find_kind(version.number) for version in self.versions}
         own_numbers = [number for number, kind in kinds_by_number.items() if kind == self.kind]
         other_numbers = [number for number, kind in kinds_by_number.items() if kind not in ("", self.kind)]
-        version_numbers = numbers(_combine_chunks(versions))[0]
+        version_numbers = numbers(versions)[0]
         if with_unknown:
             return ~np.asarray(pc.is_in(version_numbers, pa.array(other_numbers, pa.int64())))
         return np.asarray(pc.is_in(version_numbers, pa.array(own_numbers, pa.int64())))
@@ -726,14 +724,22 @@ def _to_binary(values: pa.Array | pa.ChunkedArray) -> pa.BinaryArray:
         raise pa.ArrowCapacityError("more than 2 GiB") from None
 
 
-def _make_record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
+def check_lengths(payloads: Any, versions: Any, keys: Any) -> None:
+    """Raise ValueError if there are not as many versions or keys as payloads."""
+    for name, column in (("versions", versions), ("keys", keys)):
+        if column is not None and len(column) != len(payloads):
+            raise ValueError(f"{len(payloads)} payloads have {len(column)} {name}: give as many of each")
+
+
+def make_record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
+    """Return a batch of `count` rows, also of a record without fields."""
     if not arrays:
         # A record without fields has no columns from which Arrow could tell the number of rows.
         return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
     return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
-def _make_reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
+def make_reason_array(reasons: dict[int, str], count: int) -> pa.StringArray:
     """Return an array of `count` elements with the reasons at their rows and null elsewhere."""
     if not reasons:
         return pa.nulls(count, pa.string())
@@ -755,8 +761,9 @@ def parse_version(version: int | bytes | None) -> int | None:
     return int.from_bytes(version[:8], "big", signed=True)
 
 
-def numbers(versions: pa.Array) -> tuple[pa.Int64Array, dict[int, str]]:
+def numbers(versions: pa.Array | pa.ChunkedArray) -> tuple[pa.Int64Array, dict[int, str]]:
     """Return the numbers of schema versions, null where a message has no version, and the reasons of rows without a valid version."""
+    versions = _combine_chunks(versions)
     if pa.types.is_dictionary(versions.type):
         versions = versions.dictionary_decode()
     if pa.types.is_integer(versions.type) or pa.types.is_null(versions.type):
