@@ -22,7 +22,7 @@ class _SqlDialect:
         quote: the quotes around names, which are doubled inside.
         has_backslashes: whether a backslash escapes characters in a text.
         array, map, row: format the types with parts.
-        field: formats the name, type and comment of a field of a row; the comment is "" or a clause.
+        field: formats the name, type and comment of a field of a row; the comment is "" or a text in quotes.
     """
 
     name: str
@@ -36,6 +36,14 @@ class _SqlDialect:
 
 
 _COMMON: Final = {"boolean": "boolean", "byte": "tinyint", "short": "smallint", "long": "bigint", "double": "double"}
+
+_COMMON_OF_FLINK_AND_HIVE: Final = {
+    **{name: text.upper() for name, text in _COMMON.items()},
+    "integer": "INT",
+    "float": "FLOAT",
+    "string": "STRING",
+    "date": "DATE",
+}
 
 _DIALECTS: Final[Mapping[Dialect, _SqlDialect]] = {
     # https://trino.io/docs/current/language/types.html
@@ -64,12 +72,8 @@ _DIALECTS: Final[Mapping[Dialect, _SqlDialect]] = {
     "flink": _SqlDialect(
         "Flink",
         {
-            **{name: text.upper() for name, text in _COMMON.items()},
-            "integer": "INT",
-            "float": "FLOAT",
-            "string": "STRING",
+            **_COMMON_OF_FLINK_AND_HIVE,
             "binary": "BYTES",
-            "date": "DATE",
             "time(6)": "TIME(6)",
             "timestamp": "TIMESTAMP_LTZ(6)",
             "timestamp_ntz": "TIMESTAMP(6)",
@@ -80,21 +84,17 @@ _DIALECTS: Final[Mapping[Dialect, _SqlDialect]] = {
         map="MAP<{}, {}>",
         row="ROW<{}>",
         # A comment in a row is the text alone.
-        field=lambda name, type_, comment: f"{name} {type_}{comment.replace(' COMMENT', '', 1)}",
+        field=lambda name, type_, comment: f"{name} {type_} {comment}".rstrip(),
     ),
     # https://hive.apache.org/docs/latest/language/languagemanual-types/
     "hive": _SqlDialect(
         "Hive",
         {
-            **{name: text.upper() for name, text in _COMMON.items()},
-            "integer": "INT",
-            "float": "FLOAT",
-            "string": "STRING",
+            **_COMMON_OF_FLINK_AND_HIVE,
             "binary": "BINARY",
-            "date": "DATE",
             # Hive has no time of day, and a text of one sorts in its order.
             "time(6)": "STRING",
-            # Of one length with Spark's own files, which have moments.
+            # Spark's tables in Hive's metastore also have moments as TIMESTAMP.
             "timestamp": "TIMESTAMP",
             "timestamp_ntz": "TIMESTAMP",
         },
@@ -103,7 +103,7 @@ _DIALECTS: Final[Mapping[Dialect, _SqlDialect]] = {
         array="ARRAY<{}>",
         map="MAP<{}, {}>",
         row="STRUCT<{}>",
-        field=lambda name, type_, comment: f"{name}: {type_}{comment}",
+        field=lambda name, type_, comment: f"{name}: {type_}{f' COMMENT {comment}' if comment else ''}",
     ),
 }
 
@@ -141,7 +141,7 @@ def _render_type(spark_type: SparkType, spelling: _SqlDialect, path: str) -> str
                 spelling.field(
                     _quote_name(field.name, spelling),
                     _render_type(field.type, spelling, f"{path}.{field.name}"),
-                    f" COMMENT {_quote_text(field.doc, spelling)}" if field.doc else "",
+                    _quote_text(field.doc, spelling) if field.doc else "",
                 )
                 for field in fields
             ]
