@@ -438,13 +438,7 @@ class GeneratedTopic(Generic[Row]):
 
         Columns with payloads and versions (and keys) are decoded to a column `struct<value, error>` (see `spark.decode_column`).
         """
-        from pyspark.sql import Column
-
-        from .spark.dataframes import decode, decode_column
-
-        if isinstance(messages, str | Column):
-            return decode_column(self.codec, messages, *columns, **options)
-        return decode(messages, self.codec, **options)
+        return _decode(self.codec, messages, columns, options)
 
     def split(self, decoded: DataFrame) -> Split:
         """Split the result of `decode` into rows and rejected messages (see `spark.split`)."""
@@ -522,12 +516,25 @@ class GeneratedTopic(Generic[Row]):
         return (data or b"").decode()
 
 
+def _decode(
+    codec: Codec | KindsCodec, messages: DataFrame | str | Column, columns: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Decode a DataFrame, or columns, the first of which is `messages`."""
+    from pyspark.sql import Column
+
+    from .spark.dataframes import decode, decode_column
+
+    if isinstance(messages, str | Column):
+        return decode_column(codec, messages, *columns, **options)
+    return decode(messages, codec, **options)
+
+
 def _get_kind(files: SchemaFile | KeyValueFiles) -> str:
     return files.kind if isinstance(files, SchemaFile) else ""
 
 
 class KindOfEvents(NamedTuple):
-    """One of several kinds of events of a topic; the attributes are those of GeneratedTopic.
+    """One of several kinds of events of a topic; the attributes are as in GeneratedTopic.
 
     Attributes:
         reader: the schema that messages are read into: a version number, or a schema that is not a version.
@@ -552,7 +559,7 @@ class GeneratedKinds:
 
     Attributes:
         name: the topic's full name.
-        kinds: the kinds by their keys, also those that are no longer declared.
+        kinds: the kinds by their keys, also kinds that are no longer declared.
     """
 
     def __init__(
@@ -643,9 +650,8 @@ class GeneratedKinds:
 
     def _find_topic(self, version: int) -> GeneratedTopic[Any]:
         """Return the topic of the kind that `version` belongs to, or of the first kind for an unknown version."""
-        codecs = self.codec.codecs
-        kind = next((key for key, codec in codecs.items() if codec.find_kind(version) == key), next(iter(codecs)))
-        return self.kinds[kind]
+        first = next(iter(self.kinds.values()))
+        return self.kinds.get(first.codec.find_kind(version), first)
 
     @property
     def struct(self) -> StructType:
@@ -694,13 +700,7 @@ class GeneratedKinds:
 
         Columns with payloads and versions are decoded to a column `struct<value, error>` (see `spark.decode_column`).
         """
-        from pyspark.sql import Column
-
-        from .spark.dataframes import decode, decode_column
-
-        if isinstance(messages, str | Column):
-            return decode_column(self.codec, messages, *columns, **options)
-        return decode(messages, self.codec, **options)
+        return _decode(self.codec, messages, columns, options)
 
     def split(self, decoded: DataFrame) -> Split:
         """Split the result of `decode` into rows and rejected messages (see `spark.split`)."""
@@ -717,7 +717,7 @@ class GeneratedKinds:
         txnVersion: int | None = None,  # noqa: N803  the name in Spark's Delta
         **options: Unpack[LandingOptions],
     ) -> dict[str, Landed]:
-        """Write the messages of each kind to a table of its own, and return the result for each.
+        """Write the messages of each kind to a separate table, and return the result for each.
 
         The table is the folder `path/KIND`, or the Iceberg table `path_KIND`. All kinds have one place for rejected messages.
         """

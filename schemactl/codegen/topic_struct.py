@@ -18,6 +18,7 @@ from schemactl.codegen.spark_types import (
     UnsupportedBySpark,
     catalyst_type,
 )
+from schemactl.codegen.topics import get_nanoseconds
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import SchemactlError
 from schemactl.core.project import Generate, Nanoseconds
@@ -150,8 +151,7 @@ def decoded_options(generate: Generate | None, topic: Topic | None = None) -> St
     if generate is not None:
         generate = generate.with_recursion_depth(topic.recursion_depth if topic else None)
         options = replace(options, spark=generate.spark, recursive_field_max_depth=generate.recursion_depth)
-    nanoseconds = (topic and topic.nanoseconds) or (generate and generate.nanoseconds) or "truncated"
-    return replace(options, nanoseconds=nanoseconds)
+    return replace(options, nanoseconds=get_nanoseconds(topic, generate) or "truncated")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ _MAX_LENGTH: Final = 200
 _PACKAGE_NAMES: Final = frozenset({"topic", "finder", "annotations"})
 """Names in the package's `__init__`, which a folder of the same name would replace once it is imported."""
 
-
 NO_VERSION: Final = -1
 """The number of the version in force of a topic without schema."""
 
@@ -224,9 +223,9 @@ def get_wire_options(topic: Topic, generate: Generate | None) -> dict[str, Any]:
     return options | ({"nanoseconds": "bigint"} if get_nanoseconds(topic, generate) == "bigint" else {})
 
 
-def get_nanoseconds(topic: Topic, generate: Generate | None) -> Nanoseconds | None:
+def get_nanoseconds(topic: Topic | None, generate: Generate | None) -> Nanoseconds | None:
     """Return the setting `nanoseconds` of a topic or else of the project, or None if neither has it, which means `truncated`."""
-    return topic.nanoseconds or (generate.nanoseconds if generate else None)
+    return (topic.nanoseconds if topic else None) or (generate.nanoseconds if generate else None)
 
 
 def codec_of(

@@ -72,11 +72,12 @@ def data_contract(
         SchemactlError: if a part of it has no column type, or the schema does not define the bytes of a message.
     """
     properties = _field_properties(columns_of(info, options, release))
+    table_name = f"{name.topic}_{kind}" if kind else name.topic
     contract = {
         "apiVersion": "v3.2.0",
         "kind": "DataContract",
         "id": str(uuid.uuid5(_ID_NAMESPACE, f"{name}#{kind}" if kind else str(name))),
-        "name": f"{name.topic}_{kind}" if kind else name.topic,
+        "name": table_name,
         "version": str(number),
         "status": "deprecated" if said.deprecated else "active",
         "tenant": name.tenant,
@@ -87,7 +88,7 @@ def data_contract(
         "authoritativeDefinitions": [{"type": key, "url": url} for key, url in said.links.items()],
     }
     table = {
-        "name": f"{name.topic}_{kind}" if kind else name.topic,
+        "name": table_name,
         "physicalName": str(name),
         "logicalType": "object",
         "physicalType": "topic",

@@ -104,11 +104,12 @@ def _value_maker(schema: Definition | KeyValue, name: str, random: Random, optio
     if schema.type in ("PROTOBUF", "PROTOBUF_NATIVE"):
         message = root_of(schema, options).shape
         return lambda: generator.whole_message(message)
-    is_bigint = options.nanoseconds == "bigint" and schema.type in ("INSTANT", "LOCAL_TIME", "LOCAL_DATE_TIME")
-    # A column of nanoseconds takes Python's times, too.
-    kind = column_type_of(schema, replace(options, nanoseconds="truncated"))[0]
+    if schema.type == "LOCAL_TIME" and options.nanoseconds == "bigint":
+        return lambda: generator.time() * 1000
     if schema.type in ("TIME", "LOCAL_TIME"):
-        return (lambda: generator.time() * 1000) if is_bigint else generator.time
+        return generator.time
+    # A column of nanoseconds also takes Python's times.
+    kind = column_type_of(schema, replace(options, nanoseconds="truncated"))[0]
     if "__charset" in schema.properties:
         # Every charset has these characters.
         return lambda: _make_text(name, random).encode("ascii", "ignore").decode()
