@@ -200,5 +200,5 @@ def test_responses_of_the_registry_become_definitions(response: dict[str, Any], 
     ],
 )
 def test_a_response_that_is_no_schema_is_an_error(response: dict[str, Any]) -> None:
-    with pytest.raises(PulsarProblem, match="answers with no schema"):
+    with pytest.raises(PulsarProblem, match="the response of the registry is not a schema"):
         make_version("t", response)

@@ -186,7 +186,7 @@ def make_version(topic: str, response: Mapping[str, Any]) -> Version:
         pair = KeyValue(parts["key"], parts["value"], "SEPARATED" if encoding == "SEPARATED" else "INLINE")
         return Version(number, pair, foreign=True)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise PulsarProblem(f"{topic}: the registry answers with no schema: {error!r}") from None
+        raise PulsarProblem(f"{topic}: the response of the registry is not a schema: {error!r}") from None
 
 
 def _make_parts(texts: Mapping[str, Any], properties: Mapping[str, str]) -> Iterator[tuple[str, Definition]]:

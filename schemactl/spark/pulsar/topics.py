@@ -29,7 +29,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from urllib3 import PoolManager
+    from urllib3 import BaseHTTPResponse, PoolManager
 
 T = TypeVar("T")
 
@@ -163,25 +163,16 @@ def _check_existence(connection: Connection, topics: Iterable[str]) -> None:
 
 def _list_topics(connection: Connection, namespace: str) -> set[str]:
     """Return the full names of the topics in `tenant/namespace`, without partitions, from Pulsar's admin REST API."""
-    import urllib3
-
     failure = f"cannot list the topics of {namespace}"
     topics: set[str] = set()
     with _open_pool(connection) as pool:
         for suffix in ("", "/partitioned"):
             address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/persistent/{namespace}{suffix}"
-            try:
-                response = pool.request("GET", address, redirect=False)
-            except urllib3.exceptions.HTTPError as error:
-                raise PulsarProblem(f"{failure}: {error}") from None
-            if response.status != 200:
-                raise PulsarProblem(f"{failure}: {address} answers {response.status}")
+            response = _request(pool, address, failure, 200)
             try:
                 topics |= {topic_of(name) for name in json.loads(response.data)}
             except (ValueError, TypeError):
-                raise PulsarProblem(
-                    f"{failure}: {address} does not respond with a list of them; is admin.url the address of a broker's or proxy's REST API?"
-                ) from None
+                raise PulsarProblem(f"{failure}: {address} {_NO_LIST}") from None
     return topics
 
 
@@ -194,29 +185,37 @@ def list_schemas(connection: Connection, topic: str) -> list[dict[str, Any]]:
     Raises:
         PulsarProblem: if the API does not respond, or the topic has no readable schema.
     """
-    import urllib3
-
+    failure = f"cannot read the schemas of {topic}"
     namespace, _, name = topic_of(topic).partition("://")[2].rpartition("/")
     # Brokers decode the topic in these paths twice (SchemasResource).
     path = f"{namespace}/{quote(quote(name, safe=''), safe='')}"
     address = f"{(connection.admin_url or '').rstrip('/')}/admin/v2/schemas/{path}/schemas"
     with _open_pool(connection) as pool:
-        try:
-            response = pool.request("GET", address, redirect=False)
-        except urllib3.exceptions.HTTPError as error:
-            raise PulsarProblem(f"cannot read the schemas of {topic}: {error}") from None
-    if response.status not in (200, 404):
-        raise PulsarProblem(f"cannot read the schemas of {topic}: {address} answers {response.status}")
+        response = _request(pool, address, failure, 200, 404)
     try:
         responses = json.loads(response.data)["getSchemaResponses"] if response.status == 200 else []
         responses = sorted(responses, key=lambda entry: int(entry["version"]))
     except (ValueError, TypeError, KeyError):
-        raise PulsarProblem(
-            f"cannot read the schemas of {topic}: {address} answers with no list of them; is admin.url that of a broker's REST API?"
-        ) from None
+        raise PulsarProblem(f"{failure}: {address} {_NO_LIST}") from None
     if not responses:
-        raise PulsarProblem(f"{topic} has no schema at {connection.admin_url}: read it without the option auto.consume")
+        raise PulsarProblem(f"{topic} has no schema at {connection.admin_url}: check admin.url, or read raw messages")
     return responses
+
+
+_NO_LIST: Final = "does not respond with a list of them; is admin.url the address of a broker's or proxy's REST API?"
+
+
+def _request(pool: PoolManager, address: str, failure: str, *statuses: int) -> BaseHTTPResponse:
+    """Return the response of an address; raises PulsarProblem with `failure` if it has none of the statuses."""
+    import urllib3
+
+    try:
+        response = pool.request("GET", address, redirect=False)
+    except urllib3.exceptions.HTTPError as error:
+        raise PulsarProblem(f"{failure}: {error}") from None
+    if response.status not in statuses:
+        raise PulsarProblem(f"{failure}: {address} answers {response.status}")
+    return response
 
 
 def _open_pool(connection: Connection) -> PoolManager:
