@@ -1,8 +1,8 @@
 """Decode and encode payloads of Pulsar's primitive types (see `message.PayloadModule`), as org.apache.pulsar.client.impl.schema does.
 
-All numbers are big-endian; with `Options.integers`, INT16, INT32 and INT64 are little-endian, as in Pulsar's Go client. Spark has microseconds,
-so nanoseconds of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are truncated, unless `Options.nanoseconds` makes their columns numbers of nanoseconds. The
-time of day of a DATE, which Pulsar sends in milliseconds, is always truncated.
+All numbers are big-endian; with `Options.integers`, INT16, INT32 and INT64 are little-endian, as in Pulsar's Go client. Spark has
+microseconds, so nanoseconds of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME are truncated, unless `Options.nanoseconds` makes their columns
+numbers of nanoseconds. The time of day of a DATE, which Pulsar sends in milliseconds, is always truncated.
 """
 
 from __future__ import annotations
@@ -117,29 +117,25 @@ def _fits_bigint(count: Numbers, nanos: Numbers, unit: int) -> Any:
     return is_after_first & ((count < last) | ((count == last) & (nanos <= last_nanos)))
 
 
+def _make_bigint_format(format: str, unit: int, nano_limits: _Limits | None, time_type: pa.DataType) -> _WireFormat:  # noqa: A002  as in _WireFormat
+    """Return the wire format of units of `unit` nanoseconds and further nanoseconds, whose column is the number of all nanoseconds."""
+    return _WireFormat(
+        format,
+        pa.int64(),
+        # Products that overflow are in range again with the nanoseconds, because `_fits_bigint` is true.
+        lambda count, nanos: count * unit + nanos,
+        lambda nanos: (nanos // unit, nanos % unit),
+        (None, nano_limits),
+        exact=False,
+        is_in_range=lambda count, nanos: _fits_bigint(count, nanos, unit),
+        time_type=time_type,
+    )
+
+
 _NANOSECONDS: Final = {
-    "INSTANT": _WireFormat(
-        ">qi",
-        pa.int64(),
-        # Products that overflow are in range again with the nanoseconds, because `_fits_bigint` holds.
-        lambda seconds, nanos: seconds * _SECOND_NANOS + nanos,
-        lambda nanos: (nanos // _SECOND_NANOS, nanos % _SECOND_NANOS),
-        (None, None),
-        exact=False,
-        is_in_range=lambda seconds, nanos: _fits_bigint(seconds, nanos, _SECOND_NANOS),
-        time_type=TIMESTAMP,
-    ),
+    "INSTANT": _make_bigint_format(">qi", _SECOND_NANOS, None, TIMESTAMP),
     "LOCAL_TIME": _WireFormat(">q", pa.int64(), limits=(_NANO_OF_DAY,), time_type=TIME),
-    "LOCAL_DATE_TIME": _WireFormat(
-        ">qq",
-        pa.int64(),
-        lambda day, nanos: day * _DAY_NANOS + nanos,
-        lambda nanos: (nanos // _DAY_NANOS, nanos % _DAY_NANOS),
-        (None, _NANO_OF_DAY),
-        exact=False,
-        is_in_range=lambda day, nanos: _fits_bigint(day, nanos, _DAY_NANOS),
-        time_type=TIMESTAMP_NTZ,
-    ),
+    "LOCAL_DATE_TIME": _make_bigint_format(">qq", _DAY_NANOS, _NANO_OF_DAY, TIMESTAMP_NTZ),
 }
 """The wire formats of types that become a number of nanoseconds with `Options.nanoseconds`."""
 

@@ -507,15 +507,12 @@ def _make_target_numbers(on_target: OnTarget, schemas: _SchemaFiles) -> str:
 
 def _make_properties(properties_by_number: Mapping[int, Mapping[str, str]]) -> str:
     """Return the text of a dict with the SchemaInfo properties of the versions that have some."""
-    return _make_dict(
-        {
-            str(
-                number
-            ): f"{{{', '.join(f'{literal(name)}: {literal(text)}' for name, text in sorted(properties.items()))}}}"
-            for number, properties in properties_by_number.items()
-            if properties
-        }
-    )
+    dicts = {}
+    for number, properties in properties_by_number.items():
+        if properties:
+            entries = ", ".join(f"{literal(name)}: {literal(text)}" for name, text in sorted(properties.items()))
+            dicts[str(number)] = f"{{{entries}}}"
+    return _make_dict(dicts)
 
 
 class _SchemaFiles:
