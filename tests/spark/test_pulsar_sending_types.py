@@ -10,6 +10,7 @@ from typing import Any
 
 import brokers
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pulsar_cluster import Namespace, namespace, run_java
 from pyspark.errors import PySparkException
@@ -22,6 +23,8 @@ from schemactl.spark import encode
 from schemactl.spark.pulsar.options import PulsarProblem, parse_connection, parse_send_options
 from schemactl.spark.pulsar.registered import read_codec
 from schemactl.spark.pulsar.source import Sender
+from schemactl.spark.tables.landing_table import Folder
+from schemactl.spark.tables.parquet import ParquetTable
 
 from .pulsar_reads import batch, read
 from .schemas import codec, field, record
@@ -49,9 +52,9 @@ def register(space: Namespace, name: str, schema: Definition | KeyValue) -> None
 
 
 def make_sender(space: Namespace, topic: str, *, version: int = 0, validates: bool = True) -> Sender:
-    given = {**space.options, "admin.url": space.broker.url, "topic": topic, "schema.version": str(version)}
-    given["schema.validation"] = str(validates)
-    return Sender(parse_connection(given, "a sink"), parse_send_options(given))
+    options = {**space.options, "admin.url": space.broker.url, "topic": topic, "schema.version": str(version)}
+    options["schema.validation"] = str(validates)
+    return Sender(parse_connection(options, "a sink"), parse_send_options(options))
 
 
 def send(space: Namespace, topic: str, schema: Definition | KeyValue, *values: Any) -> None:
@@ -83,10 +86,6 @@ PRIMITIVES = {
 STRING = Definition("STRING")
 
 
-def pair(key: Definition, value: Definition, encoding: Any) -> KeyValue:
-    return KeyValue(key, value, encoding)
-
-
 @pytest.mark.parametrize("kind", PRIMITIVES)
 def test_each_primitive_type_goes_round(space: Namespace, kind: str) -> None:
     name = f"primitive-{kind.lower()}"
@@ -94,12 +93,12 @@ def test_each_primitive_type_goes_round(space: Namespace, kind: str) -> None:
     schema = Definition(kind)
     register(space, name, schema)
     send(space, topic, schema, PRIMITIVES[kind], PRIMITIVES[kind])
-    found = read(batch(space, topic=topic))
+    rows = read(batch(space, topic=topic))
     codec = read_codec(parse_connection({**space.options, "admin.url": space.broker.url}), topic)
-    values = [codec.decode_one(row["value"], row["__schemaVersion"]) for row in found]
+    values = [codec.decode_one(row["value"], row["__schemaVersion"]) for row in rows]
     assert [str(value)[:19] for value in values] == [str(PRIMITIVES[kind])[:19]] * 2
     # pulsar-client names only the schema of STRING when it connects.
-    assert {row["__schemaVersion"] for row in found} == {0 if kind == "STRING" else None}
+    assert {row["__schemaVersion"] for row in rows} == {0 if kind == "STRING" else None}
 
 
 KEYS = ["k", "test", "Anc=", "grün", "日本"]
@@ -132,16 +131,16 @@ def test_pairs_go_round_with_their_version(
 ) -> None:
     name = f"pair-{abs(hash(request.node.name))}"
     topic = space.create(name, partitions=partitions)
-    schema = pair(key, value, encoding)
+    schema = KeyValue(key, value, encoding)
     register(space, name, schema)
     before = space.schemas(name)
     pairs = [{"key": one, "value": other} for one, other in zip(keys, values, strict=True)]
     send(space, topic, schema, *pairs)
-    found = read(batch(space, topic=topic))
-    assert {row["__schemaVersion"] for row in found} == {0}
+    rows = read(batch(space, topic=topic))
+    assert {row["__schemaVersion"] for row in rows} == {0}
     codec = read_codec(parse_connection({**space.options, "admin.url": space.broker.url}), topic)
-    keys_of_rows = [row["__key"] if encoding == "SEPARATED" else None for row in found]
-    decoded = [codec.decode_one(row["value"], 0, key) for row, key in zip(found, keys_of_rows, strict=True)]
+    keys_of_rows = [row["__key"] if encoding == "SEPARATED" else None for row in rows]
+    decoded = [codec.decode_one(row["value"], 0, key) for row, key in zip(rows, keys_of_rows, strict=True)]
     assert sorted(map(repr, decoded)) == sorted(map(repr, pairs))
     assert space.schemas(name) == before
 
@@ -150,9 +149,9 @@ def test_java_reads_what_was_sent(space: Namespace, tmp_path: Path) -> None:
     topics: Mapping[str, tuple[Definition | KeyValue, list[Any]]] = {
         "java-int64": (Definition("INT64"), [5]),
         "java-boolean": (Definition("BOOLEAN"), [True]),
-        "java-inline": (pair(STRING, Definition("INT32"), "INLINE"), [{"key": "test", "value": 7}]),
+        "java-inline": (KeyValue(STRING, Definition("INT32"), "INLINE"), [{"key": "test", "value": 7}]),
         "java-separated": (
-            pair(STRING, Definition("INT32"), "SEPARATED"),
+            KeyValue(STRING, Definition("INT32"), "SEPARATED"),
             [{"key": text, "value": number} for number, text in enumerate(KEYS)] + [{"key": None, "value": 9}],
         ),
     }
@@ -175,7 +174,7 @@ def test_java_reads_what_was_sent(space: Namespace, tmp_path: Path) -> None:
 
 def test_the_version_of_a_pair_survives_a_lost_connection(space: Namespace) -> None:
     topic = space.create("moved")
-    schema = pair(STRING, STRING, "SEPARATED")
+    schema = KeyValue(STRING, STRING, "SEPARATED")
     register(space, "moved", schema)
     sender = make_sender(space, topic)
 
@@ -194,7 +193,7 @@ def test_the_version_of_a_pair_survives_a_lost_connection(space: Namespace) -> N
 
 def test_what_pulsar_client_cannot_send_is_an_error(broker: brokers.Broker, space: Namespace, tmp_path: Path) -> None:
     topic = space.create("binary-keys")
-    register(space, "binary-keys", pair(Definition("INT32"), STRING, "SEPARATED"))
+    register(space, "binary-keys", KeyValue(Definition("INT32"), STRING, "SEPARATED"))
     row = pa.RecordBatch.from_pydict({"payload": [b"v"], "key": [b"\xff\xff\xff\xff"]})
     with pytest.raises(PulsarProblem, match="is not UTF-8"):
         make_sender(space, topic).send(iter([row]))
@@ -224,8 +223,8 @@ def test_what_pulsar_client_cannot_send_is_an_error(broker: brokers.Broker, spac
         (STRING, "grün".encode(), b"\xff"),
         (Definition("INT64"), bytes(8), bytes(7)),
         (Definition("BOOLEAN"), b"\1", b""),
-        (pair(STRING, Definition("INT32"), "INLINE"), b"\0\0\0\1k\0\0\0\4\0\0\0\7", b"k"),
-        (pair(STRING, Definition("INT32"), "SEPARATED"), bytes(4), bytes(5)),
+        (KeyValue(STRING, Definition("INT32"), "INLINE"), b"\0\0\0\1k\0\0\0\4\0\0\0\7", b"k"),
+        (KeyValue(STRING, Definition("INT32"), "SEPARATED"), bytes(4), bytes(5)),
     ],
     ids=lambda value: value.type if isinstance(value, Definition) else "",
 )
@@ -246,12 +245,12 @@ def test_an_invalid_payload_is_not_sent(
 
 def test_types_that_need_their_properties_need_the_admin_api(space: Namespace) -> None:
     topic = space.create("properties")
-    register(space, "properties", pair(STRING, STRING, "INLINE"))
-    given = {**space.options, "topic": topic, "schema.version": "0"}
+    register(space, "properties", KeyValue(STRING, STRING, "INLINE"))
+    options = {**space.options, "topic": topic, "schema.version": "0"}
     with pytest.raises(PulsarProblem, match=r"set admin\.url"):
-        Sender(parse_connection(given, "a sink"), parse_send_options(given)).check()
-    given["schema.validation"] = "false"
-    Sender(parse_connection(given, "a sink"), parse_send_options(given)).check()
+        Sender(parse_connection(options, "a sink"), parse_send_options(options)).check()
+    options["schema.validation"] = "false"
+    Sender(parse_connection(options, "a sink"), parse_send_options(options)).check()
 
 
 def test_rejected_rows_go_to_their_folder_and_the_others_are_sent(
@@ -269,8 +268,8 @@ def test_rejected_rows_go_to_their_folder_and_the_others_are_sent(
     rejected = tmp_path / "rejected"
     for _ in range(2):
         writer.options(**{"schema.version": "0", "rejected": str(rejected)}).save()
-    found = [CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in read(batch(space, topic=topic))]
-    assert sorted(found) == sorted([number for number in range(40) if number % 10 not in (3, 5, 7)] * 2)
+    ids = [CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in read(batch(space, topic=topic))]
+    assert sorted(ids) == sorted([number for number in range(40) if number % 10 not in (3, 5, 7)] * 2)
     stored = source.read.parquet(str(rejected)).collect()
     assert len(stored) == 2 * 12
     assert {row["__topic"] for row in stored} == {topic}
@@ -279,6 +278,21 @@ def test_rejected_rows_go_to_their_folder_and_the_others_are_sent(
         assert sum(text in reason for reason in reasons) == 8
     assert {bytes(row["payload"]) for row in stored if "not a message" in row["__error"]} == {b"broken"}
     assert not (rejected / "_temporary").exists()
+
+
+def test_a_wrong_topic_of_a_row_is_a_reason_to_reject_it(space: Namespace, tmp_path: Path) -> None:
+    topic = space.create("named", ORDER)
+    options, rejected = {**space.options, "schema.version": "0"}, ParquetTable(Folder.at(tmp_path / "rejected"))
+    sender = Sender(parse_connection(options, "a sink"), parse_send_options(options), rejected)
+    payload, wrong = CODEC.encode_one(ROW), "non-persistent://t/n/x"
+    rows = pa.RecordBatch.from_pydict({"payload": [payload] * 3, "__topic": [wrong, topic, None]})
+    sender.commit([sender.send(iter([rows]))])
+    assert [row["value"] for row in read(batch(space, topic=topic))] == [payload]
+    [stored] = [pq.read_table(file).to_pylist() for file in (tmp_path / "rejected").glob("*.parquet")]
+    assert [row["__error"] for row in stored] == [
+        f"a row has a wrong __topic ('{wrong}' is not a name of a persistent topic: write persistent://tenant/namespace/topic)",
+        "a row has no __topic, and there is no option topic",
+    ]
 
 
 def test_without_a_folder_a_rejected_row_fails_the_job(source: SparkSession, space: Namespace, tmp_path: Path) -> None:

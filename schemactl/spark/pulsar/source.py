@@ -773,12 +773,12 @@ class Sender:
 
         with Cluster(self.connection) as cluster:
             for batch in batches:
-                topics = self._list_topics(batch)
+                topics, topic_reasons = self._list_topics(batch)
                 for topic in dict.fromkeys(name for name in topics if name is not None):
                     if topic not in routes:
                         with cluster.explain_errors(f"send to {topic}"):
                             routes[topic] = self._open_route(cluster, topic)
-                messages, reasons = _make_messages(batch, topics, routes)
+                messages, reasons = _make_messages(batch, topics, topic_reasons, routes)
                 if reasons and rejected is None:
                     raise PulsarProblem(
                         f"{reasons[min(reasons)]}: leave such rows out before sending, or set the option rejected"
@@ -798,13 +798,22 @@ class Sender:
             return NOTHING_REJECTED
         return _Sent(rejected.close(), self.rejected.job)
 
-    def _list_topics(self, batch: pa.RecordBatch) -> list[str | None]:
-        """Return the full name of each row's topic, or None if it has none."""
-        default = self.sending.topic
-        if TOPIC not in batch.schema.names:
-            return [default] * batch.num_rows
-        names = {name: full_topic_name(name) for name in batch.column(TOPIC).unique().to_pylist() if name}
-        return [names[name] if name else default for name in batch.column(TOPIC).to_pylist()]
+    def _list_topics(self, batch: pa.RecordBatch) -> tuple[list[str | None], dict[int, str]]:
+        """Return the full name of each row's topic, and the reason for each row without one, by the row's index."""
+        names = batch.column(TOPIC).to_pylist() if TOPIC in batch.schema.names else [None] * batch.num_rows
+        topics: dict[str | None, str | None] = {}
+        problems = {}
+        for name in dict.fromkeys(names):
+            topics[name] = None if name else self.sending.topic
+            if name:
+                try:
+                    topics[name] = full_topic_name(name)
+                except ValueError as error:
+                    problems[name] = f"a row has a wrong __topic ({error})"
+            elif self.sending.topic is None:
+                problems[name] = "a row has no __topic, and there is no option topic"
+        reasons = {row: problems[name] for row, name in enumerate(names) if name in problems}
+        return [topics[name] for name in names], reasons
 
     def _open_route(self, cluster: Cluster, topic: str) -> _Route:
         info = self._get_schema(cluster, topic)
@@ -865,18 +874,21 @@ Message = tuple[str, bytes | None, dict[str, Any]]
 
 
 def _make_messages(
-    batch: pa.RecordBatch, topics: Sequence[str | None], routes: Mapping[str, _Route]
+    batch: pa.RecordBatch, topics: Sequence[str | None], topic_reasons: Mapping[int, str], routes: Mapping[str, _Route]
 ) -> tuple[list[Message], dict[int, str]]:
-    """Return the messages of a batch, and the reason for each row that is not sent, by the row's index."""
+    """Return the messages of a batch, and the reason for each row that is not sent, by the row's index.
+
+    Rows without a topic have one of the `topic_reasons`.
+    """
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if EVENT_TIME in columns:
         columns[EVENT_TIME] = columns[EVENT_TIME].cast(pa.int64())
     payload_column, key_column = (next((name for name in names if name in columns), "") for names in (PAYLOADS, KEYS))
-    reasons: dict[int, str] = {}
+    reasons = dict(topic_reasons)
     if ERROR in columns:
         # The payload of such a row is null, which would be a message that deletes its key.
         errors = enumerate(columns[ERROR].to_pylist())
-        reasons = {row: f"a row could not be encoded ({error})" for row, error in errors if error is not None}
+        reasons |= {row: f"a row could not be encoded ({error})" for row, error in errors if error is not None}
     for topic, route in routes.items():
         rows = [row for row, name in enumerate(topics) if name == topic and row not in reasons]
         if route.validator is None or not rows:
@@ -889,11 +901,8 @@ def _make_messages(
                 reasons[row] = f"a payload is not a message of version {route.validator.number} of {topic} ({reason})"
     messages: list[Message] = []
     for index, row in enumerate(pa.RecordBatch.from_pydict(columns).to_pylist()):
-        if index in reasons:
-            continue
         destination = topics[index]
-        if destination is None:
-            reasons[index] = "a row has no __topic, and there is no option topic"
+        if index in reasons or destination is None:
             continue
         try:
             arguments = _make_arguments(row, row.get(key_column), is_pair=routes[destination].is_pair)
