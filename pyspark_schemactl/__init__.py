@@ -11,7 +11,7 @@ from pyspark import __version__
 
 if tuple(map(int, __version__.split(".")[:2])) >= (4, 1):
     with suppress(ImportError):
-        # Without PyArrow, Spark has no data source in Python, and an error here would hide those of other packages.
+        # Without PyArrow, Spark has no data source in Python, and an error here would hide the data sources of other packages.
         from schemactl.spark.pulsar.source import PulsarSource as DefaultSource
 
 __all__ = ["DefaultSource"]

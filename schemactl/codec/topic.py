@@ -198,8 +198,8 @@ class Codec(BatchDecoder):
             targets: the targets to choose from, each with its versions, or None for those with Git's numbers. As long as none is chosen,
                 a message is rejected if its number does not mean the same content on all of them.
             base: the codec without a chosen target, if `target` is a default, which the target of a message overrides.
-            kind: the kind of events that is decoded and encoded. The versions are those of all kinds; messages of another kind are
-                rejected. "" if the topic has one schema; then versions with a kind are of kinds that it no longer declares.
+            kind: the kind of events that is decoded and encoded. The versions are the versions of all kinds; messages of another
+                kind are rejected. "" if the topic has one schema; then versions with a kind are of kinds that it no longer declares.
 
         Raises:
             InvalidDefinition: there are no versions, and `reader` or `numbers` is missing; `reader` is enough for plain bytes.
@@ -225,7 +225,7 @@ class Codec(BatchDecoder):
         self._width_checked: set[int | None] = set()
 
     def _get_newest_schema(self) -> Definition | KeyValue:
-        """Return the schema of the newest version of the codec's kind; raises InvalidDefinition if it has none."""
+        """Return the schema of the newest version of the codec's kind; raises InvalidDefinition without such a version."""
         for version in reversed(self.versions):
             if version.kind == self.kind:
                 return version.schema

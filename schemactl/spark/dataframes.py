@@ -161,7 +161,7 @@ def _decode_values(
     decoded = codec.decode_batch(payloads, versions, versions_and_keys[-1] if codec.separated else None)
     rows, errors = decoded.rows, decoded.errors
     if codec.kind:
-        # A value of another kind is null, which is no error.
+        # A value of another kind is null, which is not an error.
         errors = pc.if_else(pa.array(codec.select_kind(versions, len(errors))), errors, None)
     if mode == "FAILFAST":
         _fail_at_first(errors)
@@ -214,7 +214,7 @@ def decode_batch(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the result of `decode` for a batch, in as few parts as its targets and Arrow's limits allow.
 
-    Messages of another kind than the codec's are left out, and unless `with_unknown`, also those without a kind or a known target.
+    Messages of another kind than the codec's are left out, and unless `with_unknown`, also messages without a kind or a known target.
     """
     has_targets = TARGET in columns.others and (codec.targets is not None or codec.target is not None)
     for part, target in _split_by_target(batch) if has_targets else ((batch, None),):

@@ -38,7 +38,7 @@ VERSIONS = [
     Version(2, C, kind="c"),
     Version(3, A2, kind="a"),
     Version(4, B2, kind="b"),
-    # From the time of `schema:`; its record was never that of a kind.
+    # From the time of `schema:`; no kind ever had its record.
     Version(5, OLD),
 ]
 CODEC = KindsCodec({kind: Codec(VERSIONS, kind=kind) for kind in "abc"})

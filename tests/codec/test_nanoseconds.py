@@ -155,17 +155,17 @@ def test_other_values_are_not_written(name: str, value: Any) -> None:
 @pytest.mark.parametrize("name", PACKERS)
 @pytest.mark.parametrize("time_type", [False, True])
 def test_strict_decoding_rejects_values_that_lose_digits(name: str, time_type: bool) -> None:  # noqa: FBT001  a column of the table
-    kept, lost = PACKERS[name](SECOND + 1_000), PACKERS[name](SECOND + 1_001)
+    exact, truncated = PACKERS[name](SECOND + 1_000), PACKERS[name](SECOND + 1_001)
     strict = codec_of(Definition(name), strict=True, time_type=time_type)
     lenient = codec_of(Definition(name), time_type=time_type)
-    assert strict.decode_one(kept) == lenient.decode_one(kept) == lenient.decode_one(lost)
+    assert strict.decode_one(exact) == lenient.decode_one(exact) == lenient.decode_one(truncated)
     with pytest.raises(Unreadable, match=r"three digits.*nanoseconds: bigint"):
-        strict.decode_one(lost)
-    decoded = strict.decode_batch(pa.array([kept] * MANY + [lost], pa.binary()))
+        strict.decode_one(truncated)
+    decoded = strict.decode_batch(pa.array([exact] * MANY + [truncated], pa.binary()))
     assert decoded.errors.null_count == MANY
     assert "nanoseconds: bigint" in decoded.errors[MANY].as_py()
     # A producer that sends bytes loses nothing.
-    lenient.validate(lost, 0)
+    lenient.validate(truncated, 0)
 
 
 @pytest.mark.parametrize("name", ["TIME", "TIMESTAMP", "DATE", "INT64"])

@@ -58,7 +58,7 @@ def test_its_messages_are_bytes_in_every_direction(tmp_path: Path) -> None:
             topic.read_as(0)
         with pytest.raises(Unreadable):
             topic.decode_one(b"x", 0)
-    # With its first schema, the module is that of the schema.
+    # With its first schema, the module decodes by the schema.
     repository.commit({"topics/pings.yaml": "topic: shop/sales/pings\nschema: {type: STRING}\n"})
     repository.flush()
     repository.git("reset", "-q", "--hard")

@@ -1,6 +1,6 @@
 """A topic with several kinds of events, from the first commit to rows in tables, on real Spark and the embedded registry.
 
-The kinds are those of Pulsar's page on schema evolution, as its example of ALWAYS_COMPATIBLE.
+The kinds come from the example of ALWAYS_COMPATIBLE on Pulsar's page on schema evolution.
 """
 
 from __future__ import annotations

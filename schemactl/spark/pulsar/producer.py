@@ -1,4 +1,4 @@
-"""Producers that send payloads as they are, with the version that the broker has registered.
+"""Producers that send encoded payloads with the version that the broker has registered.
 
 pulsar-client names the schema of AVRO, JSON, STRING, PROTOBUF and PROTOBUF_NATIVE when it connects, so the broker gives messages the
 version. For KEY_VALUE, its native producer is used directly (`PairProducer`). For other types the client names no schema

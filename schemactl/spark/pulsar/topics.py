@@ -206,7 +206,7 @@ _NO_LIST: Final = "does not respond with a list of them; is admin.url the addres
 
 
 def _request(pool: PoolManager, address: str, failure: str, *statuses: int) -> BaseHTTPResponse:
-    """Return the response of an address; raises PulsarProblem with `failure` if it has none of the statuses."""
+    """Return the response of an address; raises PulsarProblem with `failure` for any other status than `statuses`."""
     import urllib3
 
     try:

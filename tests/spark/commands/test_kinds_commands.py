@@ -45,7 +45,7 @@ def test_all_kinds_are_landed_and_each_rejected_message_once(folder: Path, conso
     assert {path.name for path in lake.iterdir()} == {*READERS, "_rejected", "_checkpoints"}
     assert pq.read_table(lake / "user_created").num_rows == 2
     assert pq.read_table(lake / "_rejected").num_rows == 5
-    # The checkpoint has what was landed.
+    # The checkpoint knows the landed files.
     assert "nothing new to land" in run(console, folder, "land", "users", "--out", "../lake")
 
 
