@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
+    from schemactl.publish.asyncapi import AsyncApiDocument
     from schemactl.publish.sql_dialects import Dialect
 
 
@@ -95,16 +96,16 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     approved = context.approved(project, topics=[*args.topics, *args.topic], namespaces=args.namespace)
     topics = [*_select_topics(args, approved)]
     if args.kind == "asyncapi":
-        text, skipped = _render_asyncapi(args, context, project, approved, topics)
-        for name, reason in skipped.items():
+        document = _make_asyncapi(args, context, project, approved, topics)
+        text = json_text(document.content) + "\n"
+        for name, reason in document.skipped.items():
             context.note(f"{name}: left out: {reason}")
         if args.out is None:
             print(text, end="")
             return 0
         path = output_file(args.out, context, name="asyncapi.json")
         write(path, text.encode(), below=context.top)
-        names = {topic.name for topic, _ in topics}
-        context.report(f"wrote {counted(len(names - skipped.keys()), 'topic')} to {path}")
+        context.report(f"wrote {counted(len(document.content['channels']), 'topic')} to {path}")
         return 0
     dialect: Dialect = args.dialect or "spark"
     render = partial(_render_ddl, dialect=dialect) if args.kind == "ddl" else _RENDERERS[args.kind]
@@ -115,9 +116,9 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
             if args.kind == "ddl" and dialect == "spark":
                 context.note(*_find_equal_names(topic, version, project))
         except SchemactlError as error:
-            context.note(f"{topic.name}: left out: {error.what}")
+            context.note(f"{name_kind(topic.name, topic.kind)}: left out: {error.what}")
         except RecursionError:
-            context.note(f"{topic.name}: left out: it is nested deeper than can be followed")
+            context.note(f"{name_kind(topic.name, topic.kind)}: left out: it is nested deeper than can be followed")
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
@@ -137,7 +138,7 @@ def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) ->
     spark_release = project.generate.spark if project.generate else StructOptions().spark
     if version.info:
         for names in find_equal_names(version.info, spark_release, project.release).values():
-            yield f"{topic.name}: {', '.join(names)} differ only in case: Spark rejects the table unless spark.sql.caseSensitive is true"
+            yield f"{name_kind(topic.name, topic.kind)}: {', '.join(names)} differ only in case: Spark rejects the table unless spark.sql.caseSensitive is true"
 
 
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
@@ -166,23 +167,20 @@ def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tupl
                 yield part, replace(version.load(), info=part.schema.load())
 
 
-def _render_asyncapi(
+def _make_asyncapi(
     args: argparse.Namespace,
     context: Context,
     project: Project,
     approved: History,
     topics: Sequence[tuple[Topic, SchemaVersion]],
-) -> tuple[str, Mapping[TopicName, str]]:
-    """Return the document, and the topics that it lacks, each with the reason."""
+) -> AsyncApiDocument:
+    """Return the document, and the topics and kinds of events that it lacks, each with the reason."""
     from schemactl.publish import asyncapi
 
     servers = dict(map(asyncapi.server_of, args.server))
     title = args.title or context.folder_name
     version = approved.tip.short if approved.tip else "0"
-    document = asyncapi.make_document(
-        title, version, approved.catalog, topics, servers=servers, release=project.release
-    )
-    return json_text(document.content) + "\n", document.skipped
+    return asyncapi.make_document(title, version, approved.catalog, topics, servers=servers, release=project.release)
 
 
 def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:

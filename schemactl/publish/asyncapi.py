@@ -12,7 +12,7 @@ from schemactl.codegen.spark_types import UnboundedColumns
 from schemactl.codegen.topic_struct import StructOptions, message_doc, value_of
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
-from schemactl.core.names import TopicName
+from schemactl.core.names import TopicName, name_kind
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
 from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro.json_text import without_comments
@@ -44,10 +44,10 @@ _CONTENT_TYPES: Final = {
 
 
 class AsyncApiDocument(NamedTuple):
-    """A document, and the topics that it lacks, each with the reason."""
+    """A document, and the topics and kinds of events that it lacks, each with the reason."""
 
     content: Json
-    skipped: Mapping[TopicName, str]
+    skipped: Mapping[str, str]
 
 
 def make_document(
@@ -82,14 +82,14 @@ def make_document(
             channel = _channel(topic, current, catalog, writer)
             if topic.name in keys:
                 # Another kind of events of the same topic; the channel has the newest version of all.
-                channel["messages"] |= channels[key]["messages"]
+                channel["messages"] = channels[key]["messages"] | channel["messages"]
                 newer = max(channel, channels[key], key=lambda value: value["x-schema-version"])
                 channel |= {name: newer[name] for name in ("x-schema-version", "x-commit") if name in newer}
             channels[key], keys[topic.name] = channel, key
         except SchemactlError as error:
-            skipped[topic.name] = error.what
+            skipped[name_kind(topic.name, topic.kind)] = error.what
         except RecursionError:
-            skipped[topic.name] = "it is nested deeper than can be followed"
+            skipped[name_kind(topic.name, topic.kind)] = "it is nested deeper than can be followed"
         else:
             continue
         writer.forget_types_except(known_types)

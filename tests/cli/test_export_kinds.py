@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from command import schemactl
 from scratch import Scratch
+from tangled_definitions import make_mutual_lists
 
 KINDS = """\
 topic: shop/web/users
@@ -55,3 +56,20 @@ def test_tables_and_messages_are_called_by_their_kinds(repository: Scratch) -> N
     (channel,) = document["channels"].values()
     titles = {key: message["title"] for key, message in channel["messages"].items()}
     assert titles == {"created": "created, version 0", "moved": "moved, version 1"}
+
+
+def test_a_kind_that_a_format_cannot_express_is_named(repository: Scratch) -> None:
+    repository.commit(
+        {
+            "topics/users.yaml": f"{KINDS}  tangled: {{type: AVRO, definition: tangled.avsc}}\n",
+            "topics/tangled.avsc": json.dumps(make_mutual_lists()),
+        }
+    )
+    repository.flush()
+    note = "note: persistent://shop/web/users#tangled: left out: "
+    assert note in schemactl(repository.path, "export", "ddl").err
+    result = schemactl(repository.path, "export", "asyncapi", "--out", "asyncapi.json")
+    assert note in result.err
+    assert "wrote 1 topic to " in result.out + result.err
+    (channel,) = json.loads((repository.path / "asyncapi.json").read_text())["channels"].values()
+    assert [*channel["messages"]] == ["created", "moved"]
