@@ -363,7 +363,7 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName], prop
         case RelaxStrategy(name):
             relaxed.add(name)
             registry.relax(name)
-        case RestoreStrategy(name, _, latest, _):
+        case RestoreStrategy(name, _, latest):
             _restore(registry, name)
             relaxed.discard(name)
             _expect_nothing_after(latest, name, registry)

@@ -150,7 +150,9 @@ class TargetStatus:
         steps: dict[bool, list[PlanStep]] = {True: [], False: []}
         for step in self.drift.plan.steps:
             repaired = {(step.name, kind) for kind in _REPAIRED_KINDS.get(type(step), ())}
-            steps[bool(repaired & drift) and not repaired & pending].append(step)
+            # A killed `apply` left a topic relaxed, whatever was approved for it since.
+            is_restoring = isinstance(step, RestoreStrategy) and step.left is not None
+            steps[is_restoring or (bool(repaired & drift) and not repaired & pending)].append(step)
         return steps
 
     @property
@@ -261,9 +263,9 @@ _REPAIRED_KINDS: Final[Mapping[type[PlanStep], frozenset[DriftKind]]] = {
     RegisterVersion: _MISSING,
     TakeNumber: _MISSING,
     RelaxStrategy: _MISSING,
-    RestoreStrategy: _MISSING | {DriftKind.RELAXED},
+    RestoreStrategy: _MISSING,
 }
-"""The kinds of drift that a step can repair."""
+"""The kinds of drift that a step can repair; of RestoreStrategy after a RelaxStrategy of the same plan."""
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,12 @@ def relax(estate: Estate) -> None:
         registry.relax(ORDERS)
 
 
+def turn_updates_off(estate: Estate) -> None:
+    relax(estate)
+    with estate.registry() as registry:
+        registry.set_topic_policies(ORDERS, Policies(CompatibilityStrategy.UNDEFINED))
+
+
 def approve_version(estate: Estate) -> None:
     estate.orders("id", note=0, city=0)
 
@@ -170,6 +176,9 @@ def approve_policy(estate: Estate) -> None:
         (set_strategy, None, (0, 0), 1, {"policy": 1}),
         (set_strategy, approve_version, (1, 1), 1, {"policy": 1}),
         (relax, None, (0, 0), 1, {"relaxed": 1, "updates off": 1}),
+        (relax, approve_version, (1, 1), 1, {"relaxed": 1, "updates off": 1}),
+        (turn_updates_off, None, (0, 0), 1, {"updates off": 1}),
+        (turn_updates_off, approve_version, (1, 1), 1, {"updates off": 1}),
         (delete_topic, None, (0, 0), 3, {"topic missing": 1}),
         (delete_topic, approve_partitions, (1, 2), 3, {"topic missing": 1}),
     ],
