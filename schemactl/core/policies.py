@@ -345,6 +345,13 @@ class Policies:
 SCHEMA_POLICIES: Final = ("schema_compatibility_strategy", "is_allow_auto_update_schema", "schema_validation_enforced")
 """The policies on schemas."""
 
+BROKER_KEYS: Final[Mapping[str, str]] = {
+    "schema_compatibility_strategy": "schemaCompatibilityStrategy",
+    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
+    "schema_validation_enforced": "isSchemaValidationEnforced",
+}
+"""The key in the brokers' configuration for each of SCHEMA_POLICIES."""
+
 
 def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
     """Return the first strategy that is set, given the policies from topic to namespace, or None."""

@@ -34,6 +34,9 @@ DEFAULT_CHECKERS: Mapping[str, Release] = {
 }
 """The checkers that a broker without `schemaRegistryCompatibilityCheckers` has, with their first release."""
 
+CHECKERS_KEY: Final = "schemaRegistryCompatibilityCheckers"
+"""The key in the brokers' configuration for the class names of their checkers."""
+
 CHECKER_PACKAGE: Final = "org.apache.pulsar.broker.service.schema."
 """The Java package of Pulsar's checkers."""
 

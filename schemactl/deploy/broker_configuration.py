@@ -5,25 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Final
+from typing import Any
 
 from schemactl.broker.checkers import list_classes, type_of
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.names import NamespaceName
-from schemactl.core.policies import BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
-from schemactl.core.project import CHECKER_PACKAGE, DEFAULT_CHECKERS, OPTIONAL_CHECKERS
+from schemactl.core.policies import BROKER_KEYS, BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
+from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY, DEFAULT_CHECKERS, OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
 from schemactl.core.wording import policy_word
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, decision_value
-
-CHECKERS_KEY: Final = "schemaRegistryCompatibilityCheckers"
-
-_BROKER_KEYS: Final = {
-    "schema_compatibility_strategy": "schemaCompatibilityStrategy",
-    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
-    "schema_validation_enforced": "isSchemaValidationEnforced",
-}
-"""The key in the brokers' configuration for each policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ class BrokerDifference:
 
     @property
     def is_drift(self) -> bool:
-        """Whether a prediction depends on it, and nobody has accepted it."""
+        """Whether a prediction depends on it, and it is not accepted."""
         return bool(self.namespaces) and self.accepted is None
 
     @property
@@ -91,11 +82,11 @@ class BrokerComparison:
 
     @property
     def drift(self) -> tuple[BrokerDifference, ...]:
-        """The differences on which a prediction depends, and that nobody has accepted."""
+        """The differences on which a prediction depends, and that are not accepted."""
         return tuple(difference for difference in self.differences if difference.is_drift)
 
     def accept(self, decision: AcceptanceReason) -> Acceptance | None:
-        """Return the acceptance of all differences on which a prediction depends, or None if there is none."""
+        """Return the acceptance of all differences on which a prediction depends, or None without such a difference."""
         differences = [difference for difference in self.differences if difference.namespaces]
         if not differences:
             return None
@@ -146,25 +137,28 @@ def compare_configuration(
 def _compare_policies(
     defaults: BrokerDefaults, configuration: BrokerConfiguration, topics: list[Topic], git: Catalog
 ) -> Iterator[BrokerDifference]:
-    for policy, key in _BROKER_KEYS.items():
+    for policy, key in BROKER_KEYS.items():
         expected, actual = getattr(defaults, policy), configuration.values.get(policy)
         if actual is None or actual == expected:
             continue
-
-        def depends(topic: Topic, policy: str = policy) -> bool:
-            namespace = git.namespaces.get(topic.name.namespace_name)
-            levels = [topic.policies, *([namespace.policies] if namespace else [])]
-            values = [value for level in levels if (value := level.get(policy)) not in (None, "UNDEFINED")]
-            # The brokers' own enforcement counts in addition to that of topic and namespace.
-            return not values or (policy == "schema_validation_enforced" and not values[0])
-
-        namespaces = tuple(sorted({topic.name.namespace_name for topic in topics if depends(topic)}))
+        namespaces = tuple(
+            sorted({topic.name.namespace_name for topic in topics if _depends_on_default(topic, policy, git)})
+        )
         fix = (
             f"write `defaults: {{{policy}: {policy_word(actual)}}}` to the project file, and merge it\n"
             f"declare `{policy}` for each of these namespaces\n"
             f"set {key}={policy_word(expected)} in broker.conf of every broker, and restart them"
         )
         yield BrokerDifference(key, expected, actual, fix, namespaces, policy=policy)
+
+
+def _depends_on_default(topic: Topic, policy: str, git: Catalog) -> bool:
+    """Return whether the value of the brokers counts for a declared topic."""
+    namespace = git.namespaces.get(topic.name.namespace_name)
+    levels = [topic.policies, *([namespace.policies] if namespace else [])]
+    values = [value for level in levels if (value := level.get(policy)) not in (None, CompatibilityStrategy.UNDEFINED)]
+    # The brokers' own enforcement counts in addition to the value of a topic or namespace.
+    return not values or (policy == "schema_validation_enforced" and not values[0])
 
 
 def _compare_checkers(
@@ -174,17 +168,15 @@ def _compare_checkers(
         return
     expected = list_classes(release, defaults.checkers)
     for name in sorted(expected ^ configuration.checkers):
-        is_listed, schema_type = name in configuration.checkers, type_of(name)
+        is_listed, is_optional, schema_type = name in configuration.checkers, name in OPTIONAL_CHECKERS, type_of(name)
         namespaces = tuple(
             sorted({topic.name.namespace_name for topic in topics if schema_type and _has_type(topic, schema_type)})
         )
-        key = "protobuf: {checkers: [...]}" if name in OPTIONAL_CHECKERS else "defaults: {excluded_checkers: [...]}"
-        is_added = is_listed == (name in OPTIONAL_CHECKERS)
-        if name in OPTIONAL_CHECKERS or name in DEFAULT_CHECKERS:
-            broker_change = "remove it from" if is_listed else "add it to"
+        if is_optional or name in DEFAULT_CHECKERS:
+            key = "protobuf: {checkers: [...]}" if is_optional else "defaults: {excluded_checkers: [...]}"
             fix = (
-                f"{'add it to' if is_added else 'remove it from'} `{key}` of the project file, and merge it\n"
-                f"{broker_change} {CHECKERS_KEY} in broker.conf of every broker, and restart them"
+                f"{'add it to' if is_listed == is_optional else 'remove it from'} `{key}` of the project file, and merge it\n"
+                f"{'remove it from' if is_listed else 'add it to'} {CHECKERS_KEY} in broker.conf of every broker, and restart them"
             )
         else:
             fix = "install a package that predicts it: `schemactl docs how-to/checkers`"
@@ -198,7 +190,7 @@ def _has_type(topic: Topic, schema_type: SchemaType) -> bool:
 
 
 def comparison_values(comparison: BrokerComparison | None) -> dict[str, Any] | None:
-    """Return the comparison as JSON, or None if the registry was not asked."""
+    """Return the comparison as JSON, or None if nothing was compared."""
     if comparison is None:
         return None
     return {

@@ -33,6 +33,9 @@ _TOPIC_POLICIES: Final = "persistent://NAMESPACE/__change_events"
 _MAX_SEARCHED: Final = 300
 """The characters of a message that are searched."""
 
+_NAME: Final = re.compile(r"\S*/\S+")
+"""A topic or namespace, whose name can be the word of a cause, such as `fenced`."""
+
 _GATEWAY: Final = frozenset({502, 503, 504})
 
 _CAUSES: Final = (
@@ -115,7 +118,7 @@ _CAUSES: Final = (
         retry_s=0.0,
     ),
     ErrorCause(
-        re.compile("name is (?:not valid|invalid)|Name is invalid|is not valid"),
+        re.compile("[Nn]ame is invalid|is not valid"),
         "",
         "rename it: Pulsar rejects this name",
         statuses=frozenset({406, 412}),
@@ -159,7 +162,7 @@ def find_cause(reply: Reply) -> ErrorCause | None:
     for cause in _CAUSES:
         if reply.status in cause.statuses:
             # Messages can quote definitions.
-            text = text or f"{error_message(reply)[:_MAX_SEARCHED]} {exception(reply)}"
+            text = text or f"{_NAME.sub('', error_message(reply)[:_MAX_SEARCHED])} {exception(reply)}"
             if cause.pattern.search(text):
                 return cause
     return None

@@ -120,7 +120,8 @@ def explain_failure(
     if isinstance(error, SSLError):
         return _explain_tls_failure(error, host, certificate)
     if is_closed and may_probe and base.startswith("http:") and _speaks_tls(address):
-        return Failure(f"{host} speaks TLS only", f"write https:// in `registry` of the target: https://{host}")
+        fix = f"write https:// in `registry` of the target: https{base.removeprefix('http')}"
+        return Failure(f"{host} speaks TLS only", fix)
     return Failure(
         f"{host} does not answer ({_innermost_message(error)})",
         _CHECK_BROKER if is_redirected else _CHECK_CLUSTER,

@@ -120,7 +120,7 @@ class AdminConnection:
         # The number of the attempt of the thread's request.
         self._local = local()
         self._only_thread: int | None = None
-        self._lasting: set[ErrorCause | None] = set()
+        self._lasting: set[ErrorCause] = set()
         """The causes of errors for which retries were in vain."""
 
     def keep_others_waiting(self) -> None:

@@ -9,8 +9,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from schemactl.core.errors import RegistryError
-from schemactl.core.policies import SETTINGS, BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
-from schemactl.core.project import CHECKER_PACKAGE
+from schemactl.core.policies import (
+    BROKER_KEYS,
+    SETTINGS,
+    BrokerConfiguration,
+    BrokerDefaults,
+    CompatibilityStrategy,
+    Policies,
+)
+from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY
 from schemactl.core.wording import counted
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import strategy_named
@@ -26,15 +33,9 @@ _STATS_SHAPE: Final = {
 }
 """The statistics that show whether a topic has messages (PersistentTopicInternalStats)."""
 
-_BOOLEAN_KEYS: Final = {
-    "is_allow_auto_update_schema": "isAllowAutoUpdateSchemaEnabled",
-    "schema_validation_enforced": "isSchemaValidationEnforced",
-}
-"""The brokers' settings for the boolean policies."""
+_BOOLEAN_POLICIES: Final = ("is_allow_auto_update_schema", "schema_validation_enforced")
 
-_STRATEGY_KEY: Final = "schemaCompatibilityStrategy"
-
-_CHECKERS_KEY: Final = "schemaRegistryCompatibilityCheckers"
+_STRATEGY_KEY: Final = BROKER_KEYS["schema_compatibility_strategy"]
 
 _ADDRESS_KEYS: Final = ("advertisedAddress", "webServicePortTls", "webServicePort")
 
@@ -203,8 +204,7 @@ def count_entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 _CONFIGURATION_SHAPE: Final = dict.fromkeys(
-    (_STRATEGY_KEY, _CHECKERS_KEY, *_ADDRESS_KEYS, _TOPIC_POLICIES_KEY, *_BOOLEAN_KEYS.values(), *broker_keys()),
-    str | None,
+    (*BROKER_KEYS.values(), CHECKERS_KEY, *_ADDRESS_KEYS, _TOPIC_POLICIES_KEY, *broker_keys()), str | None
 )
 
 
@@ -233,11 +233,11 @@ class BrokerSettings:
                 self._connection.url, problem=f"GET {_CONFIGURATION_REQUEST} answers {self._status}{who}"
             )
         values: dict[str, Any] = {
-            policy: configuration[key] == "true" for policy, key in _BOOLEAN_KEYS.items() if configuration.get(key)
+            policy: value == "true" for policy in _BOOLEAN_POLICIES if (value := configuration.get(BROKER_KEYS[policy]))
         }
         if strategy := self.strategy():
             values["schema_compatibility_strategy"] = strategy
-        return BrokerConfiguration(self._broker_address(), values, _parse_checkers(configuration.get(_CHECKERS_KEY)))
+        return BrokerConfiguration(self._broker_address(), values, _parse_checkers(configuration.get(CHECKERS_KEY)))
 
     def _broker_address(self) -> str:
         """Return the address that the broker advertises, or the URL of the target if it has no address in its configuration."""
@@ -248,9 +248,9 @@ class BrokerSettings:
         return f"{address[:253]}:{port}" if address and port else self._connection.url
 
     def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
-        """Return `defaults` with the booleans, settings and checkers of the brokers, as far as these are known."""
+        """Return `defaults` with the boolean policies and settings of the brokers, as far as these are known."""
         configuration = self._configuration()
-        values = {policy: value for policy, value in self.read().values.items() if policy in _BOOLEAN_KEYS}
+        values = {policy: value for policy, value in self.read().values.items() if policy in _BOOLEAN_POLICIES}
         return replace(defaults, **values, settings=of_brokers(configuration))
 
     def strategy(self) -> CompatibilityStrategy | None:

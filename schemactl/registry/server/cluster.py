@@ -7,9 +7,10 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from schemactl.core.names import NamespaceName
-from schemactl.core.policies import SETTINGS, BrokerDefaults
-from schemactl.core.project import CHECKER_PACKAGE
+from schemactl.core.policies import BROKER_KEYS, SETTINGS, BrokerDefaults
+from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY
 from schemactl.core.schema import Release
+from schemactl.core.wording import policy_word
 from schemactl.registry.server.http import AdminCall, RestError, no_content, ok, plain, read_object, strings
 
 NAME: Final = "standalone"
@@ -46,10 +47,8 @@ def get_configuration(call: AdminCall) -> Response:
     legacy = {} if call.registry.release < Release.R4_2 else {"schemaJsonAllowLegacyJacksonFormat": "false"}
     return ok(
         {
-            "schemaCompatibilityStrategy": defaults.schema_compatibility_strategy,
-            "isAllowAutoUpdateSchemaEnabled": str(defaults.is_allow_auto_update_schema).lower(),
-            "isSchemaValidationEnforced": str(defaults.schema_validation_enforced).lower(),
-            "schemaRegistryCompatibilityCheckers": f"[{', '.join(CHECKER_PACKAGE + name for name in sorted(classes))}]",
+            **{key: policy_word(getattr(defaults, policy)) for policy, key in BROKER_KEYS.items()},
+            CHECKERS_KEY: f"[{', '.join(CHECKER_PACKAGE + name for name in sorted(classes))}]",
             "systemTopicSchemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
             **legacy,
             **_list_settings(defaults),

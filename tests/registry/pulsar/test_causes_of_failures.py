@@ -163,6 +163,7 @@ CASES = [
     (Response(413, b"<html>too large</html>", "text/html"), "limits the size", "client_max_body_size"),
     (Response(503, b"", "text/plain"), "reaches no broker", "check that the brokers behind it run"),
     (fail("Connection refused: x"), "", "the broker's log has the reason"),
+    (fail("Failed to load persistent://shop/net/ConnectionLoss"), "", "the broker's log has the reason"),
 ]  # fmt: skip
 """Responses, the cause that is named, and its fix."""
 

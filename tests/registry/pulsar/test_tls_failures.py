@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from certificates import DAY, NOW, Authority
 from scripted import respond_json, serve
+from urllib3.exceptions import ProtocolError
 
 from schemactl.core.errors import RegistryError, UnusableCredentials
+from schemactl.registry.pulsar import failures
 from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.http import AdminConnection
@@ -112,6 +114,20 @@ def test_http_to_a_port_that_speaks_tls(tmp_path: Path, *, wants_client: bool, n
         with pytest.raises(RegistryError, match="speaks TLS only") as raised:
             get(url.replace("https:", "http:"))
         assert raised.value.fix == f"write https:// in `registry` of the target: {url}"
+
+
+def test_the_address_with_tls_keeps_the_brackets_of_an_ipv6_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "_speaks_tls", lambda _address: True)
+    failure = failures.explain_failure(
+        ProtocolError("closed"),
+        "http://[::1]:8443",
+        ("::1", 8443),
+        tls=None,
+        certificate=None,
+        is_redirected=False,
+        may_probe=True,
+    )
+    assert failure.fix == "write https:// in `registry` of the target: https://[::1]:8443"
 
 
 def test_https_to_a_plain_port() -> None:
