@@ -94,6 +94,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
         imported = import_catalog(
             registered,
             root=root,
+            target=target.name,
             release=registry.release,
             declared=declared,
             exists=lambda path: os.path.lexists(top / path),

@@ -186,7 +186,8 @@ def _compare_checkers(
 
 def _has_type(topic: Topic, schema_type: SchemaType) -> bool:
     """Return whether the checker of the type compares versions of the topic; a KEY_VALUE may contain any type."""
-    return topic.schema is not None and topic.schema.type in (schema_type, SchemaType.KEY_VALUE)
+    schemas = [kind.schema for kind in topic.kinds] if topic.kinds else [topic.schema]
+    return any(schema is not None and schema.type in (schema_type, SchemaType.KEY_VALUE) for schema in schemas)
 
 
 def comparison_values(comparison: BrokerComparison | None) -> dict[str, Any] | None:

@@ -82,19 +82,27 @@ class ImportResult:
 
 
 def import_catalog(
-    held: Catalog, *, root: str, release: Release, declared: Catalog, exists: Callable[[str], bool], every_version: bool
+    held: Catalog,
+    *,
+    root: str,
+    target: str,
+    release: Release,
+    declared: Catalog,
+    exists: Callable[[str], bool],
+    every_version: bool,
 ) -> ImportResult:
     """Render declarations of everything in `held` that `declared` does not have.
 
     Args:
         held: the content of the registry, by the names to declare.
         root: the folder for declarations, relative to the repository's top level.
+        target: the target, for the commands in notes.
         release: the registry's Pulsar release.
         declared: the declarations so far, which stay unchanged.
         exists: returns whether a path exists.
         every_version: whether to declare every readable version of a topic, not only the latest.
     """
-    importer = _Importer(held, Paths(root, exists), root, release)
+    importer = _Importer(held, Paths(root, exists), root, target, release)
     importer.add_namespaces(declared)
     importer.add_topics(declared, every_version=every_version)
     return ImportResult(
@@ -109,12 +117,13 @@ def import_catalog(
 
 
 class _Importer:
-    def __init__(self, held: Catalog, paths: Paths, root: str, release: Release) -> None:
+    def __init__(self, held: Catalog, paths: Paths, root: str, target: str, release: Release) -> None:
         self.held = held
         # The topics to declare, with the policies that can be declared.
         self.topics: dict[TopicName, Topic] = {}
         self.paths = paths
         self.root = root
+        self.target = target
         self.release = release
         self.namespace_files: dict[str, bytes] = {}
         self.shared_types = CommonTypes((), paths.of_shared)
@@ -293,9 +302,10 @@ class _Importer:
             if name not in files_by_name:
                 way_out = ""
                 if strictly and find_wedge([version], self.release):
+                    delete = f"`schemactl registry delete {quote(name.schema_id)} --force-delete --target {quote(self.target)}`"
                     way_out = (
                         f". The topic is wedged, because brokers of Pulsar {self.release} store no schema after this one: "
-                        + describe_way_out(f"schemactl registry delete {quote(name.schema_id)} --force-delete")
+                        f"{describe_way_out(delete)}"
                     )
                 self._leave_out(name, f"version {version.number}: {reasons[name]}{way_out}", all_of_it=strictly)
         return files_by_name

@@ -193,6 +193,24 @@ def test_each_difference_is_stated(
 
 
 @pytest.mark.network
+@pytest.mark.parametrize("checker", ["AvroSchemaCompatibilityCheck", "JsonSchemaCompatibilityCheck"])
+def test_the_type_of_every_kind_counts(tmp_path: Path, checker: str) -> None:
+    kinds = "{made: {type: AVRO, definition: made.avsc}, sent: {type: JSON, definition: sent.avsc}}"
+    declaration = f"topic: shop/web/events\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nschemas: {kinds}\n"
+    with opened_estate(tmp_path, broker=f"defaults: {{excluded_checkers: [{checker}]}}") as estate:
+        estate.scratch.commit(
+            {
+                "namespaces/events.yaml": declaration,
+                "namespaces/made.avsc": record("id", name="Made"),
+                "namespaces/sent.avsc": record("id", name="Sent"),
+            },
+            "Declare events",
+        )
+        [(*_, namespaces)] = list_differences(read_json(estate, "plan")["brokers"])
+        assert "shop/web" in namespaces
+
+
+@pytest.mark.network
 def test_reports_of_each_format_have_the_difference(tmp_path: Path) -> None:
     with opened_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
         sentence = "schemaCompatibilityStrategy is BACKWARD, and the project file has FULL; it counts in shop/sales"
