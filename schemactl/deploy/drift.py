@@ -217,8 +217,8 @@ def find(
         *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
     )
-    # What an `apply` leaves out, or would give other numbers, needs a decision. A setting that could lose messages only needs a permission,
-    # and a version that waits for another target only needs time.
+    # A topic that an `apply` leaves out, or to which it would give other numbers, needs a decision. A setting that could lose messages only
+    # needs a permission, and a version that waits for another target only needs time.
     blocked = lost.keys() | {refusal.name for refusal in plan.refusals if not (refusal.allow or refusal.waits_for)}
     items = tuple(replace(item, is_pending=item.is_pending and item.name not in blocked) for item in items)
     accepted = numbers.accepted if numbers else {}
@@ -501,7 +501,7 @@ class TopicAndPolicyDrift:
         return holder is None or (isinstance(holder, Topic) and holder.partitions == count)
 
     def _had_policy(self, name: NamespaceName | TopicName, policy: str, value: object) -> bool:
-        """Return whether Git had approved that value when something was last applied; without a trace of that, it is unknown, and so False."""
+        """Return whether Git had approved that value at the last known apply, or False without any trace of an apply."""
         if self.applied is None:
             return False
         holder = self.applied(name)
@@ -590,21 +590,20 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
         fix = f"`schemactl import {advice.on} --namespace {quote(str(space))}`\nleave it: {advice.accept(space, unmanaged=True)}"
         yield DriftItem(space, DriftKind.UNMANAGED_NAMESPACE, message, cause, fix, state=Acceptance(unmanaged=True))
     for name, topic in sorted(state.catalog.topics.items()):
-        if name.schema_id not in declared:
-            readable = live(topic.versions)
-            types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
-            content = f"{_format_versions(readable)} ({types})" if readable else "no schema"
-            accepted_state = _build_accepted_state(name, topic.versions)
-            fix = f"leave it: {advice.accept(name, unmanaged=True)}"
-            if not accepted_state.undeclarable:
-                fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
-            message = f"a topic that Git does not declare, with {content}"
-            if wedge := find_wedge(topic.versions, advice.origin.release):
-                yield _make_wedged_item(
-                    name, wedge, advice, fix=f"leave it: {advice.accept(name, unmanaged=True)}", state=accepted_state
-                )
-                continue
-            yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=accepted_state)
+        if name.schema_id in declared:
+            continue
+        accepted_state = _build_accepted_state(name, topic.versions)
+        fix = f"leave it: {advice.accept(name, unmanaged=True)}"
+        if wedge := find_wedge(topic.versions, advice.origin.release):
+            yield _make_wedged_item(name, wedge, advice, fix=fix, state=accepted_state)
+            continue
+        readable = live(topic.versions)
+        types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
+        content = f"{_format_versions(readable)} ({types})" if readable else "no schema"
+        if not accepted_state.undeclarable:
+            fix = f"`schemactl import {advice.on} --topic {quote(name.schema_id)}`\n{fix}"
+        message = f"a topic that Git does not declare, with {content}"
+        yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=accepted_state)
 
 
 def _make_wedged_item(
@@ -746,7 +745,7 @@ class VersionDrift:
             if topic.kinds and declared_kind is None:
                 return (
                     f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: if it is "
-                    "another kind of event, declare it with a key under `schemas`, and have that approved, too"
+                    "another kind of event, declare it with a key under `schemas`, and merge that"
                 )
             return (
                 f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: for "

@@ -337,7 +337,7 @@ class Planner(PlannedState):
         self.losses = [loss for loss in self.losses if loss.name not in reasons]
 
     def _is_shadowed(self, name: TopicName) -> bool:
-        """Return whether a scalable topic has the name of this topic, which is none."""
+        """Return whether a scalable topic has the name of this topic, which is not scalable."""
         return not name.is_scalable and name.scalable in self.base.scalable
 
     def _add_policies(self, step: SetPolicies) -> None:
@@ -443,7 +443,7 @@ class Planner(PlannedState):
 
     def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]) -> Waiver | None:
         """Return the waiver, in the commit of `version`, for the broker's rejection of it after `stored`, or None."""
-        # A scalable topic has no strategy of its own that could be relaxed.
+        # A scalable topic does not have a strategy that could be relaxed.
         if version.commit is None or version.info is None or name not in self.topics or name.is_scalable:
             return None
         # Waivers are for Git's definitions; stored definitions have a commit property, and no `.proto`.
@@ -772,7 +772,7 @@ def inherit(
         value = state.defaults.is_allow_auto_update_schema
         return Inherited(value, value, from_namespace=False)
     if policy == "schema_validation_enforced" and isinstance(name, TopicName):
-        # No request removes the value of a topic, so it gets that of its namespace.
+        # No request removes the value of a topic, so it gets the value of its namespace.
         space = spaces.get(name.namespace_name)
         enforced = bool(space and space.policies.schema_validation_enforced)
         return Inherited(enforced, enforced or state.defaults.schema_validation_enforced, from_namespace=enforced)

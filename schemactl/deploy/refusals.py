@@ -184,7 +184,7 @@ def rejected_version(
 
 
 def describe_way_out(delete_command: str) -> str:
-    """Return what to do about a topic that a version wedges and no file can declare."""
+    """Return the fix for a topic that a version blocks, and that no file can declare."""
     return (
         f"{delete_command}, once the topic retains no message, then declare the corrected definition, such as with a valid default, "
         "and apply it"
@@ -328,14 +328,14 @@ def occupied(name: TopicName, commands: Commands) -> PlanRefusal:
     persistent = replace(name, domain="persistent")
     return PlanRefusal(
         name,
-        f"{persistent} exists, and would share its schemas with this scalable topic: none is created over it",
+        f"{persistent} exists, and would share its schemas with this scalable topic, which is not created over it",
         f"migrate it first: `POST /admin/v2/scalable/{name.schema_id}/migrate`; then {commands.plan(name)}\n"
         "leave the scalable topic out here: `exclude` of the target",
     )
 
 
 def without_scalable_topics(name: TopicName, release: Release) -> PlanRefusal:
-    """Return the refusal of a scalable topic on a registry of a release that has none."""
+    """Return the refusal of a scalable topic on a registry of a release without them."""
     message = f"Pulsar {release} has no scalable topics, which came with 5.0"
     return PlanRefusal(name, message, "leave it out here: `exclude` of the target")
 

@@ -162,7 +162,7 @@ class TargetStatus:
 
     @property
     def pending(self) -> Sequence[PlanStep]:
-        """The steps of an `apply` that bring what was approved since the last one."""
+        """The steps of an `apply` for the commits that were approved since the last one."""
         return self._steps[False]
 
     @property
@@ -172,7 +172,7 @@ class TargetStatus:
 
     @property
     def pending_steps(self) -> int:
-        """The number of steps that bring what was approved since the last `apply`."""
+        """The number of steps for the commits that were approved since the last `apply`."""
         return len(self.pending)
 
     @property

@@ -118,7 +118,7 @@ class DeleteSchema:
     """Delete the schema of a topic; the topic and its messages stay.
 
     With `force`, numbering starts again at 0. Otherwise a tombstone takes the next number. Clients can no longer read `versions`.
-    `unreadable`: messages that the topic retains become unreadable, which the user allows.
+    `unreadable`: whether retained messages become unreadable, which the user allows.
     """
 
     name: TopicName

@@ -120,7 +120,7 @@ def refuse_shared_name(name: TopicName, other: TopicName) -> RegistryError:
 
 
 def refuse_scalable_topic(name: TopicName, release: Release) -> RegistryError:
-    """Return the error for a scalable topic on brokers that have none."""
+    """Return the error for a scalable topic on brokers of a release without them."""
     return RegistryError(
         f"{name} is not created: Pulsar {release} has no scalable topics, which came with 5.0",
         fix="leave the topic out: `exclude` of the target",

@@ -167,7 +167,7 @@ def test_versions_are_registered_compared_and_shown(any_estate: Estate) -> None:
     estate.orders("id", "needed", note=0)
     printed = estate.run("plan", code=100)
     assert SCALABLE in printed.out
-    # The strategy is the namespace's, and there is none to relax.
+    # The strategy is the namespace's, and the topic has no strategy to relax.
     assert "--relax" not in printed.out
 
 
@@ -243,7 +243,7 @@ def test_an_older_release_has_no_scalable_topics(tmp_path: Path) -> None:
 
 @pytest.mark.network
 def test_the_server_answers_like_a_broker(tmp_path: Path) -> None:
-    """The answers are those of 5.0.1."""
+    """The answers are from 5.0.1."""
     with serve(tmp_path, "5.0") as url, closing(admin_rest.Client(url)) as client:
         client.call("PUT", "/tenants/t", {"allowedClusters": ["standalone"], "adminRoles": []})
         client.call("PUT", "/namespaces/t/n", {})

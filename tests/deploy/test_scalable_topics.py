@@ -144,7 +144,7 @@ def test_an_undeclared_scalable_topic_is_accepted_until_its_schemas_change(
 
     [item] = find_unaccepted()
     [command] = re.findall(r"leave it: `schemactl (.*?)`", item["fix"])
-    # What Git does not declare is selected by the registry's names.
+    # Undeclared topics are selected by the registry's names.
     estate.run(*shlex.split(command.replace("shop/sales/new", new.schema_id)), code=(0, 100))
     assert "topic://shop/sales/new:\n  unmanaged: true\n" in (estate.scratch.path / "numbers/local.yaml").read_text()
     estate.scratch.git("add", "numbers")

@@ -230,7 +230,7 @@ def test_samples_of_foreign_versions_and_unknown_topics_have_values(broker: brok
         ]
         assert "version 1 of local is not in Git: its schema is read from the registry" in error
         assert "a message of version 1 cannot be decoded" in error
-        # What `check` reads has Git's numbers only.
+        # The versions that `check` reads only have Git's numbers.
         sample("orders", "--out", "namespaces/samples")
         assert len((scratch.path / "namespaces/samples/orders.jsonl").read_text().splitlines()) == 1
         schemactl(scratch.path, "check")

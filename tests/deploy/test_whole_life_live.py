@@ -55,7 +55,7 @@ class Life:
         self.run("drift", "--detailed-exitcode")
 
     def waive(self) -> None:
-        """Waive the findings on the files as they are, and have both approved."""
+        """Waive the findings on the current files, and merge both."""
         scratch = self.estate.scratch
         findings = json.loads(self.estate.run("check", "--format", "json", code=100).out)["findings"]
         until = (datetime.now(UTC) + timedelta(days=100)).date().isoformat()

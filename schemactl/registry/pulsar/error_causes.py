@@ -127,7 +127,7 @@ _CAUSES: Final = (
     ErrorCause(
         re.compile("fenced|being deleted|is deleting"),
         "the topic or namespace is being deleted, or moves to another broker",
-        "run the command again; if it stays so, `pulsar-admin namespaces unload NAMESPACE`",
+        "run the command again; if it fails again, `pulsar-admin namespaces unload NAMESPACE`",
         statuses=frozenset({409, 412, 422, 500}),
     ),
     ErrorCause(
@@ -139,7 +139,7 @@ _CAUSES: Final = (
     ErrorCause(
         re.compile(""),
         "a proxy before the brokers limits the size of requests",
-        "raise its limit: client_max_body_size of nginx, or its like",
+        "raise its limit: client_max_body_size of nginx, or a similar setting",
         statuses=frozenset({413}),
         retry_s=0.0,
     ),

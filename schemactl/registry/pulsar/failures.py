@@ -74,7 +74,7 @@ class ClientCertificate(NamedTuple):
             if validity is None:
                 return cls(path, None)
             short, long = (group.decode() if group else "" for group in validity.groups())
-            # Two digits of a year are of 1950 to 2049.
+            # Two digits mean a year from 1950 to 2049.
             digits = long or f"{'19' if short[:2] >= '50' else '20'}{short}"
             end = datetime.strptime(digits, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
         except ValueError:

@@ -321,7 +321,7 @@ class PulsarRegistry(Relaxing):
         """See `Registry.set_topic_policies`."""
         if name.is_scalable:
             raise RegistryError(
-                f"{name}: a scalable topic has no schema policies of its own, only those of its namespace"
+                f"{name}: a scalable topic has the schema policies of its namespace, and cannot have others"
             )
         managed = replace(policies, settings={}).managed()
         if "is_allow_auto_update_schema" in managed:

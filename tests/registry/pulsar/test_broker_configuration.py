@@ -37,7 +37,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 @contextmanager
 def opened_estate(tmp_path: Path, *, broker: str = "", git: str = "", namespace: str = "") -> Iterator[Estate]:
-    """An estate whose target is `schemactl serve` with the project settings `broker`; `git` are those of its own project file."""
+    """An estate whose target is `schemactl serve` with the project settings `broker`; `git` are the settings of its project file."""
     folder = tmp_path / "broker"
     folder.mkdir()
     (folder / "schemactl.yaml").write_text(f"version: 1\n{broker}\n")
@@ -78,7 +78,7 @@ IN_SALES = ["shop/sales"]
     ("broker", "git", "namespace", "expected"),
     [
         ("", "", "", []),
-        # One key, both sides, and what a namespace declares.
+        # One key, both sides, and the declaration of a namespace.
         (
             "defaults: {schema_compatibility_strategy: BACKWARD}",
             "",

@@ -342,7 +342,7 @@ LONGER = "retention_policies: {retentionTimeInMinutes: 20160, retentionSizeInMB:
 
 
 def overridden(key: str, value: str, wanted: str, *request: Any) -> Trouble:
-    """A setting of the topic itself, which somebody made with this request, where Git declares the wanted one for the namespace."""
+    """A setting of the topic itself, made with this request, where Git declares the wanted one for the namespace."""
     right = f"approve `{key}: {value}` for the topic, if it is right."
     effect = "removes the topic's own value" if wanted == "UNDEFINED" else "sets it"
     removed = f"approve `{key}: {wanted}` for the topic: `apply` {effect}."
@@ -956,7 +956,7 @@ def test_an_import_has_the_settings_of_namespaces_and_topics(place: Place, clien
     files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
     it.run("import", "--namespace", it.space, "--one-commit")
     folder = it.scratch.path / "namespaces/shop/sales"
-    # Brokers answer whether validation is enforced even where nobody has set it.
+    # Brokers answer whether validation is enforced even where it is not set.
     assert yaml.safe_load(KEPT).items() <= yaml.safe_load((folder / "namespace.yaml").read_text()).items()
     topic = yaml.safe_load((folder / "orders.yaml").read_text())
     assert topic["retention_policies"] == yaml.safe_load(LONGER)["retention_policies"]
@@ -1032,7 +1032,7 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
     assert "or move it with --back" in it.run("promote", "local", "--to", first, code=1).err
     it.run("promote", "local", "--to", first, "--back")
     expect_nothing_left(it)
-    # Partitions that nobody approved are drift there as well; what is printed repairs it once it is approved and promoted.
+    # Unapproved partitions are drift there as well; the printed fix repairs it once it is merged and promoted.
     it.call("POST", "/persistent/TOPIC/partitions", 6)
     assert "the topic has 6 partitions, and Git asks for 2" in it.run("plan", code=100).out
     assert it.advised(it.run("drift").out) == {("approve `partitions: 6` for the topic, which is what it has.",)}
