@@ -197,7 +197,7 @@ def modules_after(*commands: Sequence[str]) -> list[set[str]]:
 
 def test_the_command_line_starts_without_heavy_packages() -> None:
     heavy = {"pyspark", "pyarrow", "numpy", "pandas", "fastavro", "pydantic", "git", "google.protobuf"}
-    commands = [["--help"], ["explain", "--all"], ["spark", "land", "--help"], ["struct"]]
+    commands = [["--help"], ["explain", "--all"], ["spark", "land", "--help"], ["struct"], ["decode", "--help"]]
     assert [heavy & modules for modules in modules_after(*commands)] == [set()] * len(commands)
 
 

@@ -55,7 +55,7 @@ one JSON object a line in, one a line out, in order; a line that cannot be parse
 the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark rejects it, `struct`
 is null, `error` is the simple name of the exception it throws, `condition` the error condition that this has, if any, and `message`
 says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType. The option
-nanoseconds is that of `generate:`: truncated or bigint.
+nanoseconds is truncated or bigint, as under `generate:`.
 
 examples:
   schemactl struct --spark 4.3 < schemas.jsonl > structs.jsonl
@@ -270,7 +270,7 @@ def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG0
 
 
 def _convert_schema(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.schema_input import nanoseconds, options_of, recursion_depth
+    from schemactl.cli.schema_input import options_of, parse_nanoseconds, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
     from schemactl.formats import InvalidInput, described, spec
@@ -282,7 +282,7 @@ def _convert_schema(request: Request, *, spark: str) -> Answer:
         spark,
         recursive_field_max_depth=recursion_depth(request_options, default=-1),
         stable_union_identifiers=str(request_options.get("enableStableIdentifiersForUnionType")).lower() == "true",
-        nanoseconds=nanoseconds(request_options),
+        nanoseconds=parse_nanoseconds(request_options),
         stable_union_prefix=str(
             request_options.get("stableIdentifierPrefixForUnionType", StructOptions().stable_union_prefix)
         ),

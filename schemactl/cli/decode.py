@@ -19,9 +19,9 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_command_timeout, add_options, number, seconds
 from schemactl.cli.target_selection import EnvironmentTarget
 from schemactl.cli.topic_selection import (
+    PART_HELP,
     STATE_HELP,
     STRICT_OPTION,
-    TOPIC_HELP,
     NamedDefinition,
     States,
     add_numbers_of,
@@ -31,7 +31,6 @@ from schemactl.cli.topic_selection import (
     read_setup,
     relative_path,
 )
-from schemactl.codec.message import limit_nesting, number_of, pair_key, payload_of
 from schemactl.core.deadline import within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.wording import versions as versions_said
@@ -63,8 +62,8 @@ message cannot be decoded; the reason is on standard error.
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` next to its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro makes no row are also rejected: their schema is, at the top,
-a union with a record or of several types; and a null at the top, except for number types, where from_avro returns 0.
+pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro makes no row are also rejected: messages of a schema that is a
+union with a record or of several types at the top; and a null at the top, except for number types, where from_avro returns 0.
 
 examples:
   schemactl decode orders --version 3 --base64 AAEGZm9v
@@ -116,7 +115,7 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
         "topic",
         nargs="?",
         metavar="TOPIC[@N]",
-        help=f"{TOPIC_HELP}; @N: read into the schema of Git's version N (default: the writer's own)",
+        help=f"{PART_HELP}; @N: read into the schema of Git's version N (default: the writer's own)",
     )
     version_options = parser.add_mutually_exclusive_group()
     add_options(version_options, "--version N: the version number in the message: which schema wrote it", type=int)
@@ -169,6 +168,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     if args.version is None and args.version_bytes is None:
         raise UsageError("name the message's schema version with --version or --version-bytes")
     from schemactl.codec import CodecError, Options, Unreadable
+    from schemactl.codec.message import limit_nesting
     from schemactl.codec.topic import json_value
     from schemactl.formats import record_name
 
@@ -261,9 +261,11 @@ def _find_container(args: argparse.Namespace, context: Context) -> Path | None:
                 fix="to decode it as a payload, name its version with --version",
             )
         return None
-    if has_version or args.key_base64 is not None:
+    has_target = args.target is not None and not isinstance(args.target, EnvironmentTarget)
+    if has_version or has_target or args.key_base64 is not None or args.json_defaults:
         raise UsageError(
-            f"{args.file} is an Avro container file, which has its own schema: leave --version and --key-base64 out"
+            f"{args.file} is an Avro container file, which has its own schema: leave --version, --target, --key-base64 and "
+            "--json-defaults out"
         )
     return path
 
@@ -271,6 +273,7 @@ def _find_container(args: argparse.Namespace, context: Context) -> Path | None:
 def _decode_container(args: argparse.Namespace, context: Context, path: Path) -> int:
     """Print the records of an Avro container file, one a line; return 100 if one cannot be decoded, else 0."""
     from schemactl.codec import Codec, CodecError, Definition, Options, Unreadable, Version
+    from schemactl.codec.message import limit_nesting
     from schemactl.codec.topic import json_value
     from schemactl.core.wording import format_version
     from schemactl.publish.avro_files import (
@@ -368,7 +371,7 @@ def _decode_base64(text: str, option: str) -> bytes:
 
 
 def _decode_line(request: Request) -> Answer:
-    from schemactl.cli.schema_input import nanoseconds, options_of, recursion_depth
+    from schemactl.cli.schema_input import options_of, parse_nanoseconds, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.topic import json_rows
@@ -379,7 +382,7 @@ def _decode_line(request: Request) -> Answer:
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(
-        recursion_depth=recursion_depth(options_of(line), default=0), nanoseconds=nanoseconds(options_of(line))
+        recursion_depth=recursion_depth(options_of(line), default=0), nanoseconds=parse_nanoseconds(options_of(line))
     )
     writer, reader = (described(line, role) for role in ("writer", "reader"))
     payloads = _decode_messages(line.get("messages_b64"), "messages_b64")
@@ -471,7 +474,7 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--timeout SECONDS: give up after this many seconds, with exit code 1; --from stops reading a second earlier, and keeps the "
-        f"messages that it has (default: no limit, of which --from reads for {_READING_S:g})",
+        f"messages that it has (default: no limit; --from reads for {_READING_S:g} seconds)",
         type=seconds,
     )
     add_numbers_of(parser)
@@ -630,6 +633,7 @@ def _decode_foreign(
 ) -> Any:
     """Return the value of a message whose version Git does not know, or None if the message cannot be decoded."""
     from schemactl.codec import CodecError, Options, UnknownVersion, Unreadable
+    from schemactl.codec.message import limit_nesting
     from schemactl.codegen.topics import codec_of, schema_of
 
     try:
@@ -659,6 +663,7 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
         SchemactlError: if pulsar-client is not installed, or the cluster does not respond.
     """
     from schemactl.checks.samples import SampleMessage
+    from schemactl.codec.message import number_of, pair_key, payload_of
 
     deadline = time.monotonic() + timeout_s
     try:

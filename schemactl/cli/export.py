@@ -71,7 +71,9 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
         "  schemactl export schemainfo orders > orders.json\n"
     )
     parser.add_argument("kind", choices=tuple(_FORMATS), metavar="FORMAT", help=", ".join(_FORMATS))
-    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="the same as --topic")
+    parser.add_argument(
+        "topics", nargs="*", metavar="TOPIC", help="the same as --topic, or TOPIC#KIND for one of its kinds of events"
+    )
     add_filters(parser)
     add_options(
         parser,

@@ -23,7 +23,7 @@ from schemactl.classes.contract import (
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.schema_input import in_client_form, read_file
-from schemactl.cli.topic_selection import TOPIC_HELP, find_part, output_file
+from schemactl.cli.topic_selection import PART_HELP, find_part, output_file
 from schemactl.core import atomic_files
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.terminal import on_one_line
@@ -58,7 +58,8 @@ def configure_extract(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `extract`."""
     parser.description = (
         "Print the definition of a Python class: a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or "
-        "the class of a protobuf message. For the last two, that is what Pulsar's Python client registers.\n\n"
+        "the class of a protobuf message. For the last two, Pulsar's Python client registers the same definition. With --jar and "
+        "--class: the definition that Pulsar's Java client registers for a Java class.\n\n"
         "MODULE is imported as `python -m` would, from the working folder and from packages that are installed with schemactl: "
         "its code runs in this process. Only this command and verify-client run code; nothing that reads declarations does."
     )
@@ -74,29 +75,30 @@ def configure_extract(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("class_", metavar="MODULE:CLASS", nargs="?", help=_CLASS_HELP)
     add_options(
         parser,
-        "--jar PATH...: of a Java class: a jar, a folder of classes or 'lib/*', with Pulsar's client among them; it runs in a JVM",
+        "--jar PATH...: with --class: a jar, a folder of classes or 'lib/*', with Pulsar's client among them, which runs in a JVM; may be "
+        "repeated",
     )
     parser.add_argument(
         "--class", dest="java_class", metavar="NAME", help="with --jar: the Java class, such as com.shop.Order"
     )
-    _add_class_options(parser)
+    _add_class_options(parser, "no; of a Java class, yes")
     add_options(
         parser,
         "--out FILE: write it to this file: .avsc; of a protobuf message .proto, .binpb, or .json as pulsar-admin takes it",
         "--force: write FILE even if it has other content",
         "--check: write nothing; exit 100 unless FILE, or the declared schema of TOPIC, is the same version",
-        f"--topic TOPIC: with --check (of a KEY_VALUE topic, its value): {TOPIC_HELP}",
+        f"--topic TOPIC: with --check (of a KEY_VALUE topic, its value): {PART_HELP}",
     )
 
 
-def _add_class_options(parser: argparse.ArgumentParser) -> None:
+def _add_class_options(parser: argparse.ArgumentParser, default: str = "no") -> None:
     """Add the options of the conversion from a class to a definition."""
     parser.add_argument("--type", choices=_TYPES, help="(default: AVRO; of a protobuf message PROTOBUF_NATIVE)")
     parser.add_argument(
         "--always-allow-null",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="as Java's SchemaDefinition does by default: what is an object in Java may be null, and is so by default (default: no; of a Java class, yes)",
+        help=f"as Java's SchemaDefinition does by default: what is an object in Java may be null, and is so by default (default: {default})",
     )
     add_options(
         parser,
@@ -387,7 +389,7 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
         "  schemactl verify-client billing.events:Order --topic orders --package shop_schemas\n"
     )
     parser.add_argument("class_", metavar="MODULE:CLASS", help=_CLASS_HELP)
-    parser.add_argument("--topic", required=True, metavar="TOPIC", help=TOPIC_HELP)
+    parser.add_argument("--topic", required=True, metavar="TOPIC", help=PART_HELP)
     parser.add_argument(
         "--role", choices=(*_ROLES, "both"), default="both", help="the role of the service (default: both)"
     )

@@ -229,14 +229,23 @@ def _list_pending_versions(package: _Package, merged: Merged, context: Context, 
         changed_paths = [path for path in sorted(paths) if _is_changed(path, merged.files, files_at_head)]
         for version in versions:
             reason = f"committed, and not in {ref}"
-            if version == versions[-1] and changed_paths:
-                reason = f"{first_of(changed_paths, 1)} {'staged' if staged else 'changed'}, and not committed"
+            definitions_of_others = {
+                kind.schema.source.path for kind in topic.kinds if kind.key != version.kind and kind.schema.source
+            }
+            own_paths = [path for path in changed_paths if path not in definitions_of_others]
+            # The kinds of a topic can get their versions in one commit.
+            if version.commit == versions[-1].commit and own_paths:
+                reason = f"{first_of(own_paths, 1)} {'staged' if staged else 'changed'}, and not committed"
             kind = f"#{version.kind}" if version.kind else ""
             lines.append(f"{topic.name.schema_id}{kind}@{version.number}: {reason}")
     if lines:
-        omitted = [f"and {len(lines) - _MAX_LISTED:,} more"] if len(lines) > _MAX_LISTED else []
-        listed = "".join(f"\n  {line}" for line in [*lines[:_MAX_LISTED], *omitted])
-        context.note(f"{counted(len(lines), 'version')} not approved yet:{listed}")
+        context.note(f"{counted(len(lines), 'version')} not approved yet:{_list_lines(lines)}")
+
+
+def _list_lines(lines: Sequence[str]) -> str:
+    """Return the first lines of a list below a sentence, and the number of the others."""
+    omitted = [f"and {len(lines) - _MAX_LISTED:,} more"] if len(lines) > _MAX_LISTED else []
+    return "".join(f"\n  {line}" for line in [*lines[:_MAX_LISTED], *omitted])
 
 
 def _is_changed(path: str, files: Files, files_at_head: Files) -> bool:
@@ -272,11 +281,9 @@ def _find_rejection(args: argparse.Namespace, context: Context) -> ContentReject
         f"{finding.source or finding.topic}: {finding.rule}: {' '.join(finding.message.splitlines())}"
         for finding in errors
     ]
-    omitted = [f"and {len(lines) - _MAX_LISTED:,} more"] if len(lines) > _MAX_LISTED else []
-    listed = "".join(f"\n  {line}" for line in [*lines[:_MAX_LISTED], *omitted])
     check = "schemactl check" + (" --staged" if args.staged else "")
     return ContentRejected(
-        f"`{check}` rejects the content of the package:{listed}",
+        f"`{check}` rejects the content of the package:{_list_lines(lines)}",
         fix="fix or waive these findings; or add --draft to write the package anyway, or --approved for the approved versions alone",
     )
 

@@ -48,7 +48,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "diff": CommandEntry("author", "diff", "show what changed: in the files here, between versions, between commits"),
     "changelog": CommandEntry("author", "diff", "tell what changed from one commit to another, for release notes"),
     "graph": CommandEntry("author", "export", "show who uses which type and file: topics, files and shared types"),
-    "extract": CommandEntry("author", "extract", "print the definition of a Python class, or write it next to a declaration"),
+    "extract": CommandEntry("author", "extract", "print the definition of a Python or Java class, or write it next to a declaration"),
     "explain": CommandEntry("author", "check", "explain a rule: meaning, reason, example, fix"),
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, add_timeout
 from schemactl.cli.target_selection import add_trust, target_of
-from schemactl.cli.topic_selection import TOPIC_HELP
+from schemactl.cli.topic_selection import PART_HELP
 from schemactl.core.deadline import DEFAULT_S, within
 from schemactl.core.errors import NEGATIVE, HistoryError, SchemactlError, UsageError
 from schemactl.core.terminal import redirected
@@ -34,6 +36,10 @@ _REASONS_WITHOUT_VERSION: Final = {
     "removed": "it is no longer declared, so there is no new version to roll out; `schemactl docs break` says how to end a topic",
 }
 """The reports of `rollout` on changes that add no version."""
+
+_KIND_REMOVED: Final = (
+    "the kind is no longer declared, so there is no new version to roll out; `schemactl explain KIND_REMOVED` says more"
+)
 
 _ROLLOUT_EPILOG: Final = """\
 Exit code 100: no order is safe, and the report says why. 0: the plan is printed, or there is no pending change of the schema.
@@ -261,7 +267,7 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
         "clients, and on the strategy. Each step has the command that exits with 0 once the step is done."
     )
     parser.epilog = _ROLLOUT_EPILOG
-    parser.add_argument("topic", metavar="TOPIC[#KIND]", help=f"{TOPIC_HELP}; #KIND: one of its kinds of events")
+    parser.add_argument("topic", metavar="TOPIC[#KIND]", help=PART_HELP)
     add_options(
         parser,
         "--base REF: the change of HEAD, not of the working tree, against this ref (default: `approved` of the project file)",
@@ -279,17 +285,26 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
     from schemactl.checks.project_check import CheckRequest, check_project
     from schemactl.checks.rollout import rollout as make_rollout
     from schemactl.cli.topic_selection import read_setup
-    from schemactl.core.errors import UsageError, did_you_mean
+    from schemactl.core.errors import did_you_mean
     from schemactl.core.names import find_one, matching, name_kind
     from schemactl.report import changes as changes_report
 
     setup = read_setup(context, None)
     git = setup.approved.catalog.topics
+    request = CheckRequest(context.directory, context.config, base=args.base)
+    check = partial(check_project, deadline=deadline, progress=context.reading_history(), note=context.note)
+    text, separator, kind = args.topic.rpartition("#")
     # A topic whose own name has a `#` comes first.
-    text, separator, kind = (args.topic, "", "") if matching(args.topic, git) else args.topic.rpartition("#")
-    text = text if separator else args.topic
-    request = CheckRequest(context.directory, context.config, base=args.base, topics=(text,))
-    report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
+    if not separator or matching(args.topic, git):
+        text, separator, kind = args.topic, "", ""
+    try:
+        report = check(replace(request, topics=(text,)))
+    except UsageError:
+        if not separator:
+            raise
+        # A new topic may have a `#` in its name.
+        text, separator, kind = args.topic, "", ""
+        report = check(replace(request, topics=(text,)))
     changed = {row.topic for row in report.topics}
     name = find_one(text, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
     versions = git[name].load().versions if name in git else ()
@@ -310,9 +325,13 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
         is_several = not separator and any(known_kinds)
         context.report_json(topic=str(name), **({"kinds": values} if is_several else value))
     elif not made_plans:
-        reasons = [_REASONS_WITHOUT_VERSION.get(row.change) for row in rows if row.kind == kind or not separator]
-        reason = next(filter(None, reasons), "no change of its schema is pending")
-        context.report(f"{name_kind(name, kind)}: {reason}.")
+        reasons = [
+            f"{name_kind(name, row.kind)}: {_KIND_REMOVED if row.kind and row.change == 'removed' else reason}."
+            for row in rows
+            if (row.kind == kind or not separator) and (reason := _REASONS_WITHOUT_VERSION.get(row.change))
+        ]
+        no_change = f"{name_kind(name, kind)}: no change of its schema is pending."
+        context.report("\n".join(dict.fromkeys(reasons or [no_change])))
     elif args.format == "markdown":
         print("\n".join(map(changes_report.render_markdown, made_plans)), file=redirected(sys.stdout))
     else:

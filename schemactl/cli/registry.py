@@ -249,7 +249,9 @@ def _put(topic: _RegistryTopic) -> int:
     info = topic.read_upload()
     _warn_if_undeclared(topic, info)
     if not topic.args.force and (problem := _find_wedge_problem(topic, info)):
-        text = f"{topic.name}: not uploaded\n  {problem}\n  Fix: correct the definition, or store it all the same with --force"
+        text = (
+            f"{topic.name}: not uploaded\n  {problem}\n  Fix: correct the definition, or store it anyway with --force"
+        )
         topic.show(text, stored=False, version=None, outcome="refused", message=problem)
         return NEGATIVE
     # A role that may only produce can neither see nor repair the strategy.
@@ -279,10 +281,10 @@ def _find_wedge_problem(topic: _RegistryTopic, info: SchemaInfo) -> str:
     release = topic.registry.release
     if not would_wedge(topic.stored, info, release):
         return ""
-    reason = next((problem for problem in problems(info, release)), None)
-    place = f" at {reason.pointer}" if reason and reason.pointer else ""
-    what = f": {reason.what}{place}" if reason else ""
-    return f"brokers of Pulsar {release} store this definition, and then every later upload to the topic fails{what}"
+    reason = next(iter(problems(info, release)), None)
+    location = f" at {reason.pointer}" if reason and reason.pointer else ""
+    cause = f": {reason.what}{location}" if reason else ""
+    return f"brokers of Pulsar {release} store this definition, and then every later upload to the topic fails{cause}"
 
 
 def _warn_if_undeclared(registry_topic: _RegistryTopic, info: SchemaInfo) -> None:

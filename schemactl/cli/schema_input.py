@@ -52,7 +52,8 @@ _MAX_BATCH_LINES: Final = 200
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a schema."""
     add_options(
-        parser, "--file FILE: the schema: .avsc, .proto, a YAML declaration, or JSON as pulsar-admin uploads it"
+        parser,
+        "--file FILE: the schema: .avsc, .proto, .binpb, .txt, a YAML declaration, or JSON as pulsar-admin uploads it",
     )
     add_options(
         parser,
@@ -390,7 +391,7 @@ def recursion_depth(options: dict[str, Any], *, default: int) -> int:
     return depth
 
 
-def nanoseconds(options: dict[str, Any]) -> Nanoseconds:
+def parse_nanoseconds(options: dict[str, Any]) -> Nanoseconds:
     """Return the columns of types with nanoseconds.
 
     Raises:

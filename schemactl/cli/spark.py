@@ -22,8 +22,8 @@ from urllib.parse import unquote
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_command_timeout, add_format, add_options, number
 from schemactl.cli.topic_selection import (
+    PART_HELP,
     STRICT_OPTION,
-    TOPIC_HELP,
     add_numbers_of,
     add_recursion_depth,
     choose,
@@ -99,7 +99,7 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "topic",
             metavar="TOPIC[@N]",
-            help=f"{TOPIC_HELP}; @N: read with the schema of Git's version N (default: the one in force)",
+            help=f"{PART_HELP}; @N: read with the schema of Git's version N (default: the one in force)",
         )
         add_options(
             action,

@@ -40,11 +40,13 @@ WORK: Final = "work"
 
 TOPIC_HELP: Final = "the topic's name, as much of it as is unambiguous: orders, sales/orders, shop/sales/orders"
 
-VERSION_HELP: Final = f"{TOPIC_HELP}; #KIND: one of its kinds of events; @N: Git's version N"
+PART_HELP: Final = f"{TOPIC_HELP}; #KIND: one of its kinds of events"
+
+VERSION_HELP: Final = f"{PART_HELP}; @N: Git's version N"
 
 STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
 
-STRICT_OPTION: Final = "--strict: reject messages with bytes after the value, or with text that is not UTF-8"
+STRICT_OPTION: Final = "--strict: reject messages with bytes after the value, with text that is not UTF-8, or with nanoseconds that a column would lose"
 
 
 # Topics and versions.
@@ -528,7 +530,7 @@ class ReadingSetup:
             translation = "" if target_name == name else f" as {target_name}"
             fix = ""
             if at := re.fullmatch(r"(.+)@(\d+)", text):
-                fix = f"write {at[1]} --version {at[2]}: a number behind `@` is Git's, and --version takes those of {self.target.name}"
+                fix = f"write {at[1]} --version {at[2]}: a number after `@` is Git's, and --version takes the numbers of {self.target.name}"
             raise UsageError(
                 f"{self.target.name} has no schema of {name}{translation}, and {error.what}", fix=fix
             ) from None

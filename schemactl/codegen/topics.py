@@ -203,7 +203,7 @@ def _hash_topic(topic: TopicName, attempt: int) -> str:
 def require_codec() -> None:
     """Raise SchemactlError, with the command that installs them, if the packages of codecs are missing."""
     try:
-        from schemactl import codec  # noqa: F401  checks that it can be imported
+        from schemactl.codec import Codec  # noqa: F401  checks that it can be imported
     except ImportError:
         raise SchemactlError(
             "decoding needs pyarrow and numpy, which are not installed", fix='pip install "pulsar-schemactl[codec]"'

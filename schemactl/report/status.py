@@ -143,11 +143,11 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
         yield f"  accepted: {_counts_by_kind(status.accepted)}"
     if status.unused:
         yield f"  accepted, and not so any more: {counted(status.unused, 'entry', 'entries')} of the numbers file"
+    if status.differences or status.unused:
+        yield f"    Next: schemactl drift --target {quote(status.target)}"
     if status.last_upload and not status.last_apply:
         yield "  last apply: its result is not here, or older than the upload; name it: schemactl status --results FILE,"
         yield "    which `apply --result FILE` wrote"
-    if status.differences or status.unused:
-        yield f"    Next: schemactl drift --target {quote(status.target)}"
 
 
 def _pending_lines(status: TargetStatus) -> Iterator[str]:

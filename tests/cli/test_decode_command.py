@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import struct
+import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -427,3 +428,13 @@ def test_empty_standard_input_is_named(
         assert "standard input" not in other
     else:
         assert json.loads(printed.out) == expected
+
+
+@pytest.mark.parametrize("arguments", [["decode", "--jsonl"], ["sample", "orders"]])
+def test_missing_packages_are_named(arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("numpy", "pyarrow")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name.startswith("schemactl.codec.")]:
+        monkeypatch.delitem(sys.modules, name)
+    error = schemactl(tmp_path, *arguments, code=1).err
+    assert "decoding needs pyarrow and numpy, which are not installed" in error

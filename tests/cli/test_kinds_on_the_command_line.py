@@ -169,6 +169,27 @@ def test_a_topic_with_the_literal_name_comes_first(scratch: Scratch) -> None:
     assert read_json(scratch, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
 
 
+def test_rollout_of_a_new_topic_whose_name_has_the_mark_of_a_kind(scratch: Scratch) -> None:
+    scratch.write({"namespaces/mark.yaml": 'topic: "shop/web/users2#created"\nschema: {type: STRING}\n'})
+    assert schemactl(scratch.path, "rollout", "users2#created").out.startswith(
+        "persistent://shop/web/users2#created: version 0, "
+    )
+
+
+def test_generate_has_the_reason_of_each_kind(scratch: Scratch) -> None:
+    project = 'version: 1\napproved: main\ngenerate: {package: shop_schemas, out: generated, spark: "4.1"}\n'
+    scratch.commit({"schemactl.yaml": project}, "Generate")
+    scratch.flush()
+    scratch.git("checkout", "-q", "-b", "work")
+    scratch.write(TWO_CHANGES)
+    error = schemactl(scratch.path, "generate").err
+    for kind, number in (("created", 3), ("enquiry-received", 4)):
+        key = f"user_{kind.replace('-', '_')}"
+        assert f"  shop/web/users#{key}@{number}: namespaces/user-{kind}.avsc changed, and not committed\n" in error
+    scratch.git("commit", "-q", "-m", "one kind", "namespaces/user-created.avsc")
+    assert "  shop/web/users#user_created@3: committed, and not in main\n" in schemactl(scratch.path, "generate").err
+
+
 def test_a_topic_with_one_schema_has_no_kinds(scratch: Scratch) -> None:
     scratch.commit({"namespaces/one.yaml": "topic: shop/web/one\nschema: {type: STRING}\n"}, "one")
     scratch.flush()
@@ -183,6 +204,11 @@ def test_a_removed_kind_is_still_shown(scratch: Scratch) -> None:
     assert [(topic["kind"], topic["change"]) for topic in report["topics"]] == [("user_created", "removed")]
     assert [(finding["rule"], finding["kind"]) for finding in report["findings"]] == [("KIND_REMOVED", "user_created")]
     assert " Version 0 stays registered, " in report["findings"][0]["message"]
+    for name in ("users", "users#user_created"):
+        assert schemactl(scratch.path, "rollout", name).out == (
+            f"{TOPIC}#user_created: the kind is no longer declared, so there is no new version to roll out; "
+            "`schemactl explain KIND_REMOVED` says more.\n"
+        )
     scratch.commit({"namespaces/users.yaml": without}, "without")
     scratch.flush()
     assert "in force again" not in schemactl(scratch.path, "log", "users").out

@@ -151,6 +151,8 @@ def test_a_record_that_cannot_be_read_as_another_version_is_named(estate: Estate
         ["sample", "orders", "--out", "x.avro", "--format", "messages"],
         ["decode", "orders", "--version", "0", "--file", "orders.avro"],
         ["decode", "texts@0", "--file", "orders.avro"],
+        ["decode", "--target", "local", "--file", "orders.avro"],
+        ["decode", "--json-defaults", "--file", "orders.avro"],
         ["log", "--all", "--file", "orders.avro"],
         ["log", "orders@0", "--file", "orders.avro"],
         ["log", "orders", "--version-bytes", "0000000000000000", "--file", "orders.avro"],
