@@ -317,22 +317,10 @@ def _check_schema(
     if verdict.state is DataState.NOT_JUDGED and run.is_enabled(schemas.UNPROTECTED, topic_check.topic):
         other_verdict = _judge(run, replace(proposal, strategy=CompatibilityStrategy.FULL), change, approved_schema)
         findings += schemas.check_unprotected_readers(run, proposal, other_verdict)
-        verdict = replace(
-            verdict,
-            state=other_verdict.state,
-            data=other_verdict.data,
-            misread=other_verdict.misread,
-            approved=other_verdict.approved,
-        )
+        verdict = _replace_data(verdict, other_verdict)
     if (renamed_verdict := schemas.judge_renamed_topic(run, proposal)) and verdict.state is not DataState.UNPARSABLE:
         # Brokers know only the new topic, and readers also the messages of the old one.
-        verdict = replace(
-            verdict,
-            state=renamed_verdict.state,
-            data=renamed_verdict.data,
-            misread=renamed_verdict.misread,
-            approved=renamed_verdict.approved,
-        )
+        verdict = _replace_data(verdict, renamed_verdict)
     old_topic = None if proposal.versions else run.approved.topics.get(proposal.topic.renamed_from or topic_check.topic)
     topic_check = replace(
         topic_check,
@@ -346,6 +334,11 @@ def _check_schema(
         clients=list_client_impacts(proposal),
     )
     return topic_check, findings
+
+
+def _replace_data(verdict: Verdict, other: Verdict) -> Verdict:
+    """Return `verdict` with the data verdict of `other`."""
+    return replace(verdict, state=other.state, data=other.data, misread=other.misread, approved=other.approved)
 
 
 def _judge(run: Run, proposal: Proposal, change: Change, approved_schema: SchemaInfo | None) -> Verdict:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.command_result import add_result_formats
-from schemactl.cli.context import Context, JsonProgress
+from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_options, add_timeout, number
 from schemactl.cli.plan import (
     ALLOW_DATA_LOSS,
@@ -591,14 +591,10 @@ class ApplyProgress:
         self._total = total
         self._context = context
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty() and not context.quiet
+        self._json = context.json_progress("applying", "steps")
         # Several targets share the terminal, so no line can be overwritten.
-        self._is_terminal &= not context.subject and not context.is_json_progress
+        self._is_terminal &= not context.subject and not self._json
         self._began_s = self._shown_s = time.monotonic()
-        self._json = (
-            JsonProgress("applying", "steps", context.subject)
-            if context.is_json_progress and not context.quiet
-            else None
-        )
         self._under_way: dict[int, tuple[float, str]] = {}
         self._named: set[int] = set()
         self._done = 0

@@ -65,7 +65,8 @@ def read_result(path: Path, target: str) -> tuple[LastApply, Json] | None:
     """Return the last apply to `target` from the file at `path` with its JSON, or None if the file does not exist.
 
     Raises:
-        ValueError: if the file is not the result of an apply to `target`; ResultOfOtherTarget if it is that of another one.
+        ValueError: if the file is not the result of an apply to `target`.
+        ResultOfOtherTarget: if it is the result of an apply to another target.
     """
     from schemactl.deploy.status import LastApply, ResultOfOtherTarget
 

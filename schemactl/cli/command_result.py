@@ -1,16 +1,16 @@
-"""The result of a command as JSON, for commands whose text is for people: one object on standard output or in a file."""
+"""The result of a command with human-readable text as JSON: one object on standard output or in a file."""
 
 from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_file
+from schemactl.cli.report_files import add_formats, asked_outputs, write_file
 from schemactl.core.errors import DeclarationError, SchemactlError, Source, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run_with_result(
 ) -> int:
     """Run the command, write its result in each of its formats, and return its exit code.
 
-    The text is printed only if it is one of the formats, as for reports. An error that ends the command is in the result, too.
+    The text is printed only if it is one of the formats, as for reports. The result includes an error that ends the command.
 
     Raises:
         SchemactlError: the error of the command, after its result is written, or if a file cannot be written.
@@ -50,8 +50,8 @@ def run_with_result(
         except SchemactlError as raised:
             error, code = raised, raised.exit_code
             context.advise_restoring(error)
-    if any(name == "json" for name, _ in outputs):
-        _write(outputs, _make_document(args, context, code, error), context)
+    if json_paths := [path for name, path in outputs if name == "json"]:
+        _write(json_paths, _make_document(args, context, code, error), context)
     if error:
         raise error
     return code
@@ -87,11 +87,12 @@ def list_problems(error: SchemactlError) -> list[Json]:
     ]
 
 
-def _write(outputs: Outputs, document: Json, context: Context) -> None:
+def _write(paths: Sequence[str | None], document: Json, context: Context) -> None:
+    """Write the document to each file, and then to standard output if one of the paths is None."""
     from schemactl.core.json_values import json_text
 
-    for name, path in sorted(outputs, key=lambda output: output[1] is None):
-        if name == "json" and path is None:
-            print(json_text(document))
-        elif name == "json":
-            write_file(Path(context.directory, path or ""), f"{json_text(document)}\n", context)
+    text = json_text(document)
+    for path in filter(None, paths):
+        write_file(Path(context.directory, path), f"{text}\n", context)
+    if None in paths:
+        print(text)

@@ -138,14 +138,18 @@ class Context:
 
         print(json_text({"format_version": 1, **values}))
 
+    def json_progress(self, phase: str, unit: str) -> JsonProgress | None:
+        """Return the progress of work as JSON Lines, or None without `--progress json`."""
+        return JsonProgress(phase, unit, self.subject) if self.is_json_progress and not self.quiet else None
+
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of work on a terminal; elsewhere, with --verbose, it prints the total at the end.
 
         With `--progress json` it prints JSON Lines instead. `what` is the name of the work, and `of` the unit that it counts, such as
         `topics`.
         """
-        if self.is_json_progress and not self.quiet:
-            return JsonProgress(what, of, self.subject)
+        if json_progress := self.json_progress(what, of):
+            return json_progress
         if not self.quiet and not self.subject and sys.stderr.isatty():
             return Progress(what, of)
 

@@ -33,8 +33,8 @@ _FIRST_HIDDEN_COLUMNS: Final = ("labels", "deprecated", "set by", "owner")
 """The columns of `list` that a narrow terminal hides, in this order."""
 
 _CLIENTS_EPILOG: Final = """\
-A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... Its version is the one
-that it reports in the property `schemactl.version`, as generated packages do and any client can. Without it, the version is unknown.
+A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... The property
+`schemactl.version` has its version, which generated packages report and any client can. Without it, the version is unknown.
 
 Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (where no client is
 declared, this is asked of all that are connected);

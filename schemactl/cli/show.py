@@ -461,7 +461,7 @@ def _show_live(
     topic: Topic,
     declared: Sequence[_EffectiveValue],
 ) -> int:
-    """Print the values in force for a topic as declared, next to those of the target's registry. Return 0."""
+    """Print the values in force for a topic as declared, next to the values of the target's registry. Return 0."""
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.broker_configuration import compare_configuration, comparison_values
     from schemactl.deploy.planner import renamed
@@ -558,7 +558,7 @@ def _read_live_values(registry: Registry, name: TopicName) -> dict[str, _LiveVal
                 values[key] = _LiveValue(defaults.settings.get(key), "brokers")
             else:
                 values[key] = _LiveValue(getattr(defaults, key), "brokers")
-    # The brokers' own enforcement counts in addition to that of topic and namespace.
+    # The brokers' own enforcement counts in addition to the policies of topic and namespace.
     if defaults.schema_validation_enforced:
         values["schema_validation_enforced"] = _LiveValue(True, "brokers")  # noqa: FBT003  a value
     return values
@@ -882,7 +882,7 @@ def _render_notes(history: History, topic: Topic) -> Iterator[str]:
     elif current is None:
         yield f"  declares no schema {when}"
     elif topic.kinds or topic.kind:
-        # The latest version of the topic may be of another kind, and the commit that changed the topic, too.
+        # The latest version of the topic may be of another kind, and the commit may have changed another kind.
         for part in topic.split():
             current = find_number_in_force(history, part)
             if part.versions and current not in (None, latest := part.versions[-1].number):

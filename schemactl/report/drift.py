@@ -45,7 +45,7 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
         subject = SheetLine(f"{kind_of(name)} {name}", strong=str(name))
         blocks.append((subject, *(line for item in items for line in _difference_lines(item))))
     if unmanaged := [item for item in report.differences if item.kind in _UNMANAGED]:
-        blocks.append(tuple(_unmanaged_lines(unmanaged, report.origin.target)))
+        blocks.append(tuple(_unmanaged_lines(unmanaged, quote(report.origin.target))))
     blocks += broker_blocks(report.plan.brokers)
     if report.pending:
         blocks.append(tuple(_pending_lines(report)))
@@ -262,7 +262,7 @@ def broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool = True
 
 
 def broker_lines(comparison: BrokerComparison | None) -> list[SheetLine]:
-    """Return the block about the brokers' configuration as lines that stand alone, without fixes."""
+    """Return the block about the brokers' configuration as separate lines, without fixes."""
     return [
         line._replace(text=f"{DriftKind.BROKER_CONFIGURATION}: {line.text}", depth=0)
         for block in broker_blocks(comparison, has_fixes=False)

@@ -115,6 +115,12 @@ def missing_files(folder: Path, many: int) -> Path:
     return repository(folder, {}, {"namespaces/orders.yaml": repeat_piece(topic, many), **files})
 
 
+def samples(folder: Path, many: int) -> Path:
+    topic = "topic: shop/sales/orders\nschema: {type: STRING}\n"
+    messages = repeat_piece('{"version": 0, "payload_b64": "eA=="}\n', many)
+    return repository(folder, {"namespaces/orders.yaml": topic}, {"namespaces/samples/orders.jsonl": messages})
+
+
 @pytest.mark.timed
 @pytest.mark.parametrize(
     ("attack", "many", "code", "said"),
@@ -127,6 +133,7 @@ def missing_files(folder: Path, many: int) -> Path:
         (documents, 8_000, 0, "8,000 topics checked"),
         (directives, 100_000, 1, ":1:1: directives (`%...`) are not used here"),
         (missing_files, 2_000, 1, "there is no file `namespaces/orders_1999x.avsc`"),
+        (samples, 40_000, 0, "1 topic checked"),
     ],
     ids=lambda value: "" if callable(value) else None,
 )

@@ -510,7 +510,7 @@ def _find_worst(
 
 
 def _convert(value: Any, family: str, reader_family: str, reader_name: str) -> Any:
-    """Return the same value for a reader of another type, or None without such attributes."""
+    """Return the same value for a reader of another type, or None if that type has no such value."""
     if family == reader_family == "number" and reader_name in ("float", "double"):
         return float(value)
     if family == reader_family == "text":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -223,6 +224,8 @@ def test_what_pulsar_client_cannot_send_is_an_error(broker: brokers.Broker, spac
         (STRING, "grün".encode(), b"\xff"),
         (Definition("INT64"), bytes(8), bytes(7)),
         (Definition("BOOLEAN"), b"\1", b""),
+        # Nanoseconds that a column would lose are valid.
+        (Definition("INSTANT"), struct.pack(">qi", 5, 1_001), bytes(11)),
         (KeyValue(STRING, Definition("INT32"), "INLINE"), b"\0\0\0\1k\0\0\0\4\0\0\0\7", b"k"),
         (KeyValue(STRING, Definition("INT32"), "SEPARATED"), bytes(4), bytes(5)),
     ],

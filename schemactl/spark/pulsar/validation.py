@@ -75,7 +75,7 @@ def make_validator(connection: Connection, topic: str, number: int, info: Any) -
     if isinstance(schema, Definition) and schema.type in ("PROTOBUF", "BYTES", "NONE"):
         return None
     try:
-        options = limit_nesting(schema, Options(strict=True), _NESTING_DEPTHS)
+        options = limit_nesting(schema, Options(strict=True, loses_nanoseconds=True), _NESTING_DEPTHS)
         codec = Codec([Version(number, schema)], options=options)
         codec.columns  # noqa: B018  raises here, not at the first payload
     except CodecError as error:
