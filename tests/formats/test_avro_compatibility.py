@@ -6,6 +6,8 @@ The recorded pairs, histories and named cases go through the same verdicts in `t
 from __future__ import annotations
 
 import json
+import sys
+import threading
 from itertools import permutations, product
 
 import corpora
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from schema_strategies import evolutions, schemas
 
 from schemactl.formats.avro.compatibility import MAX_LISTED, AmbiguousAlias, KnownVerdicts, incompatibilities
-from schemactl.formats.avro.schema import Schema
+from schemactl.formats.avro.schema import Schema, TooDeep
 
 pytestmark = pytest.mark.slow
 
@@ -188,6 +190,43 @@ def test_a_chain_of_types_as_long_as_the_text_has_a_verdict() -> None:
     assert history.can_read(reader=old, writer=new)
     assert not history.can_read(reader=new, writer=old)
     assert history.can_read(reader=old, writer=schema(definition))
+
+
+def test_a_long_chain_has_a_verdict_in_a_thread_and_leaves_the_recursion_limit() -> None:
+    chains = [
+        [record(f"T{n}", field("next", f"T{n - 1}" if n else leaf)) for n in range(10_000)] for leaf in ("long", "int")
+    ]
+    reader, writer = (
+        schema(record("Chain", *(field(f"f{n}", link) for n, link in enumerate(chain)))) for chain in chains
+    )
+    verdicts: list[bool] = []
+
+    def judge() -> None:
+        verdicts.extend(KnownVerdicts().can_read(reader=reader, writer=writer) for _ in range(2))
+        verdicts.append(in_full(reader=writer, writer=reader))
+
+    limit = sys.getrecursionlimit()
+    threads = [threading.Thread(target=judge) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(verdicts) == [False, False, True, True, True, True]
+    assert sys.getrecursionlimit() == limit
+
+
+def test_cycles_that_meet_in_too_many_pairs_are_an_error_with_a_fix() -> None:
+    """Cycles of 420 and 419 records have 175,980 pairs, and each leads to the next."""
+
+    def cycle(length: int) -> Schema:
+        links = [record(f"C{n}", field("next", f"C{(n + 1) % length}")) for n in range(length)]
+        return schema(record("Root", *(field(f"f{n}", link) for n, link in enumerate(links))))
+
+    limit = sys.getrecursionlimit()
+    with pytest.raises(TooDeep, match="too long a chain") as error:
+        incompatibilities(reader=cycle(420), writer=cycle(419))
+    assert error.value.fix
+    assert sys.getrecursionlimit() == limit
 
 
 def test_every_order_of_asking_has_the_same_answers() -> None:

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from types import GeneratorType
 from typing import Any, Final
 
 from schemactl.core.findings import Incompatibility
@@ -19,7 +18,6 @@ from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PROMOTIONS,
     Array,
-    Deep,
     Enum,
     Field,
     Fixed,
@@ -31,7 +29,7 @@ from schemactl.formats.avro.schema import (
     Union,
     children,
     count_parts,
-    run,
+    run_recursion,
 )
 
 Location = tuple[Any, ...]
@@ -73,8 +71,6 @@ MAX_REMEMBERED: Final = 100_000
 MAX_PROOF_STEPS: Final = 30_000
 """The maximum effort for one pair of definitions to prove that Java's reader can decode a value despite a missing branch."""
 
-_HOLDERS: Final = frozenset({Record, Array, Map})
-
 
 class AmbiguousAlias(Exception):
     """The name and aliases of a reader's field match several fields of the writer's record, and Java refuses to choose.
@@ -103,7 +99,7 @@ def incompatibilities(*, reader: Schema, writer: Schema, location: Location = ()
     Raises:
         AmbiguousAlias: if Java throws instead of returning a list.
     """
-    return describe_reasons(_PairComparison().run(reader, writer, location))
+    return describe_reasons(_find_reasons(reader, writer, location))
 
 
 class PartNumbers:
@@ -125,41 +121,24 @@ class PartNumbers:
         """Whether the number of parts exceeds MAX_REMEMBERED."""
         return len(self._parts) > MAX_REMEMBERED
 
-    def add(self, schema: Schema) -> None:
-        """Compute the number of every part of a definition."""
-        number = self._number(schema)
-        if type(number) is GeneratorType:
-            run(number)
+    def add(self, *schemas: Schema) -> None:
+        """Compute the number of every part of some definitions."""
+        run_recursion(lambda: [self._number(schema) for schema in schemas], self.clear)
 
     def clear(self) -> None:
         """Forget all parts; their numbers are not used again."""
         self._numbers, self._parts = {}, {}
 
-    def _number(self, schema: Schema) -> Any:
-        """Return the number of a part, or a generator that computes it."""
+    def _number(self, schema: Schema) -> int | None:
         if schema in self._parts:
             return self._parts[schema]
-        if type(schema) is Primitive:
-            number = self._numbers.setdefault((schema.type, *self._describe(schema)), next(self._unused))
-            self._parts[schema] = number
-            return number
-        return self._compute_number(schema)
-
-    def _compute_number(self, schema: Schema) -> Deep[int | None]:
-        key: list[Hashable] = [schema.type]
         if isinstance(schema, Named):
             self._parts[schema] = None  # until the number is known: a reference to it means that it contains itself
-        key += self._describe(schema)
-        child_numbers: list[int | None] = []
-        for child in children(schema):
-            number = self._number(child)
-            if type(number) is GeneratorType:
-                number = yield number
-            child_numbers.append(number)
-        if None in child_numbers:
-            self._parts[schema] = None
-            return None
-        number = self._numbers.setdefault((*key, *child_numbers), next(self._unused))
+        child_numbers = [self._number(child) for child in children(schema)]
+        number = None
+        if None not in child_numbers:
+            key = (schema.type, *self._describe(schema), *child_numbers)
+            number = self._numbers.setdefault(key, next(self._unused))
         self._parts[schema] = number
         return number
 
@@ -184,33 +163,24 @@ class KnownVerdicts:
     """
 
     def __init__(self) -> None:
-        self._numbers = PartNumbers(_describe_for_verdict)
-        self._reasons: dict[tuple[int, int], Reasons] = {}
+        self.numbers = PartNumbers(_describe_for_verdict)
+        self.reasons: dict[tuple[int, int], Reasons] = {}
+        """The reasons for two records, by the numbers of reader and writer."""
 
     def can_read(self, *, reader: Schema, writer: Schema) -> bool:
         """Return whether `incompatibilities` is empty; an ambiguous alias counts as an incompatibility."""
-        if self._numbers.is_full:
-            self._numbers.clear()
-            self._reasons = {}
-        for schema in (reader, writer):
-            self._numbers.add(schema)
+        if self.numbers.is_full:
+            self.numbers.clear()
+            self.reasons = {}
+        self.numbers.add(reader, writer)
         try:
-            return not _PairComparison(self).run(reader, writer, ())
+            return not _find_reasons(reader, writer, (), self)
         except AmbiguousAlias:
             return False
 
-    def compare(self, reader: Record, writer: Record, comparison: Deep[Reasons]) -> Reasons | Deep[Reasons]:
-        """Return the known reasons for two records that equal these, or a generator that makes the `comparison`."""
-        numbers = self._numbers[reader], self._numbers[writer]
-        if numbers[0] is None or numbers[1] is None:
-            return comparison
-        reasons = self._reasons.get((numbers[0], numbers[1]))
-        return self._run_and_remember((numbers[0], numbers[1]), comparison) if reasons is None else reasons
 
-    def _run_and_remember(self, numbers: tuple[int, int], comparison: Deep[Reasons]) -> Deep[Reasons]:
-        reasons: Reasons = yield comparison
-        self._reasons[numbers] = reasons
-        return reasons
+def _find_reasons(reader: Schema, writer: Schema, location: Location, verdicts: KnownVerdicts | None = None) -> Reasons:
+    return run_recursion(lambda: _PairComparison(verdicts).compare(reader, writer, location, None, None))
 
 
 class _PairComparison:
@@ -229,18 +199,10 @@ class _PairComparison:
         self._listed = self._branch_comparisons = 0
         self._branches_by_name: dict[Union, dict[str, list[int]]] = {}
 
-    def run(self, reader: Schema, writer: Schema, location: Location) -> Reasons:
-        """Return the reasons for two whole schemas."""
-        result: Reasons | Deep[Reasons] = self._compare(reader, writer, location, None, None)
-        return result if isinstance(result, tuple) else run(result)
-
-    def _compare(
+    def compare(
         self, reader: Any, writer: Any, location: Location, reader_holder: object, writer_holder: object
-    ) -> Any:
-        """Return the Reasons for a pair, or a generator that finds them if other pairs are inside (see `schema.Deep`).
-
-        The holders are the fields, containers or unions of reader and writer.
-        """
+    ) -> Reasons:
+        """Return the reasons for a pair; the holders are the fields, containers or unions of reader and writer."""
         reader_kind, writer_kind = type(reader), type(writer)
         pair: Pair = reader, writer
         if reader_kind is Primitive or writer_kind is Primitive:
@@ -253,45 +215,39 @@ class _PairComparison:
                 reader_holder if reader_kind is Primitive else None,
                 writer_holder if writer_kind is Primitive else None,
             )
-        known_reasons = self._reasons.get(pair)
-        if known_reasons is not None:
-            return known_reasons
-        if reader_kind is writer_kind:
-            if reader_kind is Enum or reader_kind is Fixed:
-                reasons = self._reasons[pair] = compare_leaves(reader, writer, location)
-                return reasons
-            self._reasons[pair] = COMPATIBLE
-            if reader_kind is Record:
-                comparison = self._compare_records(reader, writer, location)
-                return comparison if self._verdicts is None else self._verdicts.compare(reader, writer, comparison)
-            if reader_kind is Array:
-                return self._compare_items(pair, reader.items, writer.items, (location, "items"))
-            if reader_kind is Map:
-                return self._compare_items(pair, reader.values, writer.values, (location, "values"))
-        if writer_kind is Union:
-            self._reasons[pair] = COMPATIBLE
-            if reader_kind is Union and _has_all(reader.branches, writer.branches):
-                return COMPATIBLE
-            return self._compare_writer_union(pair, reader, writer, location, reader_holder)
-        if reader_kind is Union:
-            self._reasons[pair] = COMPATIBLE
-            return self._compare_reader_union(pair, reader, writer, location, writer_holder)
-        reasons = self._reasons[pair] = compare_leaves(reader, writer, location)
-        return reasons
-
-    def _compare_items(self, pair: Pair, reader_item: Schema, writer_item: Schema, location: Location) -> Any:
-        result = self._compare(reader_item, writer_item, location, *pair)
-        if type(result) is GeneratorType:
-            return self._finish_items(pair, result)
-        self._reasons[pair] = result
-        return result
-
-    def _finish_items(self, pair: Pair, comparison: Deep[Reasons]) -> Deep[Reasons]:
-        reasons: Reasons = yield comparison
+        reasons = self._reasons.get(pair)
+        if reasons is not None:
+            return reasons
+        self._reasons[pair] = COMPATIBLE
+        if reader_kind is Record and writer_kind is Record:
+            reasons = self._compare_records(reader, writer, location)
+        elif writer_kind is Union:
+            reasons = self._compare_writer_union(reader, writer, location, reader_holder)
+        elif reader_kind is Union:
+            reasons = self._compare_reader_union(reader, writer, location, writer_holder)
+        elif reader_kind is Array and writer_kind is Array:
+            reasons = self.compare(reader.items, writer.items, (location, "items"), reader, writer)
+        elif reader_kind is Map and writer_kind is Map:
+            reasons = self.compare(reader.values, writer.values, (location, "values"), reader, writer)
+        else:
+            reasons = compare_leaves(reader, writer, location)
         self._reasons[pair] = reasons
         return reasons
 
-    def _compare_records(self, reader: Record, writer: Record, location: Location) -> Deep[Reasons]:
+    def _compare_records(self, reader: Record, writer: Record, location: Location) -> Reasons:
+        """Compare two records, unless KnownVerdicts has the reasons for two equal records."""
+        if self._verdicts is None:
+            return self._compare_fields(reader, writer, location)
+        reader_number, writer_number = self._verdicts.numbers[reader], self._verdicts.numbers[writer]
+        if reader_number is None or writer_number is None:
+            return self._compare_fields(reader, writer, location)
+        reasons = self._verdicts.reasons.get((reader_number, writer_number))
+        if reasons is None:
+            reasons = self._compare_fields(reader, writer, location)
+            self._verdicts.reasons[reader_number, writer_number] = reasons
+        return reasons
+
+    def _compare_fields(self, reader: Record, writer: Record, location: Location) -> Reasons:
         reasons = [] if reader.name == writer.name else [*compare_names(reader, writer, location)]
         writer_fields = writer.fields_by_name
         for index, field in enumerate(reader.fields):
@@ -304,71 +260,42 @@ class _PairComparison:
                 if field_reader is field_writer and type(field_reader) is Primitive:
                     continue
                 field_location = (location, "fields", index, "type")
-                result = self._compare(field_reader, field_writer, field_location, field, writer_field)
-                if type(result) is GeneratorType:
-                    result = yield result
-                if result:
-                    self._add(reasons, result)
+                self._add(reasons, self.compare(field_reader, field_writer, field_location, field, writer_field))
             elif field.default is NO_DEFAULT:
-                self._add(reasons, self._compare_missing_field(field, writer, (location, "fields", index)))
-        record_reasons = self._reasons[reader, writer] = tuple(reasons)
-        return record_reasons
+                missing_location = (location, "fields", index)
+                if isinstance(field.schema, Enum) and field.schema.default is not None:
+                    # Java takes the enum's default for the field's, and compares the enum with the whole record.
+                    self._add(reasons, self.compare(field.schema, writer, (missing_location, "type"), field, None))
+                else:
+                    self._add(reasons, (("READER_FIELD_MISSING_DEFAULT_VALUE", missing_location, field, writer),))
+        return tuple(reasons)
 
-    def _compare_missing_field(self, field: Field, writer: Record, location: Location) -> Reasons:
-        if isinstance(field.schema, Enum) and field.schema.default is not None:
-            # Java takes the enum's default for the field's, and compares the enum with the whole record.
-            reasons: Reasons = self._compare(field.schema, writer, (location, "type"), field, None)
-            return reasons
-        return (("READER_FIELD_MISSING_DEFAULT_VALUE", location, field, writer),)
-
-    def _compare_writer_union(
-        self, pair: Pair, reader: Any, writer: Union, location: Location, reader_holder: object
-    ) -> Deep[Reasons]:
+    def _compare_writer_union(self, reader: Any, writer: Union, location: Location, reader_holder: object) -> Reasons:
         """Compare every branch of the writer. A reader that is also a union only reports which branches it cannot read."""
         into_union = type(reader) is Union
+        if into_union and _has_all(reader.branches, writer.branches):
+            return COMPATIBLE
         reasons: list[Reason] = []
         for index, branch in enumerate(writer.branches):
             if into_union and type(branch) is Primitive and branch in reader.branches:
                 continue
             branch_location = (location, ~index)
-            comparison_location = (branch_location,) if into_union else branch_location
-            result = self._compare(reader, branch, comparison_location, reader_holder, writer)
-            if type(result) is GeneratorType:
-                result = yield result
-            if result:
-                if into_union:
-                    result = (("MISSING_UNION_BRANCH", branch_location, reader, branch),)
-                self._add(reasons, result)
-        union_reasons = self._reasons[pair] = tuple(reasons)
-        return union_reasons
+            if not into_union:
+                self._add(reasons, self.compare(reader, branch, branch_location, reader_holder, writer))
+            elif self.compare(reader, branch, (branch_location,), reader_holder, writer):
+                self._add(reasons, (("MISSING_UNION_BRANCH", branch_location, reader, branch),))
+        return tuple(reasons)
 
-    def _compare_reader_union(
-        self, pair: Pair, reader: Union, writer: Any, location: Location, writer_holder: object
-    ) -> Any:
+    def _compare_reader_union(self, reader: Union, writer: Any, location: Location, writer_holder: object) -> Reasons:
         """Search for a branch that reads the writer; the reasons of other branches do not count."""
-        if type(writer) in _HOLDERS:
-            return self._find_branch_for_holder(reader, writer, location)
         for index in self._list_candidates(writer, reader):
             branch = reader.branches[index]
             if type(branch) is Primitive:
                 if _reads_primitive(branch, writer):
                     return COMPATIBLE
-            elif not self._compare(branch, writer, ((location, index),), reader, writer_holder):
+            elif not self.compare(branch, writer, ((location, index),), reader, writer_holder):
                 return COMPATIBLE
-        reasons = self._reasons[pair] = (("MISSING_UNION_BRANCH", location, reader, writer),)
-        return reasons
-
-    def _find_branch_for_holder(self, reader: Union, writer: Record | Array | Map, location: Location) -> Deep[Reasons]:
-        for index in self._list_candidates(writer, reader):
-            branch = reader.branches[index]
-            if type(branch) is not Primitive:
-                result = self._compare(branch, writer, ((location, index),), reader, None)
-                if type(result) is GeneratorType:
-                    result = yield result
-                if not result:
-                    return COMPATIBLE
-        reasons = self._reasons[reader, writer] = (("MISSING_UNION_BRANCH", location, reader, writer),)
-        return reasons
+        return (("MISSING_UNION_BRANCH", location, reader, writer),)
 
     def _list_candidates(self, writer: Schema, reader: Union) -> Iterable[int]:
         """Return the indices of the branches to compare with `writer`, in order."""

@@ -13,7 +13,6 @@ from schemactl.formats.avro.json_text import JAVA_SPACES, InvalidAvro, describe_
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     Array,
-    Deep,
     Enum,
     Field,
     Fixed,
@@ -27,7 +26,7 @@ from schemactl.formats.avro.schema import (
     Union,
     no_branch,
     pointer,
-    run,
+    run_recursion,
     stack_overflow,
 )
 
@@ -260,9 +259,9 @@ class DefaultCheck:
         Raises:
             JavaException: if the result depends on the fields of such a record, or on the first branch of an empty union.
         """
-        return run(self._is_valid(schema, value, unfinished))
+        return run_recursion(lambda: self._is_valid(schema, value, unfinished), self._results.clear)
 
-    def _is_valid(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> Deep[bool]:
+    def _is_valid(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> bool:
         match schema:
             case Primitive():
                 return _is_primitive(schema.type, value)
@@ -270,16 +269,14 @@ class DefaultCheck:
                 if not (self._any_branch or schema.branches):
                     raise no_branch()
                 for branch in schema.branches if self._any_branch else schema.branches[:1]:
-                    if (yield self._is_valid(branch, value, unfinished)):
+                    if self._is_valid(branch, value, unfinished):
                         return True
                 return False
             case Array() | Map() | Record():
-                return bool((yield self._is_valid_container(schema, value, unfinished)))
+                return self._is_valid_container(schema, value, unfinished)
         return isinstance(value, str)  # an enum's symbols and a fixed's size are not checked
 
-    def _is_valid_container(
-        self, schema: Array | Map | Record, value: JsonValue, unfinished: Container[int]
-    ) -> Deep[bool]:
+    def _is_valid_container(self, schema: Array | Map | Record, value: JsonValue, unfinished: Container[int]) -> bool:
         if not isinstance(value, list if isinstance(schema, Array) else dict):
             return False
         if isinstance(schema, Record):
@@ -287,16 +284,14 @@ class DefaultCheck:
             if id(schema) in unfinished:
                 raise JavaException(*FIELDS_NOT_SET)
         pair = (id(schema), id(value))
-        result = self._results.get(pair)
-        if result is None:
+        if pair not in self._results:
             # A default that contains itself never ends. If it does contain itself, another default was already rejected.
-            result = self._results[pair] = True
+            self._results[pair] = True
             for part, item in _list_parts(schema, value):
-                if item is NO_DEFAULT or not (yield self._is_valid(part, item, unfinished)):
-                    result = False
+                if item is NO_DEFAULT or not self._is_valid(part, item, unfinished):
+                    self._results[pair] = False
                     break
-            self._results[pair] = result
-        return result
+        return self._results[pair]
 
     def find_wrong_part(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> DefaultPart:
         """Return the innermost part because of which `value` is not a default for `schema`."""
@@ -401,9 +396,13 @@ def encode_default(field: Field, release: Release) -> Encoding | None:
         first = schema.branches[0] if isinstance(schema, Union) else schema
         if first.type == "null":
             return None
-    encoding = Encoding(release)
-    run(encoding.encode(schema, default))
-    return encoding
+
+    def encode() -> Encoding:
+        encoding = Encoding(release)
+        encoding.encode(schema, default)
+        return encoding
+
+    return run_recursion(encode)
 
 
 def check_default(field: Field, release: Release) -> None:
@@ -432,7 +431,7 @@ class Encoding:
         self.read_by_grammar = release is not Release.R5_0
         self._is_encoded: dict[int, bool] = {}  # by the identity of a field, for its own default
 
-    def encode(self, schema: Schema, value: JsonValue) -> Deep[None]:
+    def encode(self, schema: Schema, value: JsonValue) -> None:
         """Encode `value`.
 
         Raises:
@@ -440,15 +439,15 @@ class Encoding:
         """
         match schema:
             case Record():
-                yield self._encode_record(schema, value)
+                self._encode_record(schema, value)
             case Array():
                 # Jackson also iterates over the values of an object, and over nothing in any other value.
-                yield self._encode_items(schema.items, list(value.values()) if isinstance(value, dict) else value)
+                self._encode_items(schema.items, list(value.values()) if isinstance(value, dict) else value)
             case Map():
                 self._check_map(schema, value)
-                yield self._encode_items(schema.values, list(value.values()) if isinstance(value, dict) else None)
+                self._encode_items(schema.values, list(value.values()) if isinstance(value, dict) else None)
             case Union():
-                yield self.encode(self._choose_branch(schema, value), value)
+                self.encode(self._choose_branch(schema, value), value)
             case Enum():
                 self._check_enum(schema, value)
             case Fixed():
@@ -457,30 +456,25 @@ class Encoding:
             case Primitive():
                 self._check_primitive(schema, value)
 
-    def _encode_items(self, schema: Schema, values: JsonValue) -> Deep[None]:
+    def _encode_items(self, schema: Schema, values: JsonValue) -> None:
         if isinstance(values, list):
             for value in values:
-                yield self.encode(schema, value)
+                self.encode(schema, value)
 
-    def _encode_record(self, schema: Record, value: JsonValue) -> Deep[None]:
+    def _encode_record(self, schema: Record, value: JsonValue) -> None:
         values = value if isinstance(value, dict) else {}
         for field in schema.fields:
             if field.name in values:
-                yield self.encode(field.schema, values[field.name])
+                self.encode(field.schema, values[field.name])
             elif field.default is NO_DEFAULT:
                 raise JavaException("AvroTypeException", f"No default value for: {field.name}")
-            else:
-                yield self._encode_field_default(field)
-
-    def _encode_field_default(self, field: Field) -> Deep[None]:
-        """Encode the default of `field` once: the result is always the same."""
-        is_encoded = self._is_encoded.get(id(field))
-        if is_encoded is None:
-            self._is_encoded[id(field)] = False
-            yield self.encode(field.schema, field.default)
-            self._is_encoded[id(field)] = True
-        elif not is_encoded:  # it contains itself: Java recurses until its stack overflows
-            raise stack_overflow()
+            elif id(field) not in self._is_encoded:
+                # The default of a field is encoded once: the result is always the same.
+                self._is_encoded[id(field)] = False
+                self.encode(field.schema, field.default)
+                self._is_encoded[id(field)] = True
+            elif not self._is_encoded[id(field)]:  # it contains itself: Java recurses until its stack overflows
+                raise stack_overflow()
 
     def _choose_branch(self, schema: Union, value: JsonValue) -> Schema:
         for branch in schema.branches:

@@ -19,7 +19,6 @@ from schemactl.formats.avro.schema import (
     NO_DEFAULT,
     PRIMITIVE_TYPES,
     Array,
-    Deep,
     Enum,
     Field,
     Fixed,
@@ -33,8 +32,7 @@ from schemactl.formats.avro.schema import (
     Union,
     children,
     equal,
-    gather,
-    run,
+    run_recursion,
 )
 
 MAX_DEPTH: Final = 250
@@ -232,13 +230,13 @@ def schema_text(
     Raises:
         JavaException: SchemaParseException on such a name.
     """
-    printer = _SchemaPrinter(unfinished, one_definition=one_definition)
-    return json_text(run(printer.make_tree(schema, None)), pretty=pretty)
+    tree = run_recursion(lambda: _SchemaPrinter(unfinished, one_definition=one_definition).make_tree(schema, None))
+    return json_text(tree, pretty=pretty)
 
 
 def definition_text(schema: NamedSchema) -> str:
     """Return the definition of one named type, as `schema_text` prints it, with all other named types by name."""
-    return json_text(run(_SingleTypePrinter((), one_definition=False).make_definition(schema)))
+    return json_text(_SingleTypePrinter((), one_definition=False).make_definition(schema, None))
 
 
 class _SchemaPrinter:
@@ -249,21 +247,19 @@ class _SchemaPrinter:
         self._one_definition = one_definition
         self._printed_types: dict[str, Schema] = {}
 
-    def make_tree(self, schema: Schema, namespace: str | None) -> Deep[JsonValue]:
+    def make_tree(self, schema: Schema, namespace: str | None) -> JsonValue:
         """Return the JSON value of `schema`."""
         match schema:
             case Record() | Enum() | Fixed():
                 if self._is_printed(schema):
                     return _shorten_name(schema.full_name, namespace)
-                return (yield self._make_definition(schema, namespace))
+                return self.make_definition(schema, namespace)
             case Union():
-                return (yield gather(self.make_tree(branch, namespace) for branch in schema.branches))
+                return [self.make_tree(branch, namespace) for branch in schema.branches]
             case Array():
-                items = yield self.make_tree(schema.items, namespace)
-                return {"type": "array", "items": items, **schema.properties}
+                return {"type": "array", "items": self.make_tree(schema.items, namespace), **schema.properties}
             case Map():
-                values = yield self.make_tree(schema.values, namespace)
-                return {"type": "map", "values": values, **schema.properties}
+                return {"type": "map", "values": self.make_tree(schema.values, namespace), **schema.properties}
             case _:
                 return {"type": schema.type, **schema.properties} if schema.properties else schema.type
 
@@ -273,7 +269,8 @@ class _SchemaPrinter:
             raise JavaException("SchemaParseException", f"Can't redefine: {schema.full_name}")
         return printed is not None
 
-    def _make_definition(self, schema: NamedSchema, namespace: str | None) -> Deep[dict[str, JsonValue]]:
+    def make_definition(self, schema: NamedSchema, namespace: str | None) -> dict[str, JsonValue]:
+        """Return the JSON value of a named type in full."""
         self._printed_types[schema.full_name] = schema
         tree: dict[str, JsonValue] = {"type": schema.type, "name": schema.name}
         if schema.namespace != namespace:
@@ -285,8 +282,9 @@ class _SchemaPrinter:
                 tree["type"] = "error"
             if id(schema) in self._unfinished:  # properties and aliases also follow the fields
                 return tree
-            types = yield gather(self.make_tree(field.schema, schema.namespace) for field in schema.fields)
-            tree["fields"] = list(map(_make_field_tree, schema.fields, types))
+            tree["fields"] = [
+                _make_field_tree(field, self.make_tree(field.schema, schema.namespace)) for field in schema.fields
+            ]
         elif isinstance(schema, Enum):
             tree["symbols"] = list(schema.symbols)
             if schema.default is not None:
@@ -301,10 +299,6 @@ class _SchemaPrinter:
 
 class _SingleTypePrinter(_SchemaPrinter):
     """Prints one named type."""
-
-    def make_definition(self, schema: NamedSchema) -> Deep[dict[str, JsonValue]]:
-        """Return the JSON value of the type."""
-        return self._make_definition(schema, None)
 
     def _is_printed(self, schema: NamedSchema) -> bool:  # noqa: ARG002  all types inside of it are printed by name
         return True
@@ -403,15 +397,15 @@ def canonical_form(schema: Schema) -> str:
 
     It has only the attributes that the bytes of data depend on; equal forms do not mean equal compatibility.
     """
-    return json_text(run(_make_canonical_tree(schema, set())))
+    return json_text(run_recursion(lambda: _make_canonical_tree(schema, set())))
 
 
-def _make_canonical_tree(schema: Schema, written_names: set[str]) -> Deep[JsonValue]:
+def _make_canonical_tree(schema: Schema, written_names: set[str]) -> JsonValue:
     if isinstance(schema, Named):
         if schema.full_name in written_names:
             return schema.full_name
         written_names.add(schema.full_name)
-    trees = yield gather(_make_canonical_tree(child, written_names) for child in children(schema))
+    trees = [_make_canonical_tree(child, written_names) for child in children(schema)]
     match schema:
         case Union():
             return trees

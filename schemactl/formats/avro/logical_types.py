@@ -312,8 +312,7 @@ class _Pairing:
         self._branch_indices: dict[Union, dict[Schema, int]] = {}
         if _NUMBERS.is_full:
             _NUMBERS.clear()
-        _NUMBERS.add(reader)
-        _NUMBERS.add(writer)
+        _NUMBERS.add(reader, writer)
 
     def are_equal(self, reader: Schema, writer: Schema) -> bool:
         """Return whether two parts are equal in all that a misreading depends on."""

@@ -13,7 +13,7 @@ unfinished at the same time, some copies are never completed. Java then throws, 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,7 +30,6 @@ from schemactl.formats.avro.schema import (
     PRIMITIVES,
     PROMOTIONS,
     Array,
-    Deep,
     Field,
     Fixed,
     JavaException,
@@ -39,13 +38,13 @@ from schemactl.formats.avro.schema import (
     Primitive,
     Record,
     Schema,
+    TooDeep,
     Union,
     children,
     equal,
-    gather,
     out_of_memory,
     parts,
-    run,
+    run_recursion,
     stack_overflow,
 )
 from schemactl.formats.avro.schema import Enum as EnumSchema
@@ -67,6 +66,7 @@ each, did not.
 MAX_SYMBOLS: Final = 20_000_000
 """The number of symbols in a flattened grammar, copies included, that is assumed to exhaust a broker's memory."""
 
+T = TypeVar("T")
 N = TypeVar("N", EnumSchema, Fixed, Record)
 
 _HARMLESS: Final = object()
@@ -162,49 +162,63 @@ class Resolution:
             JavaException: if Java throws while it resolves the schemas, or while it generates or searches the grammar.
         """
         writer = apply_aliases(writer=writer, reader=reader, release=self._release)
-        return find_marks(run(self._resolve(writer, reader)), has_recursion=self._has_recursion)
+        symbol = self._run(lambda: self._resolve(writer, reader))
+        return find_marks(symbol, has_recursion=self._has_recursion)
 
     def choose_branch(self, *, writer: Schema, reader: Union) -> Schema | None:
         """Return the branch of `reader` for every value of `writer`, or None if Java throws."""
         pair = writer, reader
         if pair not in self._chosen_branches:
-            self._chosen_branches[pair] = run(self._find_branch(writer, reader))
+            self._chosen_branches[pair] = self._run(lambda: self._find_branch(writer, reader))
         return self._chosen_branches[pair]
 
-    def _resolve(self, writer: Schema, reader: Schema) -> Deep[Symbol | None]:
+    def _run(self, call: Callable[[], T]) -> T:
+        steps = self.steps
+
+        def forget() -> None:
+            self._records.clear()
+            self._error_free_records.clear()
+            self.steps = steps
+
+        try:
+            return run_recursion(call, forget)
+        except TooDeep:
+            raise stack_overflow() from None
+
+    def _resolve(self, writer: Schema, reader: Schema) -> Symbol | None:
         symbol: Symbol | None
         if isinstance(writer, Union):
-            symbol = yield self._resolve_writer_union(writer, reader)
+            symbol = self._resolve_writer_union(writer, reader)
         elif isinstance(reader, Union):
-            symbol = yield self._resolve_reader_union(writer, reader)
+            symbol = self._resolve_reader_union(writer, reader)
         elif isinstance(writer, Record) and isinstance(reader, Record):
-            symbol = yield self._resolve_records(writer, reader)
+            symbol = self._resolve_records(writer, reader)
         elif isinstance(writer, Array) and isinstance(reader, Array):
-            symbol = make_repeater((yield self._resolve(writer.items, reader.items)))
+            symbol = make_repeater(self._resolve(writer.items, reader.items))
         elif isinstance(writer, Map) and isinstance(reader, Map):
-            symbol = make_repeater((yield self._resolve(writer.values, reader.values)))
+            symbol = make_repeater(self._resolve(writer.values, reader.values))
         else:
             symbol = compare_leaves(writer, reader)
         return symbol
 
-    def _resolve_writer_union(self, writer: Union, reader: Schema) -> Deep[Symbol | None]:
+    def _resolve_writer_union(self, writer: Union, reader: Schema) -> Symbol | None:
         """Follow WriterUnion.resolve. Two like unions are compared branch by branch, and errors in them do not count."""
         if isinstance(reader, Union) and self._likeness.are_alike(writer, reader):
             for writer_branch, reader_branch in zip(writer.branches, reader.branches, strict=True):
                 if not _is_same_primitive(writer_branch, reader_branch):
-                    yield self._resolve(writer_branch, reader_branch)
+                    self._resolve(writer_branch, reader_branch)
             return self._generate(reader)
-        return make_alternative((yield gather(self._resolve(branch, reader) for branch in writer.branches)))
+        return make_alternative([self._resolve(branch, reader) for branch in writer.branches])
 
-    def _resolve_reader_union(self, writer: Schema, reader: Union) -> Deep[Symbol | None]:
+    def _resolve_reader_union(self, writer: Schema, reader: Union) -> Symbol | None:
         """Follow ReaderUnion.resolve: choose one branch and resolve against this branch only."""
-        branch = yield self._find_branch(writer, reader)
+        branch = self._find_branch(writer, reader)
         if branch is None:
             return Mark.ERROR
-        symbol = yield self._resolve(writer, branch)
+        symbol = self._resolve(writer, branch)
         return make_alternative([symbol])
 
-    def _find_branch(self, writer: Schema, reader: Union) -> Deep[Schema | None]:
+    def _find_branch(self, writer: Schema, reader: Union) -> Schema | None:
         """Find a branch by name, else by structure, else by promotion (ReaderUnion.firstMatchingBranch), or return None."""
         self._count_steps(1 + len(reader.branches) // _ITEMS_PER_STEP)
         structural_match: Schema | None = None
@@ -214,13 +228,13 @@ class Resolution:
             if not isinstance(branch, Named) or branch.full_name == writer.full_name:
                 return branch
             if isinstance(writer, Record) and isinstance(branch, Record):
-                matches = not _has_match_error((yield self._resolve_records(writer, branch)))
+                matches = not _has_match_error(self._resolve_records(writer, branch))
                 # The first branch that matches, or the last one that also has the writer's unqualified name.
                 if matches and (structural_match is None or branch.name == writer.name):
                     structural_match = branch
         return structural_match or next((branch for branch in reader.branches if _promotes(writer, branch)), None)
 
-    def _resolve_records(self, writer: Record, reader: Record) -> Deep[Symbol | None]:
+    def _resolve_records(self, writer: Record, reader: Record) -> Symbol | None:
         """Follow RecordAdjust.resolve: the writer's fields in their order, then the fields that only the reader has."""
         pair = (id(writer), id(reader))
         if pair in self._records:
@@ -241,7 +255,7 @@ class Resolution:
             elif _is_same_primitive(field.schema, reader_field.schema):
                 continue
             else:
-                symbol = yield self._resolve(field.schema, reader_field.schema)
+                symbol = self._resolve(field.schema, reader_field.schema)
             if symbol is not None:
                 parts.append(symbol)
         only_reader = reader.fields_by_name.keys() - writer.fields_by_name.keys()
@@ -287,9 +301,9 @@ class Resolution:
         if not any(self._reaches_recursion[record] for record in records):
             return None
         self._has_recursion = True
-        return run(self._generate_error_free(schema))
+        return self._generate_error_free(schema)
 
-    def _generate_error_free(self, schema: Schema) -> Deep[Symbol | None]:
+    def _generate_error_free(self, schema: Schema) -> Symbol | None:
         match schema:
             case Record():
                 for record, sequence in self._error_free_records:
@@ -298,16 +312,16 @@ class Resolution:
                 sequence = Sequence([], complete=True)
                 self._error_free_records.append((schema, sequence))
                 for field in schema.fields:
-                    symbol = yield self._generate_error_free(field.schema)
+                    symbol = self._generate_error_free(field.schema)
                     if symbol is not None:
                         sequence.parts.append(symbol)
                 return sequence
             case Array():
-                return make_repeater((yield self._generate_error_free(schema.items)))
+                return make_repeater(self._generate_error_free(schema.items))
             case Map():
-                return make_repeater((yield self._generate_error_free(schema.values)))
+                return make_repeater(self._generate_error_free(schema.values))
             case Union():
-                return make_alternative((yield gather(map(self._generate_error_free, schema.branches))))
+                return make_alternative([self._generate_error_free(branch) for branch in schema.branches])
             case _:
                 return None
 
@@ -514,7 +528,7 @@ def find_marks(root: Symbol | None, *, has_recursion: bool) -> frozenset[Mark]:
             raise JavaException("NullPointerException")
         # Unless a field is itself a record, no production is copied, so none can have holes.
         if any(isinstance(part, Sequence) for sequence in sequences for part in sequence.parts):
-            return _find_flattened_marks(_Flattening(root, sequences).flatten())
+            return _find_flattened_marks(run_recursion(lambda: _Flattening(root, sequences).flatten()))
     return frozenset(symbol for symbol in _walk(root, into_skipped=False) if isinstance(symbol, Mark))
 
 
@@ -598,7 +612,7 @@ class _Flattening:
     def flatten(self) -> Production:
         """Return the production of the start symbol."""
         production = self._new_production(self._root)
-        run(self._fill(production, [self._root]))
+        self._fill(production, [self._root])
         return production
 
     def _new_production(self, symbol: Symbol) -> Production:
@@ -611,10 +625,10 @@ class _Flattening:
     def _size(self, symbol: Symbol | object) -> int:
         return self._sizes[symbol] if isinstance(symbol, Sequence) else 1
 
-    def _fill(self, production: Production, symbols: Iterable[Symbol | object]) -> Deep[None]:
+    def _fill(self, production: Production, symbols: Iterable[Symbol | object]) -> None:
         position = 0
         for symbol in symbols:
-            flat = yield self._flatten(symbol)
+            flat = self._flatten(symbol)
             if not isinstance(symbol, Sequence):
                 production[position] = flat
             elif symbol in self._unfinished:
@@ -625,28 +639,28 @@ class _Flattening:
                     waiting += [(production, position + offset) for target, offset in waiting if target is flat]
             position += self._size(symbol)
 
-    def _flatten(self, symbol: Symbol | object) -> Deep[Any]:
+    def _flatten(self, symbol: Symbol | object) -> Any:
         match symbol:
             case Sequence():
                 if symbol not in self._productions:
-                    yield self._flatten_record(symbol)
+                    self._flatten_record(symbol)
                 return self._productions[symbol]
             case Repeater(part):
                 production = self._new_production(part)
-                yield self._fill(production, [part])
+                self._fill(production, [part])
                 return production
             case Alternative(parts):
-                return (yield gather(map(self._flatten, parts)))
+                return [self._flatten(part) for part in parts]
             case Skip(part):
-                return _Skipped((yield self._flatten(part)))
+                return _Skipped(self._flatten(part))
             case _:
                 return symbol
 
-    def _flatten_record(self, record: Sequence) -> Deep[None]:
+    def _flatten_record(self, record: Sequence) -> None:
         self._productions[record] = production = self._new_production(record)
         self._unfinished[record] = []
         # Java keeps productions in reverse.
-        yield self._fill(production, [*reversed(record.parts), _HARMLESS])
+        self._fill(production, [*reversed(record.parts), _HARMLESS])
         for target, position in self._unfinished.pop(record):
             target[position : position + len(production)] = production
 
@@ -706,9 +720,13 @@ def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema
     )
     if not has_aliases or equal(writer, reader):
         return writer
-    renaming = _Renaming(release)
-    run(renaming.collect_aliases(reader))
-    return run(renaming.rename(writer))
+
+    def rename() -> Schema:
+        renaming = _Renaming(release)
+        renaming.collect_aliases(reader)
+        return renaming.rename(writer)
+
+    return run_recursion(rename)
 
 
 class _Renaming:
@@ -723,7 +741,7 @@ class _Renaming:
         self._unfinished_ids: set[int] = set()  # of rebuilt records whose fields are not set yet
         self._defaults = DefaultCheck(any_branch=not self._is_avro_1_11)
 
-    def collect_aliases(self, reader: Schema) -> Deep[None]:
+    def collect_aliases(self, reader: Schema) -> None:
         """Collect the aliases in `reader`. If two types have the same alias, it belongs to the type visited last."""
         if isinstance(reader, Named):
             self._type_names.update(dict.fromkeys(reader.aliases, reader.full_name))
@@ -734,39 +752,39 @@ class _Renaming:
                     if field.aliases:
                         names = self._field_names.setdefault(reader.full_name, {})
                         names.update(dict.fromkeys(field.aliases, field.name))
-                    yield self.collect_aliases(field.schema)
+                    self.collect_aliases(field.schema)
                 if reader.full_name in self._field_names:
                     names = self._field_names[reader.full_name]
                     self._field_names.update(dict.fromkeys(reader.aliases, names))
             case Union():
                 for branch in reader.branches:
-                    yield self.collect_aliases(branch)
+                    self.collect_aliases(branch)
             case Array():
-                yield self.collect_aliases(reader.items)
+                self.collect_aliases(reader.items)
             case Map():
-                yield self.collect_aliases(reader.values)
+                self.collect_aliases(reader.values)
 
-    def rename(self, writer: Schema) -> Deep[Schema]:
+    def rename(self, writer: Schema) -> Schema:
         """Return `writer` renamed: records and unions are always new, arrays and maps only if their content changed."""
         renamed: Schema = writer
         match writer:
             case Record():
-                renamed = self._rebuilt_records.get(writer) or (yield self._rebuild_record(writer))
+                renamed = self._rebuilt_records.get(writer) or self._rebuild_record(writer)
             case EnumSchema() if writer.full_name in self._type_names:
                 renamed = self._rename_type(writer)
                 _check_names(writer.symbols)
             case Fixed() if writer.full_name in self._type_names:
                 renamed = self._rename_type(writer)
             case Array():
-                items = yield self.rename(writer.items)
+                items = self.rename(writer.items)
                 if not equal(items, writer.items):
                     renamed = Array(items, writer.properties)
             case Map():
-                values = yield self.rename(writer.values)
+                values = self.rename(writer.values)
                 if not equal(values, writer.values):
                     renamed = Map(values, writer.properties)
             case Union():
-                branches = yield gather(map(self.rename, writer.branches))
+                branches = [self.rename(branch) for branch in writer.branches]
                 names = set()
                 for branch in branches:
                     if branch.full_name in names:
@@ -784,7 +802,7 @@ class _Renaming:
         renamed.aliases = ()
         return renamed
 
-    def _rebuild_record(self, writer: Record) -> Deep[Record]:
+    def _rebuild_record(self, writer: Record) -> Record:
         record = self._rename_type(writer)
         record.fields, record.fields_by_name, record.properties = _FIELDS_NOT_SET, {}, NO_PROPERTIES
         self._rebuilt_records[writer] = record
@@ -793,7 +811,7 @@ class _Renaming:
         fields = []
         for field in writer.fields:
             renamed = copy.copy(field)
-            renamed.schema = yield self.rename(field.schema)
+            renamed.schema = self.rename(field.schema)
             renamed.name = names.get(field.name, field.name)
             renamed.aliases = ()
             fields.append(renamed)

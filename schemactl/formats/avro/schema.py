@@ -4,20 +4,23 @@ A schema is a graph: every place in the text has its own node, and every referen
 definition. Only a primitive without properties is the same node everywhere. Nodes are compared by identity, so that
 `(reader, writer)` pairs can be keys of memo tables; `equal` is Avro's own equality.
 
-Definitions are untrusted, and a chain of references can be as long as the text. Therefore a recursive function is written as a
-generator that yields the call it needs and receives the result: `child = yield walk(node.items)`. Performance-critical functions
-return a result at once if they can, and such a generator only for schemas with inner schemas.
+Definitions are untrusted. The text of a definition nests at most 250 levels (`json_text.MAX_DEPTH`), but a chain of references can be
+as long as the text. Functions that follow references are called by `run_recursion`, which has room for such a chain.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
+import sys
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeVar
+
+from schemactl.core.errors import InvalidSchema
 
 JsonValue = Any
 """A parsed JSON value: None, bool, int, float, str, list or dict."""
@@ -540,36 +543,58 @@ def no_branch() -> JavaException:
     return JavaException("IndexOutOfBoundsException", "Index 0 out of bounds for length 0")
 
 
-# Recursion of any depth, with its stack on the heap
+# Recursion along chains of references
 
+
+MAX_CALLS: Final = 500_000
+"""The maximum depth of calls for a chain of references.
+
+A declared definition has at most 5 MiB and therefore at most 75,000 references in a chain, and a reference takes up to seven calls.
+"""
+
+_LIMIT_LOCK: Final = threading.RLock()  # Python's limit on recursion is the same for all threads
 
 T = TypeVar("T")
 
-Deep = Generator["Deep[Any]", Any, T]
-"""A call that has not run yet and will return a T."""
+
+class TooDeep(InvalidSchema):
+    """The types of a definition lead to one another in a longer chain than can be followed."""
+
+    def __init__(self) -> None:
+        super().__init__("the types refer to each other in too long a chain", fix="let fewer types lead to one another")
 
 
-def gather(calls: Iterable[Deep[T]]) -> Deep[list[T]]:
-    """Run the calls one after the other, and return their results."""
-    results: list[T] = []
-    for call in calls:
-        result = yield call
-        results.append(result)
-    return results
+def run_recursion(call: Callable[[], T], forget: Callable[[], object] = lambda: None) -> T:
+    """Return the result of a recursive call, which may follow chains of references that are as long as a definition.
 
+    Only if Python's limit on recursion does not suffice, the call runs again with a limit of MAX_CALLS. Calls of Python functions
+    take no stack of the thread, unless a C function such as `map` or a generator expression stands between them. A parser written in
+    C does, so no text may reach one below the raised limit.
 
-def run(call: Deep[T]) -> T:
-    """Run a call and return its result. An exception inside passes through to the caller; outer calls do not see it."""
-    outer_calls: list[Any] = []
-    send, result = call.send, None
-    while True:
+    Args:
+        call: the call.
+        forget: reset the state that an interrupted call leaves behind.
+
+    Raises:
+        TooDeep: if MAX_CALLS do not suffice.
+    """
+    try:
+        return call()
+    except RecursionError:
+        pass  # a new attempt inside this block would keep the failed one in memory
+    forget()
+    with _LIMIT_LOCK:
+        limit = sys.getrecursionlimit()
         try:
-            inner = send(result)
-        except StopIteration as finished:
-            result = finished.value
-            if not outer_calls:
-                return result  # type: ignore[no-any-return]
-            send = outer_calls.pop()
-        else:
-            outer_calls.append(send)
-            send, result = inner.send, None
+            _raise_recursion_limit()
+            return call()
+        except RecursionError:
+            pass
+        finally:
+            sys.setrecursionlimit(limit)
+    raise TooDeep
+
+
+def _raise_recursion_limit() -> None:
+    # As a function, it fails if not even one more call is possible: then Python would not accept the old limit afterwards.
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_CALLS))
