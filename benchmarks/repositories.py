@@ -5,6 +5,7 @@
 Of the changes 82 % edit one to three topics, 6 % a shared definition, 4 % layout or comments alone, 3 % go back to older
 content, 2 % rename a file, 1.5 % delete a topic and 1.5 % declare it again. 15 % of main's commits are merges of branches of
 one to three commits. Half of the topics hold their definition in the declaration, half beside it, with a reference.
+With a skew above 1, topics with a low number change more often, as in real repositories.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ FIRST_COMMIT_S = 1_600_000_000
 SIZES = {"small": (200, 2_000, 20), "medium": (2_000, 10_000, 50), "large": (10_000, 50_000, 100)}
 """Topics, commits, namespaces."""
 
+PROJECT = "version: 1\nroots: [topics]\n"
+
 Files = dict[str, str | None]
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
@@ -33,12 +36,16 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 class Generator:
     """The state of the repository while its history is made up."""
 
-    def __init__(self, topics: int, commits: int, namespaces: int) -> None:
+    def __init__(
+        self, topics: int, commits: int, namespaces: int, *, skew: float = 1.0, project: str = PROJECT
+    ) -> None:
+        self.skew = skew
+        self.project = project
         self.random = random.Random(1)  # noqa: S311  no secret, but always the same
         self.topics = topics
         self.commits = commits
         self.namespaces = namespaces
-        self.shared = max(5, topics // 100)
+        self.shared = max(5, topics // (100 if skew == 1.0 else 10))
         self.version = [0] * topics
         self.newest = [0] * topics
         self.shared_version = [0] * self.shared
@@ -49,7 +56,7 @@ class Generator:
 
     def stream(self) -> Iterator[bytes]:
         """What `git fast-import` reads."""
-        first: Files = {"schemactl.yaml": "version: 1\nroots: [topics]\n"}
+        first: Files = {"schemactl.yaml": self.project}
         for number in range(self.shared):
             first |= self._shared(number)
         for topic in range(self.topics):
@@ -82,10 +89,16 @@ class Generator:
             self._declare_again: 1.5,
         }
         (kind,) = self.random.choices(list(kinds), list(kinds.values()))
-        return kind(self.random.randrange(self.topics))
+        return kind(self._choose_topic())
+
+    def _choose_topic(self) -> int:
+        if self.skew == 1.0:
+            return self.random.randrange(self.topics)
+        # The topic of most versions has its definition in a file, with a reference.
+        return min(int(self.topics * self.random.random() ** self.skew) ^ 1, self.topics - 1)
 
     def _edit_some(self, topic: int) -> Files:
-        others = {self.random.randrange(self.topics) for _ in range(self.random.choice((0, 0, 1, 2)))}
+        others = {self._choose_topic() for _ in range(self.random.choice((0, 0, 1, 2)))}
         files: Files = {}
         for each in sorted({topic, *others}):
             if self.declared[each]:
@@ -95,7 +108,7 @@ class Generator:
         return files
 
     def _edit_shared(self, topic: int) -> Files:
-        number = topic % self.shared
+        number = (topic if self.skew == 1.0 else self.random.randrange(self.topics)) % self.shared
         self.shared_version[number] += 1
         return self._shared(number)
 
@@ -113,6 +126,9 @@ class Generator:
         return before | {self._path(topic): self._declaration(topic)} if self.declared[topic] else {}
 
     def _delete(self, topic: int) -> Files:
+        if self.skew != 1.0:
+            # A topic that changes often is rarely deleted.
+            topic = self.random.randrange(self.topics)
         gone = dict.fromkeys(self._files(topic)) if self.declared[topic] else {}
         self.declared[topic] = False
         return gone
@@ -196,7 +212,9 @@ def _record(name: str, version: int, fields: int, more: list[dict[str, object]])
     return json.dumps({"type": "record", "name": name, "namespace": "com.acme", "fields": each + more}, indent=2)
 
 
-def make(folder: Path, topics: int, commits: int, namespaces: int) -> None:
+def make(
+    folder: Path, topics: int, commits: int, namespaces: int, *, skew: float = 1.0, project: str = PROJECT
+) -> None:
     """`folder` is a packed repository with that much history on main."""
     folder.mkdir(parents=True)
 
@@ -208,7 +226,7 @@ def make(folder: Path, topics: int, commits: int, namespaces: int) -> None:
     with importing:
         if importing.stdin is None:
             raise SystemExit("git fast-import reads nothing")
-        for commit in Generator(topics, commits, namespaces).stream():
+        for commit in Generator(topics, commits, namespaces, skew=skew, project=project).stream():
             importing.stdin.write(commit)
         importing.stdin.close()
         if importing.wait():
