@@ -195,8 +195,8 @@ class ClientImpact:
         client: the declared client.
         built: the numbers of the versions that it is built with; empty if it has its own definition.
         breaks: the first reason why client and schema are incompatible, or empty if they are compatible.
-        unread: the first reason why the client, once it is built with the schema, does not read earlier messages in its language,
-            or empty if it does or its language reads as Java does.
+        unread: the first reason why the client, once it is built with the schema, does not read what declared producers write, or
+            does not read earlier messages in its language; empty if it does.
     """
 
     client: Client

@@ -109,12 +109,17 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             older=older,
             counterexample=counterexample(breakage, new=proposal.schema, old=old) if has_counterexample else None,
             fingerprint=proposal.make_fingerprint(problem.rule, problem.pointer, direction, against=against),
-            edit=None if is_approved or explanation.edit is None else judged.edit(explanation.edit),
-            alternatives=() if is_approved else tuple(filter(None, map(judged.edit, explanation.alternatives))),
+            edit=None if explanation.edit is None else judged.edit(explanation.edit),
+            alternatives=tuple(filter(None, map(judged.edit, explanation.alternatives))),
         )
         for finding in findings:
             # An approved version made this change, and it was approved then.
-            yield replace(finding, severity="note", fingerprint="") if is_approved else finding
+            yield make_older_problem(finding) if is_approved else finding
+
+
+def make_older_problem(finding: Finding) -> Finding:
+    """Return a finding about damage that the approved schema does as well: a note, which needs no waiver and fails nothing."""
+    return replace(finding, severity="note", fingerprint="", edit=None, alternatives=(), predates_change=True)
 
 
 def locate_breakage(

@@ -419,9 +419,8 @@ def list_client_impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
         builds = client.builds(proposal.versions)
         first_breakage = next(iter(_find_breakages(client, builds, proposal)), None)
         numbers = tuple(build.number for build in builds if build.number is not None)
-        unread = next(
-            (item for item in _find_breakages_of_latest(client, proposal) if item[1].direction == "new_reads_old"), None
-        )
+        after_build = (*_find_breakages_of_latest(client, proposal), *_find_unread_producers(client, proposal))
+        unread = next((item for item in after_build if item[1].direction == "new_reads_old"), None)
         impacts.append(
             ClientImpact(
                 client,
@@ -437,7 +436,8 @@ def check_broken_clients(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
     """Yield a finding for each client with versions or a definition that the proposal breaks, regardless of the strategy.
 
     Both approved and declared clients on the targets of `run` count, because removing a client in the change that breaks it
-    does not repair it. Breakages in `verdict` are left out.
+    does not repair it. Breakages in `verdict` are left out. Breakages of the approved schema are notes: the change does not cause
+    them.
     """
     approved_topic = run.find_approved(proposal.topic.name)
     declared_clients, approved_clients = (
@@ -450,15 +450,26 @@ def check_broken_clients(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
         if not any(client.is_same_build(declared_client) for declared_client in declared_clients)
     ]
     for client in (*removed_clients, *declared_clients):
+        latest_number = proposal.latest
         client_breakages = _find_client_breakages(client, proposal)
+        # A producer with an older version has a finding of its own.
+        client_breakages += [
+            item for item in _find_unread_producers(client, proposal) if item[0].number == latest_number
+        ]
         new_breakages = [
             (build, breakage)
             for build, breakage in client_breakages
             if build.number is None or not _is_in_verdict(breakage, verdict)
         ]
         remark = ", which this change removes or declares otherwise," if client in removed_clients else ""
-        for build, breakage in _select_reported(new_breakages):
+        older_breakages = _select_older_breakages(client, new_breakages, proposal, approved_topic)
+        caused_breakages = [item for item in new_breakages if item not in older_breakages]
+        for build, breakage in _select_reported(caused_breakages):
             yield from _report_broken_client(run, proposal, client, build, breakage, remark)
+        for build, breakage in _select_reported(older_breakages):
+            for finding in _report_broken_client(run, proposal, client, build, breakage, remark):
+                message = f"{finding.message} The approved schema breaks it as well."
+                yield schemas.make_older_problem(replace(finding, message=message))
 
 
 def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *, is_changed: bool) -> Iterator[Finding]:
@@ -661,6 +672,45 @@ def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[
             language=client.known_language,
         )
         if breakage.incompatibility.is_error and (info := infos[breakage.against])
+    ]
+
+
+def _select_older_breakages(
+    client: Client, breakages: list[tuple[ClientBuild, Breakage]], proposal: Proposal, approved_topic: Topic | None
+) -> list[tuple[ClientBuild, Breakage]]:
+    """Return the breakages of a client's versions or definition that the approved schema has as well, at the same field."""
+    if client.is_latest or not breakages or approved_topic is None or approved_topic.schema is None:
+        return []
+    approved_proposal = replace(proposal, topic=approved_topic, schema=approved_topic.schema.load())
+
+    def identify(item: tuple[ClientBuild, Breakage], schema: SchemaInfo) -> tuple[ClientBuild, str, str, str, str]:
+        build, breakage = item
+        problem = breakage.incompatibility
+        field = explain(breakage, new=schema, old=build.info).field
+        return build, field, problem.rule, problem.message, breakage.direction
+
+    builds = [build for build, _ in breakages]
+    approved_breakages = _find_breakages(client, list(dict.fromkeys(builds)), approved_proposal)
+    known = {identify(item, approved_proposal.schema) for item in approved_breakages}
+    return [item for item in breakages if identify(item, proposal.schema) in known]
+
+
+def _find_unread_producers(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
+    """Return where a consumer without `schema`, after its next build, does not read what the declared producers write.
+
+    A producer without `schema` writes the latest version until its next build, which comes first under a strategy in whose order
+    producers are upgraded first.
+    """
+    if not (client.is_latest and client.reads) or has_client_rules(proposal.schema, client.known_language):
+        return []
+    is_upgraded_first = _protect_clients(proposal.strategy) in READS_OLD
+    return [
+        (build, breakage)
+        for producer in proposal.topic.clients
+        if not producer.reads and client.runs_on(*producer.targets) and (is_upgraded_first or not producer.is_latest)
+        for build, breakage in _find_breakages(producer, producer.builds(proposal.versions), proposal)
+        # By the rules of another language, only consumers in that language break.
+        if breakage.incompatibility.rule != "CLIENT_BREAKS"
     ]
 
 

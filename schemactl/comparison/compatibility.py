@@ -12,7 +12,7 @@ A strategy names the pairs of reader and writer that must work:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from schemactl import formats
@@ -90,7 +90,9 @@ def judge(
         state=state,
         data=data,
         misread=misread,
-        approved=_select_approved(misread, existing, new) if strategy in TRANSITIVE else (),
+        approved=_select_approved((*data, *misread), existing, new, _list_directions(strategy))
+        if strategy in TRANSITIVE
+        else (),
     )
 
 
@@ -121,7 +123,7 @@ def find_changed_values(
     if formats.has_client_rules(new, language):
         return _find_client_breakages(existing, new, strategy, language)
     _, data, misread = _judge_data(existing, new, strategy, by_any_release=by_any_release)
-    approved = _select_approved(misread, existing, new) if strategy in TRANSITIVE else ()
+    approved = _select_approved(misread, existing, new, _list_directions(strategy)) if strategy in TRANSITIVE else ()
     return (*data, *(breakage for breakage in misread if breakage not in approved))
 
 
@@ -230,27 +232,31 @@ def _find_misreadings(
 
 
 def _select_approved(
-    misread: Sequence[Breakage], existing: Sequence[SchemaVersion], new: SchemaInfo
+    breakages: Sequence[Breakage], existing: Sequence[SchemaVersion], new: SchemaInfo, directions: Sequence[Direction]
 ) -> tuple[Breakage, ...]:
-    """Return the misreadings with earlier versions that the latest version has as well, at the same field in the same direction."""
+    """Return the breakages with earlier versions that the latest version has as well, at the same field in the same direction."""
     *earlier_versions, latest = live(existing) or (None,)
     if latest is None or latest.info is None:
         return ()
     earlier = {version.number: version.info for version in earlier_versions if version and version.info}
 
     def identify(breakage: Breakage, schema: SchemaInfo) -> tuple[str, str, str, Direction]:
-        misreading = breakage.incompatibility
+        problem = breakage.incompatibility
         field = formats.explain(breakage, new=schema, old=earlier[breakage.against]).field
-        return field, misreading.rule, misreading.message, breakage.direction
+        return field, problem.rule, problem.message, breakage.direction
 
     approved = []
-    by_version = groupby((breakage for breakage in misread if breakage.against in earlier), lambda item: item.against)
+    by_version = groupby((breakage for breakage in breakages if breakage.against in earlier), lambda item: item.against)
     for number, breakages_of_version in by_version:
-        known = {
-            identify(breakage, latest.info)
-            for breakage in _find_misreadings(
-                [(number, earlier[number])], latest.info, ["new_reads_old", "old_reads_new"]
-            )
-        }
+        old_version = [(number, earlier[number])]
+        known_breakages = chain(
+            _find_breakages(old_version, latest.info, directions),
+            _find_misreadings(old_version, latest.info, directions),
+        )
+        try:
+            known = {identify(breakage, latest.info) for breakage in known_breakages}
+        except InvalidSchema:
+            # A latest version that does not parse has another type than the new definition.
+            continue
         approved += [breakage for breakage in breakages_of_version if identify(breakage, new) in known]
     return tuple(approved)

@@ -134,7 +134,7 @@ class Verdict:
         state: the data verdict.
         data: all breakages, newest version first, new_reads_old before old_reads_new; () unless `state` is BREAKING.
         misread: in the same order, the places where a reader decodes a message and gets another value than the written one.
-        approved: the misreadings in `misread` that the latest version also has, with the same earlier versions.
+        approved: the breakages in `data` and `misread` that the latest version also has, with the same earlier versions.
     """
 
     broker: Answer
@@ -169,10 +169,13 @@ class Verdict:
     def checked(self) -> str | None:
         """The data verdict of `check`, or None for a definition that does not parse.
 
-        Messages that are read as other values are breaking as well: `compatible` promises the written value.
+        Messages that are read as other values are breaking as well: `compatible` promises the written value. Breakages that were
+        approved before are not.
         """
         if self.state is DataState.UNPARSABLE:
             return None
+        if self.state is DataState.BREAKING and all(breakage in self.approved for breakage in self.data):
+            return str(DataState.BREAKING if self.errors else DataState.COMPATIBLE)
         is_misread = self.state is DataState.COMPATIBLE and bool(self.errors)
         return str(DataState.BREAKING if is_misread else self.state)
 
@@ -225,6 +228,7 @@ class Finding:
         targets: the targets that it concerns; () for no certain target.
         owner: the owner of the affected client, or "" for the owner of the topic.
         kind: the kind of events that it concerns, or "" for the whole topic.
+        predates_change: whether the approved schema has the problem as well, so that it is not an error of the change.
     """
 
     rule: str
@@ -250,6 +254,7 @@ class Finding:
     edit: TextEdit | None = None
     alternatives: tuple[TextEdit, ...] = ()
     kind: str = ""
+    predates_change: bool = False
 
     @property
     def place(self) -> Source | None:

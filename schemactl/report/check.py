@@ -130,7 +130,10 @@ def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
     broker = Cell(outcome.value, "good" if outcome in (Outcome.OK, Outcome.UNCHANGED) else "bad")
     match state:
         case DataState.BREAKING:
-            if any(breakage.incompatibility.is_error for breakage in topic.verdict.data):
+            new_breakages = [breakage for breakage in topic.verdict.data if breakage not in topic.verdict.approved]
+            if not new_breakages and not topic.verdict.errors:
+                return broker, Cell("breaking before", "doubtful")
+            if any(breakage.incompatibility.is_error for breakage in new_breakages):
                 return broker, Cell("breaking", "bad")
             return broker, Cell("misread", "bad") if topic.verdict.errors else Cell("breaks strict readers", "doubtful")
         case DataState.UNPARSABLE:
@@ -416,6 +419,7 @@ def _finding_json(finding: Finding, cause: str, target: str, *, names_owner: boo
         "witness": _counterexample_json(finding.counterexample),
         "before_change": finding.before_change,
         "only_at_tip": finding.only_at_tip,
+        "predates_change": finding.predates_change,
         "commit": {"id": finding.commit.id, "subject": finding.commit.subject} if finding.commit else None,
         "targets": list(finding.targets),
         "owner": finding.owner or None,

@@ -186,3 +186,103 @@ def test_a_client_is_judged_when_what_it_is_built_with_changes(
         report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
         assert [finding["rule"] for finding in report["findings"]] == rules
     repository.commit({path: text for path, text in changed.items() if text}, branch="main")
+
+
+AMOUNT, REQUIRED = '"name": "amount", "type": "int", "default": 0', '"name": "amount", "type": "int"'
+ON_LATEST = "{name: billing, role: consumer}"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "clients", "reads", "rules"),
+    [
+        # The next build of billing cannot read what a producer writes that is not upgraded first.
+        ("BACKWARD", f"{ON_LATEST}, {{name: shop, role: producer, schema: 0}}", False, ["READER_FIELD_MISSING_DEFAULT_VALUE", "CLIENT_BREAKS"]),
+        ("BACKWARD", f"{ON_LATEST}, {{name: shop, role: producer}}", False, ["READER_FIELD_MISSING_DEFAULT_VALUE"]),
+        ("FORWARD", f"{ON_LATEST}, {{name: shop, role: producer, schema: 0}}", False, ["CLIENT_BREAKS"]),
+        ("ALWAYS_COMPATIBLE", f"{ON_LATEST}, {{name: shop, role: producer, schema: 0}}", False, ["CLIENT_BREAKS"]),
+        ("ALWAYS_COMPATIBLE", f"{ON_LATEST}, {{name: shop, role: producer}}", False, ["CLIENT_BREAKS"]),
+        # Producers are upgraded first under FORWARD.
+        ("FORWARD", f"{ON_LATEST}, {{name: shop, role: producer}}", True, []),
+        # No producer is declared, or none on the same target.
+        ("ALWAYS_COMPATIBLE", ON_LATEST, True, []),
+        ("ALWAYS_COMPATIBLE", "{name: billing, role: consumer, targets: [dev]}, {name: shop, role: producer, targets: [prod]}", True, []),
+    ],
+)  # fmt: skip
+def test_a_consumer_on_latest_is_judged_after_its_next_build(
+    tmp_path: Path,
+    strategy: str,
+    clients: str,
+    reads: bool,  # noqa: FBT001  a parameter of a test
+    rules: Sequence[str],
+) -> None:
+    repository = make_repository(tmp_path / "r", f"clients: [{clients}]\n")
+    targets = "targets: {dev: {registry: 'sqlite:dev.db'}, prod: {registry: 'sqlite:prod.db'}}\n"
+    repository.commit(
+        {"schemactl.yaml": PROJECT.replace("FORWARD", strategy) + targets, "topics/orders.avsc": record(ID)}
+    )
+    repository.write({"topics/orders.avsc": record(ID, REQUIRED)})
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100 if rules else 0).out)
+    errors = [finding for finding in report["findings"] if finding["severity"] == "error"]
+    assert list(dict.fromkeys(finding["rule"] for finding in errors if finding["verdict"] != "broker")) == rules
+    fine_by_client = {client["name"]: client["fine"] for topic in report["topics"] for client in topic["clients"]}
+    assert fine_by_client["billing"] is reads
+
+
+@pytest.mark.parametrize(
+    ("orders", "code", "severities"),
+    [
+        # billing cannot read version 1 either: it has no `note`.
+        (record(ID, AMOUNT), 0, ["note"]),
+        # A further field that billing needs is an error of the change.
+        (record(AMOUNT), 100, ["error", "note"]),
+        # The change repairs what was broken.
+        (record(ID, NOTE), 0, []),
+    ],
+)
+def test_damage_to_a_client_that_is_older_than_the_change_is_a_note(
+    tmp_path: Path, orders: str, code: int, severities: Sequence[str]
+) -> None:
+    repository = Scratch(tmp_path / "r")
+    project = PROJECT.replace("FORWARD", "ALWAYS_COMPATIBLE")
+    declared = ORDERS.replace(CLIENTS, "clients: [{name: billing, role: consumer, schema: 0}]\n")
+    repository.commit(
+        {"schemactl.yaml": project, "topics/orders.yaml": declared, "topics/orders.avsc": record(ID, NOTE)}
+    )
+    repository.commit({"topics/orders.avsc": record(ID)})
+    repository.flush()
+    repository.write({"topics/orders.avsc": orders})
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    findings = [finding for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"]
+    assert [finding["severity"] for finding in findings] == severities
+    assert [finding["predates_change"] for finding in findings] == [severity == "note" for severity in severities]
+
+
+@pytest.mark.parametrize(
+    ("after", "severities", "data"),
+    [
+        # v1 dropped C without a default; a harmless change of v2 does not do so again.
+        (["A", "B", "D"], ["note"], "compatible"),
+        # Against v1 B is missing, and against v0 B and C.
+        (["A"], ["error", "error"], "breaking"),
+    ],
+)
+def test_a_break_that_the_latest_version_has_is_not_an_error_of_the_next_version(
+    tmp_path: Path, after: list[str], severities: Sequence[str], data: str
+) -> None:
+    def status(*symbols: str) -> str:
+        return json.dumps({"type": "enum", "name": "Status", "symbols": symbols})
+
+    repository = Scratch(tmp_path / "r")
+    project = PROJECT.replace("FORWARD", "BACKWARD_TRANSITIVE")
+    topic = "topic: shop/sales/status\nschema: {type: AVRO, definition: status.avsc}\n"
+    repository.commit(
+        {"schemactl.yaml": project, "topics/status.yaml": topic, "topics/status.avsc": status("A", "B", "C")}
+    )
+    repository.commit({"topics/status.avsc": status("A", "B")})
+    repository.flush()
+    repository.write({"topics/status.avsc": status(*after)})
+    code = 100 if "error" in severities else 0
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    findings = [finding for finding in report["findings"] if finding["rule"] == "MISSING_ENUM_SYMBOLS"]
+    assert [finding["severity"] for finding in findings] == severities
+    assert report["topics"][0]["data"] == data
