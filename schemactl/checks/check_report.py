@@ -68,6 +68,7 @@ class CheckReport:
         settings: the path of the project file.
         target: the only checked target, or empty if all targets were checked.
         targets: the release of each checked target, by name.
+        texts: the text of each file with a finding, by path, for excerpts.
         decided: whether the files could be read; if not, the findings give the reasons, and nothing else is known.
     """
 
@@ -85,6 +86,7 @@ class CheckReport:
     target: str = ""
     targets: Mapping[str, Release] = field(default_factory=dict)
     decided: bool = True
+    texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def command(self) -> Literal["check", "lint"]:
@@ -197,12 +199,14 @@ class ClientImpact:
         breaks: the first reason why client and schema are incompatible, or empty if they are compatible.
         unread: the first reason why the client, once it is built with the schema, does not read what declared producers write, or
             does not read earlier messages in its language; empty if it does.
+        predates_change: whether the approved schema breaks the client in the same ways, so that the change does not break it.
     """
 
     client: Client
     built: tuple[int, ...]
     breaks: str = ""
     unread: str = ""
+    predates_change: bool = False
 
     @property
     def is_fine(self) -> bool:

@@ -176,6 +176,7 @@ def _join_projects(report: CheckReport, other: CheckReport, note: str) -> CheckR
         findings=(*report.findings, *other.findings),
         waived=(*report.waived, *other.waived),
         notes=tuple(dict.fromkeys([note, *report.notes, *other.notes])),
+        texts={**report.texts, **other.texts},
     )
 
 
@@ -252,7 +253,16 @@ def _check_files(
         report = replace(apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole), topics=report.topics)
         if report.count("error") and forked.approved.tip == head:
             report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
-    return report
+    return replace(report, texts=_read_texts(report, files))
+
+
+def _read_texts(report: CheckReport, files: Files) -> dict[str, str]:
+    """Return the texts of the checked files with findings, by path, without files that cannot be read."""
+    texts: dict[str, str] = {}
+    for path in sorted({finding.place.path for finding in (*report.waived, *report.findings) if finding.place}):
+        with suppress(OSError, SchemactlError, UnicodeDecodeError):
+            texts[path] = files.read(path).decode("utf-8")
+    return texts
 
 
 def _require_same_numbers(

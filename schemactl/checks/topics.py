@@ -331,7 +331,7 @@ def _check_schema(
         schema=proposal.schema,
         before=approved_schema,
         versions=old_topic.versions if old_topic else proposal.versions,
-        clients=list_client_impacts(proposal),
+        clients=list_client_impacts(proposal, run.find_approved(topic_check.topic)),
     )
     return topic_check, findings
 
@@ -412,12 +412,18 @@ def _make_end_fingerprint(rule: str, approved_topic: Topic) -> str:
 # Declared clients
 
 
-def list_client_impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
-    """Return the impact of the proposal on each declared client, by team; a client without a version has the latest."""
+def list_client_impacts(proposal: Proposal, approved_topic: Topic | None = None) -> tuple[ClientImpact, ...]:
+    """Return the impact of the proposal on each declared client, by team; a client without a version has the latest.
+
+    With `approved_topic`, the impacts say which damage the approved schema does as well.
+    """
     impacts = []
     for client in sorted(proposal.topic.clients, key=lambda client: (client.team, client.name)):
         builds = client.builds(proposal.versions)
-        first_breakage = next(iter(_find_breakages(client, builds, proposal)), None)
+        breakages = _find_breakages(client, builds, proposal)
+        older_breakages = _select_older_breakages(client, breakages, proposal, approved_topic)
+        caused_breakages = [item for item in breakages if item not in older_breakages]
+        first_breakage = next(iter((*caused_breakages, *older_breakages)), None)
         numbers = tuple(build.number for build in builds if build.number is not None)
         after_build = (*_find_breakages_of_latest(client, proposal), *_find_unread_producers(client, proposal))
         unread = next((item for item in after_build if item[1].direction == "new_reads_old"), None)
@@ -427,6 +433,7 @@ def list_client_impacts(proposal: Proposal) -> tuple[ClientImpact, ...]:
                 numbers,
                 _explain_breakage(proposal, *first_breakage) if first_breakage else "",
                 _explain_breakage(proposal, *unread) if unread else "",
+                predates_change=bool(older_breakages) and not caused_breakages and not unread,
             )
         )
     return tuple(impacts)

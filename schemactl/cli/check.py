@@ -58,6 +58,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "  schemactl check                          the working tree\n"
         "  schemactl check --staged                 what `git commit` would commit: the pre-commit hook\n"
         "  schemactl check --base origin/main       a pull request: HEAD, against the branch it goes to\n"
+        "  schemactl check --format concise         one line for each finding, for editors\n"
         "  schemactl check --format github --format sarif=schemactl.sarif\n"
         "  schemactl check --format markdown=comment.md --format html=check.html\n"
         "  schemactl check namespaces/shop          the topics of these files and folders\n"
@@ -77,6 +78,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         parser,
         "--fix: write the fixes that only one edit makes (a default, an enum default, a wider type), and report what remains",
         "--diff: print the edits as a unified diff; without --fix nothing is written",
+        "--notes: show the notes in the text, which only counts them by default",
     )
     add_options(
         parser,
@@ -138,7 +140,7 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
     else:
         report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     deadline.begin("writing the report")
-    write_report(partial(render_check, report), outputs, context)
+    write_report(partial(render_check, report, notes=args.notes), outputs, context)
     if report.is_partial:
         return SchemactlError.exit_code
     is_failing = report.count("error") or (args.strict and any(map(_fails_strict, report.findings)))

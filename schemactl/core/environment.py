@@ -96,6 +96,7 @@ def is_shared() -> bool:
     return True
 
 
+@cache
 def home() -> str:
     """Return the address of the documentation or the home page in the distribution's metadata, or ""."""
     from importlib import metadata
@@ -103,6 +104,12 @@ def home() -> str:
     addresses = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
     address_by_label = dict(address.split(", ", 1) for address in addresses)
     return address_by_label.get("Documentation") or address_by_label.get("Homepage") or ""
+
+
+def page_address(page: str) -> str:
+    """Return the address of a page of the documentation, such as `rules/TYPE_MISMATCH`, or "" if the distribution names no site."""
+    # Read the Docs redirects `page` to the default version.
+    return f"{home().rstrip('/')}/page/{page}.html" if home() else ""
 
 
 @cache  # the lookup reads the metadata of every installed package

@@ -10,7 +10,7 @@ from textwrap import dedent
 from typing import Any, Final, Literal
 
 from schemactl.core.documentation import find_documentation
-from schemactl.core.environment import of_other_packages
+from schemactl.core.environment import of_other_packages, page_address
 from schemactl.core.errors import SchemactlError
 
 
@@ -96,6 +96,14 @@ def every_rule() -> dict[str, Rule]:
             )
         rules_by_id[rule.id] = rule
     return rules_by_id
+
+
+def find_page(rule_id: str) -> str:
+    """Return the address of a rule's page, or of the reference that a rule of another package names."""
+    if rule_id in rules():
+        return page_address(f"rules/{rule_id}")
+    rule = every_rule().get(rule_id)
+    return rule.link if rule else ""
 
 
 @cache

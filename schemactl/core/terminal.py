@@ -12,8 +12,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from typing import Any, TextIO
@@ -22,14 +23,30 @@ if TYPE_CHECKING:
 _CONTROL_CHARACTERS = "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 _COMMAND_START = r"^([^\S\n]*):(?=:)"
 _COMMAND_INSIDE = r"##(?=\[|vso\[)"
-_STYLE_PATTERN = r"\x1b\[(?:0|1|2|31|32|33|36)m"
-"""The styles that `paint` writes."""
 
-_CODES: Final = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_LINK_ID: Final = os.urandom(4).hex()
+"""The id of the links of this process, which foreign text cannot know: a link in it is escaped."""
+
+_STYLE_PATTERN = rf"\x1b\[(?:0|1|2|31|32|33|36|1;3[1236]|1;4;31)m|\x1b\]8;id={_LINK_ID};[!-~]+\x1b\\|\x1b\]8;;\x1b\\"
+"""The styles that `paint` writes, and the links of `paint_link`."""
+
+_CODES: Final = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+    "bold red": "1;31",
+    "bold green": "1;32",
+    "bold yellow": "1;33",
+    "bold cyan": "1;36",
+    "marked": "1;4;31",
+}
 
 _UNBREAKABLE = re.compile(r"(?<=: )schemactl [a-z].*|(?:`[^`]*`|[^ ])+")
 
-_ANY_STYLE = re.compile(r"\x1b\[[0-9]+m")
+_ANY_STYLE = re.compile(r"\x1b\[[0-9;]+m|\x1b\]8;[^\x1b]*\x1b\\")
 
 SIGNS: Final = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
 """The style of the sign of a line: added, changed, removed, rejected, unchanged."""
@@ -38,6 +55,17 @@ SHADES: Final = {"good": "green", "doubtful": "yellow", "bad": "red", "": ""}
 """The style of a cell or summary."""
 
 _DIFF_COLORS: Final = {"+": "green", "-": "red", "@": "cyan"}
+
+_LINKING_TERMINALS: Final = {
+    "TERM_PROGRAM": ("iTerm.app", "WezTerm", "vscode", "Hyper", "ghostty", "rio", "mintty"),
+    "TERM": ("xterm-kitty", "xterm-ghostty", "alacritty", "foot"),
+}
+"""The values of variables by which terminals with links are known."""
+
+_FIRST_VTE: Final = 5000
+"""The first release of VTE (GNOME and others) with links."""
+
+_ADDRESS_CHARACTERS: Final = "!#$%&'()*+,/:;=?@[]~"
 
 _MIN_COLUMN_WIDTH = 8
 """The smallest width of a column of a table."""
@@ -115,6 +143,27 @@ def uncleaned(stream: TextIO) -> TextIO:
 def paint(text: str, style: str, *, color: bool) -> str:
     """Return `text` in a style of `_CODES`, or unchanged without color or for the style ""."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if color and style else text
+
+
+def paint_link(text: str, address: str, *, color: bool) -> str:
+    """Return `text` as a link (OSC 8) if standard output is a terminal that supports links, or unchanged without an address."""
+    if not (color and address and supports_links()):
+        return text
+    return f"\x1b]8;id={_LINK_ID};{quote(address, safe=_ADDRESS_CHARACTERS)}\x1b\\{text}\x1b]8;;\x1b\\"
+
+
+def supports_links(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the terminal is known to support links; FORCE_HYPERLINK decides if it is set."""
+    if (forced := environment.get("FORCE_HYPERLINK")) is not None:
+        return forced not in ("", "0")
+    if sys.stdout is None or not sys.stdout.isatty() or environment.get("TERM") == "dumb":
+        return False
+    is_vte = environment.get("VTE_VERSION", "0").isdigit() and int(environment.get("VTE_VERSION", "0")) >= _FIRST_VTE
+    return (
+        is_vte
+        or any(environment.get(variable) in values for variable, values in _LINKING_TERMINALS.items())
+        or any(map(environment.get, ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "WEZTERM_PANE", "DOMTERM")))
+    )
 
 
 def render_file_diff(path: str, old_text: str, new_text: str, *, color: bool) -> Iterator[str]:

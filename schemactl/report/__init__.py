@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import CheckReport
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from schemactl.report.document import Sheet
 
 CHECK_FORMATS: dict[str, tuple[str, str]] = {
-    "text": ("check", "render_text"),
+    "text": ("check_text", "render_text"),
+    "concise": ("check_text", "render_concise"),
     "json": ("check", "render_json"),
     "markdown": ("markdown", "render_check"),
     "github": ("github", "render_check"),
@@ -40,7 +41,13 @@ OBEYED = ("github", "azure")
 
 
 def render_check(
-    report: CheckReport, name: str, *, color: bool = False, width: int | None = None, limit: int | None = None
+    report: CheckReport,
+    name: str,
+    *,
+    color: bool = False,
+    width: int | None = None,
+    limit: int | None = None,
+    notes: bool = False,
 ) -> str:
     """Return a check in the format `name`, without a final newline and control characters.
 
@@ -50,8 +57,13 @@ def render_check(
         color: whether to color a text.
         width: the columns of the terminal for a text, or None for any width.
         limit: the most characters of Markdown, or None for the limit of a comment.
+        notes: whether a text has the notes, and not only their number.
     """
-    options = {"text": {"color": color, "width": width}, "markdown": {"limit": limit}}.get(name, {})
+    options: dict[str, Any] = {
+        "text": {"color": color, "width": width, "notes": notes},
+        "concise": {"color": color, "width": width},
+        "markdown": {"limit": limit},
+    }.get(name, {})
     rendered = _import_renderer(*CHECK_FORMATS[name])(report, **options)
     return _clean_report(rendered, name, color=color)
 

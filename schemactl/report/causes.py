@@ -156,11 +156,11 @@ class ShownCause:
 
     def _list_checks(self) -> Iterator[TopicCheck]:
         """Yield the checks of the topics with findings of this cause."""
-        yield from filter(None, map(self._find_check, self.cause.findings))
+        yield from filter(None, map(self.find_check, self.cause.findings))
 
     def diff(self) -> SchemaDiff | None:
         """Return the changes of the definition since the version that breaks, around the finding, or None if they are unknown."""
-        finding, check = self.lead, self._find_check(self.lead)
+        finding, check = self.lead, self.find_check(self.lead)
         if check is None or check.schema is None or finding.commit or finding.verdict == "declaration":
             return None
         older = next((version for version in reversed(check.versions) if version.number in finding.against), None)
@@ -182,7 +182,7 @@ class ShownCause:
             return []
         return to_line_edits(finding.edit for finding in self.cause.findings if finding.edit)
 
-    def _find_check(self, finding: Finding) -> TopicCheck | None:
+    def find_check(self, finding: Finding) -> TopicCheck | None:
         """Return the check of the topic of `finding` on its first target, or None if the topic was not checked."""
         checks, targets = self.checks.get(finding.topic, []), finding.targets[:1]
         checks = [check for check in checks if check.kind == finding.kind] or checks
@@ -193,7 +193,7 @@ class ShownCause:
         """Yield the broker's answer for each strategy, because its consequences depend on the strategy."""
         refusals_by_strategy: dict[tuple[CompatibilityStrategy | None, tuple[str, ...]], list[Finding]] = {}
         for refusal in self.cause.refusals:
-            check = self._find_check(refusal)
+            check = self.find_check(refusal)
             refusals_by_strategy.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
         for first, *more in refusals_by_strategy.values():
             others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
@@ -259,11 +259,17 @@ def _finding_lines(finding: Finding, report: CheckReport) -> Iterator[CauseLine]
     if finding.older:
         yield CauseLine("older", str(finding.older), "In the older version")
     if finding.counterexample:
-        message, size = finding.counterexample.message, len(finding.counterexample.data)
-        result = on_one_line(finding.counterexample.result)
-        yield CauseLine("proof", f"{cut(message, _MAX_MESSAGE)} ({counted(size, 'byte')}): {result}", "Counterexample")
+        yield CauseLine("proof", proof_text(finding), "Counterexample")
     if finding.fix and not finding.waiver:
         yield CauseLine("fix", on_one_line(finding.fix), "Fix")
+
+
+def proof_text(finding: Finding) -> str:
+    """Return the message that proves a finding, its size, and what the reader does with it; "" without a message."""
+    if finding.counterexample is None:
+        return ""
+    message, size = finding.counterexample.message, len(finding.counterexample.data)
+    return f"{cut(message, _MAX_MESSAGE)} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
 
 
 class DiffRow(NamedTuple):

@@ -1,11 +1,10 @@
-"""Render a check as text and JSON, and build the tables that other formats show."""
+"""Render a check as JSON, and build the tables that other formats show."""
 
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -14,9 +13,9 @@ from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.findings import Answer, Counterexample, DataState, Finding, Outcome, Severity, Waiver
 from schemactl.core.json_values import breakage_value, client_value, waiver_value
 from schemactl.core.names import name_kind
-from schemactl.core.terminal import SHADES, on_one_line, paint, table
+from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, policy_origin, policy_word
-from schemactl.report.causes import ShownCause, rank_causes, waive_command
+from schemactl.report.causes import waive_command
 
 if TYPE_CHECKING:
     from schemactl.checks.table_impact import ColumnChange
@@ -28,12 +27,8 @@ FORMAT_VERSION: Final = 2
 _POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 _CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
 
-_CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
-
 _MAX_NAMES: Final = 5
 """The most topics of an order that a sentence names."""
-
-_SEVERITY_COLORS: Final = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 Shade = Literal["good", "bad", "doubtful", ""]
 """The color of a cell, by whether its text is good news."""
@@ -44,40 +39,6 @@ class Cell(NamedTuple):
 
     text: str
     shade: Shade = ""
-
-
-def render_text(report: CheckReport, *, color: bool = False, width: int | None = None) -> str:
-    """Return the causes, most important first, the tables of topics, clients and policies, the notes and the summary."""
-    blocks = [_cause_text(cause, color=color) for cause in rank_causes(report)]
-    blocks += [_table(topic_rows(report), color=color, width=width)] if report.topics else []
-    blocks += [_table(rows, color=color, width=width)] if (rows := client_rows(report)) else []
-    blocks += [_table(policy_rows(report), color=color, width=width)] if report.policies else []
-    blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(paint(summary(report), SHADES[verdict_of(report)], color=color))
-    return "\n\n".join(blocks)
-
-
-def _cause_text(cause: ShownCause, *, color: bool) -> str:
-    lead = cause.lead
-    location = f"{cause.place}: " if lead.source else ""
-    rule = paint(lead.rule, _SEVERITY_COLORS[lead.severity], color=color)
-    aside = "" if cause.weight == "error" else f" ({cause.weight})"
-    more = paint(f"  More: schemactl explain {lead.rule}", "dim", color=color)
-    lines = (f"  {part.text}" for part in cause.parts())
-    # `--fix` leaves notes alone.
-    has_edit = bool(cause.edits) and cause.weight != "note"
-    edit = [f"  Edit: `schemactl {cause.report.command} --fix` makes it"] if has_edit else []
-    return "\n".join([f"{paint(location, 'bold', color=color)}{rule}{aside}", *lines, *edit, more])
-
-
-def _table(rows: Sequence[Sequence[Cell]], *, color: bool, width: int | None) -> str:
-    styles = [[SHADES[cell.shade] for cell in row] for row in rows]
-    texts = [[cell.text for cell in row] for row in rows]
-    if width is not None:
-        # The default domain takes room from the part of a name that differs.
-        texts = [[text.removeprefix("persistent://") for text in row] for row in texts]
-        texts = [[_CHANGED_NUMBERS.sub(r"v\1, will be v\2", text) for text in row] for row in texts]
-    return "\n".join(table(texts, width=width, whole=(0,), styles=styles if color else None))
 
 
 def topic_rows(report: CheckReport) -> list[list[Cell]]:
@@ -172,6 +133,8 @@ def _client_outcome(impact: ClientImpact) -> Cell:
         return Cell("cannot read earlier messages", "bad")
     if impact.is_fine:
         return Cell("reads it" if reads else "is read", "good")
+    if impact.predates_change:
+        return Cell("broken before", "doubtful")
     # A client that follows the latest version is upgraded in time, in the strategy's order.
     return Cell("cannot read it" if reads else "is not read", "doubtful" if impact.client.is_latest else "bad")
 
@@ -367,6 +330,7 @@ def _client_json(impact: ClientImpact) -> dict[str, Any]:
         "fine": impact.is_fine and not impact.unread,
         "reason": impact.breaks or None,
         "unread": impact.unread or None,
+        "predates_change": impact.predates_change,
     }
 
 

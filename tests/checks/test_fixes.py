@@ -125,7 +125,7 @@ def test_edit_that_is_the_only_one_is_made(repository: Scratch, old: str, new: s
     printed = schemactl(repository.path, "check", "--diff", code=100)
     assert read(repository) == new
     assert f"--- a/{AVSC}\n+++ b/{AVSC}\n" in printed.out
-    assert "\n  Edit: `schemactl check --fix` makes it\n" in printed.out
+    assert "      = edit     `schemactl check --fix` makes it\n" in printed.out
     fixed = schemactl(repository.path, "check", "--fix")
     assert read(repository) == expected
     assert f"edited {AVSC}\n" in fixed.err

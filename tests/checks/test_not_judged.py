@@ -64,7 +64,7 @@ def test_strict_judges_in_both_directions_what_no_strategy_protects(tmp_path: Pa
     assert len(topic["incompatibilities"]) == 2
     out = check(repository, "--strict", code=100).out
     assert "is ALWAYS_COMPATIBLE (the default of schemactl.yaml), which protects no reader. Under FULL this is" in out
-    assert "Counterexample: " in out
+    assert "= message  {" in out
     assert "all fine" not in out
 
 

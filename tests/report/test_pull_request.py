@@ -18,7 +18,7 @@ from consumers import azure_issues, markdown_faults, screen, workflow_commands
 from schemactl import check
 from schemactl.core.terminal import fit
 from schemactl.report import CHECK_FORMATS
-from schemactl.report.check import render_text
+from schemactl.report.check_text import render_text
 
 HOST = "https://code.example/acme/schemas"
 COMMIT = "1" * 40
@@ -60,8 +60,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def _of_text(text: str) -> Numbers:
-    heads = re.findall(r"^\S.*: ([A-Z_]+)(?: \((\w+)\))?$", text, re.MULTILINE)
-    return _numbers([(rule, kind or "error") for rule, kind in heads])
+    heads = re.findall(r"^(\w+)\[([A-Z_]+)\]: ", text, re.MULTILINE)
+    return _numbers([(rule, kind) for kind, rule in heads])
+
+
+def _of_concise(text: str) -> Numbers:
+    heads = re.findall(r"^\S+:\d+:\d+(?: before .*)?: (\w+) ([A-Z_]+) \S", text, re.MULTILINE)
+    assert len(heads) == len(text.splitlines())
+    return _numbers([(rule, kind) for kind, rule in heads])
 
 
 def _of_json(text: str) -> Numbers:
@@ -130,6 +136,7 @@ def _numbers(causes: list[tuple[str, str]]) -> Numbers:
 
 READERS: dict[str, Callable[[str], Numbers]] = {
     "text": _of_text,
+    "concise": _of_concise,
     "json": _of_json,
     "markdown": _of_markdown,
     "summary": _of_markdown,

@@ -1,0 +1,405 @@
+"""Render a check for a terminal, as rustc and ruff show problems: the place in the file, the proof, the fix, then the details."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from schemactl.checks.check_report import CheckReport, ClientImpact
+from schemactl.core.environment import line_link
+from schemactl.core.findings import Finding
+from schemactl.core.rules import find_page
+from schemactl.core.terminal import SHADES, cut, fit, on_one_line, paint, paint_link, table
+from schemactl.core.wording import counted, numbers
+from schemactl.report.causes import ShownCause, proof_text, rank_causes
+from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.headline import MARKS, is_broken, join_names, make_headline, name_client, name_version
+
+_COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
+
+_LABELS: Final = {
+    "waiver": "waived",
+    "reason": "why",
+    "older": "older",
+    "fix": "fix",
+    "broker": "broker",
+    "topics": "topics",
+    "owner": "owner",
+    "contact": "contact",
+    "approve": "waive",
+}
+"""The label of each kind of line of a cause."""
+
+_SECONDARY: Final = frozenset({"older", "topics", "owner", "contact", "approve"})
+"""The kinds of lines that are dim."""
+
+_LABEL_WIDTH: Final = 8
+_MARGIN: Final = 8
+"""The columns before a label."""
+
+_CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
+
+_TOPIC_COLUMNS_TO_DROP: Final = ("strategy", "upgrade first", "tables", "change")
+_CLIENT_COLUMNS_TO_DROP: Final = ("role", "built with", "team")
+"""The columns that a narrow terminal has no place for, the least important first."""
+
+_MAX_LINE: Final = 160
+"""The most characters of a line of a file if the width is not known."""
+
+_MAX_VALUE: Final = 40
+"""The most characters of a value of a message that is not the guilty one."""
+
+_MAX_PAIRS: Final = 2
+"""The values of a message before the guilty one that are shown."""
+
+_MAX_REMOVED: Final = 3
+"""The most removed lines in an excerpt."""
+
+
+class MessagePart(NamedTuple):
+    """A part of the text of a message, and whether it is the value that the reader cannot read."""
+
+    text: str
+    is_guilty: bool = False
+
+
+def render_text(report: CheckReport, *, color: bool = False, width: int | None = None, notes: bool = False) -> str:
+    """Return who breaks, the causes, most important first, the tables of topics, clients and policies, and the summary.
+
+    Notes, and problems that are older than the change, are counted in one line each, unless `notes` is set.
+    """
+    headline = make_headline(report)
+    shade = SHADES[headline.shade]
+    causes = rank_causes(report)
+    folded = [] if notes or report.command == "lint" else [cause for cause in causes if cause.weight == "note"]
+    blocks = [_render_headline(report, color=color)] if report.command == "check" else []
+    blocks += [_render_cause(cause, color=color, width=width) for cause in causes if cause not in folded]
+    if fold_lines := [*_fold_notes(folded)]:
+        blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
+    if report.topics:
+        blocks.append(_render_table(topic_rows(report), _TOPIC_COLUMNS_TO_DROP, color=color, width=width))
+    if clients := client_rows(report):
+        blocks.append(_render_table(clients, _CLIENT_COLUMNS_TO_DROP, color=color, width=width))
+    if report.policies:
+        blocks.append(_render_table(policy_rows(report), (), color=color, width=width))
+    blocks += [f"note: {note}" for note in report.notes]
+    blocks.append(paint(summary(report), SHADES[verdict_of(report)] or shade, color=color))
+    return "\n\n".join(blocks)
+
+
+def render_concise(report: CheckReport, *, color: bool = False, width: int | None = None) -> str:  # noqa: ARG001  one line each
+    """Return one line for each cause: its place, severity and rule, then what breaks."""
+    lines = []
+    for cause in rank_causes(report):
+        lead = cause.lead
+        place = str(lead.place or lead.source or report.settings)
+        reason = _select_reason(lead)
+        title = make_title(cause)
+        text = title if not reason or reason.startswith(title) else f"{title}: {reason}"
+        severity = paint(cause.weight, _COLORS[cause.weight], color=color)
+        lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {lead.rule} {cut(text, 400)}")
+    return "\n".join(lines)
+
+
+def _render_headline(report: CheckReport, *, color: bool) -> str:
+    headline = make_headline(report)
+    style = {"bad": "bold red", "doubtful": "bold yellow", "good": "bold green", "": ""}[headline.shade]
+    if not headline.names:
+        return f"{paint(f'{MARKS[headline.shade]} {headline.lead}.', style, color=color)} {headline.broker}".rstrip()
+    start = paint(f"{MARKS[headline.shade]} {headline.lead}:", style, color=color)
+    return f"{start} {headline.text.removeprefix(f'{headline.lead}: ')}"
+
+
+# Causes
+
+
+def make_title(cause: ShownCause) -> str:
+    """Return which version cannot read which, or the first sentence of the finding, without the end of the sentence."""
+    lead, check = cause.lead, cause.find_check(cause.lead)
+    title = re.split(r"\.(?=\s|$)|\n", lead.message, maxsplit=1)[0]
+    if lead.verdict == "data" and check and lead.against and lead.direction and check.version is not None:
+        findings = [
+            finding
+            for finding in cause.cause.findings
+            if finding.topic == lead.topic and finding.direction == lead.direction
+        ]
+        old = re.sub(r"\d+", r"v\g<0>", numbers(number for finding in findings for number in finding.against))
+        new = name_version(check, cause.report)
+        misread_rules = (
+            {breakage.incompatibility.rule for breakage in check.verdict.misread} if check.verdict else set()
+        )
+        cannot_read = "misreads" if lead.rule in misread_rules else "cannot read"
+        match lead.direction:
+            case "new_reads_old":
+                title = f"{new} {cannot_read} {old}"
+            case "old_reads_new":
+                title = f"{old} {cannot_read} {new}".replace("misreads", "misread" if len(old) > 3 else "misreads")
+            case "both":
+                title = f"{new} and {old} cannot read each other"
+    others = len(cause.cause.topics) - 1
+    return f"{title}, and {counted(others, 'more topic')} alike" if others > 0 else title
+
+
+def _select_reason(finding: Finding) -> str:
+    """Return the sentence of a finding that explains it: the second line if there is one."""
+    lines = finding.message.split("\n")
+    return lines[1] if len(lines) > 1 and finding.verdict == "data" else lines[0]
+
+
+def _render_cause(cause: ShownCause, *, color: bool, width: int | None) -> str:
+    lead, style = cause.lead, _COLORS[cause.weight]
+    title = make_title(cause)
+    rule = paint_link(paint(lead.rule, style, color=color), find_page(lead.rule), color=color)
+    bracket, end = paint(f"{cause.weight}[", style, color=color), paint("]", style, color=color)
+    head = _wrap(f"{bracket}{rule}{end}: {paint(title, 'bold', color=color)}", width, "  ")
+    lines = [head]
+    if lead.source:
+        place = paint(cause.place, "cyan", color=color)
+        address = line_link(lead.place) if lead.place else ""
+        lines.append(f"  {paint('-->', 'dim', color=color)} {paint_link(place, address, color=color)}")
+        lines += _render_excerpt(cause, color=color, width=width)
+    previous_label = ""
+    for label, text, text_style in _list_details(cause, title, color=color):
+        shown_label = "" if label == previous_label else label
+        previous_label = label
+        sign = paint("=" if shown_label else " ", "dim", color=color)
+        name = paint(f"{shown_label:<{_LABEL_WIDTH}}", "dim" if text_style == "dim" else "bold", color=color)
+        prefix = " " * (_MARGIN - 2) + f"{sign} {name} "
+        hanging = " " * (_MARGIN + _LABEL_WIDTH + 1)
+        lines.append(prefix + _wrap(paint(text, text_style, color=color), width, hanging))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield the label, the text and the style of each line below the excerpt."""
+    findings_by_proof = {proof_text(finding): finding for finding in cause.cause.findings if finding.counterexample}
+    parts = [*dict.fromkeys(cause.parts())]
+    obligations = {finding.message.partition("\n")[0] for finding in cause.cause.findings if finding.verdict == "data"}
+    secondary: list[tuple[str, str]] = []
+    has_clients = False
+    for part in parts:
+        if not has_clients and part.kind not in ("waiver", "reason"):
+            has_clients = True
+            yield from _describe_clients(cause)
+        if part.kind == "reason":
+            if part.words in obligations:
+                secondary.append(("rule", part.words))
+            elif text := part.words.removeprefix(title).removeprefix(".").strip():
+                yield "why", text, ""
+        elif part.kind == "proof":
+            finding = findings_by_proof[part.words]
+            yield "message", _render_message(finding, color=color), ""
+            assert finding.counterexample  # noqa: S101  selected above
+            yield "result", on_one_line(finding.counterexample.result), "red"
+        elif part.kind in _SECONDARY:
+            secondary.append((_LABELS[part.kind], part.words))
+        else:
+            yield _LABELS[part.kind], part.words, ""
+    if cause.edits and cause.weight != "note":
+        yield "edit", f"`schemactl {cause.report.command} --fix` makes it", ""
+    for label, text in secondary:
+        yield label, text, "dim"
+    yield "more", f"schemactl explain {cause.lead.rule}", "dim"
+
+
+def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
+    """Yield the declared consumers that the cause breaks, and the producers whose messages they cannot read, as `_list_details`."""
+    if cause.lead.rule == "CLIENT_BREAKS":
+        return
+    writers: list[str] = []
+    messages = [finding.message for finding in cause.cause.findings]
+    for topic in cause.cause.topics:
+        for check in cause.checks.get(topic, ())[:1]:
+            for impact in check.clients:
+                reasons = [reason for reason in (impact.unread, impact.breaks) if reason]
+                if is_broken(impact, check.strategy) and any(
+                    reason in message for reason in reasons for message in messages
+                ):
+                    contact = f", {on_one_line(impact.client.contact)}" if impact.client.contact else ""
+                    version = f", once built with {name_version(check, cause.report)}" if impact.unread else ""
+                    if impact.client.reads:
+                        yield "breaks", f"{name_client(impact)}{contact}{version}", "red"
+                    else:
+                        built = numbers(impact.built) or on_one_line(impact.client.built)
+                        writers.append(f"{name_client(impact)} with version {built}")
+    if writers:
+        yield "written", f"by {join_names(writers)}", ""
+
+
+# The place in the file
+
+
+def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Iterator[str]:
+    """Yield the line of the finding with its number, the line before it, the lines that the change removes, and a caret."""
+    place = cause.lead.place
+    text = cause.report.texts.get(place.path) if place else None
+    lines = text.split("\n") if text else []
+    if place is None or not 0 < place.line <= len(lines) or not lines[place.line - 1].strip():
+        return
+    gutter = max(len(str(place.line)), 4)
+    bar = paint(f"{'':{gutter + 1}} |", "dim", color=color)
+    limit = (width or _MAX_LINE) - gutter - 4
+
+    def number(label: str) -> str:
+        return paint(f" {label:>{gutter}} |", "dim", color=color)
+
+    line = lines[place.line - 1]
+    before = on_one_line(line[: place.column - 1].replace("\t", " "))
+    token_end = place.column - 1 + len(_find_token(line[place.column - 1 :]))
+    end = max(token_end, place.end_column - 1 if place.end_column else 0)
+    guilty = on_one_line(line[place.column - 1 : end].replace("\t", " "))
+    after = on_one_line(line[end:].replace("\t", " "))
+    # A long line is shown from just before the place.
+    skipped = max(0, len(before) + min(len(guilty), 40) - limit + 1) if len(before) + len(guilty) > limit else 0
+    before = f"…{before[skipped + 1 :]}" if skipped else before
+    guilty_room = max(limit - len(before), 1)
+    yield bar
+    if place.line > 1 and lines[place.line - 2].strip() and not skipped:
+        yield f"{number(str(place.line - 1))} {cut(on_one_line(lines[place.line - 2].replace(chr(9), ' ')), limit)}"
+    for label, removed in _list_removed_lines(cause):
+        yield f"{number(label)} {paint(cut(removed, limit), 'red', color=color)}"
+    guilty, after = guilty[:guilty_room], after[: max(guilty_room - len(guilty), 0)]
+    yield f"{number(str(place.line))} {before}{paint(guilty, 'marked', color=color)}{after}"
+    yield f"{bar} {' ' * len(before)}{paint('^' * max(len(guilty), 1), 'bold red', color=color)}"
+
+
+def _find_token(text: str) -> str:
+    """Return the first JSON value or word of a text, or its first character."""
+    with suppress(ValueError):
+        return text[: json.JSONDecoder().raw_decode(text)[1]]
+    token = re.match(r"[\w.$@-]+|.", text)
+    return token[0] if token else ""
+
+
+def _list_removed_lines(cause: ShownCause) -> Iterator[tuple[str, str]]:
+    """Yield the lines of the older version that the change removes there, with the version; none if they are many."""
+    diff = cause.diff()
+    if diff is None or cause.lead.verdict != "data" or not cause.lead.against:
+        return
+    rows = [row for hunk in diff.hunks for row in hunk if row.sign == "-" and re.search(r"\w", row.text)]
+    if len(rows) <= _MAX_REMOVED:
+        for row in rows:
+            yield f"v{max(cause.lead.against)}", f"- {on_one_line(row.text.strip())}"
+
+
+# The message that proves a break
+
+
+def list_message_parts(finding: Finding) -> list[MessagePart]:
+    """Return the text of the message that proves a finding, with the guilty value apart and other long values cut."""
+    assert finding.counterexample  # noqa: S101  by contract
+    text = finding.counterexample.message
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return [MessagePart(on_one_line(cut(text, 300)))]
+    keys = re.findall(r"[^.\[\]]+|\[\]", finding.field.partition(".")[2])
+    return [*_join_parts(_split_message(value, keys))]
+
+
+def _split_message(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
+    """Yield the parts of a value; `keys` lead to the guilty value inside of it."""
+    if not keys:
+        yield MessagePart(_dump(value))
+        return
+    key, *rest = keys
+    if key == "[]" and isinstance(value, list) and value:
+        yield MessagePart("[")
+        yield from _split_guilty(value[0], rest)
+        yield MessagePart(", ...]" if len(value) > 1 else "]")
+    elif isinstance(value, dict):
+        yield MessagePart("{")
+        pairs = [*value.items()]
+        names = [name for name, _ in pairs]
+        position = names.index(key) if key in names else len(names)
+        first = pairs[: min(position, _MAX_PAIRS)]
+        yield MessagePart("".join(f"{_dump(name)}: {_dump(item)}, " for name, item in first))
+        if position > _MAX_PAIRS:
+            yield MessagePart("..., ")
+        if key in names:
+            yield MessagePart(f"{_dump(key)}: ")
+            yield from _split_guilty(value[key], rest)
+            yield MessagePart(", ...}" if position < len(names) - 1 else "}")
+        else:
+            yield MessagePart(f"no {on_one_line(key)}", is_guilty=True)
+            yield MessagePart("}")
+    else:
+        yield MessagePart(_dump(value), is_guilty=True)
+
+
+def _split_guilty(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
+    if keys:
+        yield from _split_message(value, keys)
+    else:
+        yield MessagePart(_dump(value), is_guilty=True)
+
+
+def _join_parts(parts: Iterator[MessagePart]) -> Iterator[MessagePart]:
+    return (part for part in parts if part.text)
+
+
+def _dump(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) > _MAX_VALUE and isinstance(value, dict | list):
+        text = "{...}" if isinstance(value, dict) else "[...]"
+    return on_one_line(cut(text, 2 * _MAX_VALUE))
+
+
+def _render_message(finding: Finding, *, color: bool) -> str:
+    assert finding.counterexample  # noqa: S101  by contract
+    parts = list_message_parts(finding)
+    text = "".join(paint(part.text, "marked" if part.is_guilty else "", color=color) for part in parts)
+    return f"{text} ({counted(len(finding.counterexample.data), 'byte')})"
+
+
+# Notes and tables
+
+
+def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
+    older = [cause for cause in causes if cause.lead.predates_change]
+    others = [cause for cause in causes if not cause.lead.predates_change]
+    for subject, group in ((counted(len(others), "note"), others), (counted(len(older), "older problem"), older)):
+        if group:
+            counts = Counter(cause.lead.rule for cause in group)
+            rules = ", ".join(rule if count == 1 else f"{rule} ({count})" for rule, count in counts.items())
+            unchanged = ", which the change does not cause" if group is older else ""
+            clients = {name_client(impact): 0 for cause in group for impact in _list_older_impacts(cause)}
+            rules += f" of {join_names([*clients])}" if clients and group is older else ""
+            yield f"{subject}{unchanged}: {rules}. `--notes` shows {'it' if len(group) == 1 else 'them'}."
+
+
+def _list_older_impacts(cause: ShownCause) -> Iterator[ClientImpact]:
+    for topic in cause.cause.topics:
+        yield from (
+            impact for check in cause.checks.get(topic, ()) for impact in check.clients if impact.predates_change
+        )
+
+
+def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], *, color: bool, width: int | None) -> str:
+    texts = [[cell.text for cell in row] for row in rows]
+    styles = [[SHADES[cell.shade] for cell in row] for row in rows]
+    styles[0] = ["dim" for _ in styles[0]]
+    if width is not None:
+        # The default domain takes room from the part of a name that differs.
+        texts = [[text.removeprefix("persistent://").replace(", persistent://", ", ") for text in row] for row in texts]
+        texts = [[_CHANGED_NUMBERS.sub(r"v\1 → v\2", text) for text in row] for row in texts]
+        for head in droppable:
+            widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+            if sum(widths) + 2 * (len(widths) - 1) <= width:
+                break
+            if head in texts[0]:
+                index = texts[0].index(head)
+                texts, styles = ([[*row[:index], *row[index + 1 :]] for row in lines] for lines in (texts, styles))
+    return "\n".join(table(texts, styles=styles if color else None))
+
+
+def _wrap(text: str, width: int | None, hanging: str) -> str:
+    """Break a text at blanks for the columns after `hanging`, which starts each further line."""
+    if width is None:
+        return text
+    pieces = fit(text, max(width - len(hanging), 20)).split("\n")
+    return f"\n{hanging}".join(piece.strip() for piece in pieces)

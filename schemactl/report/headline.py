@@ -1,0 +1,160 @@
+"""State who breaks in one line, for the first line of a check in each format that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck, client_impacts
+from schemactl.core.findings import DataState, Outcome
+from schemactl.core.names import TopicName
+from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
+from schemactl.core.terminal import on_one_line
+from schemactl.core.wording import counted
+
+if TYPE_CHECKING:
+    from schemactl.report.check import Shade
+
+_MAX_NAMES: Final = 5
+"""The most clients or versions that a headline names."""
+
+MARKS: Final = {"good": "✓", "doubtful": "!", "bad": "✗", "": ""}
+"""The sign of a verdict, so that color does not carry it alone."""
+
+
+class Headline(NamedTuple):
+    """Sentences about a whole report.
+
+    Attributes:
+        shade: whether the news are good, doubtful or bad.
+        lead: the sentence about who breaks, without its end.
+        names: the clients or versions that `lead` counts, or ().
+        broker: the sentence about the answers of brokers, or "".
+    """
+
+    shade: Shade
+    lead: str
+    names: tuple[str, ...] = ()
+    broker: str = ""
+
+    @property
+    def text(self) -> str:
+        """The sentences."""
+        names = f": {join_names(self.names)}" if self.names else ""
+        return f"{self.lead}{names}. {self.broker}".strip()
+
+
+def make_headline(report: CheckReport) -> Headline:
+    """Return who breaks: declared consumers first, else readers, else the errors of the change."""
+    if not report.decided:
+        return Headline("bad", "The check could not decide", (counted(len(report.findings), "problem"),))
+    if report.command == "lint":
+        errors, warnings = report.count("error"), report.count("warning")
+        counts = [counted(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count]
+        shade: Shade = "bad" if errors else "doubtful" if warnings else "good"
+        return Headline(shade, " and ".join(counts) or "All topics are fine")
+    errors = report.count("error")
+    failed_topics = {finding.topic for finding in report.findings if finding.severity == "error"}
+    broken = [] if not errors else [*list_broken_clients(report, failed_topics)]
+    consumers = [name_client(impact) for _, impact in broken if impact.client.reads]
+    producers = [name_client(impact) for _, impact in broken if not impact.client.reads]
+    broker = _describe_broker(report)
+    if consumers := [*dict.fromkeys(consumers)]:
+        return Headline(
+            "bad", f"{counted(len(consumers), 'consumer')} {_inflect('break', consumers)}", (*consumers,), broker
+        )
+    if producers := [*dict.fromkeys(producers)]:
+        lead = f"{counted(len(producers), 'producer')} {_inflect('write', producers)} what new readers cannot read"
+        return Headline("bad", lead, (*producers,), broker)
+    breaking = [
+        name_version(check, report) for check in report.topics if check.topic in failed_topics and _breaks(check)
+    ]
+    if breaking := [*dict.fromkeys(breaking)]:
+        return Headline(
+            "bad", f"{counted(len(breaking), 'schema')} {_inflect('break', breaking)} readers", (*breaking,), broker
+        )
+    if errors:
+        return Headline("bad", f"The change has {counted(errors, 'error')}", broker=broker)
+    if report.waived:
+        return Headline(
+            "doubtful",
+            f"Nobody breaks without a waiver: {counted(len(report.waived_causes), 'problem')} waived",
+            broker=broker,
+        )
+    if not report.topics and not report.policies:
+        return Headline("doubtful" if report.count("warning") else "good", "No schema changed")
+    return Headline("doubtful" if report.count("warning") else "good", "No reader breaks", broker=broker)
+
+
+def list_broken_clients(
+    report: CheckReport, topics: Iterable[TopicName | None] | None = None
+) -> Iterator[tuple[TopicCheck, ClientImpact]]:
+    """Yield each client that the change breaks, with a check of its topic; only of `topics` if given."""
+    for _, group in groupby(report.topics, key=lambda check: check.name):
+        checks = [*group]
+        if topics is None or checks[0].topic in topics:
+            for impact in client_impacts(checks):
+                if is_broken(impact, checks[0].strategy):
+                    yield checks[0], impact
+
+
+def is_broken(impact: ClientImpact, strategy: CompatibilityStrategy) -> bool:
+    """Return whether the change breaks a client, now or after its next build.
+
+    A client on `latest` whose current build breaks is upgraded in time, unless the strategy protects this build.
+    """
+    protecting = READ_BY_OLD if impact.client.reads else READS_OLD
+    is_left_behind = bool(impact.breaks) and (not impact.client.is_latest or strategy in protecting)
+    return bool(impact.unread or is_left_behind) and not impact.predates_change
+
+
+def name_client(impact: ClientImpact) -> str:
+    """Return the name and the team of a client."""
+    return on_one_line(impact.client.who)
+
+
+def name_version(check: TopicCheck, report: CheckReport) -> str:
+    """Return the short name of a topic and the number that its content gets, such as `orders v6`."""
+    number = "" if check.version is None else f" v{check.version}"
+    return f"{shorten_topic(check.topic, report)}{f'#{check.kind}' if check.kind else ''}{number}"
+
+
+def shorten_topic(name: TopicName, report: CheckReport) -> str:
+    """Return the last part of a topic's name, or the name without its domain if several topics of the report share it."""
+    last = str(name).rpartition("/")[2]
+    others = {check.topic for check in report.topics if str(check.topic).rpartition("/")[2] == last}
+    return on_one_line(last if len(others | {name}) == 1 else str(name).removeprefix("persistent://"))
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{', '.join(names[:_MAX_NAMES])}{more}"
+
+
+def _describe_broker(report: CheckReport) -> str:
+    judged = [check for check in report.topics if check.verdict and check.is_pending]
+    rejected = [
+        check
+        for check in judged
+        if check.verdict and check.verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED)
+    ]
+    if rejected:
+        return (
+            f"The broker rejects {join_names(list(dict.fromkeys(name_version(check, report) for check in rejected)))}."
+        )
+    accepted = list(dict.fromkeys(name_version(check, report) for check in judged))
+    if len(accepted) > _MAX_NAMES:
+        return f"The broker accepts all {len(accepted)} new versions."
+    return f"The broker accepts {join_names(accepted)}." if accepted else ""
+
+
+def _breaks(check: TopicCheck) -> bool:
+    if check.verdict is None:
+        return False
+    return bool(check.verdict.errors) or check.verdict.state is DataState.UNPARSABLE
+
+
+def _inflect(verb: str, names: Sequence[str]) -> str:
+    return f"{verb}s" if len(names) == 1 else verb

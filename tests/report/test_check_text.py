@@ -1,0 +1,218 @@
+"""A check on a terminal states who breaks, where, by which message, and how to repair it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import shop
+from command import process, schemactl
+from scratch import Scratch
+
+from schemactl.core.findings import Counterexample, Finding
+from schemactl.core.terminal import clean, fit, paint_link, supports_links
+from schemactl.report.check_text import list_message_parts
+
+PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
+CLIENTS = """\
+clients:
+  - {name: billing, team: payments, role: consumer, contact: "@acme/payments"}
+  - {name: till, team: stores, role: producer, schema: 0}
+  - {name: desk, team: care, role: consumer, schema: 0}
+"""
+TOPIC = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
+STATUS = """\
+{"type": "record", "name": "Order", "fields": [
+  {"name": "id", "type": "string"},
+  {"name": "status", "type": {
+    "type": "enum", "name": "Status",
+    "symbols": SYMBOLS}}EXTRA
+]}
+"""
+
+
+def status(symbols: str, extra: str = "") -> str:
+    return STATUS.replace("SYMBOLS", json.dumps(symbols.split())).replace("EXTRA", extra)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Scratch:
+    """Two versions, whose second has a symbol that `desk` does not know; the third drops a symbol that `till` writes."""
+    repository = Scratch(tmp_path / "shop")
+    files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": TOPIC + CLIENTS}
+    repository.commit({**files, "topics/orders.avsc": status("PAID SHIPPED")})
+    repository.commit({"topics/orders.avsc": status("PAID SHIPPED CANCELED")})
+    repository.flush()
+    repository.write({"topics/orders.avsc": status("PAID CANCELED")})
+    return repository
+
+
+def test_the_whole_screen(repository: Scratch) -> None:
+    printed = schemactl(repository.path, "check", code=100).out
+    blocks = printed.split("\n\n")
+    assert blocks[0] == "✗ 1 consumer breaks: billing (team payments). The broker accepts orders v2."
+    [block] = [block for block in blocks if block.startswith("error[MISSING_ENUM_SYMBOLS]")]
+    lines = [line for line in block.splitlines() if not line.startswith(("      = rule", "      = waive"))]
+    assert lines == [
+        "error[MISSING_ENUM_SYMBOLS]: orders v2 cannot read v1",
+        "  --> topics/orders.avsc:5:16",
+        "      |",
+        '    4 |     "type": "enum", "name": "Status",',
+        '   v1 | - "SHIPPED",',
+        '    5 |     "symbols": ["PAID", "CANCELED"]}}',
+        "      |                ^^^^^^^^^^^^^^^^^^^^",
+        "      = why      Order.status: messages may hold SHIPPED, which Status no longer lists, and Status has no default: reading one throws.",
+        "      = breaks   billing (team payments), @acme/payments, once built with orders v2",
+        "      = written  by till (team stores) with version 0",
+        '      = message  {"id": "", "status": "SHIPPED"} (2 bytes)',
+        "      = result   AvroTypeException: No match for SHIPPED",
+        '      = fix      list SHIPPED again, or give Status a default, for example "default": "PAID".',
+        "      = edit     `schemactl check --fix` makes it",
+        "      = more     schemactl explain MISSING_ENUM_SYMBOLS",
+    ]
+
+
+def test_notes_and_older_problems_are_one_line_each_unless_they_are_wanted(repository: Scratch) -> None:
+    folded = "1 older problem, which the change does not cause: CLIENT_BREAKS of desk (team care). `--notes` shows it."
+    printed = schemactl(repository.path, "check", code=100).out
+    assert folded in printed
+    assert "note[CLIENT_BREAKS]" not in printed
+    printed = schemactl(repository.path, "check", "--notes", code=100).out
+    assert folded not in printed
+    assert "note[CLIENT_BREAKS]: The consumer desk (team care) is built with version 0" in printed
+
+
+def test_concise_has_one_line_for_each_finding(repository: Scratch) -> None:
+    lines = schemactl(repository.path, "check", "--format", "concise", code=100).out.splitlines()
+    assert lines[0].startswith(
+        "topics/orders.avsc:5:16: error MISSING_ENUM_SYMBOLS orders v2 cannot read v1: Order.status: "
+    )
+    assert [line.split()[2] for line in lines] == ["MISSING_ENUM_SYMBOLS", "CLIENT_BREAKS", "CLIENT_BREAKS"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "headline"),
+    [
+        (None, 0, "✓ No schema changed."),
+        (status("PAID SHIPPED CANCELED", ',\n  {"name": "note", "type": "string", "default": ""}'), 0, "✓ No reader breaks. The broker accepts orders v2."),
+        # The broker compares types and fields, and no symbols.
+        (status("PAID SHIPPED CANCELED").replace('"string"', '"int"'), 100, "✗ 2 consumers break: desk (team care), billing (team payments). The broker rejects orders v2."),
+    ],
+)  # fmt: skip
+def test_the_first_line_states_who_breaks(repository: Scratch, change: str | None, code: int, headline: str) -> None:
+    repository.write({"topics/orders.avsc": change or status("PAID SHIPPED CANCELED")})
+    assert schemactl(repository.path, "check", code=code).out.splitlines()[0] == headline
+
+
+def test_without_clients_the_first_line_names_the_schemas(repository: Scratch) -> None:
+    repository.commit({"topics/orders.yaml": TOPIC, "topics/orders.avsc": status("PAID SHIPPED CANCELED")})
+    repository.write({"topics/orders.avsc": status("PAID CANCELED")})
+    first, *_ = schemactl(repository.path, "check", code=100).out.splitlines()
+    assert first == "✗ 1 schema breaks readers: orders v2. The broker accepts orders v2."
+
+
+@pytest.mark.parametrize(
+    ("line", "excerpt"),
+    [
+        # Tabs take one column, so that the caret is below its text.
+        ('\t{"name": "id", "type": "long"},', ['    2 |  {"name": "id", "type": "long"},', "      |                         ^^^^^^"]),
+        # A control character is shown as text, and the caret moves with it.
+        ('  {"name": "\\u001b", "type": "long"},', None),
+        (f'  {{"name": "id", "doc": "{"x" * 300}", "type": "long"}},', ["…"]),
+    ],
+)  # fmt: skip
+def test_the_caret_is_below_the_place(repository: Scratch, line: str, excerpt: list[str] | None) -> None:
+    text = status("PAID SHIPPED CANCELED").replace('  {"name": "id", "type": "string"},', line)
+    repository.write({"topics/orders.avsc": text})
+    printed = schemactl(repository.path, "check", code=100 if excerpt else 1).out
+    for expected in excerpt or ():
+        assert expected in printed
+    rows = printed.splitlines()
+    for number, row in enumerate(rows):
+        if row.startswith("      | ") and "^" in row:
+            start, end = row.index("^"), row.rindex("^") + 1
+            assert rows[number - 1][start:end].strip()
+            assert len(row) <= 170
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "parts"),
+    [
+        ('{"id": "", "status": "SHIPPED"}', "Order.status", ["{", '"id": "", ', '"status": ', '*"SHIPPED"', "}"]),
+        ('{"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}', "R.d", ["{", '"a": 1, "b": 2, ', "..., ", '"d": ', "*4", ", ...}"]),
+        ('{"lines": [{"price": 1}, {"price": 2}]}', "Order.lines[].price", ["{", '"lines": ', "[", "{", '"price": ', "*1", "}", ", ...]", "}"]),
+        ('{"id": ""}', "Order.iban", ["{", '"id": "", ', "*no iban", "}"]),
+        ('{"id": ""}', "", ['{"id": ""}']),
+        ("{", "Order.id", ["{"]),
+        ('{"id": "\\u001b[31m"}', "Order.id", ["{", '"id": ', '*"\\u001b[31m"', "}"]),
+        (json.dumps({"big": ["x" * 90], "id": 1}), "R.id", ["{", '"big": [...], ', '"id": ', "*1", "}"]),
+    ],
+)  # fmt: skip
+def test_the_guilty_value_of_a_message_is_marked(message: str, field: str, parts: list[str]) -> None:
+    finding = Finding(
+        "X", "error", "data", None, None, "", field=field, counterexample=Counterexample(message, b"", "")
+    )
+    assert [f"{'*' * part.is_guilty}{part.text}" for part in list_message_parts(finding)] == parts
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_tables_fit_the_terminal_without_cut_cells(repository: Scratch, width: int) -> None:
+    printed = _run_on_terminal(repository.path, width, "check")
+    rows = printed[printed.index("topic ") :].splitlines()
+    assert max(map(len, printed.splitlines())) <= width
+    assert "…" not in printed
+    assert any(row.startswith("shop/sales/orders  v1 → v2") for row in rows)
+    assert ("BACKWARD" in rows[1]) is (width == 120)
+
+
+def _run_on_terminal(folder: Path, width: int, *arguments: str) -> str:
+    """Return what a command prints on a terminal of that many columns, without colors."""
+    code = (
+        "import sys; from schemactl.core import terminal; terminal.terminal_width = lambda: int(sys.argv.pop(1));"
+        "from schemactl.cli import report_files; report_files.terminal_width = terminal.terminal_width;"
+        "from schemactl.cli import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code.replace("sys.argv.pop(1)", str(width)), *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout
+
+
+def test_a_link_of_a_foreign_text_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_HYPERLINK", "1")
+    link = paint_link("place", "https://code.example/a b", color=True)
+    assert clean(link, styled=True) == link
+    assert "https://code.example/a%20b" in link
+    assert fit(f"{link} end", 9) == f"{link} end"
+    foreign = "\x1b]8;id=1;https://evil.example\x1b\\place"
+    assert "\x1b]8;id" not in clean(foreign, styled=True)
+    assert "\x1b" not in clean(link)
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"FORCE_HYPERLINK": "1"}, True),
+        ({"FORCE_HYPERLINK": "0", "TERM_PROGRAM": "iTerm.app"}, False),
+        ({"TERM_PROGRAM": "iTerm.app"}, False),  # Standard output of a test is not a terminal.
+    ],
+)
+def test_links_are_for_terminals_that_show_them(environment: dict[str, str], expected: bool) -> None:  # noqa: FBT001
+    assert supports_links(environment) is expected
+
+
+def test_a_passing_check_and_help_do_not_import_rich(repository: Scratch) -> None:
+    repository.write({"topics/orders.avsc": status("PAID SHIPPED CANCELED")})
+    for arguments in (["check"], ["--help"]):
+        code = f"import sys; sys.argv = ['schemactl', *{arguments!r}]\nfrom schemactl.cli import main\ntry: main()\nexcept SystemExit: pass\nprint('rich' in sys.modules)"
+        printed = subprocess.run(
+            [sys.executable, "-c", code], cwd=repository.path, capture_output=True, text=True, check=False
+        ).stdout
+        assert printed.splitlines()[-1] == "False"
+
+
+def test_the_summary_is_last(tmp_path: Path) -> None:
+    folder = shop.make(tmp_path)
+    shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
+    assert process(folder, "check").out.splitlines()[-1].endswith("1 changed, 1 failed (1 error).")
