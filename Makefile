@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.0 4.2.1 4.3.0
 SPARK_SMOKE ?= 4.0.0 4.1.1 4.3.0
 
-.PHONY: dist docs-site picture demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
+.PHONY: dist docs-site pictures demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -105,9 +105,9 @@ constraints:
 docs-site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
-# The README's picture, recorded from the real tool.
-picture: $(STAMP)
-	$(BIN)/python ci/terminal_picture.py docs/terminal.svg
+# Every picture of README and docs, from the answers of the real tool.
+pictures: $(STAMP)
+	for script in hero badge terminal; do $(BIN)/python ci/$${script}_picture*.py docs/pictures || exit; done
 
 # The same bytes for the same commit: hatchling gives every file one date and one mode.
 dist: $(STAMP)

@@ -1,4 +1,4 @@
-"""The README's picture, recorded from the real tool: `python ci/terminal_picture.py docs/terminal.svg`."""
+"""The README's picture of a terminal, recorded from the real tool: `python ci/terminal_picture.py docs/pictures`."""
 
 from __future__ import annotations
 
@@ -34,14 +34,12 @@ COLORS: Final = {
 }
 LINE: Final = 18
 WIDTH: Final = 8.43
-TYPED_S: Final = 0.7
-SHOWN_S: Final = 2.2
 
 Span = tuple[str, str, bool]
 """Text, colour, and whether it is bold."""
 
 
-def printed(folder: Path, *arguments: str) -> list[list[Span]]:
+def print_command(folder: Path, *arguments: str) -> list[list[Span]]:
     """Return the lines that the command prints on a terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 200, COLUMNS, 0, 0))
@@ -86,50 +84,35 @@ def _spans(screen: pyte.Screen, row: int) -> Iterator[Span]:
         yield text.rstrip(), *style
 
 
-def recorded() -> list[tuple[str, list[list[Span]]]]:
-    """Return what somebody types who drops an enum symbol, and what is printed."""
+def record_check() -> tuple[str, list[list[Span]]]:
+    """Return the command after an enum lost a symbol and its default, and the lines that it prints."""
     sys.path.insert(0, str(ROOT))
     from examples.shop import history
 
-    with tempfile.TemporaryDirectory() as kept:
-        shop = Path(kept, "shop")
+    with tempfile.TemporaryDirectory() as folder:
+        shop = Path(folder, "shop")
         history.make(shop)
         path = shop / ORDERS
         text = path.read_text("utf-8").replace('"SHIPPED", ', "").replace(BEFORE, AFTER)
         path.write_text(text, "utf-8")
-        refused = printed(shop, "check")
-        path.write_text(text.replace(AFTER, BEFORE), "utf-8")
-        return [
-            ("schemactl check     # an enum lost a symbol, and its default", refused),
-            ("schemactl check     # with the default back", printed(shop, "check")),
-            ("schemactl log orders", printed(shop, "log", "orders")),
-        ]
+        return "schemactl check", print_command(shop, "check")
 
 
-def picture(scenes: list[tuple[str, list[list[Span]]]]) -> str:
-    """Return the recording as an SVG in which each command appears after the one before it."""
-    rows: list[str] = []
-    at_s = 0.0
+def draw_terminal(command: str, lines: list[list[Span]]) -> str:
+    """Return the SVG of a terminal with the command and its output."""
+    rows = [_row([("$ ", "green", True), (command, "default", True)], 56)]
     y = 56
-    for command, lines in scenes:
-        rows.append(_row([("$ ", "green", True), (command, "default", True)], y, at_s))
-        at_s += TYPED_S
+    for line in lines:
         y += LINE
-        for line in lines:
-            if line:
-                rows.append(_row(line, y, at_s))
-            y += LINE
-        at_s += SHOWN_S
-        y += LINE // 2
+        if line:
+            rows.append(_row(line, y))
+    y += LINE
     width = round(COLUMNS * WIDTH) + 32
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y}" width="{width}" height="{y}" role="img" aria-labelledby="title">',
             '<title id="title">schemactl check fails a change that the broker would accept, with reason, counterexample and fix</title>',
-            "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre;fill:#e6edf3}",
-            # What shows no animation shows everything.
-            ".r{animation:s .01s backwards}@keyframes s{from{opacity:0}}",
-            "@media (prefers-reduced-motion:reduce){.r{animation:none}}@media print{.r{animation:none}}</style>",
+            "<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre;fill:#e6edf3}</style>",
             f'<rect width="{width}" height="{y}" rx="8" fill="#0f1419"/>',
             *(
                 f'<circle cx="{20 + 18 * number}" cy="20" r="5.5" fill="{color}"/>'
@@ -142,7 +125,7 @@ def picture(scenes: list[tuple[str, list[list[Span]]]]) -> str:
     )
 
 
-def _row(spans: list[Span], y: int, at_s: float) -> str:
+def _row(spans: list[Span], y: int) -> str:
     parts, column = [], 0
     for text, color, bold in spans:
         style = f' fill="{COLORS[color]}"' if color in COLORS else ""
@@ -152,8 +135,8 @@ def _row(spans: list[Span], y: int, at_s: float) -> str:
             f'<tspan x="{16 + column * WIDTH:.1f}" textLength="{len(text) * WIDTH:.1f}"{style}>{escape(text, quote=False)}</tspan>'
         )
         column += len(text)
-    return f'<text class="r" y="{y}" style="animation-delay:{at_s:.1f}s">{"".join(parts)}</text>'
+    return f'<text y="{y}">{"".join(parts)}</text>'
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(picture(recorded()), "utf-8")
+    Path(sys.argv[1], "terminal-check.svg").write_text(draw_terminal(*record_check()), "utf-8")

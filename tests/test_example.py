@@ -45,11 +45,14 @@ def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
     assert shop.git(folder, "status", "--porcelain") == ""
 
 
-def test_the_picture_of_the_readme_is_what_the_tool_prints(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "ci/terminal_picture.py"), str(tmp_path / "picture.svg")]
-    subprocess.run(command, check=True)
-    # `make picture` records it anew.
-    assert (tmp_path / "picture.svg").read_text() == (ROOT / "docs/terminal.svg").read_text()
+@pytest.mark.parametrize("script", ["hero_picture", "badge_pictures", "terminal_picture"])
+def test_the_pictures_of_the_readme_show_what_the_tool_answers(tmp_path: Path, script: str) -> None:
+    subprocess.run([sys.executable, str(ROOT / f"ci/{script}.py"), str(tmp_path)], check=True)
+    pictures = sorted(tmp_path.iterdir())
+    assert pictures
+    # `make pictures` draws them again.
+    for picture in pictures:
+        assert picture.read_text("utf-8") == (ROOT / "docs/pictures" / picture.name).read_text("utf-8"), picture.name
 
 
 def test_the_versions_are_those_its_commits_made(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import random
 import re
 import subprocess
 import sys
-import textwrap
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -139,9 +138,8 @@ def run_session(python: Path, folder: Path, settings: dict[str, Any]) -> dict[st
 
 def read_snippet() -> str:
     """Return the lines of Python in README.md."""
-    blocks = re.findall(r"(?:^    .*\n|^\n)+", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    [snippet] = [textwrap.dedent(block).strip() for block in blocks if "import" in block]
-    return snippet
+    [snippet] = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return str(snippet)
 
 
 @pytest.mark.parametrize("part", [*PARTS, "python"])
