@@ -1,7 +1,8 @@
-"""The documentation as a site, for MkDocs: pages that come from the code, and files outside of docs/ that pages lead to."""
+"""The documentation as a site, for MkDocs: its navigation, its start page, highlighted blocks, and the parts that come from the code."""
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import json
 import os
@@ -10,10 +11,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -21,14 +25,18 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
-from examples.shop.history import make  # noqa: E402  examples are no package that is installed
+from examples.shop.history import make  # noqa: E402  the examples are not installed
+from schemactl import __version__  # noqa: E402  of this checkout
+
+if TYPE_CHECKING:
+    from schemactl.cli.parser import Parser
 
 OUTSIDE = "repository"
 """The folder of the site that has copies of files outside of docs/."""
 
 RULES = "rules/README.md"
-MADE = ("reference/commands.md", "reference/files.md", "reference/json.md", "reference/api.md")
-"""Pages that are made of the code."""
+COMMANDS_PAGE = "reference/commands.md"
+LANDING = ROOT / "ci/docs_theme/landing.md"
 
 _PAGE = re.compile(r"\]\(((?!\.\.)[^)#]+\.md)\)")
 _LINK = re.compile(r"(\]\()((?:\.\./)+[^)\s#]+)([)#])")
@@ -41,10 +49,8 @@ _TOP = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made of the code, those at the top of the repository, and what pages lead to."""
-    for path, text in zip(MADE, (commands(), yaml_keys(), json_keys(), api()), strict=True):
-        files.append(File.generated(config, path, content=text))
-    for path, text in command_pages().items():
+    """Add the pages that are generated from the code, the pages at the top of the repository, and the files that pages link to."""
+    for path, text in {COMMANDS_PAGE: commands(), **command_pages()}.items():
         files.append(File.generated(config, path, content=text))
     for name, path in _TOP.items():
         files.append(File.generated(config, path, content=_moved((ROOT / name).read_text("utf-8"))))
@@ -57,35 +63,132 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Lay out the navigation as docs/README.md lists the pages, with those that are made of the code, and those at the top."""
-    index = (ROOT / "docs/README.md").read_text("utf-8")
+    """Make the navigation from the list of pages in docs/README.md, and add the version and the links to the repository."""
     nav: list[Any] = [{"Start": "README.md"}]
-    for part in re.split(r"^\*\*", index, flags=re.MULTILINE)[1:]:
-        listed = [path for path in _PAGE.findall(part) if path != RULES]
-        nav.append({part.partition("**")[0]: [*dict.fromkeys(listed)]})
+    for section in re.split(r"^## ", (ROOT / "docs/README.md").read_text("utf-8"), flags=re.MULTILINE)[1:]:
+        title, _, text = section.partition("\n")
+        first, *groups = re.split(r"^### ", text, flags=re.MULTILINE)
+        entries: list[Any] = _list_pages(first)
+        entries += [{group.partition("\n")[0]: _list_pages(group)} for group in groups]
+        nav.append({title: entries})
     rules = sorted(f"rules/{path.name}" for path in (ROOT / "docs/rules").glob("[A-Z]*_*.md"))
-    reference = next(each["Reference"] for each in nav if "Reference" in each)
-    reference[:0] = [{"Commands": [MADE[0], *command_pages()]}, *MADE[1:], {"Rules": [RULES, *rules]}]
+    reference = next(tab["Reference"] for tab in nav if "Reference" in tab)
+    reference.insert(0, {"Commands": [COMMANDS_PAGE, *command_pages()]})
+    nav.insert(-1, {"Rules": [RULES, *rules]})
     nav.append({"Project": [*_TOP.values()]})
     config.nav = nav
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"].get("version") or __version__
+    config.copyright = f"schemactl {version}, Apache-2.0"
+    if repository := _find_repository():
+        config.repo_url = repository
+        config.edit_uri = ("-/" if "gitlab" in repository else "") + "edit/main/docs/"
     return config
 
 
+def _list_pages(text: str) -> list[str]:
+    """Return the pages that a part of the index links to, each once, without the index of the rules."""
+    return [path for path in dict.fromkeys(_PAGE.findall(text)) if path != RULES]
+
+
+def _find_repository() -> str:
+    """Return the web address of the repository: $SCHEMACTL_REPOSITORY, Read the Docs' variable, or the remote `origin`, or ""."""
+    url = os.environ.get("SCHEMACTL_REPOSITORY") or os.environ.get("READTHEDOCS_GIT_CLONE_URL") or ""
+    if not url:
+        command = ["git", "remote", "get-url", "origin"]
+        url = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603  Git's own command
+    return url.removesuffix(".git") if url.startswith("https://") else ""
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  MkDocs' signature
-    """Return the page, whose links to files outside of docs/ lead to the site's copies."""
-    if page.file.src_uri == "README.md":
-        introduction = (ROOT / "README.md").read_text("utf-8").partition("\n## ")[0]
-        markdown = _moved(introduction) + markdown.partition("\n")[2]
-    folder = posixpath.dirname(page.file.src_uri)
+    """Return the page with the site's links, highlighted blocks, tabs and admonitions, and with the generated part of a reference."""
+    path = page.file.src_uri
+    if path == "README.md":
+        page.meta["hide"] = ["navigation", "toc"]
+        markdown = LANDING.read_text("utf-8") + markdown.partition("\n")[2]
+    elif path.startswith("rules/") and path != RULES:
+        # A search for an option or a key should list its page before the rules that mention it.
+        page.meta["search"] = {"boost": 0.5}
+    if path in _GENERATED_PARTS:
+        markdown = f"{markdown.rstrip()}\n\n{_GENERATED_PARTS[path]()}"
+    folder = posixpath.dirname(path)
     # Where the file is in the repository.
     here = folder.removeprefix(f"{OUTSIDE}/") if folder.startswith(f"{OUTSIDE}/") else posixpath.join("docs", folder)
 
-    def inside(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(here, found[2]))
+    def replace_link(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(here, match[2]))
         place = target.removeprefix("docs/") if target.startswith("docs/") else _place(target)
-        return f"{found[1]}{posixpath.relpath(place, folder or '.')}{found[3]}"
+        return f"{match[1]}{posixpath.relpath(place, folder or '.')}{match[3]}"
 
-    return _LINK.sub(inside, markdown)
+    return make_tabs(make_admonitions(fence_blocks(_LINK.sub(replace_link, markdown))))
+
+
+def fence_blocks(markdown: str) -> str:
+    """Return the page with each indented block as a fenced block in its language, so that it is highlighted."""
+    lines: list[str] = []
+    block: list[str] = []
+    is_fenced = is_list = False
+    for line in [*markdown.split("\n"), "end"]:
+        if not is_fenced and not is_list and (line.startswith("    ") or (block and not line.strip())):
+            block.append(line[4:])
+            continue
+        if block:
+            text = "\n".join(block).rstrip()
+            lines += [f"```{guess_language(text)}", *text.split("\n"), "```", ""]
+            block = []
+        is_fenced ^= line.lstrip().startswith("```")
+        if line.strip() and not line.startswith(" "):
+            is_list = re.match(r"(?:[*+-]|\d+\.) |=== |!!! ", line) is not None
+        lines.append(line)
+    return "\n".join(lines[:-1])
+
+
+_LANGUAGES: Final = (
+    ("console", r"\$ "),
+    ("pycon", r">>> "),
+    ("diff", r"(?:---|diff) "),
+    ("sql", r"(?:SELECT|CREATE|ALTER|INSERT|WITH|UPDATE|MERGE)\b"),
+    ("protobuf", r"(?:syntax = |message \w+ \{|enum \w+ \{|import \")"),
+    ("java", r"(?:public |@\w+\(|import [\w.]+;)"),
+    ("go", r"(?:package \w+$|func |type \w+ struct)"),
+    ("python", r"(?:import |from [\w.]+ import|@\w+|class \w+|def |with |for \w+ in|\w+(?:, \w+)* = |\w+(?:\.\w+)+\()"),
+    ("json", r"[{\[]\s*(?:\"|$|[{\[])"),
+    ("yaml", r"(?:- |# |\{)|[\w.-]+:(?: |$)"),
+    ("console", r"(?:schemactl|git|pip|make|docker|curl|spark-submit|pre-commit|cd|mkdir|export) "),
+)
+"""Languages with the beginning of a block in each, the most specific first."""
+
+
+def guess_language(text: str) -> str:
+    """Return the language of an indented block, or "text"."""
+    return next((name for name, start in _LANGUAGES if re.match(start, text, re.MULTILINE)), "text")
+
+
+def make_admonitions(markdown: str) -> str:
+    """Return the page with GitHub's alerts (`> [!NOTE]`) as admonitions."""
+
+    def replace_alert(match: re.Match[str]) -> str:
+        body = re.sub(r"^> ?", "    ", match[2], flags=re.MULTILINE)
+        return f"!!! {match[1].lower()}\n\n{body}"
+
+    return re.sub(
+        r"^> \[!(NOTE|TIP|WARNING|IMPORTANT|CAUTION)\]\n((?:>.*\n?)+)", replace_alert, markdown, flags=re.MULTILINE
+    )
+
+
+_LABELED_BLOCK: Final = r"\*\*([^*\n]+)\*\*\n\n(```\w+\n.*?\n```)\n\n"
+
+
+def make_tabs(markdown: str) -> str:
+    """Return the page with runs of two or more blocks, each after its name in bold, as tabs."""
+
+    def replace_run(match: re.Match[str]) -> str:
+        tabs = re.findall(_LABELED_BLOCK, match[0], re.DOTALL)
+        return "".join(f'=== "{label}"\n\n{textwrap.indent(block, "    ")}\n\n' for label, block in tabs)
+
+    return (
+        re.sub(rf"^(?:{_LABELED_BLOCK}){{2,}}", replace_run, f"{markdown}\n\n", flags=re.DOTALL | re.MULTILINE).rstrip()
+        + "\n"
+    )
 
 
 def _place(name: str) -> str:
@@ -112,49 +215,97 @@ def _moved(text: str) -> str:
 
 
 def commands() -> str:
-    """Return the page that lists every command by group."""
-    from schemactl.cli.parser import COMMANDS, GROUPS
+    """Return the page that lists every command by group, and the options of all commands."""
+    from schemactl.cli.parser import COMMANDS, GROUPS, build_parser
 
-    parts = ["# Commands", "Every command has a page, which prints what its `--help` does."]
+    parts = ["# Commands", "Every command has a page with its arguments and options, as `--help` prints them."]
     for group, purpose in GROUPS.items():
         parts.append(f"## {purpose[0].upper()}{purpose[1:]}")
         rows = [
-            f"| [{name}](commands/{name}.md) | {entry.summary} |"
+            f"| [`{name}`](commands/{name}.md) | {entry.summary} |"
             for name, entry in COMMANDS.items()
             if entry.group == group
         ]
-        parts.append("\n".join(["| command | what it does |", "|---|---|", *rows]))
+        parts.append("\n".join(["| command | effect |", "|---|---|", *rows]))
+    parts += ["## Global options", _tabulate(build_parser(["check"]).subcommands["check"], is_global=True)]
     return "\n\n".join(parts) + "\n"
 
 
 @cache
 def command_pages() -> dict[str, str]:
-    """Return a page for each command, by path, with its help and that of its subcommands."""
-    from schemactl.cli.parser import COMMANDS, Parser, build_parser
+    """Return a page for each command, by path, with its usage, its arguments and options, its examples and its subcommands."""
+    from schemactl.cli.parser import COMMANDS, build_parser
 
     os.environ["COLUMNS"] = "86"
     pages = {}
-    for name, entry in COMMANDS.items():
-        parser: Parser = build_parser([name]).subcommands[name]
-        summary = f"{entry.summary[0].upper()}{entry.summary[1:]}."
-        parts = [f"# {name}", summary, f"```text\n{parser.format_help().rstrip()}\n```"]
-        for action, inner in parser.subcommands.items():
-            parts.append(f"## {name} {action}\n\n```text\n{inner.format_help().rstrip()}\n```")
-        parts.append("[Environment variables](../environment-variables.md). [All commands](../commands.md)")
+    for name in COMMANDS:
+        parser = build_parser([name]).subcommands[name]
+        parts = [f"# {name}", *_describe_command(parser)]
+        for action, subparser in parser.subcommands.items():
+            parts += [f"## {name} {action}", *_describe_command(subparser)]
+        parts.append(
+            "[Global options](../commands.md#global-options). [Environment variables](../environment-variables.md). [All commands](../commands.md)"
+        )
         pages[f"reference/commands/{name}.md"] = "\n\n".join(parts) + "\n"
     return pages
 
 
+def _describe_command(parser: Parser) -> Iterator[str]:
+    """Yield the description, the usage, the tables of arguments and options, and the examples of a command."""
+    description = " ".join((parser.description or "").split())
+    yield description[:1].upper() + description[1:] + "." * (not description.endswith((".", ":")))
+    usage = re.sub(r"\s*\[-C DIR\].*?(?:\[--color \{[^}]*\}\]|\Z)", "", parser.format_usage(), flags=re.DOTALL)
+    yield f"```text\n{usage.rstrip()}\n```"
+    if table := _tabulate(parser):
+        yield table
+    for title, text in re.findall(r"^([a-z][a-z ]*):\n((?:  .*\n?|\n)+)", parser.epilog or "", re.MULTILINE):
+        language = "console" if title == "examples" else "text"
+        yield f"**{title.capitalize()}**\n\n```{language}\n{textwrap.dedent(text).strip()}\n```"
+
+
+def _tabulate(parser: Parser, *, is_global: bool = False) -> str:
+    """Return a table of the arguments and options of a command, or of the options that all commands have; each option has an anchor."""
+    rows = []
+    for group in parser._action_groups:  # noqa: SLF001  argparse has no other list of them
+        if (group.title == "global options") != is_global:
+            continue
+        for action in group._group_actions:  # noqa: SLF001  as above
+            if action.help == argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction):  # noqa: SLF001  as above
+                continue
+            metavar = "" if action.nargs == 0 else _format_metavar(action)
+            name = ", ".join(action.option_strings[::-1]) if action.option_strings else ""
+            anchor = (
+                f"{{ #{parser.prog.removeprefix('schemactl ').replace(' ', '-')}{action.option_strings[-1]} }}"
+                if name
+                else ""
+            )
+            shown = " ".join(filter(None, (name, metavar))).replace("|", "\\|")
+            help_text = parser._get_formatter()._expand_help(action) if action.help else ""  # noqa: SLF001  as above
+            rows.append(
+                f"| `{shown}`{anchor} | {' '.join(help_text.split()).replace('|', chr(92) + '|').replace('<', '&lt;').replace('*', chr(92) + '*')} |"
+            )
+    return "\n".join(["| argument or option | effect |", "|---|---|", *rows]) if rows else ""
+
+
+def _format_metavar(action: argparse.Action) -> str:
+    """Return the name of an argument's value, or its choices."""
+    if action.choices is not None and action.metavar is None:
+        return "{" + ",".join(map(str, action.choices)) + "}"
+    name = action.metavar or (action.dest.upper() if action.option_strings else action.dest)
+    text = " ".join(name) if isinstance(name, tuple) else str(name)
+    return {"?": f"[{text}]", "*": f"[{text} ...]", "+": f"{text} [{text} ...]"}.get(str(action.nargs), text)
+
+
 def yaml_keys() -> str:
-    """Return a page with every key of the YAML files, as their JSON Schemas describe them."""
-    about = "Made of the [JSON Schemas](declarations.md) that editors use."
-    return _described("YAML files, key by key", about, ("project", "declarations", "overlays", "waivers"))
+    """Return the section with every key of the YAML files, as their JSON Schemas describe them."""
+    about = "The JSON Schemas that editors use describe these keys."
+    return _described("Every key", about, ("project", "declarations", "overlays", "waivers"))
 
 
 def json_keys() -> str:
-    """Return a page with every key of the JSON that commands write, as its JSON Schemas describe it."""
-    about = "Made of the JSON Schemas of what `--format json` prints, and of what commands print in the shop of `schemactl demo`."
-    described = _described("JSON formats, key by key", about, ("check", "list", "revision"))
+    """Return the section with every key of the JSON that commands write, as its JSON Schemas describe it."""
+    about = "JSON Schemas describe the first formats. The other tables have the keys, each with an example, that a command prints in the example shop."
+    described = _described("Every key", about, ("check", "list", "revision"))
     return "\n\n".join([described.rstrip(), *_printed()]) + "\n"
 
 
@@ -191,7 +342,7 @@ def _printed() -> Iterator[str]:
             for key, value in _keys(json.loads(text)):
                 first.setdefault(key, value)
             rows = "\n".join(f"| `{key}` | {value} |" for key, value in first.items())
-            yield f"## schemactl {command}\n\n| key | such as |\n|---|---|\n{rows}"
+            yield f"### schemactl {command}\n\n| key | example |\n|---|---|\n{rows}"
 
 
 def _keys(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
@@ -210,19 +361,17 @@ def _keys(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _described(title: str, about: str, names: Iterable[str]) -> str:
-    """Return a page with the keys that JSON Schemas describe."""
-    parts = [f"# {title}", about]
+    """Return a section with the keys that JSON Schemas describe."""
+    parts = [f"## {title}", about]
     for path in (ROOT / f"schemas/{name}.schema.json" for name in names):
         schema = json.loads(path.read_text("utf-8"))
-        parts.append(f"## {schema.get('title', path.stem)}")
+        parts.append(f"### {schema.get('title', path.stem)}")
         for name, shape in ({"": schema} | schema.get("$defs", {})).items():
             rows = [_row(key, each) for key, each in (shape.get("properties") or {}).items()]
             if rows:
                 heading = re.sub(r"Shape$", "", name) or "The document"
                 about = f"{shape['description']}\n\n" if shape.get("description") else ""
-                parts.append(
-                    f"### {heading}\n\n{about}| key | what it says | value |\n|---|---|---|\n" + "\n".join(rows)
-                )
+                parts.append(f"#### {heading}\n\n{about}| key | meaning | value |\n|---|---|---|\n" + "\n".join(rows))
     return "\n\n".join(parts) + "\n"
 
 
@@ -249,18 +398,24 @@ def _values(shape: Mapping[str, Any]) -> str:
 
 
 def api() -> str:
-    """Return a page with every public name of the package, and what its docstring says."""
+    """Return the section with every public name of the package: its signature and its docstring."""
     import schemactl
 
-    parts = ["# The Python API, name by name", "[The Python API](python-api.md) shows how they are used."]
+    parts = ["## Every name"]
     for name in sorted(schemactl.__all__):
         thing = getattr(schemactl, name)
         signature = ""
         if callable(thing):
-            try:
+            with suppress(TypeError, ValueError):
                 signature = str(inspect.signature(thing))
-            except (TypeError, ValueError):
-                signature = ""
-        doc = inspect.getdoc(thing) if callable(thing) else ""
-        parts.append(f"## {name}\n\n```python\n{name}{signature}\n```\n\n```text\n{doc or ''}\n```")
+        doc = (inspect.getdoc(thing) if callable(thing) else "") or ""
+        parts.append(f"### {name}\n\n```python\n{name}{signature}\n```\n\n```text\n{doc}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+_GENERATED_PARTS: Final = {
+    "reference/declarations.md": yaml_keys,
+    "reference/command-results.md": json_keys,
+    "reference/python-api.md": api,
+}
+"""The functions that return the end of a page, which is generated from the code."""

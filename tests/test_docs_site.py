@@ -55,15 +55,15 @@ def test_the_reference_has_every_command(site: Path) -> None:
 
 def test_the_reference_has_every_rule_key_and_name(site: Path) -> None:
     expected = {
-        "reference/files.html": ["schema_compatibility_strategy", "renamed_from", "token_env", "fingerprint"],
-        "reference/json.html": [
+        "reference/declarations.html": ["schema_compatibility_strategy", "renamed_from", "token_env", "fingerprint"],
+        "reference/command-results.html": [
             "merge_base",
             "witness",
             "left_out",
             "numbers_apart[].registry",
             "targets[].unpromoted",
         ],
-        "reference/api.html": [*schemactl.__all__],
+        "reference/python-api.html": [*schemactl.__all__],
         "rules/index.html": [*rules()],
     }
     for path, names in expected.items():
@@ -75,7 +75,7 @@ def test_the_navigation_has_the_pages_in_the_order_of_the_first_one(site: Path) 
     root = html5lib.parse((site / "index.html").read_text("utf-8"), namespaceHTMLElements=False)
     (tabs,) = (each for each in root.iter("nav") if "md-tabs" in each.get("class", "").split())
     found = [" ".join("".join(each.itertext()).split()) for each in tabs.iter("a")]
-    assert found == ["Start", "Tutorial", "How to", "Reference", "Explanation", "Project"]
+    assert found == ["Start", "Tutorial", "How to", "Reference", "Rules", "Explanation", "Project"]
 
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
@@ -83,3 +83,13 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
         text = path.read_text("utf-8")
         loaded = re.findall(r'<(?:script|link|img|iframe)[^>]* (?:src|href)="?(https?:[^"\s>]+)', text)
         assert [each for each in loaded if "canonical" not in each] == []
+
+
+def test_an_option_has_an_anchor_on_the_page_of_its_command(site: Path) -> None:
+    assert 'id="plan--allow-delete"' in (site / "reference/commands/plan.html").read_text("utf-8")
+    assert 'id="registry-delete--allow-delete"' in (site / "reference/commands/registry.html").read_text("utf-8")
+
+
+def test_no_block_is_without_a_language(site: Path) -> None:
+    pages = [path for path in site.rglob("*.html") if not path.is_relative_to(site / "repository")]
+    assert [str(path) for path in pages if "<pre><code>" in path.read_text("utf-8")] == []
