@@ -91,7 +91,7 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
         parser,
         "--effective: the topic on a target with its policies, and the origin of each value",
         "--live: with --effective, the values in force in the target's registry next to Git's",
-        "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see `schemactl docs what-changed`",
+        "--textconv: TOPIC is the path of an .avsc file, and its outline is printed, for `git diff`: see `schemactl docs shared-types`",
     )
     add_target(parser, "with --effective: the target; without one, the declaration (default: $SCHEMACTL_TARGET)")
     add_format(parser)

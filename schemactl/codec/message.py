@@ -30,7 +30,7 @@ from .key_value import (
 from .payload_reader import PayloadReader, PayloadWriter, make_rejecting_reader, read_together
 
 SENDABLE: Final = ("AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE")
-"""The schema types that pulsar-client can send (docs/how-to/send-messages.md explains the others)."""
+"""The schema types that pulsar-client can send (docs/how-to/read-topics.md explains the others)."""
 
 SCHEMA_VERSION: Final = "__schemaVersion"
 ERROR: Final = "__error"

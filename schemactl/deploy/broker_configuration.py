@@ -179,7 +179,7 @@ def _compare_checkers(
                 f"{'remove it from' if is_listed else 'add it to'} {CHECKERS_KEY} in broker.conf of every broker, and restart them"
             )
         else:
-            fix = "install a package that predicts it: `schemactl docs how-to/checkers`"
+            fix = "install a package that predicts it: `schemactl docs how-to/serve`"
         full_name = CHECKER_PACKAGE + name if "." not in name else name
         yield BrokerDifference(CHECKERS_KEY, not is_listed, is_listed, fix, namespaces, full_name)
 

@@ -1,4 +1,4 @@
-"""Test the requirements of every `SchemaStorage` against your own storage (see docs/how-to/storage.md)."""
+"""Test the requirements of every `SchemaStorage` against your own storage (see docs/how-to/serve.md)."""
 
 from __future__ import annotations
 

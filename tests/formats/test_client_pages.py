@@ -66,7 +66,7 @@ func main() {
 @pytest.mark.slow
 def test_go_code_and_statements_of_the_page(go_program: Path, tmp_path: Path) -> None:
     assert go_program.exists()
-    [code] = re.findall(r"```go\n(.*?)```", (DOCS / "how-to/go-clients.md").read_text(encoding="utf-8"), re.DOTALL)
+    [code] = re.findall(r"```go\n(.*?)```", (DOCS / "how-to/clients.md").read_text(encoding="utf-8"), re.DOTALL)
     for name in ("go.mod", "go.sum"):
         shutil.copy(PROGRAM / name, tmp_path / name)
     (tmp_path / "main.go").write_text(PAGE_TEST % code)

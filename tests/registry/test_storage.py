@@ -30,13 +30,13 @@ from schemactl.registry.interface import Registry, Scope
 from schemactl.registry.storage import FORMAT_VERSION, Database, SchemaStorage, SqliteStorage, StoredSchema, number_of
 from schemactl.registry.storage_contract import StorageContract
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "storage.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "serve.md"
 SALES = NamespaceName("shop", "sales")
 ORDERS = TopicName("shop", "sales", "orders")
 
 
 def documented() -> str:
-    """The example storage of docs/how-to/storage.md."""
+    """The example storage of docs/how-to/serve.md."""
     (text,) = [
         block
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)

@@ -354,7 +354,7 @@ def test_a_checker_of_somebody_else_is_named_and_is_no_drift(tmp_path: Path) -> 
             assert value["broker"] == "b-1.example.com:8080"
             rows = {difference["checker"]: difference for difference in value["differences"]}
             assert rows["com.example.Ours"]["namespaces"] == []
-            assert "schemactl docs how-to/checkers" in rows["com.example.Ours"]["fix"]
+            assert "schemactl docs how-to/serve" in rows["com.example.Ours"]["fix"]
             assert f"org.apache.pulsar.broker.service.schema.{NATIVE}" in rows
 
 
