@@ -1,1 +1,1 @@
-"""A package, so that its conftest has a name of its own."""
+"""A package, so that its conftest does not clash with the others."""

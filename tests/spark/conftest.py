@@ -27,21 +27,21 @@ _MARKS = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The tests of this folder have what Spark asks of them, and are of the installed release."""
+    """Mark the tests of this folder with the parts that they need."""
     elsewhere = [item for item in items if is_of_another(item)]
     config.hook.pytest_deselected(items=elsewhere)
     items[:] = [item for item in items if item not in elsewhere]
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker("spark")
-            if "space" in getattr(item, "fixturenames", ()):
+            if "pulsar_space" in getattr(item, "fixturenames", ()):
                 item.add_marker("broker")
             for mark in _MARKS:
                 item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     ensure_java()
     # Workers are to be this Python, which has pyarrow.
@@ -70,36 +70,36 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="module")
-def source(spark: SparkSession) -> SparkSession:
+def pulsar_spark(spark_session: SparkSession) -> SparkSession:
     """Spark, which knows the data source of Pulsar."""
-    spark.dataSource.register(PulsarSource)
-    return spark
+    spark_session.dataSource.register(PulsarSource)
+    return spark_session
 
 
 @pytest.fixture(scope="module")
-def space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+def pulsar_space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
     """A namespace of a live broker, of one module."""
-    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as made:
-        yield made
+    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as resource:
+        yield resource
 
 
 @pytest.fixture
-def forgetful(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
+def space_without_retention(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
     """A namespace that keeps nothing that no subscription holds back."""
     retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    with namespace(broker, tmp_path / "client.log", retention=retention) as made:
-        yield made
+    with namespace(broker, tmp_path / "client.log", retention=retention) as resource:
+        yield resource
 
 
 @pytest.fixture(scope="session")
-def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    """Where commands run, in one process, which starts Java once."""
+def spark_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """Run commands in one process, which starts Java once."""
     settings = tmp_path_factory.mktemp("settings")
     (settings / "spark-defaults.conf").write_text(SMALL_QUERIES)
-    # Workers of this machine are this Python, whatever others are for clusters.
+    # Local workers use the running Python, not the one that the setting names for clusters.
     more = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": "/nowhere/python"}
-    with opened(shop.environment() | more) as made:
-        yield made
+    with opened(shop.environment() | more) as resource:
+        yield resource
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -110,5 +110,5 @@ def _sockets_are_closed_here() -> Iterator[None]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> str:
+def output_folder(tmp_path: Path) -> str:
     return str(tmp_path / "out")

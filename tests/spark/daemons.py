@@ -1,4 +1,4 @@
-"""What tests land on: a cluster of Spark's own, its Connect server and an S3, in processes on this machine."""
+"""Local servers for tests of landing: a standalone cluster of Spark, its Connect server and an S3 server."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _STARTS_S = 120
 
 
 @contextmanager
-def standalone(folder: Path, hosts: Sequence[str]) -> Iterator[str]:
+def start_cluster(folder: Path, hosts: Sequence[str]) -> Iterator[str]:
     """The URL of a Spark master with a worker of one core on each address, which Spark takes for hosts; `folder` gets the logs."""
     with ExitStack() as running:
-        log = running.enter_context(_spark(folder, "Master", "127.0.0.1", "--port", "0"))
+        log = running.enter_context(_start_spark(folder, "Master", "127.0.0.1", "--port", "0"))
         url = _match_in(log, r"Starting Spark master at (spark://\S+)")
         size = ("--cores", "1", "--memory", "600m", "--work-dir", str(folder / "work"))
-        logs = [running.enter_context(_spark(folder, "Worker", host, *size, url)) for host in hosts]
+        logs = [running.enter_context(_start_spark(folder, "Worker", host, *size, url)) for host in hosts]
         for log in logs:
             _match_in(log, r"(Successfully registered) with master")
         yield url
@@ -54,13 +54,13 @@ def connect(folder: Path) -> Iterator[str]:
         "spark-internal",
     ]
     environment = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-    with _daemon(folder / "connect.log", command, environment) as log:
+    with _start_daemon(folder / "connect.log", command, environment) as log:
         place = _match_in(log, r"Spark Connect server started at: (\S+)")
         yield f"sc://{place}"
 
 
 @contextmanager
-def s3(folder: Path) -> Iterator[fs.S3FileSystem]:
+def start_s3(folder: Path) -> Iterator[fs.S3FileSystem]:
     """The S3 of the package moto, with a bucket `lake`; `folder` gets its log."""
     with s3_access(folder) as access:
         yield fs.S3FileSystem(**access)
@@ -68,9 +68,9 @@ def s3(folder: Path) -> Iterator[fs.S3FileSystem]:
 
 @contextmanager
 def s3_access(folder: Path) -> Iterator[dict[str, str]]:
-    """The same: how Arrow gets there."""
+    """Return the same S3 as a filesystem of Arrow."""
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
-    with _daemon(folder / "s3.log", command, {}) as log:
+    with _start_daemon(folder / "s3.log", command, {}) as log:
         access = {
             "access_key": "key",
             "secret_key": "secret",
@@ -84,9 +84,9 @@ def s3_access(folder: Path) -> Iterator[dict[str, str]]:
 @contextmanager
 def rest_catalog(folder: Path, jars: Sequence[Path]) -> Iterator[str]:
     """The URL of Iceberg's own REST catalog for tests, which keeps its tables in `folder`."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    with socket.socket() as match:
+        match.bind(("127.0.0.1", 0))
+        port = match.getsockname()[1]
     spark_jars = f"{_find_spark_home()}/jars/*"  # type: ignore[no-untyped-call]
     command = [f"{ensure_java()}/bin/java", *_SMALL.split(), "-cp", ":".join([*map(str, jars), spark_jars])]
     environment = {
@@ -95,18 +95,18 @@ def rest_catalog(folder: Path, jars: Sequence[Path]) -> Iterator[str]:
         "CATALOG_WAREHOUSE": f"file://{folder}/lake",
         "CATALOG_REST_PORT": str(port),
     }
-    with _daemon(folder / "rest.log", [*command, "org.apache.iceberg.rest.RESTCatalogServer"], environment):
-        assert_soon(lambda: _refusal(port), 0, within_s=_STARTS_S)
+    with _start_daemon(folder / "rest.log", [*command, "org.apache.iceberg.rest.RESTCatalogServer"], environment):
+        assert_soon(lambda: _connect_to_port(port), 0, within_s=_STARTS_S)
         yield f"http://127.0.0.1:{port}"
 
 
-def _refusal(port: int) -> int:
-    """The number of the error with which nobody listens there; 0: somebody does."""
+def _connect_to_port(port: int) -> int:
+    """Return the error number of a connection to the port; 0 if a server listens."""
     with socket.socket() as one:
         return one.connect_ex(("127.0.0.1", port))
 
 
-def _spark(folder: Path, kind: str, host: str, *options: str) -> AbstractContextManager[Path]:
+def _start_spark(folder: Path, kind: str, host: str, *options: str) -> AbstractContextManager[Path]:
     command = [
         f"{_find_spark_home()}/bin/spark-class",  # type: ignore[no-untyped-call]
         f"org.apache.spark.deploy.{kind.lower()}.{kind}",
@@ -114,16 +114,16 @@ def _spark(folder: Path, kind: str, host: str, *options: str) -> AbstractContext
         *options,
     ]
     environment = {
-        # Where its web page is, too: nobody but this machine gets there.
+        # Its web page also has this address, which only this machine reaches.
         "SPARK_LOCAL_IP": host,
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": f"{_SMALL} -Dspark.log.level=INFO",
     }
-    return _daemon(folder / f"{kind}-{host}.log", command, environment)
+    return _start_daemon(folder / f"{kind}-{host}.log", command, environment)
 
 
 @contextmanager
-def _daemon(log: Path, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
+def _start_daemon(log: Path, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
     """The log of a process that runs meanwhile."""
     with log.open("w") as output:
         process = subprocess.Popen(command, env=os.environ | environment, stdout=output, stderr=subprocess.STDOUT)
@@ -135,11 +135,11 @@ def _daemon(log: Path, command: Sequence[str], environment: Mapping[str, str]) -
 
 
 def _match_in(log: Path, pattern: str) -> str:
-    """What a process says once it has started."""
+    """Wait until the log matches the pattern, and return the match."""
     ends = time.monotonic() + _STARTS_S
     while time.monotonic() < ends:
-        found = re.search(pattern, log.read_text())
-        if found:
-            return found[1]
+        match = re.search(pattern, log.read_text())
+        if match:
+            return match[1]
         time.sleep(0.1)
     raise TimeoutError(log.read_text())

@@ -1,4 +1,4 @@
-"""A Spark with Delta and Iceberg in a process of its own: a process has one JVM, whose jars are those that it started with."""
+"""Spark with Delta and Iceberg in a separate process, because the jars of a JVM cannot change after its start."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Lake:
         self.catalog = catalog
 
     def run(self, function: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
-        """What the function of a module, called with the session, returns there."""
-        return self._pool.submit(_called, function, arguments, more).result()
+        """Call a function of a module with the session there, and return its result."""
+        return self._pool.submit(_call_function, function, arguments, more).result()
 
-    def sql(self, *statements: str) -> pa.Table:
-        """What the last of the statements returns."""
-        found: pa.Table = self.run(_sql, *statements)
-        return found
+    def run_sql(self, *statements: str) -> pa.Table:
+        """Run the statements, and return the rows of the last one."""
+        table: pa.Table = self.run(_run_sql, *statements)
+        return table
 
     def land(self, codec: Codec, messages: Messages, place: str, **options: Any) -> None:
         """Land the messages, in as many tasks as `tasks` says."""
@@ -63,7 +63,7 @@ class Lake:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Lake]:
+def open_lake(folder: Path) -> Iterator[Lake]:
     """A Spark, ended afterwards."""
     catalog = {"name": "lake", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/lake"}
     settings = SETTINGS | {
@@ -97,7 +97,7 @@ def _begin(settings: Mapping[str, str], catalog: Mapping[str, str]) -> None:
     _SESSIONS.append(session)
 
 
-def _called(function: Callable[..., Any], arguments: Sequence[Any], more: Mapping[str, Any]) -> Any:
+def _call_function(function: Callable[..., Any], arguments: Sequence[Any], more: Mapping[str, Any]) -> Any:
     try:
         return function(*_SESSIONS, *arguments, **more)
     except PySparkException as error:
@@ -105,9 +105,9 @@ def _called(function: Callable[..., Any], arguments: Sequence[Any], more: Mappin
         raise RuntimeError(traceback.format_exc()) from error.__cause__
 
 
-def _sql(session: SparkSession, *statements: str) -> pa.Table:
-    *_, found = [session.sql(statement) for statement in statements]
-    return found.toArrow()
+def _run_sql(session: SparkSession, *statements: str) -> pa.Table:
+    *_, table = [session.sql(statement) for statement in statements]
+    return table.toArrow()
 
 
 def _land(

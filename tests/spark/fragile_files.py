@@ -1,4 +1,4 @@
-"""A file system on which a process dies in the midst of what it does."""
+"""File systems on which a process dies between two changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Killed(BaseException):
 
 
 class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
-    """Files, of which so many changes are made and no more: the next raises `Killed`, as all that follow.
+    """Files that allow `changes` changes: the next one, and all later ones, raise `Killed`.
 
     They are local, or on an object store.
     """
@@ -36,12 +36,12 @@ class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
     def _change(self) -> None:
         if self.changes <= 0:
-            self._die()
+            self._kill_process()
             raise Killed
         self.changes -= 1
 
-    def _die(self) -> None:
-        """What happens then."""
+    def _kill_process(self) -> None:
+        """End the process; by default, `Killed` is enough."""
 
     def get_type_name(self) -> str:
         return "fragile"
@@ -106,7 +106,7 @@ class FragileFiles(fs.FileSystemHandler):  # type: ignore[misc]
 
 
 class OvertakenFiles(FragileFiles):
-    """Local files; `meanwhile` happens just before so many changes are made. It has not as long as `changes` are left."""
+    """Local files that call `meanwhile` just before change number `changes`."""
 
     def __init__(self, changes: int, meanwhile: Callable[[], None]) -> None:
         super().__init__(changes)
@@ -120,7 +120,7 @@ class OvertakenFiles(FragileFiles):
 
 
 class BusyFiles(FragileFiles):
-    """Local files. Just before an emptied folder goes, somebody writes into it once more."""
+    """Local files. Just before an empty folder is removed, another writer puts a file into it."""
 
     def __init__(self) -> None:
         super().__init__(sys.maxsize)
@@ -135,7 +135,7 @@ class Deadly(FragileFiles):
     """Files that kill with SIGKILL, once: the first who makes `mark` kills.
 
     Args:
-        changes: after so many of one process that Spark started.
+        changes: the changes that one process of Spark makes before it is killed.
         mark: a file that says that it happened.
         victims: who is killed: "worker" (the process that writes) or "executor" (the JVM it works for) in a task;
             "committer" (the process that commits), and others by their numbers, in a commit.
@@ -154,7 +154,7 @@ class Deadly(FragileFiles):
         if concerned and not Path(self.mark).exists():
             super()._change()
 
-    def _die(self) -> None:
+    def _kill_process(self) -> None:
         Path(self.mark).touch(exist_ok=False)
         for victim in self.victims:
             if victim == "executor":

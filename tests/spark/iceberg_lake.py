@@ -39,16 +39,16 @@ class Lake:
     def orders(self) -> Table:
         return self.catalog.load_table("shop.orders")
 
-    def rows(self, *columns: str, **scan: Any) -> list[Any]:
-        """What a reader finds: of one column the values."""
-        found = self.orders.scan(**scan, selected_fields=columns or ("*",)).to_arrow()
-        return sorted(found[columns[0]].to_pylist() if len(columns) == 1 else found.to_pylist(), key=str)
+    def read_rows(self, *columns: str, **scan: Any) -> list[Any]:
+        """Return the rows that a reader gets; only the values, of a single column."""
+        rows_read = self.orders.scan(**scan, selected_fields=columns or ("*",)).to_arrow()
+        return sorted(rows_read[columns[0]].to_pylist() if len(columns) == 1 else rows_read.to_pylist(), key=str)
 
     def land(self, rows: pa.Table, *by: str, **addition: Any) -> list[DataFile]:
         """Land rows as a landing does, with the changes that they need."""
         table = self.table
-        there, stored = table.columns(), table.stored(struct(rows))
-        needed = [] if there is None else changes(there, stored, addition.pop("former_names", {}))
+        columns_before, stored = table.columns(), table.stored(make_struct(rows))
+        needed = [] if columns_before is None else changes(columns_before, stored, addition.pop("former_names", {}))
         table.check(stored, needed, overwrite=False)
         files = write(table, rows, *by)
         table.commit(Addition(files, stored, by, needed, **addition))
@@ -57,25 +57,25 @@ class Lake:
 
 def sql_lake(folder: Path) -> Lake:
     properties = {"name": "lake", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/lake"}
-    found = Lake(properties)
-    found.catalog.create_namespace("shop")
-    return found
+    rows_read = Lake(properties)
+    rows_read.catalog.create_namespace("shop")
+    return rows_read
 
 
-def struct(rows: pa.Table) -> spark.StructType:
+def make_struct(rows: pa.Table) -> spark.StructType:
     return struct_of(rows.schema)
 
 
 def write(table: IcebergTable, rows: pa.Table, *by: str, **shape: Any) -> list[DataFile]:
     """Write the files of the rows, as a task does."""
     folder = table.folder()
-    told = Shape({}, by, **{"partitions_inside": table.partitions_inside} | shape)
-    files = ParquetFiles(folder, told, f"part-{uuid.uuid4()}")
+    full_shape = Shape({}, by, **{"partitions_inside": table.partitions_inside} | shape)
+    files = ParquetFiles(folder, full_shape, f"part-{uuid.uuid4()}")
     for batch in rows.to_batches():
         files.add(batch, held_bytes=batch.nbytes)
     return files.close()
 
 
-def equal(column: str, value: Any) -> Any:
+def is_equal_to(column: str, value: Any) -> Any:
     """The filter of a reader for that value."""
     return IsNull(column) if value is None else EqualTo(column, value)  # type: ignore[call-arg,arg-type]

@@ -1,9 +1,9 @@
-"""Drivers that are killed while they commit, and two at once: what tests/spark/test_landing_commits.py runs.
+"""Drivers that are killed while they commit, and two drivers at once, for tests/spark/test_landing_commits.py.
 
 python -m tests.spark.landing_commits FOLDER SEEDS
 
-FOLDER has two attempts at one batch, `0` and `1`, each what its tasks wrote; a folder `lake` with the files, and `table.json`, which says
-what table they are for. Each process that commits is forked here, where no library has started its threads yet.
+FOLDER has two attempts at one batch, `0` and `1`, each the results of its tasks; a folder `lake` with the files, and `table.json`, which
+describes their table. Each process that commits is forked here, where no library has started its threads yet.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEPS: Final = ("/schemactl/spark/landing", "/pyiceberg/")
 
 
 class Counting:
-    """A trace function that counts the lines of what commits, and kills the process at the last."""
+    """A trace function that counts the lines of a commit, and kills the process at line `last`."""
 
     def __init__(self, last: int) -> None:
         self.last = last
@@ -44,8 +44,8 @@ class Counting:
         return self
 
 
-def started(work: Callable[[], None]) -> int:
-    """The number of a process that does the work, and then ends with 0."""
+def start_process(work: Callable[[], None]) -> int:
+    """Fork a process that does the work and then exits with 0, and return its id."""
     pid = os.fork()
     if pid:
         return pid
@@ -60,13 +60,13 @@ def started(work: Callable[[], None]) -> int:
         os._exit(code)
 
 
-def ended(pid: int) -> int:
-    """The exit code of that process; what killed it, if it is negative."""
+def wait_for_exit(pid: int) -> int:
+    """Wait for the process, and return its exit code; the negative signal, if it was killed."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 class Lake:
-    """Where the attempts are committed, as it was before the first."""
+    """The table that the attempts are committed to, and a copy of it before the first attempt."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -82,7 +82,7 @@ class Lake:
     def commit(self, attempt: int, app: str = "query", *, last: int = 0) -> None:
         """Commit what an attempt wrote; the process is killed at that line, if it comes to it."""
         landing, written = pickle.loads((self.folder / str(attempt)).read_bytes())  # noqa: S301  the test's own
-        # What it imports is no step of a commit.
+        # Imports are not steps of a commit.
         landing.rows.table.last(app)
         counting = Counting(last)
         sys.settrace(counting)
@@ -98,50 +98,50 @@ class Lake:
 
     def look(self) -> None:
         """Count how often each message is there."""
-        found = Counter(number for aside in (False, True) for number in self._ids(aside=aside))
-        (self.folder / "found").write_text(json.dumps(sorted(found.items())))
+        counts = Counter(number for aside in (False, True) for number in self._read_ids(aside=aside))
+        (self.folder / "found").write_text(json.dumps(sorted(counts.items())))
 
-    def times(self) -> set[int]:
-        """How often messages are there, and whether all are."""
-        assert ended(started(self.look)) == 0
-        found = dict(json.loads((self.folder / "found").read_text()))
-        return {found.get(number, 0) for number in range(self.table["messages"])} | (
-            {-1} if len(found) > self.table["messages"] else set()
+    def count_messages(self) -> set[int]:
+        """Return how often each message occurs; 0 for a missing one, and -1 for unknown messages."""
+        assert wait_for_exit(start_process(self.look)) == 0
+        counts = dict(json.loads((self.folder / "found").read_text()))
+        return {counts.get(number, 0) for number in range(self.table["messages"])} | (
+            {-1} if len(counts) > self.table["messages"] else set()
         )
 
-    def _ids(self, *, aside: bool) -> list[int]:
+    def _read_ids(self, *, aside: bool) -> list[int]:
         place = self.table["path"] + ("_rejected" if aside else "")
         if self.table["format"] == "delta":
             from deltalake import DeltaTable
 
-            found: list[int] = DeltaTable(place).to_pyarrow_table(columns=["id"])["id"].to_pylist()
+            counts: list[int] = DeltaTable(place).to_pyarrow_table(columns=["id"])["id"].to_pylist()
         else:
             from pyiceberg.catalog import load_catalog
 
             table = load_catalog(**self.table["catalog"]).load_table(place)
-            found = table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
-        return found
+            counts = table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist()
+        return counts
 
 
 def main(place: str, seeds: str) -> None:
     """Say how often messages are there after each: two kills and a repetition at random places, two at once."""
     lake = Lake(Path(place))
-    assert ended(started(lambda: lake.commit(0))) == 0
+    assert wait_for_exit(start_process(lambda: lake.commit(0))) == 0
     lines = int((lake.folder / "lines").read_text())
-    told: dict[str, Any] = {"killed": [], "whole": sorted(lake.times())}
+    result: dict[str, Any] = {"killed": [], "whole": sorted(lake.count_messages())}
     for seed in range(int(seeds)):
         pick = random.Random(seed)  # noqa: S311  reproducible, not secret
         lake.restore()
-        # The first attempt dies; the second, of another package, too, or not; then it is repeated.
+        # The first attempt dies; the second, of another package, may die; then it is repeated.
         at = [pick.randrange(1, lines + 1), pick.randrange(1, 2 * lines)]
-        codes = [ended(started(lambda no=no, at=at: lake.commit(no, last=at[no]))) for no in (0, 1)]  # type: ignore[misc]
-        assert ended(started(lambda: lake.commit(1))) == 0
-        told["killed"].append([at, codes, sorted(lake.times())])
+        codes = [wait_for_exit(start_process(lambda no=no, at=at: lake.commit(no, last=at[no]))) for no in (0, 1)]  # type: ignore[misc]
+        assert wait_for_exit(start_process(lambda: lake.commit(1))) == 0
+        result["killed"].append([at, codes, sorted(lake.count_messages())])
     for name, apps in (("one batch", ("query", "query")), ("two queries", ("query", "other"))):
         lake.restore()
-        pids = [started(lambda no=no, app=app: lake.commit(no, app)) for no, app in enumerate(apps)]  # type: ignore[misc]
-        told[name] = [[ended(pid) for pid in pids], sorted(lake.times())]
-    print(json.dumps(told))  # noqa: T201  its answer
+        pids = [start_process(lambda no=no, app=app: lake.commit(no, app)) for no, app in enumerate(apps)]  # type: ignore[misc]
+        result[name] = [[wait_for_exit(pid) for pid in pids], sorted(lake.count_messages())]
+    print(json.dumps(result))  # noqa: T201  its answer
 
 
 if __name__ == "__main__":

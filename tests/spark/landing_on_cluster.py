@@ -1,4 +1,4 @@
-"""A Spark of its own that lands numbers on a cluster that starts slow tasks twice: what test_landing_on_cluster.py runs.
+"""A driver that lands numbers on a cluster that starts slow tasks twice, for test_landing_on_cluster.py.
 
 python -m tests.spark.landing_on_cluster FOLDER MASTER
 """
@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from schemactl.spark import ensure_java, land, sink
 
 from .fragile_files import Deadly, FragileFiles
-from .landing_victim import CODEC, COUNT, messages, payloads
+from .landing_victim import CODEC, COUNT, make_messages, make_payloads
 
 TASKS: Final = 4
 
@@ -70,45 +70,45 @@ class MeetingFiles(FragileFiles):
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
-def marked(messages: DataFrame) -> DataFrame:
+def mark_task(messages: DataFrame) -> DataFrame:
     """The messages, each with the task and the attempt that it comes from."""
 
     def mark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
         assert task is not None
         for batch in batches:
-            told = {"task": task.partitionId(), "attempt": task.attemptNumber()}
-            columns = {name: pa.array([value] * batch.num_rows, pa.int32()) for name, value in told.items()}
+            values = {"task": task.partitionId(), "attempt": task.attemptNumber()}
+            columns = {name: pa.array([value] * batch.num_rows, pa.int32()) for name, value in values.items()}
             yield pa.record_batch({"payload": batch.column(0)} | columns)
 
     return messages.mapInArrow(mark, "payload binary, task int, attempt int")
 
 
-def mortal(messages: DataFrame, mark: str) -> DataFrame:
-    """The messages; once the second task has given all of its own, the executor that runs it is killed, for the first time alone."""
+def kill_executor_once(messages: DataFrame, mark: str) -> DataFrame:
+    """Return the messages. After the second task has sent its messages for the first time, its executor is killed."""
 
-    def die(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def kill_afterwards(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
         task = TaskContext.get()
         if task is not None and task.partitionId() == 1 and not Path(mark).exists():
-            Deadly(0, mark, "executor")._die()
+            Deadly(0, mark, "executor")._kill_process()
 
-    return messages.mapInArrow(die, messages.schema)
+    return messages.mapInArrow(kill_afterwards, messages.schema)
 
 
-def table(spark: SparkSession, folder: Path, form: Literal["delta", "iceberg"]) -> dict[str, Any]:
-    """What a job says that it landed in a table, of whose executors one is killed meanwhile."""
+def land_table(spark: SparkSession, folder: Path, form: Literal["delta", "iceberg"]) -> dict[str, Any]:
+    """Land in a table while an executor is killed, and return the result of the job."""
     folder.mkdir()
     options: dict[str, Any] = {"path": folder / "out"}
     if form == "iceberg":
         properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
         options = {"path": "shop.numbers", "catalog": {"name": "numbers", **properties}}
         load_catalog(**options["catalog"]).create_namespace("shop")
-    sent = mortal(messages(spark, TASKS), str(folder / "mark"))
+    sent = kill_executor_once(make_messages(spark, TASKS), str(folder / "mark"))
     return land(sent, CODEC, format=form, version=None, maxRecordsPerFile=100, **options).to_json()
 
 
-def meeting(folder: Path) -> fs.FileSystem:
+def make_meeting_files(folder: Path) -> fs.FileSystem:
     """Files on which two attempts meet."""
     marks = folder / "marks"
     marks.mkdir(parents=True)
@@ -116,22 +116,22 @@ def meeting(folder: Path) -> fs.FileSystem:
 
 
 def batch(spark: SparkSession, folder: Path, files: fs.FileSystem) -> dict[str, Any]:
-    """What a job says that it landed."""
-    sent = marked(messages(spark, TASKS))
+    """Land a batch, and return the result of the job."""
+    sent = mark_task(make_messages(spark, TASKS))
     return land(sent, CODEC, folder / "out", version=None, maxRecordsPerFile=100, filesystem=files).to_json()
 
 
-def stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, Any]:
-    """What a query says that it landed."""
+def land_stream(source: DataFrame, folder: Path, files: fs.FileSystem) -> dict[str, Any]:
+    """Land a stream, and return the result of the query."""
     landing = sink(CODEC, folder / "out", version=None, maxRecordsPerFile=100, filesystem=files)
-    writer = marked(source).writeStream.foreachBatch(landing)
+    writer = mark_task(source).writeStream.foreachBatch(landing)
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()
     return landing.landed.to_json()
 
 
 def main(place: str, master: str) -> None:
-    """Lands in batches, in a stream and with an executor that is killed, in a folder for each; says what it landed."""
+    """Land in batches, in a stream and with an executor that is killed, in a folder for each, and print the results."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     folder = Path(place)
@@ -146,18 +146,18 @@ def main(place: str, master: str) -> None:
     )
     spark.sparkContext.setLogLevel("OFF")
     landed: dict[str, Any] = {}
-    landed["batch"] = batch(spark, folder / "batch", meeting(folder / "batch"))
+    landed["batch"] = batch(spark, folder / "batch", make_meeting_files(folder / "batch"))
     (folder / "source").mkdir()
     for part, numbers in enumerate(pa.array(range(COUNT)).to_numpy().reshape(TASKS, -1)):
-        (sent,) = payloads([pa.record_batch({"id": numbers})])
+        (sent,) = make_payloads([pa.record_batch({"id": numbers})])
         pq.write_table(pa.Table.from_batches([sent]), folder / "source" / f"{part}.parquet")
     source = spark.readStream.schema("payload binary").parquet(f"{folder}/source")
-    landed["stream"] = stream(source, folder / "stream", meeting(folder / "stream"))
+    landed["stream"] = land_stream(source, folder / "stream", make_meeting_files(folder / "stream"))
     (folder / "killed").mkdir()
     killing = fs.PyFileSystem(Deadly(3, str(folder / "killed" / "mark"), "executor"))
     landed["killed"] = batch(spark, folder / "killed", killing)
-    landed["delta"] = table(spark, folder / "delta", "delta")
-    landed["iceberg"] = table(spark, folder / "iceberg", "iceberg")
+    landed["delta"] = land_table(spark, folder / "delta", "delta")
+    landed["iceberg"] = land_table(spark, folder / "iceberg", "iceberg")
     spark.stop()
     print(json.dumps(landed))  # noqa: T201  its answer
 

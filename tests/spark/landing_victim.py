@@ -1,4 +1,4 @@
-"""A Spark of its own that lands numbers while it is being killed: what tests/spark/test_landing_faults.py runs.
+"""A driver that lands numbers while it is being killed, for tests/spark/test_landing_faults.py.
 
 python -m tests.spark.landing_victim FOLDER CHANGES
 """
@@ -28,7 +28,7 @@ DAMAGED = 13
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
-def payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def make_payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The messages of numbers; each thirteenth is damaged."""
     for batch in batches:
         numbers = batch.column(0).to_pylist()
@@ -36,9 +36,9 @@ def payloads(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"payload": pa.array(sent, pa.binary())})
 
 
-def messages(spark: SparkSession, tasks: int) -> DataFrame:
-    """As many messages as `COUNT`."""
-    return spark.range(0, COUNT, 1, tasks).mapInArrow(payloads, "payload binary")
+def make_messages(spark: SparkSession, tasks: int) -> DataFrame:
+    """Return `COUNT` messages."""
+    return spark.range(0, COUNT, 1, tasks).mapInArrow(make_payloads, "payload binary")
 
 
 def main(folder: str, changes: str) -> None:

@@ -1,4 +1,4 @@
-"""A topic in which somebody else's upload took a number, and what its messages are by the target's numbers."""
+"""A topic in which a foreign upload took a number, and its messages with the target's numbers."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ NUMBERS = f"""\
 """
 
 
-def alert(field: str, kind: str) -> str:
+def make_alert_schema(field: str, kind: str) -> str:
     fields = [{"name": "id", "type": "string"}, {"name": field, "type": kind, "default": 0}]
     return json.dumps({"type": "record", "name": "Alert", "fields": fields})
 
 
-FOREIGN = alert("foreign", "int")
-OWN = [alert(f"own{number}", "long") for number in range(5)]
+FOREIGN = make_alert_schema("foreign", "int")
+OWN = [make_alert_schema(f"own{number}", "long") for number in range(5)]
 SENT: dict[int, tuple[str, dict[str, Any]]] = {
     4: (FOREIGN, {"id": "a", "foreign": 7777}),
     5: (OWN[4], {"id": "b", "own4": 99}),
 }
 READ = {4: {"id": "a", "own4": 0}, 5: {"id": "b", "own4": 99}}
-"""What those are as Git's version 4."""
+"""The messages as Git's version 4."""
 
 
 def numbered_apart(path: Path, space: Namespace) -> Scratch:
     """A foreign upload took version 4; then Git approved its own, and `apply` registered it as 5. Both have a message."""
-    made = Scratch(path)
+    scratch = Scratch(path)
     target = f'live: {{registry: "{space.broker.url}", namespaces: {{lsst/alerts: {space.name}}}}}'
-    made.commit(
+    scratch.commit(
         {
             "schemactl.yaml": f"version: 1\ntargets:\n  {target}\ngenerate: {{package: lsst_numbers, target: live}}\n",
             "namespaces/alerts.yaml": "namespace: lsst/alerts\n",
@@ -48,25 +48,25 @@ def numbered_apart(path: Path, space: Namespace) -> Scratch:
         }
     )
     for text in OWN:
-        made.commit({"namespaces/alert.avsc": text})
-    made.flush()
+        scratch.commit({"namespaces/alert.avsc": text})
+    scratch.flush()
     space.create("alert", *OWN[:4], FOREIGN, OWN[4])
     for text, value in SENT.values():
         schema = AvroSchema(None, schema_definition=json.loads(text))
         producer = space.client.create_producer(space.topic("alert"), schema=schema)
         producer.send(value)
         producer.close()
-    return made
+    return scratch
 
 
 def record_numbers(repository: Scratch) -> None:
-    """Somebody looked, and what the numbers are is approved."""
+    """Record the target's numbers, and approve them."""
     repository.write({"numbers/live.yaml": NUMBERS, "numbers/foreign/alert-4.avsc": FOREIGN})
     repository.git("add", "-A")
-    repository.git("commit", "-qm", "The numbers as they are")
+    repository.git("commit", "-qm", "Record the numbers of the target")
 
 
-def payload(number: int) -> bytes:
+def make_payload(number: int) -> bytes:
     text, value = SENT[number]
     written: bytes = AvroSchema(None, schema_definition=json.loads(text)).encode(value)
     return written

@@ -1,4 +1,4 @@
-"""Avro as Java's own GenericDatumReader and GenericDatumWriter have it, those of the Avro inside PySpark."""
+"""Avro messages read and written as by Java's GenericDatumReader and GenericDatumWriter of the Avro inside PySpark."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MESSAGES = 100
 STRICTER = re.compile(
     r"milliseconds are more than 64 bits|: enum symbol|: a length of -|: a block of (-\d+ bytes, but|9223372036854775808 )"
 )
-"""What is rejected here and not by the generic reader: what Spark cannot hold; a block of 2^63 items, which Java takes for the
+"""Reasons for rejections that the generic reader does not have: values that Spark cannot hold; a block of 2^63 items, which Java takes for the
 end; and where a field is passed over, a symbol that does not exist and negative sizes, by which Java goes back."""
 
 
@@ -52,21 +52,21 @@ class Case(NamedTuple):
     options: Options = Options()
 
 
-def java(cases: list[Case]) -> Iterator[list[bytes | None]]:
-    """What Java makes of the messages of each case: their values' bytes under the reader's schema, None where it rejects."""
+def run_java(cases: list[Case]) -> Iterator[list[bytes | None]]:
+    """Yield, for the messages of each case, the bytes of the values that Java reads with the reader's schema; None where it rejects."""
     request = bytearray()
     for case in cases:
         request += b"\1"
         for block in (json.dumps(case.writer), json.dumps(case.reader)):
-            request += sized(block.encode())
-        request += struct.pack(">i", len(case.payloads)) + b"".join(map(sized, case.payloads))
+            request += prefix_length(block.encode())
+        request += struct.pack(">i", len(case.payloads)) + b"".join(map(prefix_length, case.payloads))
     source = Path(__file__).with_name("AvroOracle.java")
     done = subprocess.run(
         [
             str(ensure_java() / "bin" / "java"),
             "-Xmx512m",
             "-XX:+UseSerialGC",
-            # What no message here can hold is rejected at once, not after it was allocated.
+            # A size that no message can have is rejected at once, not after its allocation.
             "-Dorg.apache.avro.limits.collectionItems.maxLength=10000000",
             "-cp",
             f"{Path(pyspark.__file__).parent}/jars/*",
@@ -85,35 +85,37 @@ def java(cases: list[Case]) -> Iterator[list[bytes | None]]:
     assert not answer.read()
 
 
-def sized(block: bytes) -> bytes:
+def prefix_length(block: bytes) -> bytes:
     return struct.pack(">i", len(block)) + block
 
 
-def ordered(value: Any) -> Any:
+def sort_map_entries(value: Any) -> Any:
     """The value with the entries of maps in the order of their keys, as Java's strings compare."""
     if isinstance(value, dict):
-        return {key: ordered(part) for key, part in value.items()}
+        return {key: sort_map_entries(part) for key, part in value.items()}
     if isinstance(value, list) and all(isinstance(part, tuple) for part in value):
-        return [(key, ordered(part)) for key, part in sorted(value, key=lambda pair: pair[0].encode("utf-16-be"))]
-    return [ordered(part) for part in value] if isinstance(value, list) else value
+        return [
+            (key, sort_map_entries(part)) for key, part in sorted(value, key=lambda pair: pair[0].encode("utf-16-be"))
+        ]
+    return [sort_map_entries(part) for part in value] if isinstance(value, list) else value
 
 
 class Ours:
-    """The same, here, on both paths, and the reason for every rejection."""
+    """Our reading on both paths, with the reason for every rejection."""
 
     def __init__(self, case: Case) -> None:
         writer, reader = (Definition("AVRO", json.dumps(schema)) for schema in (case.writer, case.reader))
         self.reading = reading(writer, reader, case.options)
         self.codec = Codec([Version(0, writer)], reader=reader, options=case.options)
 
-    def alone(self, payload: bytes) -> tuple[Any, str | None]:
+    def decode_alone(self, payload: bytes) -> tuple[Any, str | None]:
         try:
             return self.reading.storage(payload), None
         except Unreadable as problem:
             return None, problem.reason
 
-    def together(self, payloads: list[bytes]) -> tuple[list[Any], list[str | None], list[bytes | None]]:
-        """The values, why there is none, and what a batch of the values is written as."""
+    def decode_together(self, payloads: list[bytes]) -> tuple[list[Any], list[str | None], list[bytes | None]]:
+        """Decode a batch, and return values, reasons for missing values, and the values encoded again."""
         decoded = self.codec.decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
         decoded.rows.validate(full=True)
         return (
@@ -123,7 +125,7 @@ class Ours:
         )
 
 
-def cases() -> Iterator[Case]:
+def make_cases() -> Iterator[Case]:
     """A writer's schema, the same or a newer one as the reader's, and messages of which most have been damaged."""
     for seed in SEEDS:
         maker = Maker(seed)
@@ -139,30 +141,34 @@ Answered = list[tuple[Case, list[bytes | None]]]
 
 
 @pytest.fixture(scope="module")
-def answered() -> Answered:
-    """The cases of all tests with Java's answers: that of text, that of trees, and the random ones."""
-    made = [text_case(), tree_case(), *cases()]
-    return [*zip(made, java(made), strict=True)]
+def answered_cases() -> Answered:
+    """Return all cases (text, trees, random ones) with Java's answers."""
+    all_cases = [text_case(), tree_case(), *make_cases()]
+    return [*zip(all_cases, run_java(all_cases), strict=True)]
 
 
-def test_nothing_is_read_that_java_rejects_and_what_it_reads_is_the_same(answered: Answered) -> None:
+def test_nothing_is_read_that_java_rejects_and_what_it_reads_is_the_same(answered_cases: Answered) -> None:
     agreed = {"read": 0, "rejected": 0, "stricter": 0}
-    for case, answers in answered[2:]:
+    for case, answers in answered_cases[2:]:
         ours = Ours(case)
-        made_here = zip(case.payloads, answers, *ours.together(case.payloads), strict=True)
+        made_here = zip(case.payloads, answers, *ours.decode_together(case.payloads), strict=True)
         for payload, expected, row, reason, batched in made_here:
-            found, why = ours.alone(payload)
+            value_read, why = ours.decode_alone(payload)
             assert reason == why, (case.writer, case.reader, payload)
             if reason is not None:
                 assert expected is None or STRICTER.search(f": {reason}"), (case, payload, reason)
                 agreed["rejected" if expected is None else "stricter"] += 1
                 continue
-            assert repr(row) == repr(found), (case.writer, case.reader, payload)
+            assert repr(row) == repr(value_read), (case.writer, case.reader, payload)
             assert expected is not None, (case.writer, case.reader, payload, row)
-            if "nan" not in repr(found):
+            if "nan" not in repr(value_read):
                 # A signalling NaN of 32 bits is a quiet one once Python has held it.
-                assert batched == ours.codec.encode_one(found), (case.writer, case.reader, payload)
-                assert expected == ours.codec.encode_one(ordered(found)), (case.writer, case.reader, payload)
+                assert batched == ours.codec.encode_one(value_read), (case.writer, case.reader, payload)
+                assert expected == ours.codec.encode_one(sort_map_entries(value_read)), (
+                    case.writer,
+                    case.reader,
+                    payload,
+                )
             agreed["read"] += 1
     print(agreed)  # noqa: T201  how much of what was seen, for those who run it alone
     assert agreed["read"] > MESSAGES * len(SEEDS) / 4
@@ -181,29 +187,29 @@ TREE = {
 
 
 def tree_case() -> Case:
-    """Damaged trees. What the columns cut off is read all the same."""
+    """Damaged trees. Levels that the columns cut off are read, too."""
     maker = Maker(1)
 
-    def tree(depth: int) -> dict[str, Any]:
-        left = tree(depth - 1) if depth and maker.random.random() < 0.7 else None
-        others = {str(number): tree(depth - 1) for number in range(maker.random.randrange(3) if depth else 0)}
+    def make_tree(depth: int) -> dict[str, Any]:
+        left = make_tree(depth - 1) if depth and maker.random.random() < 0.7 else None
+        others = {str(number): make_tree(depth - 1) for number in range(maker.random.randrange(3) if depth else 0)}
         return {"value": "x" * maker.random.randrange(4), "left": left, "others": others}
 
     parsed = fastavro.parse_schema(TREE)
     payloads = []
     for _ in range(500):
         out = io.BytesIO()
-        fastavro.schemaless_writer(out, parsed, tree(4))
+        fastavro.schemaless_writer(out, parsed, make_tree(4))
         payloads.append(damage(maker, out.getvalue()))
     return Case(TREE, TREE, payloads, Options(recursion_depth=2))
 
 
-def test_a_recursive_value_is_read_where_java_reads_it(answered: Answered) -> None:
-    case, answers = answered[1]
+def test_a_recursive_value_is_read_where_java_reads_it(answered_cases: Answered) -> None:
+    case, answers = answered_cases[1]
     ours = Ours(case)
-    _, reasons, _ = ours.together(case.payloads)
+    _, reasons, _ = ours.decode_together(case.payloads)
     assert [reason is None for reason in reasons] == [answer is not None for answer in answers]
-    assert reasons == [ours.alone(payload)[1] for payload in case.payloads]
+    assert reasons == [ours.decode_alone(payload)[1] for payload in case.payloads]
     assert 100 < sum(reason is None for reason in reasons) < 400
 
 
@@ -216,11 +222,11 @@ def text_case() -> Case:
     return Case("string", "string", [zigzag(len(part)) + part for part in raw])
 
 
-def test_what_is_no_utf_8_is_replaced_as_java_replaces_it(answered: Answered) -> None:
-    case, answers = answered[0]
+def test_what_is_no_utf_8_is_replaced_as_java_replaces_it(answered_cases: Answered) -> None:
+    case, answers = answered_cases[0]
     expected = [answer and answer.decode()[1:] for answer in answers]
     assert [decode_text(payload[1:]) for payload in case.payloads] == expected
-    rows, _, _ = Ours(case).together(case.payloads)
+    rows, _, _ = Ours(case).decode_together(case.payloads)
     assert [row["value"] for row in rows] == expected
 
 
@@ -236,7 +242,7 @@ def test_java_gets_what_was_written_where_nothing_is_found() -> None:
                     Case(writer, reader, [codec.encode_one(maker.value(writer)) or b"" for _ in range(10)])
                 )
     assert len(kept_cases) > len(SEEDS)
-    for case, results in zip(kept_cases, java(kept_cases), strict=True):
+    for case, results in zip(kept_cases, run_java(kept_cases), strict=True):
         writer_codec, reader_codec = (
             Codec([Version(0, Definition("AVRO", json.dumps(schema)))]) for schema in (case.writer, case.reader)
         )

@@ -14,25 +14,25 @@ from schemactl.publish.avro_files import make_container
 from schemactl.spark import decode
 from schemactl.spark.stored_messages import RawMessages
 
-from .schemas import field, record
+from .schemas import make_field, record
 
 pytestmark = needs(AVRO)
 
 TIME = {"type": "long", "logicalType": "timestamp-micros"}
 STATUS = {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID"], "default": "NEW"}
 VERSIONS = [
-    record("Order", field("id", "long"), field("when", TIME)),
+    record("Order", make_field("id", "long"), make_field("when", TIME)),
     record(
         "Order",
-        field("number", "long", "id"),
-        field("when", TIME),
-        field("status", STATUS, default="NEW"),
-        field("note", ["null", "string"], default=None),
+        make_field("number", "long", "id"),
+        make_field("when", TIME),
+        make_field("status", STATUS, default="NEW"),
+        make_field("note", ["null", "string"], default=None),
     ),
 ]
 
 
-def test_values_of_several_files_and_versions_are_read_into_one(spark: SparkSession, tmp_path: Path) -> None:
+def test_values_of_several_files_and_versions_are_read_into_one(spark_session: SparkSession, tmp_path: Path) -> None:
     texts = [json.dumps(version) for version in VERSIONS]
     codecs = [Codec([Version(0, Definition("AVRO", text))]) for text in texts]
     values: list[list[dict[str, Any]]] = [
@@ -42,7 +42,7 @@ def test_values_of_several_files_and_versions_are_read_into_one(spark: SparkSess
     for version, (codec, rows) in enumerate(zip(codecs, values, strict=True)):
         payloads = [payload for row in rows if (payload := codec.encode_one(row))]
         (tmp_path / f"v{version}.avro").write_bytes(make_container(texts[version], payloads, {}))
-    messages = RawMessages(spark, f"{tmp_path}/*.avro", "t", "avro", {}, texts[1]).read()
+    messages = RawMessages(spark_session, f"{tmp_path}/*.avro", "t", "avro", {}, texts[1]).read()
     assert messages.columns == ["payload"]
     decoded = decode(messages, codecs[1], version=None).collect()
     assert {row["__error"] for row in decoded} == {None}

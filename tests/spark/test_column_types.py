@@ -38,32 +38,32 @@ TYPES: Final = [
 
 
 @pytest.fixture(autouse=True)
-def _times_of_day_are_enabled(spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.timeType.enabled", "true")
+def _times_of_day_are_enabled(spark_session: SparkSession) -> Iterator[None]:
+    spark_session.conf.set("spark.sql.timeType.enabled", "true")
     yield
-    spark.conf.unset("spark.sql.timeType.enabled")
+    spark_session.conf.unset("spark.sql.timeType.enabled")
 
 
 @pytest.mark.parametrize("sql_type", TYPES)
-def test_spark_hands_over_the_arrow_type_that_was_predicted(spark: SparkSession, sql_type: str) -> None:
-    frame = spark.sql(f"SELECT CAST(NULL AS {sql_type}) c")
+def test_spark_hands_over_the_arrow_type_that_was_predicted(spark_session: SparkSession, sql_type: str) -> None:
+    frame = spark_session.sql(f"SELECT CAST(NULL AS {sql_type}) c")
     assert frame.toArrow().schema.field("c").type == to_arrow_type(frame.schema["c"].dataType)
 
 
-def test_a_variant_is_a_struct_in_arrow(spark: SparkSession) -> None:
-    frame = spark.sql("SELECT parse_json('1') c")
+def test_a_variant_is_a_struct_in_arrow(spark_session: SparkSession) -> None:
+    frame = spark_session.sql("SELECT parse_json('1') c")
     assert frame.toArrow().schema.field("c").type == to_arrow_type(frame.schema["c"].dataType)
 
 
-def test_parts_that_cannot_be_null_are_so_in_arrow(spark: SparkSession) -> None:
-    frame = spark.sql("SELECT array(1) a, map('k', 2) m, named_struct('x', 3) s")
+def test_parts_that_cannot_be_null_are_so_in_arrow(spark_session: SparkSession) -> None:
+    frame = spark_session.sql("SELECT array(1) a, map('k', 2) m, named_struct('x', 3) s")
     assert pa.schema(map(to_arrow_field, frame.schema)).equals(frame.toArrow().schema)
 
 
 @pytest.mark.parametrize("sql_type", TYPES)
-def test_the_struct_of_arrow_columns_is_spark_s_own(spark: SparkSession, sql_type: str) -> None:
-    columns = spark.sql(f"SELECT CAST(NULL AS {sql_type}) c").toArrow().schema
-    assert struct_of(columns).json() == spark.sql(f"SELECT CAST(NULL AS {sql_type}) c").schema.json()
+def test_the_struct_of_arrow_columns_is_spark_s_own(spark_session: SparkSession, sql_type: str) -> None:
+    columns = spark_session.sql(f"SELECT CAST(NULL AS {sql_type}) c").toArrow().schema
+    assert struct_of(columns).json() == spark_session.sql(f"SELECT CAST(NULL AS {sql_type}) c").schema.json()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Messages as DataFrames, on real local Spark, and what is made easier for its Python processes, which run one task after another."""
+"""Messages as DataFrames, on real local Spark, and less overhead in its Python processes, which run one task after another."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from schemactl.spark.dataframes import encode_batches, reduce_worker_overhead
 from schemactl.spark.session import SparkProblem, first_line
 from schemactl.spark.stored_messages import verify
 
-from .schemas import avro, codec, field, logical, record
+from .schemas import make_codec, make_field, make_logical_type, make_record, record
 
-ID = field("id", "int")
-MONEY = logical("bytes", "decimal", precision=18, scale=2)
-LINE = record("Line", field("sku", "string"), field("price", MONEY))
-NEWEST = avro(
+ID = make_field("id", "int")
+MONEY = make_logical_type("bytes", "decimal", precision=18, scale=2)
+LINE = record("Line", make_field("sku", "string"), make_field("price", MONEY))
+NEWEST = make_record(
     ID,
-    field("customer", "long", "customer_id"),
-    field("placed_at", logical("long", "timestamp-millis"), default=0),
-    field("lines", {"type": "array", "items": LINE}, default=[]),
-    field("tags", {"type": "map", "values": ["null", "string"]}, default={}),
-    field("either", ["null", "long", "string"], default=None),
-    field("day", ["null", logical("int", "date")], default=None),
-    field("local", ["null", logical("long", "local-timestamp-micros")], default=None),
+    make_field("customer", "long", "customer_id"),
+    make_field("placed_at", make_logical_type("long", "timestamp-millis"), default=0),
+    make_field("lines", {"type": "array", "items": LINE}, default=[]),
+    make_field("tags", {"type": "map", "values": ["null", "string"]}, default={}),
+    make_field("either", ["null", "long", "string"], default=None),
+    make_field("day", ["null", make_logical_type("int", "date")], default=None),
+    make_field("local", ["null", make_logical_type("long", "local-timestamp-micros")], default=None),
 )
 ORDERS = Codec(
     [
-        Version(0, avro(ID, field("customer_id", "int")), "c0"),
-        Version(1, avro(ID, field("customer_id", "long")), "c1"),
+        Version(0, make_record(ID, make_field("customer_id", "int")), "c0"),
+        Version(1, make_record(ID, make_field("customer_id", "long")), "c1"),
         Version(2, NEWEST, "c2"),
     ]
 )
@@ -69,7 +69,7 @@ def order(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def messages(spark: SparkSession) -> DataFrame:
+def order_messages(spark_session: SparkSession) -> DataFrame:
     rows = []
     for number in range(COUNT):
         version = number % 3
@@ -84,11 +84,11 @@ def messages(spark: SparkSession) -> DataFrame:
                 f"id-{number}",
             )
         )
-    return spark.createDataFrame(rows, "payload binary, schema_version binary, key binary, __messageId string")
+    return spark_session.createDataFrame(rows, "payload binary, schema_version binary, key binary, __messageId string")
 
 
-def test_no_row_is_lost_and_every_rejected_one_has_its_reason_and_bytes(messages: DataFrame) -> None:
-    decoded = decode(messages, ORDERS)
+def test_no_row_is_lost_and_every_rejected_one_has_its_reason_and_bytes(order_messages: DataFrame) -> None:
+    decoded = decode(order_messages, ORDERS)
     rows, rejected = split(decoded, ORDERS)
     assert rows.columns == [*ORDERS.columns.names, "__key", "__messageId", "__schemaVersion"]
     bad = {row["__messageId"]: row for row in rejected.collect()}
@@ -107,79 +107,83 @@ def test_no_row_is_lost_and_every_rejected_one_has_its_reason_and_bytes(messages
     assert next(row for row in good if row["id"] == 3).asDict()["customer"] == 3
 
 
-def test_rows_go_to_parquet_and_one_query_serves_all_versions(messages: DataFrame, folder: str) -> None:
-    split(decode(messages, ORDERS), ORDERS).rows.write.parquet(folder)
-    session = messages.sparkSession
-    session.read.parquet(folder).createOrReplaceTempView("orders")
-    found = session.sql("select count(*) n, sum(size(lines)) lines, max(customer) top from orders").collect()[0]
-    assert found["n"] == COUNT - len(DAMAGED) - 2
-    assert found["top"] == 596 * 2**20
+def test_rows_go_to_parquet_and_one_query_serves_all_versions(order_messages: DataFrame, output_folder: str) -> None:
+    split(decode(order_messages, ORDERS), ORDERS).rows.write.parquet(output_folder)
+    session = order_messages.sparkSession
+    session.read.parquet(output_folder).createOrReplaceTempView("orders")
+    result = session.sql("select count(*) n, sum(size(lines)) lines, max(customer) top from orders").collect()[0]
+    assert result["n"] == COUNT - len(DAMAGED) - 2
+    assert result["top"] == 596 * 2**20
 
 
-def test_rejected_messages_fail_the_job_or_are_left_out_where_the_mode_says_so(messages: DataFrame) -> None:
-    decoded = decode(messages, ORDERS)
-    left = decode(messages, ORDERS, mode="DROPMALFORMED")
+def test_rejected_messages_fail_the_job_or_are_left_out_where_the_mode_says_so(order_messages: DataFrame) -> None:
+    decoded = decode(order_messages, ORDERS)
+    left = decode(order_messages, ORDERS, mode="DROPMALFORMED")
     assert left.schema == decoded.schema
     assert sorted(map(str, left.collect())) == sorted(map(str, decoded.where("__error is null").collect()))
-    strict = decode(messages, ORDERS, mode="FAILFAST")
+    strict = decode(order_messages, ORDERS, mode="FAILFAST")
     with pytest.raises(PySparkException) as raised:
         strict.collect()
     assert first_line(raised.value).startswith("a message is rejected, in mode FAILFAST: ")
-    assert decode(messages.where("__messageId = 'id-2'"), ORDERS, mode="FAILFAST").count() == 1
+    assert decode(order_messages.where("__messageId = 'id-2'"), ORDERS, mode="FAILFAST").count() == 1
     with pytest.raises(WrongArgument, match="no mode is called LENIENT here: take one of PERMISSIVE, FAILF"):
-        decode(messages, ORDERS, mode="LENIENT")  # type: ignore[arg-type]
+        decode(order_messages, ORDERS, mode="LENIENT")  # type: ignore[arg-type]
 
 
 @since((4, 1), "functions on columns do not take Arrow")
-def test_a_column_has_the_same_values_and_reasons_as_the_columns(messages: DataFrame) -> None:
-    value = decode_column(ORDERS, "payload", messages["schema_version"])
-    as_column = messages.select("__messageId", value.alias("v")).select("__messageId", "v.value.*", "v.error")
+def test_a_column_has_the_same_values_and_reasons_as_the_columns(order_messages: DataFrame) -> None:
+    value = decode_column(ORDERS, "payload", order_messages["schema_version"])
+    as_column = order_messages.select("__messageId", value.alias("v")).select("__messageId", "v.value.*", "v.error")
     names = ["__messageId", *ORDERS.columns.names]
-    as_columns = decode(messages, ORDERS).select(*names, "__error")
+    as_columns = decode(order_messages, ORDERS).select(*names, "__error")
     assert as_column.schema.simpleString() == as_columns.schema.simpleString().replace("__error", "error")
     assert sorted(map(tuple, as_column.collect()), key=str) == sorted(map(tuple, as_columns.collect()), key=str)
-    [bad] = messages.where("__messageId = 'id-5'").select(value.alias("v")).collect()
+    [bad] = order_messages.where("__messageId = 'id-5'").select(value.alias("v")).collect()
     assert (bad["v"]["value"], bad["v"]["error"]) == (None, "id, byte 0: the message ends inside a number")
     strict = decode_column(ORDERS, "payload", "schema_version", mode="FAILFAST")
     with pytest.raises(PySparkException) as raised:
-        messages.select(strict).collect()
+        order_messages.select(strict).collect()
     assert "in mode FAILFAST" in first_line(raised.value)
     with pytest.raises(WrongArgument, match="no mode is called DROPMALFORMED here: take one of PERMISSIVE, F"):
         decode_column(ORDERS, "payload", None, mode="DROPMALFORMED")  # type: ignore[arg-type]
 
 
 @since((4, 1), "functions on columns do not take Arrow")
-def test_a_column_of_pairs_or_of_single_values_is_decoded(spark: SparkSession) -> None:
+def test_a_column_of_pairs_or_of_single_values_is_decoded(spark_session: SparkSession) -> None:
     pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INSTANT"), "SEPARATED"))])
     moment = "unhex('000000000000000100000000')"
-    messages = spark.sql(f"values ('a', {moment}, 0L), (null, null, null) t(key, payload, version)")
-    found = messages.select(
+    messages = spark_session.sql(f"values ('a', {moment}, 0L), (null, null, null) t(key, payload, version)")
+    result = messages.select(
         decode_column(pairs, "payload", "version", "key").alias("pair"),
         decode_column(pairs.read_as(0), messages["payload"], None, messages["key"]).alias("unversioned"),
         decode_column(Codec([Version(0, Definition("STRING"))]), "key", None).alias("text"),
     )
-    assert dict(found.dtypes)["pair"] == "struct<value:struct<key:string,value:timestamp>,error:string>"
-    assert dict(found.dtypes)["text"] == "struct<value:string,error:string>"
-    pair = found.selectExpr("pair.value.key", "unix_micros(pair.value.value)", "text.value", "text.error")
+    assert dict(result.dtypes)["pair"] == "struct<value:struct<key:string,value:timestamp>,error:string>"
+    assert dict(result.dtypes)["text"] == "struct<value:string,error:string>"
+    pair = result.selectExpr("pair.value.key", "unix_micros(pair.value.value)", "text.value", "text.error")
     no_payload = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
     assert [tuple(row) for row in pair.collect()] == [("a", 1_000_000, "a", None), (None, None, None, no_payload)]
-    assert [row["pair"] for row in found.collect()] == [row["unversioned"] for row in found.collect()]
+    assert [row["pair"] for row in result.collect()] == [row["unversioned"] for row in result.collect()]
     with pytest.raises(WrongArgument, match="are not in its payloads: give their column as well"):
         decode_column(pairs, "payload", "version")
 
 
-def test_rejected_messages_are_split_off_after_they_were_stored(spark: SparkSession, folder: str) -> None:
-    codec = Codec([Version(0, avro(ID))])
-    raw = spark.sql("values (unhex('02'), 0L), (unhex(''), 0L) t(payload, schema_version)")
-    decode(raw, codec).write.parquet(folder)
-    rejected = split(spark.read.parquet(folder), codec).rejected
+def test_rejected_messages_are_split_off_after_they_were_stored(
+    spark_session: SparkSession, output_folder: str
+) -> None:
+    codec = Codec([Version(0, make_record(ID))])
+    raw = spark_session.sql("values (unhex('02'), 0L), (unhex(''), 0L) t(payload, schema_version)")
+    decode(raw, codec).write.parquet(output_folder)
+    rejected = split(spark_session.read.parquet(output_folder), codec).rejected
     assert [row["__error"] for row in rejected.collect()] == ["id, byte 0: the message ends inside a number"]
 
 
-def test_versions_are_numbers_or_the_bytes_that_pulsar_sends(spark: SparkSession) -> None:
-    topic = codec(avro(field("id", "int")), avro(field("id", "long")))
+def test_versions_are_numbers_or_the_bytes_that_pulsar_sends(spark_session: SparkSession) -> None:
+    topic = make_codec(make_record(make_field("id", "int")), make_record(make_field("id", "long")))
     stamps = [bytes(8), (1).to_bytes(8, "big"), bytes(7) + b"\1" + bytes(56), b"", None, b"\1", b"\xff" * 8]
-    raw = spark.createDataFrame([(bytearray(b"\6"), stamp) for stamp in stamps], "value binary, schema_version binary")
+    raw = spark_session.createDataFrame(
+        [(bytearray(b"\6"), stamp) for stamp in stamps], "value binary, schema_version binary"
+    )
     rows = decode(raw.coalesce(1), topic).collect()
     assert [row["__schemaVersion"] for row in rows] == [0, 1, 1, None, None, None, -1]
     assert [row["id"] for row in rows] == [3, 3, 3, 3, 3, None, None]
@@ -209,24 +213,26 @@ PARTS: list[tuple[Any, list[bytes], int]] = [
     ("bytes", [HUGE, b"\0"], 1),
     ({"type": "array", "items": "long"}, [HUGE, b"\0"], 1),
     ({"type": "map", "values": "int"}, [HUGE, b"\0"], 1),
-    # A record of nulls, and one that is cut off.
+    # A record of nulls, and a record that is cut off.
     (["null", "int"], [b"\0", b"\2\2", b"\2", b""], 2),
-    # Whatever Spark's writer noted beside a number.
+    # Any note of Spark's writer next to a number.
     ({"type": "long", "spark.sql.catalyst.type": "interval day to second"}, [b"\2"], 1),
 ]
 
 
 @pytest.mark.parametrize(("kind", "payloads", "good"), PARTS)
 def test_what_does_not_fit_is_rejected_and_nothing_cut_off(kind: Any, payloads: list[bytes], good: int) -> None:
-    decoded = codec(avro(field("a", kind))).decode_batch(pa.array(payloads, pa.binary()), pa.array([0] * len(payloads)))
+    decoded = make_codec(make_record(make_field("a", kind))).decode_batch(
+        pa.array(payloads, pa.binary()), pa.array([0] * len(payloads))
+    )
     assert decoded.errors.null_count == good
     read = [row["a"] for row, error in zip(decoded.rows.to_pylist(), decoded.errors, strict=True) if not error.is_valid]
     if kind == MONEY:
         assert read == [Decimal(number).scaleb(-2) for number in (1, -1, 10**18 - 1, 1 - 10**18)]
 
 
-def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
-    rows = split(decode(messages, ORDERS), ORDERS).rows.drop("__key")
+def test_decoded_rows_are_encoded_again(order_messages: DataFrame) -> None:
+    rows = split(decode(order_messages, ORDERS), ORDERS).rows.drop("__key")
     encoded = encode(rows, ORDERS)
     assert {row["__schemaVersion"] for row in encoded.select("__schemaVersion").distinct().collect()} == {2}
     again = decode(encoded.drop("__error"), ORDERS).drop("__schemaVersion", "__error", "__payload")
@@ -243,32 +249,32 @@ def test_decoded_rows_are_encoded_again(messages: DataFrame) -> None:
     ],
 )
 def test_times_of_json_have_the_requested_form(
-    spark: SparkSession, in_options: Any, argument: Any, written: bytes
+    spark_session: SparkSession, in_options: Any, argument: Any, written: bytes
 ) -> None:
     at = {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}
     definition = Definition("JSON", json.dumps({"type": "record", "name": "E", "fields": [at]}))
     codec = Codec([Version(0, definition)], options=Options(json_times=in_options))
-    rows = decode(spark.createDataFrame([(written, 0)], "payload binary, schema_version long"), codec)
+    rows = decode(spark_session.createDataFrame([(written, 0)], "payload binary, schema_version long"), codec)
     encoded = encode(rows.drop("__error"), codec, json_times=argument).first()
     assert encoded is not None
     assert bytes(encoded["payload"]) == written
 
 
-def test_little_endian_integers_are_decoded_and_encoded(spark: SparkSession) -> None:
+def test_little_endian_integers_are_decoded_and_encoded(spark_session: SparkSession) -> None:
     codec = Codec([Version(0, Definition("INT64"))], options=Options(integers="little"))
     messages = [(number.to_bytes(8, "little", signed=True), 0) for number in (1, -2, 2**62)]
-    rows = decode(spark.createDataFrame(messages, "payload binary, schema_version long"), codec)
+    rows = decode(spark_session.createDataFrame(messages, "payload binary, schema_version long"), codec)
     assert sorted(row["value"] for row in rows.collect()) == [-2, 1, 2**62]
     payloads = {bytes(row["payload"]) for row in encode(rows.drop("__error"), codec).collect()}
     assert payloads == {payload for payload, _ in messages}
 
 
-def test_nanoseconds_are_decoded_and_encoded_as_numbers(spark: SparkSession) -> None:
+def test_nanoseconds_are_decoded_and_encoded_as_numbers(spark_session: SparkSession) -> None:
     codec = Codec([Version(0, Definition("INSTANT"))], options=Options(nanoseconds="bigint"))
     values = [0, -1, 1_704_164_645_123_456_789, 2**63 - 1]
     messages = [(struct.pack(">qi", value // 10**9, value % 10**9), 0) for value in values]
     too_far = (struct.pack(">qi", 31_556_889_864_403_199, 0), 0)
-    rows = decode(spark.createDataFrame([*messages, too_far], "payload binary, schema_version long"), codec)
+    rows = decode(spark_session.createDataFrame([*messages, too_far], "payload binary, schema_version long"), codec)
     assert rows.schema["value"].dataType.simpleString() == "bigint"
     bad = rows.filter("__error is not null").collect()
     assert [(row["value"], "2262-04-11" in row["__error"]) for row in bad] == [(None, True)]
@@ -279,7 +285,7 @@ def test_nanoseconds_are_decoded_and_encoded_as_numbers(spark: SparkSession) -> 
 
 
 def test_rows_whose_payloads_no_column_holds_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    codec = Codec([Version(0, avro(ID))])
+    codec = Codec([Version(0, make_record(ID))])
     numbers = range(2**30, 2**30 + 1000)
     batch = pa.record_batch({"id": pa.array(numbers, pa.int32()), "other": pa.array(numbers)})
     monkeypatch.setattr(byte_batch, "MAX_ARRAY_BYTES", 2**10)
@@ -290,9 +296,9 @@ def test_rows_whose_payloads_no_column_holds_are_encoded_in_parts(monkeypatch: p
     assert [codec.decode_one(row["payload"])["id"] for row in rows] == list(numbers)
 
 
-def test_decoded_pairs_are_encoded_again_with_the_keys_they_have_now(spark: SparkSession) -> None:
+def test_decoded_pairs_are_encoded_again_with_the_keys_they_have_now(spark_session: SparkSession) -> None:
     codec = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INT8"), "SEPARATED"))])
-    messages = spark.sql(
+    messages = spark_session.sql(
         "values (unhex('61'), unhex('01'), 0L), (null, unhex('02'), 0L) t(__key, payload, schema_version)"
     )
     rows = split(decode(messages, codec), codec).rows.selectExpr(
@@ -305,14 +311,14 @@ def test_decoded_pairs_are_encoded_again_with_the_keys_they_have_now(spark: Spar
 
 
 @pytest.mark.parametrize("reader", ["INLINE", "SEPARATED"])
-def test_pairs_of_both_encodings_are_read_and_written(spark: SparkSession, reader: Any) -> None:
+def test_pairs_of_both_encodings_are_read_and_written(spark_session: SparkSession, reader: Any) -> None:
     inline, separated = (
         KeyValue(Definition("STRING"), Definition("INT8"), encoding) for encoding in ("INLINE", "SEPARATED")
     )
     codec = Codec([Version(0, separated), Version(1, inline)], reader=inline if reader == "INLINE" else separated)
     pair = {"key": "a", "value": 1}
     sent = [(codec.encode_one(pair, version), version, codec.encode_key(pair, version)) for version in (0, 1)]
-    messages = spark.createDataFrame(sent, "payload binary, schema_version long, key binary")
+    messages = spark_session.createDataFrame(sent, "payload binary, schema_version long, key binary")
     rows = split(decode(messages, codec), codec).rows
     assert [(row["key"], row["value"]) for row in rows.collect()] == [("a", 1)] * 2
     with pytest.raises(WrongArgument, match="no column key or __key"):
@@ -325,8 +331,8 @@ def test_pairs_of_both_encodings_are_read_and_written(spark: SparkSession, reade
     assert count == Count(0, 1)
 
 
-def test_a_version_is_written_from_its_own_columns(messages: DataFrame) -> None:
-    rows = split(decode(messages, ORDERS), ORDERS).rows
+def test_a_version_is_written_from_its_own_columns(order_messages: DataFrame) -> None:
+    rows = split(decode(order_messages, ORDERS), ORDERS).rows
     with pytest.raises(WrongArgument, match=r"no column customer_id; .*: give the columns of version 0, by"):
         encode(rows, ORDERS, version=0)
     renamed = rows.where("id = 2").withColumn("customer_id", rows["customer"].cast("int"))
@@ -335,17 +341,17 @@ def test_a_version_is_written_from_its_own_columns(messages: DataFrame) -> None:
     assert bytes(written["payload"]) == ORDERS.encode_one({"id": 2, "customer_id": 2 * 2**20}, 0)
 
 
-def test_a_date_is_not_written_as_a_time(messages: DataFrame) -> None:
-    rows = split(decode(messages, ORDERS), ORDERS).rows.where("day is not null")
+def test_a_date_is_not_written_as_a_time(order_messages: DataFrame) -> None:
+    rows = split(decode(order_messages, ORDERS), ORDERS).rows.where("day is not null")
     wrong = encode(rows.withColumn("placed_at", rows["day"]), ORDERS).first()
     assert wrong is not None
     assert wrong["payload"] is None
     assert wrong["__error"].startswith("placed_at: expected a datetime, found datetime.date(")
 
 
-def test_types_in_spark_are_those_of_the_codec(spark: SparkSession) -> None:
+def test_types_in_spark_are_those_of_the_codec(spark_session: SparkSession) -> None:
     codec = Codec([Version(0, KeyValue(Definition("LOCAL_DATE_TIME"), Definition("BOOLEAN"), "SEPARATED"))])
-    messages = spark.createDataFrame(
+    messages = spark_session.createDataFrame(
         [(bytearray(b"\1"), bytearray(b"\0" * 16)), (None, None), (bytearray(b"\1"), bytearray(b"\0"))],
         "payload binary, key binary",
     )
@@ -368,7 +374,7 @@ def test_a_release_without_times_of_day_is_told(monkeypatch: pytest.MonkeyPatch)
         struct_of(pa.schema([("at", pa.list_(pa.time64("us")))]))
 
 
-def test_protobuf_messages_are_columns_too(spark: SparkSession) -> None:
+def test_protobuf_messages_are_columns_too(spark_session: SparkSession) -> None:
     text = """
         syntax = "proto3"; import "google/protobuf/duration.proto"; import "google/protobuf/timestamp.proto";
         message M { uint64 id = 1; map<int32, string> names = 2; google.protobuf.Duration took = 3;
@@ -389,29 +395,29 @@ def test_protobuf_messages_are_columns_too(spark: SparkSession) -> None:
         {"id": Decimal(0), "names": {}, "took": None, "at": None, "note": "", "parts": []},
     ]
     sent = [(codec.encode_one(value), 0) for value in values] + [(b"\x08", 0)]
-    messages = spark.createDataFrame(sent, "payload binary, schema_version long")
+    messages = spark_session.createDataFrame(sent, "payload binary, schema_version long")
     decoded = decode(messages, codec)
     assert dict(decoded.dtypes)["took"] == "interval day to second"
     rows = decoded.collect()
-    found = [row.asDict(recursive=True) for row in rows]
-    for row, value in zip(found, values, strict=False):
+    result = [row.asDict(recursive=True) for row in rows]
+    for row, value in zip(result, values, strict=False):
         row["at"] = row["at"] and row["at"].astimezone(UTC)
         assert {name: row[name] for name in value} == value
-    assert found[2]["__error"] == "id, byte 1: the message ends inside a number"
+    assert result[2]["__error"] == "id, byte 1: the message ends inside a number"
     encoded = encode(decoded.where("__error is null").drop("__error", "__schemaVersion"), codec)
     assert [bytes(row.payload) for row in encoded.select("payload").collect()] == [payload for payload, _ in sent[:2]]
 
 
-def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFrame) -> None:
+def test_missing_and_meeting_columns_are_said_before_a_job_runs(order_messages: DataFrame) -> None:
     with pytest.raises(ValueError, match="no column body; they have payload"):
-        decode(messages, ORDERS, payload="body")
+        decode(order_messages, ORDERS, payload="body")
     with pytest.raises(ValueError, match="would be called ID, id"):
-        decode(messages.withColumnRenamed("__messageId", "ID"), ORDERS)
+        decode(order_messages.withColumnRenamed("__messageId", "ID"), ORDERS)
     pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("STRING"), "SEPARATED"))])
     with pytest.raises(ValueError, match="no column k;"):
-        decode(messages, pairs, key="k")
+        decode(order_messages, pairs, key="k")
     with pytest.raises(CodecUnavailable):
-        decode(messages, Codec([Version(0, Definition("EXTERNAL"))]))
+        decode(order_messages, Codec([Version(0, Definition("EXTERNAL"))]))
 
 
 @pytest.mark.parametrize(
@@ -427,9 +433,11 @@ def test_missing_and_meeting_columns_are_said_before_a_job_runs(messages: DataFr
         ("unhex('02') payload, 0 schema_version, 7 key", "key is int, and a message's key is binary"),
     ],
 )
-def test_columns_of_other_types_are_said_before_a_job_runs(spark: SparkSession, columns: str, says: str) -> None:
+def test_columns_of_other_types_are_said_before_a_job_runs(
+    spark_session: SparkSession, columns: str, says: str
+) -> None:
     pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("STRING"), "SEPARATED"))])
-    raw = spark.range(1).selectExpr(*columns.split(", "))
+    raw = spark_session.range(1).selectExpr(*columns.split(", "))
     with pytest.raises(ValueError, match=re.escape(says)):
         decode(raw if "key" in raw.columns else raw.selectExpr("*", "unhex('02') key"), pairs)
 
@@ -438,9 +446,9 @@ def test_columns_of_other_types_are_said_before_a_job_runs(spark: SparkSession, 
     ("column", "kind"), [("interval '1-2' year to month", "interval year to month"), ("array()", "array<void>")]
 )
 def test_a_column_that_cannot_go_to_python_is_said_before_a_job_runs(
-    spark: SparkSession, column: str, kind: str
+    spark_session: SparkSession, column: str, kind: str
 ) -> None:
-    raw = spark.range(1).selectExpr("unhex('02') payload", "0 schema_version", f"{column} odd")
+    raw = spark_session.range(1).selectExpr("unhex('02') payload", "0 schema_version", f"{column} odd")
     codec = Codec([Version(0, Definition("AVRO", '"int"'))])
     with pytest.raises(WrongArgument, match=f"odd is {kind}, which PySpark does not hand to Python"):
         decode(raw, codec)
@@ -448,19 +456,21 @@ def test_a_column_that_cannot_go_to_python_is_said_before_a_job_runs(
         encode(raw.selectExpr("1 value", "odd"), codec)
 
 
-def test_text_is_the_bytes_of_a_payload_and_nothing_is_a_null(spark: SparkSession) -> None:
+def test_text_is_the_bytes_of_a_payload_and_nothing_is_a_null(spark_session: SparkSession) -> None:
     pages = Codec([Version(0, Definition("JSON", NEWEST.text))])
-    raw = spark.createDataFrame([("oh é",), ('{"id": 1}',)], "payload string")
-    found = decode(raw.selectExpr("*", "null version"), pages, version="version").collect()
-    assert [row["__payload"] for row in found] == ["oh é".encode(), b'{"id": 1}']
+    raw = spark_session.createDataFrame([("oh é",), ('{"id": 1}',)], "payload string")
+    result = decode(raw.selectExpr("*", "null version"), pages, version="version").collect()
+    assert [row["__payload"] for row in result] == ["oh é".encode(), b'{"id": 1}']
     assert [row["__error"] for row in decode(raw.selectExpr("null value"), pages, version=None).collect()] == [
         "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
     ] * 2
 
 
-def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSession) -> None:
-    visits = Codec([Version(0, avro(ID)), Version(1, avro(ID, {"name": "page", "type": "string", "default": "?"}))])
-    raw = spark.sql(
+def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark_session: SparkSession) -> None:
+    visits = Codec(
+        [Version(0, make_record(ID)), Version(1, make_record(ID, {"name": "page", "type": "string", "default": "?"}))]
+    )
+    raw = spark_session.sql(
         "select unhex('0E') as value, cast('k' as binary) as __key, 'persistent://shop/web/visits' as __topic, unhex('01') as "
         "__messageId, timestamp'2026-04-01 08:00:00Z' as __publishTime, cast(null as timestamp) as __eventTime, "
         "map('a', 'b') as __messageProperties, 0L as __schemaVersion"
@@ -481,24 +491,26 @@ def test_the_raw_columns_of_a_connector_are_decoded_as_they_are(spark: SparkSess
     assert row["__error"] == "page, byte 1: the message ends inside a number"
 
 
-def test_no_task_looks_for_garbage_among_modules(spark: SparkSession) -> None:
-    def frozen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def test_no_task_looks_for_garbage_among_modules(spark_session: SparkSession) -> None:
+    def count_frozen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reduce_worker_overhead()
         for batch in batches:
             yield pa.record_batch({"frozen": [gc.get_freeze_count() > 0] * batch.num_rows})
 
-    rows = spark.range(0, 4, 1, 2).mapInArrow(frozen, "frozen boolean").collect()
+    rows = spark_session.range(0, 4, 1, 2).mapInArrow(count_frozen, "frozen boolean").collect()
     assert [row.frozen for row in rows] == [True] * 4
 
 
-def test_the_index_of_spark_s_own_archives_alone_is_not_read_again(spark: SparkSession) -> None:
-    def forgotten(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def test_the_index_of_spark_s_own_archives_alone_is_not_read_again(spark_session: SparkSession) -> None:
+    def count_forgotten(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reduce_worker_overhead()
         left = [path for path in sys.path_importer_cache if path.endswith("pyspark.zip")]
         for batch in batches:
             yield pa.record_batch({"forgotten": [not left] * batch.num_rows})
 
-    assert [row.forgotten for row in spark.range(1).mapInArrow(forgotten, "forgotten boolean").collect()] == [True]
+    assert [
+        row.forgotten for row in spark_session.range(1).mapInArrow(count_forgotten, "forgotten boolean").collect()
+    ] == [True]
 
 
 def test_pyspark_may_be_installed_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:

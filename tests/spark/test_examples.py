@@ -40,7 +40,7 @@ Run = Callable[..., None]
 
 
 @pytest.fixture(scope="module")
-def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def orders_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of orders of all versions, one of which is damaged."""
     place = tmp_path_factory.mktemp("sent")
     topics = shop.approved(shop.make(place)).topics
@@ -51,18 +51,18 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def archive(sent: Path, tmp_path: Path) -> Path:
+def archive_folder(orders_file: Path, tmp_path: Path) -> Path:
     """A folder with that file."""
-    made = tmp_path / "archive"
-    made.mkdir()
-    made.joinpath("1.parquet").hardlink_to(sent)
-    return made
+    new_folder = tmp_path / "archive"
+    new_folder.mkdir()
+    new_folder.joinpath("1.parquet").hardlink_to(orders_file)
+    return new_folder
 
 
 @pytest.fixture
-def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+def run(spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Examples run in this process, on its Spark."""
-    assert spark
+    assert spark_session
     monkeypatch.syspath_prepend(str(PACKAGE))
 
     def run(name: str, *arguments: object) -> None:
@@ -75,30 +75,30 @@ def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 
 
 def in_table(path: Path, name: str) -> list[Any]:
-    """The order ids, or whatever column it is, of a table."""
-    found: list[Any] = DeltaTable(path).to_pyarrow_table()[name].to_pylist()
-    return found
+    """Return the values of one column of a table."""
+    values: list[Any] = DeltaTable(path).to_pyarrow_table()[name].to_pylist()
+    return values
 
 
-def test_the_job_replaces_what_the_table_had(run: Run, archive: Path, tmp_path: Path) -> None:
+def test_the_job_replaces_what_the_table_had(run: Run, archive_folder: Path, tmp_path: Path) -> None:
     for _ in range(2):
-        run("job.py", tmp_path / "orders", "parquet", f"path={archive}")
+        run("job.py", tmp_path / "orders", "parquet", f"path={archive_folder}")
         assert len(in_table(tmp_path / "orders", "order_id")) == COUNT - REJECTED
         assert len(in_table(tmp_path / "orders_rejected", "__error")) == REJECTED
 
 
 @STREAMS_OUT
-def test_the_stream_adds_what_has_come_since(run: Run, archive: Path, sent: Path, tmp_path: Path) -> None:
+def test_the_stream_adds_what_has_come_since(run: Run, archive_folder: Path, orders_file: Path, tmp_path: Path) -> None:
     for times in (1, 1, 2):
-        archive.joinpath(f"{times}.parquet").unlink(missing_ok=True)
-        archive.joinpath(f"{times}.parquet").hardlink_to(sent)
-        run("stream.py", tmp_path / "orders", "parquet", f"path={archive}")
+        archive_folder.joinpath(f"{times}.parquet").unlink(missing_ok=True)
+        archive_folder.joinpath(f"{times}.parquet").hardlink_to(orders_file)
+        run("stream.py", tmp_path / "orders", "parquet", f"path={archive_folder}")
         assert len(in_table(tmp_path / "orders", "order_id")) == times * (COUNT - REJECTED)
         assert len(in_table(tmp_path / "orders_rejected", "__error")) == times * REJECTED
 
 
 @pytest.mark.live
-def test_the_job_runs_over_spark_connect_and_sends_its_package(archive: Path, tmp_path: Path) -> None:
+def test_the_job_runs_over_spark_connect_and_sends_its_package(archive_folder: Path, tmp_path: Path) -> None:
     package = tmp_path / "shop_schemas.zip"
     shop.run(shop.make(tmp_path), "generate", "--zip", str(package))
     ensure_java()
@@ -110,7 +110,7 @@ def test_the_job_runs_over_spark_connect_and_sends_its_package(archive: Path, tm
                 str(EXAMPLES / "spark/connect.py"),
                 url,
                 str(package),
-                str(archive),
+                str(archive_folder),
                 str(tmp_path / "orders"),
             ],
             env=os.environ | {"PYTHONPATH": f"{package}:{os.environ.get('PYTHONPATH', '')}"},

@@ -36,32 +36,32 @@ FIELDS = [
 ]
 
 
-def test_spark_makes_the_tables_of_what_is_decoded(spark: SparkSession) -> None:
+def test_spark_makes_the_tables_of_what_is_decoded(spark_session: SparkSession) -> None:
     record = json.dumps({"type": "record", "name": "R", "fields": FIELDS}).encode()
     info = SchemaInfo(SchemaType.AVRO, record)
     columns = struct_of(info, OPTIONS, Release.R4_0)
     assert columns is not None
     name, comment = "a_b", "It's \\ every\norder"
     statement = create_table(name, info, Release.R4_0, OPTIONS, comment)
-    # Here no catalog says what its tables are made of.
-    spark.sql(statement.replace("\n)\nCOMMENT", "\n) USING parquet COMMENT").rstrip(";\n"))
-    made = spark.table("a_b").schema
-    inner = made["select"].dataType
+    # Here no catalog sets the format of its tables.
+    spark_session.sql(statement.replace("\n)\nCOMMENT", "\n) USING parquet COMMENT").rstrip(";\n"))
+    struct = spark_session.table("a_b").schema
+    inner = struct["select"].dataType
     assert isinstance(inner, StructType)
-    comments = {column.name: column.metadata.get("comment") for column in [*made, *inner]}
-    told = spark.sql("DESCRIBE TABLE EXTENDED a_b").where("col_name = 'Comment'").first()
-    spark.sql("DROP TABLE a_b")
-    # A table's columns may be null all the same.
-    assert made.simpleString() == StructType.fromJson(to_json(columns)).simpleString()
+    comments = {column.name: column.metadata.get("comment") for column in [*struct, *inner]}
+    comment_row = spark_session.sql("DESCRIBE TABLE EXTENDED a_b").where("col_name = 'Comment'").first()
+    spark_session.sql("DROP TABLE a_b")
+    # A table's columns are always nullable.
+    assert struct.simpleString() == StructType.fromJson(to_json(columns)).simpleString()
     assert {name: text for name, text in comments.items() if text} == {
         "id": "Of ${env:HOME}'s\n\\ own.",
         "from": "'\u202e'\0 \\\\n",
     }
-    assert told is not None
-    assert told["data_type"] == comment
+    assert comment_row is not None
+    assert comment_row["data_type"] == comment
 
 
-def test_rows_land_in_a_table_of_the_exported_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_land_in_a_table_of_the_exported_columns(spark_session: SparkSession, tmp_path: Path) -> None:
     text = json.dumps({"type": "record", "name": "R", "fields": FIELDS})
     info = SchemaInfo(SchemaType.AVRO, text.encode())
     statement = create_table("orders", info, Release.R4_0, OPTIONS)
@@ -72,7 +72,9 @@ def test_rows_land_in_a_table_of_the_exported_columns(spark: SparkSession, tmp_p
     codec = Codec([Version(0, Definition("AVRO", text))])
     value = {"id": 1, "price": Decimal("9.50"), "lines": [{"a": None}], "at": None, "select": {"from": "here"}}
     row = (bytearray(codec.encode_one(value) or b""), 0, "t", b"1")
-    messages = spark.createDataFrame([row], "payload binary, schema_version long, __topic string, __messageId binary")
+    messages = spark_session.createDataFrame(
+        [row], "payload binary, schema_version long, __topic string, __messageId binary"
+    )
     landed = land(messages, codec, table, format="delta")
     assert (landed.rows, landed.rejected) == (1, 0)
     [landed_row] = deltalake.DeltaTable(table).to_pyarrow_table().to_pylist()

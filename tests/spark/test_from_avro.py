@@ -1,4 +1,4 @@
-"""Rows are those of Spark's own `from_avro`, whatever it is that a message holds."""
+"""Rows equal Spark's own `from_avro` for random messages."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Topic(NamedTuple):
     rows: pa.StructArray
 
 
-def topics() -> Iterator[Topic]:
+def make_topics() -> Iterator[Topic]:
     for seed in range(14):
         maker = Maker(seed)
         older = maker.record(2)
         newer = maker.evolved(older)
         schemas = [json.dumps(schema) for schema in (older, newer)]
         codec = Codec([Version(number, Definition("AVRO", text)) for number, text in enumerate(schemas)])
-        made = [codec.encode_one(maker.value((older, newer)[number % 2]), number % 2) for number in range(24)]
-        payloads = pa.array([damage(maker, payload or b"") if n % 3 else payload for n, payload in enumerate(made)])
+        encoded = [codec.encode_one(maker.value((older, newer)[number % 2]), number % 2) for number in range(24)]
+        payloads = pa.array([damage(maker, payload or b"") if n % 3 else payload for n, payload in enumerate(encoded)])
         versions = pa.array([number % 2 for number in range(24)])
         decoded = codec.decode_batch(payloads, versions)
         read = decoded.errors.is_null()
@@ -48,8 +48,8 @@ def from_avro(topic: Topic) -> Column:
         pairs = [sql.lit(word) for pair in options.items() for word in pair]
         read = sql.call_function("from_avro", sql.col("payload"), sql.lit(schema), sql.create_map(*pairs))
         value = value.when(sql.col("version") == number, read)
-    made: Column = value
-    return made
+    encoded: Column = value
+    return encoded
 
 
 def by_key(value: Any, kind: pa.DataType) -> Any:
@@ -64,22 +64,23 @@ def by_key(value: Any, kind: pa.DataType) -> Any:
 
 
 @needs(AVRO)
-def test_values_of_random_topics_are_those_of_from_avro(spark: SparkSession) -> None:
-    made = list(topics())
+def test_values_of_random_topics_are_those_of_from_avro(spark_session: SparkSession) -> None:
+    encoded = list(make_topics())
     sent = pa.table(
         {
-            "topic": [number for number, topic in enumerate(made) for _ in topic.payloads],
-            "payload": pa.concat_arrays([topic.payloads for topic in made]),
-            "version": pa.concat_arrays([topic.versions for topic in made]),
+            "topic": [number for number, topic in enumerate(encoded) for _ in topic.payloads],
+            "payload": pa.concat_arrays([topic.payloads for topic in encoded]),
+            "version": pa.concat_arrays([topic.versions for topic in encoded]),
         }
     )
     columns = [
-        sql.when(sql.col("topic") == number, from_avro(topic)).alias(f"{number}") for number, topic in enumerate(made)
+        sql.when(sql.col("topic") == number, from_avro(topic)).alias(f"{number}")
+        for number, topic in enumerate(encoded)
     ]
-    [found] = spark.createDataFrame(sent).coalesce(1).select("topic", *columns).toArrow().to_batches()
+    [batch] = spark_session.createDataFrame(sent).coalesce(1).select("topic", *columns).toArrow().to_batches()
     compared = 0
-    for number, topic in enumerate(made):
-        column = found.column(f"{number}").filter(pc.equal(found.column("topic"), number))
+    for number, topic in enumerate(encoded):
+        column = batch.column(f"{number}").filter(pc.equal(batch.column("topic"), number))
         theirs, ours = to_numbers(column), to_numbers(topic.rows)
         for one, other in zip(theirs, ours, strict=True):
             try:

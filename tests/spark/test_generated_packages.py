@@ -1,4 +1,4 @@
-"""Generated packages in Spark: their columns are those that decoding gives, and a zip is all that workers need."""
+"""Generated packages in Spark: decoding returns their columns, and workers need only the zip."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ OPTIONS = StructOptions("4.1", as_decoded=True)
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[ModuleType]:
+def generated_package(tmp_path_factory: pytest.TempPathFactory, spark_session: SparkSession) -> Iterator[ModuleType]:
     archive = tmp_path_factory.mktemp("packed") / f"{NAME}.zip"
     topics = [*ALL, *ODD[:2]]
     files = package_files(topics, Generate(NAME), release=Release.R4_0)
     pack(complete(files, NAME, topics), archive)
-    spark.sparkContext.addPyFile(str(archive))
+    spark_session.sparkContext.addPyFile(str(archive))
     sys.path.insert(0, str(archive))
     yield importlib.import_module(NAME)
     sys.path.remove(str(archive))
 
 
-def said(kind: StructType) -> Any:
+def parse_json(kind: StructType) -> Any:
     return json.loads(kind.json())
 
 
@@ -58,25 +58,29 @@ IN_PARTS = ("containsNull", "valueContainsNull")
 
 
 @pytest.mark.parametrize("one", [*ALL, *ODD[:2]], ids=lambda one: one.topic.name.topic)
-def test_its_columns_are_those_of_the_schema_and_of_what_is_decoded(package: ModuleType, one: Approved) -> None:
-    topic = package.topic(str(one.topic.name))
-    made = struct_of(one.reader[1], OPTIONS, Release.R4_0)
-    if made is None:
+def test_its_columns_are_those_of_the_schema_and_of_what_is_decoded(
+    generated_package: ModuleType, one: Approved
+) -> None:
+    topic = generated_package.topic(str(one.topic.name))
+    generated_struct = struct_of(one.reader[1], OPTIONS, Release.R4_0)
+    if generated_struct is None:
         assert topic.schema == ""
         return
-    assert said(topic.struct) == to_json(made)
+    assert parse_json(topic.struct) == to_json(generated_struct)
     in_java = DataType.fromDDL(topic.schema)
     assert isinstance(in_java, StructType)
-    assert said(in_java) == with_nulls(to_json(made), *IN_PARTS)
-    decoded = said(columns_in_spark(topic.codec.columns))
-    assert with_nulls(said(topic.struct), "nullable", *IN_PARTS) == with_nulls(decoded, "nullable", *IN_PARTS)
+    assert parse_json(in_java) == with_nulls(to_json(generated_struct), *IN_PARTS)
+    decoded = parse_json(columns_in_spark(topic.codec.columns))
+    assert with_nulls(parse_json(topic.struct), "nullable", *IN_PARTS) == with_nulls(decoded, "nullable", *IN_PARTS)
 
 
-def test_a_zip_decodes_encodes_and_lands_in_workers(package: ModuleType, spark: SparkSession, tmp_path: Path) -> None:
-    orders = package.topic("persistent://shop/sales/orders")
+def test_a_zip_decodes_encodes_and_lands_in_workers(
+    generated_package: ModuleType, spark_session: SparkSession, tmp_path: Path
+) -> None:
+    orders = generated_package.topic("persistent://shop/sales/orders")
     old = orders.encode_one({"id": 1, "customer_id": 2}, 0)
     columns = "payload binary, schema_version long"
-    messages = spark.createDataFrame([(bytearray(old), 0), (bytearray(b"\x80"), 0)], columns)
+    messages = spark_session.createDataFrame([(bytearray(old), 0), (bytearray(b"\x80"), 0)], columns)
     rows, rejected = orders.split(orders.decode(messages))
     assert [(row["id"], row["customer"]) for row in rows.collect()] == [(1, 2)]
     assert [row["__error"] for row in rejected.collect()] == ["id, byte 0: the message ends inside a number"]
@@ -87,8 +91,8 @@ def test_a_zip_decodes_encodes_and_lands_in_workers(package: ModuleType, spark: 
     assert orders.decode_one(bytes(encoded["payload"]))["customer"] == 2
     landed = orders.land(messages, tmp_path / "rows")
     assert (landed.rows, landed.rejected) == (1, 1)
-    assert orders.view(spark, str(tmp_path / "rows")).columns[:3] == ["id", "customer", "tags"]
-    reading = spark.read.schema(orders.struct).parquet(str(tmp_path / "rows"))
+    assert orders.view(spark_session, str(tmp_path / "rows")).columns[:3] == ["id", "customer", "tags"]
+    reading = spark_session.read.schema(orders.struct).parquet(str(tmp_path / "rows"))
     assert [row["customer"] for row in reading.collect()] == [2]
     modules = {type(orders).__module__, type(orders.codec).__module__}
     assert modules == {f"{NAME}._runtime.generated", f"{NAME}._runtime.codec.topic"}

@@ -37,20 +37,20 @@ NO_VERSION = "the message has no schema version, which would show its kind"
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+def kinds_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return make_repository(tmp_path_factory.mktemp("kinds") / "shop")
 
 
 @pytest.fixture(scope="module")
-def package(repository: Scratch) -> Iterator[ModuleType]:
-    schemactl(repository.path, "generate")
-    with imported(repository.path / "generated", "kinds_in_spark") as module:
+def kinds_package(kinds_repository: Scratch) -> Iterator[ModuleType]:
+    schemactl(kinds_repository.path, "generate")
+    with imported(kinds_repository.path / "generated", "kinds_in_spark") as module:
         yield module
 
 
 @pytest.fixture(scope="module")
-def users(package: ModuleType) -> GeneratedKinds:
-    topic: GeneratedKinds = package.topic(NAME)
+def users_topic(kinds_package: ModuleType) -> GeneratedKinds:
+    topic: GeneratedKinds = kinds_package.topic(NAME)
     return topic
 
 
@@ -62,17 +62,19 @@ ROWS = {
 
 
 @pytest.fixture
-def messages(spark: SparkSession) -> DataFrame:
-    return spark.createDataFrame(MESSAGES, "payload binary, schema_version long")
+def user_messages(spark_session: SparkSession) -> DataFrame:
+    return spark_session.createDataFrame(MESSAGES, "payload binary, schema_version long")
 
 
 def read_rows(frame: DataFrame) -> set[tuple[Any, ...]]:
     return {tuple(row)[:3] for row in frame.collect()}
 
 
-def test_a_registry_gives_the_versions_their_numbers_in_git(repository: Scratch) -> None:
-    project, _ = load_project(str(repository.path))
-    topic = history.read(history.Repository(repository.path), project).catalog.topics[TopicName.parse(NAME)].load()
+def test_a_registry_gives_the_versions_their_numbers_in_git(kinds_repository: Scratch) -> None:
+    project, _ = load_project(str(kinds_repository.path))
+    topic = (
+        history.read(history.Repository(kinds_repository.path), project).catalog.topics[TopicName.parse(NAME)].load()
+    )
     with closing(EmbeddedRegistry(":memory:")) as registry:
         registry.create_tenant("shop")
         registry.create_namespace(topic.name.namespace_name)
@@ -85,14 +87,14 @@ def test_a_registry_gives_the_versions_their_numbers_in_git(repository: Scratch)
     assert [version.kind for version in topic.versions] == ["", *KINDS, *KINDS[:2]]
 
 
-def test_decoding_gives_the_kind_and_one_struct_for_each(users: GeneratedKinds, messages: DataFrame) -> None:
-    decoded = users.decode(messages).persist()
+def test_decoding_gives_the_kind_and_one_struct_for_each(users_topic: GeneratedKinds, user_messages: DataFrame) -> None:
+    decoded = users_topic.decode(user_messages).persist()
     assert decoded.columns == [
         *("__kind", "user_address_changed", "user_enquiry_received", "user_created"),
         *("__schemaVersion", "__error", "__payload"),
     ]
-    assert decoded.schema.fields[:4] == users.struct.fields
-    rows, rejected = users.split(decoded)
+    assert decoded.schema.fields[:4] == users_topic.struct.fields
+    rows, rejected = users_topic.split(decoded)
     for kind, expected in ROWS.items():
         of_kind = rows.where(fn.col("__kind") == kind)
         assert read_rows(of_kind.select(f"{kind}.*", "__schemaVersion")) == expected
@@ -104,10 +106,10 @@ def test_decoding_gives_the_kind_and_one_struct_for_each(users: GeneratedKinds, 
     decoded.unpersist()
 
 
-def test_each_kind_decodes_and_encodes_its_own_messages(users: GeneratedKinds, messages: DataFrame) -> None:
+def test_each_kind_decodes_and_encodes_its_own_messages(users_topic: GeneratedKinds, user_messages: DataFrame) -> None:
     for kind, expected in ROWS.items():
-        topic = users[kind]
-        decoded = topic.decode(messages)
+        topic = users_topic[kind]
+        decoded = topic.decode(user_messages)
         assert read_rows(decoded.where("__error is null").drop("__error", "__payload")) == expected
         # Messages of other kinds are neither rows nor rejected.
         assert decoded.where(f"__error = '{NO_KIND}'").count() == 1
@@ -115,17 +117,17 @@ def test_each_kind_decodes_and_encodes_its_own_messages(users: GeneratedKinds, m
         rows = topic.split(decoded).rows.drop("__schemaVersion")
         encoded = topic.encode(rows).withColumn("schema_version", fn.lit(topic.codec.number_written()))
         assert encoded.where("__error is not null").count() == 0
-        again = users.decode(encoded.drop("__error"))
+        again = users_topic.decode(encoded.drop("__error"))
         assert {row["__kind"] for row in again.collect()} == {kind}
         assert {row[:2] for row in read_rows(again.select(f"{kind}.*"))} == {row[:2] for row in expected}
 
 
 @since((4, 1), "columns of decoded messages need arrow_udf")
-def test_columns_are_decoded_by_their_kinds(users: GeneratedKinds, messages: DataFrame) -> None:
-    columns = messages.select(
+def test_columns_are_decoded_by_their_kinds(users_topic: GeneratedKinds, user_messages: DataFrame) -> None:
+    columns = user_messages.select(
         "schema_version",
-        users.decode("payload", "schema_version").alias("any"),
-        users["user_created"].decode("payload", "schema_version").alias("created"),
+        users_topic.decode("payload", "schema_version").alias("any"),
+        users_topic["user_created"].decode("payload", "schema_version").alias("created"),
     )
     rows = {
         row["schema_version"]: row for row in columns.where("schema_version is null or schema_version <> 4").collect()
@@ -142,19 +144,19 @@ def test_columns_are_decoded_by_their_kinds(users: GeneratedKinds, messages: Dat
 
 @pytest.mark.parametrize("format_", ["parquet", "delta"])
 def test_each_kind_is_landed_in_a_table_and_each_rejected_message_once(
-    users: GeneratedKinds, messages: DataFrame, tmp_path: Path, format_: Any
+    users_topic: GeneratedKinds, user_messages: DataFrame, tmp_path: Path, format_: Any
 ) -> None:
     out = str(tmp_path / "lake/users")
     wrong_mode: Any = "apend"
     with pytest.raises(WrongArgument, match="no mode is called apend"):
-        users.land(messages, out, mode=wrong_mode, format=format_)
-    landed = users.land(messages, out, format=format_)
+        users_topic.land(user_messages, out, mode=wrong_mode, format=format_)
+    landed = users_topic.land(user_messages, out, format=format_)
     assert {kind: result.rows for kind, result in landed.items()} == {kind: len(rows) for kind, rows in ROWS.items()}
     assert sum(result.rejected for result in landed.values()) == 5
     assert landed["user_created"].versions == {1: Counts(1), 4: Counts(1, 1)}
-    spark = messages.sparkSession
+    spark = user_messages.sparkSession
     if format_ == "parquet":
-        views = users.view(spark, out, name="users", former=True)
+        views = users_topic.view(spark, out, name="users", former=True)
         assert {
             kind: read_rows(rows.select("id", rows.columns[1], "__schemaVersion")) for kind, rows in views.items()
         } == ROWS
@@ -162,8 +164,8 @@ def test_each_kind_is_landed_in_a_table_and_each_rejected_message_once(
         assert spark.read.parquet(f"{out}/_rejected").count() == 5
         assert {path.name for path in Path(out).iterdir()} == {*ROWS, "_rejected"}
         with pytest.raises(FileExistsError):
-            users.land(messages, out, mode="error")
-        users.land(messages, out, mode="overwrite")
+            users_topic.land(user_messages, out, mode="error")
+        users_topic.land(user_messages, out, mode="overwrite")
         assert spark.read.parquet(f"{out}/_rejected").count() == 5
         assert spark.read.parquet(f"{out}/user_created").count() == 2
     else:
@@ -172,29 +174,33 @@ def test_each_kind_is_landed_in_a_table_and_each_rejected_message_once(
         assert DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
         for _ in range(2):
             # A transaction is landed once.
-            users.land(messages, out, format="delta", txnAppId="load", txnVersion=1)
+            users_topic.land(user_messages, out, format="delta", txnAppId="load", txnVersion=1)
         assert DeltaTable(f"{out}/user_created").to_pyarrow_table().num_rows == 4
         assert DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 10
 
 
 def test_a_landing_that_was_interrupted_between_two_kinds_is_completed(
-    users: GeneratedKinds, messages: DataFrame, tmp_path: Path
+    users_topic: GeneratedKinds, user_messages: DataFrame, tmp_path: Path
 ) -> None:
     out = str(tmp_path / "users")
     options: Any = {"format": "delta", "txnAppId": "load", "txnVersion": 7}
     first = "user_address_changed"
-    users[first].land(messages, f"{out}/{first}", rejected=f"{out}_rejected", **options)
-    landed = users.land(messages, out, **options)
+    users_topic[first].land(user_messages, f"{out}/{first}", rejected=f"{out}_rejected", **options)
+    landed = users_topic.land(user_messages, out, **options)
     assert (landed[first].rows, landed["user_created"].rows) == (0, 2)
     counts = {kind: DeltaTable(f"{out}/{kind}").to_pyarrow_table().num_rows for kind in ROWS}
     assert counts == {kind: len(rows) for kind, rows in ROWS.items()}
     assert DeltaTable(f"{out}_rejected").to_pyarrow_table().num_rows == 5
 
 
-def test_each_kind_is_landed_in_an_iceberg_table(users: GeneratedKinds, messages: DataFrame, tmp_path: Path) -> None:
+def test_each_kind_is_landed_in_an_iceberg_table(
+    users_topic: GeneratedKinds, user_messages: DataFrame, tmp_path: Path
+) -> None:
     lake = sql_lake(tmp_path)
     for _ in range(2):
-        users.land(messages, "shop.users", format="iceberg", catalog=lake.properties, txnAppId="load", txnVersion=1)
+        users_topic.land(
+            user_messages, "shop.users", format="iceberg", catalog=lake.properties, txnAppId="load", txnVersion=1
+        )
     tables = {name: lake.catalog.load_table(f"shop.users_{name}").scan().to_arrow() for name in (*ROWS, "rejected")}
     assert {name: table.num_rows for name, table in tables.items()} == {
         "rejected": 5,
@@ -203,14 +209,14 @@ def test_each_kind_is_landed_in_an_iceberg_table(users: GeneratedKinds, messages
 
 
 def test_a_stream_is_landed_in_the_tables_of_its_kinds(
-    users: GeneratedKinds, messages: DataFrame, tmp_path: Path
+    users_topic: GeneratedKinds, user_messages: DataFrame, tmp_path: Path
 ) -> None:
-    messages.write.parquet(str(tmp_path / "archive"))
-    spark = messages.sparkSession
-    stream = spark.readStream.schema(messages.schema).parquet(str(tmp_path / "archive"))
+    user_messages.write.parquet(str(tmp_path / "archive"))
+    spark = user_messages.sparkSession
+    stream = spark.readStream.schema(user_messages.schema).parquet(str(tmp_path / "archive"))
     out = str(tmp_path / "users")
     for _ in range(2):
-        writer = users.land_stream(stream, out, format="delta").option(
+        writer = users_topic.land_stream(stream, out, format="delta").option(
             "checkpointLocation", str(tmp_path / "checkpoint")
         )
         writer.trigger(availableNow=True).start().awaitTermination()
@@ -221,13 +227,13 @@ def test_a_stream_is_landed_in_the_tables_of_its_kinds(
 
 @pytest.mark.parametrize("format_", ["parquet", "delta"])
 def test_a_replay_moves_each_message_to_its_kind_and_loses_none(
-    users: GeneratedKinds, messages: DataFrame, tmp_path: Path, format_: Any
+    users_topic: GeneratedKinds, user_messages: DataFrame, tmp_path: Path, format_: Any
 ) -> None:
     out = str(tmp_path / "users")
-    spark = messages.sparkSession
+    spark = user_messages.sparkSession
     # An older package, which knows no kinds, rejected messages of all versions.
-    old = messages.where("payload is not null").withColumn("schema_version", fn.col("schema_version") + 100)
-    users.land(old, out, format=format_)
+    old = user_messages.where("payload is not null").withColumn("schema_version", fn.col("schema_version") + 100)
+    users_topic.land(old, out, format=format_)
     rejected_path = f"{out}/_rejected" if format_ == "parquet" else f"{out}_rejected"
     if format_ == "parquet":
         rejected = spark.read.parquet(rejected_path)
@@ -241,7 +247,7 @@ def test_a_replay_moves_each_message_to_its_kind_and_loses_none(
         index = table.schema.get_field_index("__schemaVersion")
         numbers = pc.subtract(table.column(index), pa.scalar(100, pa.int64()))
         write_deltalake(rejected_path, table.set_column(index, table.schema.field(index), numbers), mode="overwrite")
-    replayed = users.replay(spark, out, format=format_)
+    replayed = users_topic.replay(spark, out, format=format_)
     assert {kind: result.rows for kind, result in replayed.items()} == {kind: len(rows) for kind, rows in ROWS.items()}
     columns = ["__schemaVersion", "__error"]
     if format_ == "parquet":
@@ -252,16 +258,16 @@ def test_a_replay_moves_each_message_to_its_kind_and_loses_none(
     reasons: dict[Any, str] = dict(remaining)
     assert len(remaining) == 4
     assert (reasons[0], reasons[9], reasons[None]) == (NO_KIND, NOT_IN_GIT, NO_VERSION)
-    assert {kind: result.rows for kind, result in users.replay(spark, out, format=format_).items()} == dict.fromkeys(
-        replayed, 0
-    )
+    assert {
+        kind: result.rows for kind, result in users_topic.replay(spark, out, format=format_).items()
+    } == dict.fromkeys(replayed, 0)
 
 
 def test_messages_without_versions_are_landed_for_one_kind_alone(
-    users: GeneratedKinds, messages: DataFrame, tmp_path: Path
+    users_topic: GeneratedKinds, user_messages: DataFrame, tmp_path: Path
 ) -> None:
-    unversioned = messages.select("payload").limit(1)
+    unversioned = user_messages.select("payload").limit(1)
     with pytest.raises(WrongArgument, match="does not show its kind"):
-        users.land(unversioned, str(tmp_path / "users"), version=None)
-    landed = users["user_created"].land(unversioned, str(tmp_path / "created"), version=None)
+        users_topic.land(unversioned, str(tmp_path / "users"), version=None)
+    landed = users_topic["user_created"].land(unversioned, str(tmp_path / "created"), version=None)
     assert landed.rows + landed.rejected == 1

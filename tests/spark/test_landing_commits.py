@@ -1,4 +1,4 @@
-"""Drivers killed with SIGKILL at any line of a commit to a table, and two at once: every message is there once, as a row or rejected."""
+"""Drivers killed with SIGKILL at any line of a commit to a table, and two drivers at once: every message occurs once, as a row or rejected."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def prepare(spark: SparkSession, folder: Path, kind: Any, patch: pytest.MonkeyPa
     patch.setattr(Landing, "commit", keep)
     for every in (13, 7):
 
-        def payloads(batches: Iterable[pa.RecordBatch], every: int = every) -> Iterator[pa.RecordBatch]:
+        def make_payloads(batches: Iterable[pa.RecordBatch], every: int = every) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 numbers = batch.column(0).to_pylist()
                 sent = [struct.pack(">q", number) if number % every else b"bad" for number in numbers]
                 yield pa.record_batch({"id": batch.column(0), "payload": pa.array(sent, pa.binary())})
 
-        messages = spark.range(0, COUNT, 1, 2).mapInArrow(payloads, "id bigint, payload binary")
+        messages = spark.range(0, COUNT, 1, 2).mapInArrow(make_payloads, "id bigint, payload binary")
         land(messages, CODEC, place, version=None, format=kind, **lake)
     for number, attempt in enumerate(written):
         (folder / str(number)).write_bytes(pickle.dumps(attempt))
@@ -68,15 +68,15 @@ def prepare(spark: SparkSession, folder: Path, kind: Any, patch: pytest.MonkeyPa
 @pytest.mark.live
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_each_message_is_there_once_whoever_is_killed_where_and_however_many_commit(
-    spark: SparkSession, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepare(spark, tmp_path, kind, monkeypatch)
+    prepare(spark_session, tmp_path, kind, monkeypatch)
     command = [sys.executable, "-m", "tests.spark.landing_commits", str(tmp_path), str(SEEDS)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["whole"] == [1]
-    assert [run for run in told["killed"] if run[2] != [1]] == []
-    assert {run[1][0] for run in told["killed"]} == {-SIGKILL}
-    assert told["one batch"] == [[0, 0], [1]]
-    assert told["two queries"] == [[0, 0], [2]]
+    result = json.loads(done.stdout)
+    assert result["whole"] == [1]
+    assert [run for run in result["killed"] if run[2] != [1]] == []
+    assert {run[1][0] for run in result["killed"]} == {-SIGKILL}
+    assert result["one batch"] == [[0, 0], [1]]
+    assert result["two queries"] == [[0, 0], [2]]

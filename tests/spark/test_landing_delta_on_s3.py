@@ -13,7 +13,7 @@ from schemactl.spark import WrongArgument
 from schemactl.spark.tables.delta import DeltaTable
 
 from .daemons import s3_access
-from .test_landing_delta import ROWS, add, numbers, read
+from .test_landing_delta import ROWS, add, put_numbers, read
 
 pytestmark = pytest.mark.live
 
@@ -25,8 +25,8 @@ def access(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 
 
 @pytest.fixture
-def options(access: dict[str, str]) -> dict[str, str]:
-    """The same in delta-rs's words."""
+def storage_options(access: dict[str, str]) -> dict[str, str]:
+    """Return the options as delta-rs spells them."""
     return {
         "AWS_ACCESS_KEY_ID": access["access_key"],
         "AWS_SECRET_ACCESS_KEY": access["secret_key"],
@@ -36,31 +36,31 @@ def options(access: dict[str, str]) -> dict[str, str]:
     }
 
 
-def racing(place: str, options: dict[str, str], who: int, times: int) -> None:
+def race_commits(place: str, options: dict[str, str], who: int, times: int) -> None:
     table = DeltaTable(place, options)
     for number in range(times):
-        add(table, numbers(table, 10 * who + number), version=1 if times == 1 else None, struct=ROWS)
+        add(table, put_numbers(table, 10 * who + number), version=1 if times == 1 else None, struct=ROWS)
 
 
 @pytest.mark.parametrize("times", [1, 5], ids=["one transaction", "many commits"])
 def test_processes_that_commit_at_once_all_add_theirs_and_one_transaction_once(
-    options: dict[str, str], times: int
+    storage_options: dict[str, str], times: int
 ) -> None:
     place = f"s3://lake/racing/{times}"
     with ProcessPoolExecutor(2, multiprocessing.get_context("forkserver")) as pool:
-        list(pool.map(racing, [place] * 2, [options] * 2, range(2), [times] * 2))
-    found = read(DeltaTable(place, options))
-    assert len(found) == len(set(found)) == (1 if times == 1 else 10)
+        list(pool.map(race_commits, [place] * 2, [storage_options] * 2, range(2), [times] * 2))
+    rows_read = read(DeltaTable(place, storage_options))
+    assert len(rows_read) == len(set(rows_read)) == (1 if times == 1 else 10)
 
 
-def test_tasks_write_with_a_file_system_of_their_own(options: dict[str, str], access: dict[str, str]) -> None:
-    table = DeltaTable("s3a://lake/own", options, fs.S3FileSystem(**access))
+def test_tasks_write_with_a_file_system_of_their_own(storage_options: dict[str, str], access: dict[str, str]) -> None:
+    table = DeltaTable("s3a://lake/own", storage_options, fs.S3FileSystem(**access))
     table.check(ROWS, [], overwrite=False)
-    add(table, numbers(table, 1), version=3)
-    add(table, numbers(table, 2), version=4, overwrite=True)
+    add(table, put_numbers(table, 1), version=3)
+    add(table, put_numbers(table, 2), version=4, overwrite=True)
     assert (read(table), table.last("app")) == ([2], 4)
     with pytest.raises(OSError, match="is not there"):
-        add(table, numbers(table, 3)._replace(name="none"))
+        add(table, put_numbers(table, 3)._replace(name="none"))
 
 
 def test_a_store_whose_options_arrow_does_not_have_asks_for_a_file_system() -> None:
@@ -68,8 +68,8 @@ def test_a_store_whose_options_arrow_does_not_have_asks_for_a_file_system() -> N
         DeltaTable("abfss://c@a.dfs.core.windows.net/x", {"azure_storage_account_key": "x"}).folder()
 
 
-def test_secrets_are_in_no_message_about_a_table(options: dict[str, str]) -> None:
-    table = DeltaTable("s3://missing/x", options)
+def test_secrets_are_in_no_message_about_a_table(storage_options: dict[str, str]) -> None:
+    table = DeltaTable("s3://missing/x", storage_options)
     with pytest.raises(OSError, match=r"^s3://missing/x: ") as raised:
         add(table)
     assert "secret" not in f"{raised.value} {table!r}"

@@ -50,15 +50,15 @@ def test_a_type_widens_as_check_says() -> None:
     ]
 
 
-def table(info: SchemaInfo) -> spark.StructType:
+def make_table(info: SchemaInfo) -> spark.StructType:
     """The table that a landing makes for the rows."""
-    found = struct_of(info, StructOptions(as_decoded=True), Release.R4_0)
-    assert found is not None
-    struct: spark.StructType = as_spark(found).toNullable()
-    return struct
+    struct = struct_of(info, StructOptions(as_decoded=True), Release.R4_0)
+    assert struct is not None
+    table: spark.StructType = as_spark(struct).toNullable()
+    return table
 
 
-def evolutions() -> Iterator[tuple[SchemaInfo, SchemaInfo, Impact]]:
+def make_evolutions() -> Iterator[tuple[SchemaInfo, SchemaInfo, Impact]]:
     """Yield two versions of a random schema, and the impact on tables that `check` reports."""
     for seed in range(400):
         maker = Maker(seed)
@@ -74,8 +74,8 @@ def evolutions() -> Iterator[tuple[SchemaInfo, SchemaInfo, Impact]]:
 
 def test_what_check_says_of_an_evolution_is_what_landing_needs() -> None:
     kinds: Counter[str] = Counter()
-    for old, new, expected in evolutions():
-        before, after = table(old), table(new)
+    for old, new, expected in make_evolutions():
+        before, after = make_table(old), make_table(new)
         former = former_names(new, [old], StructOptions(as_decoded=True), Release.R4_0)
         names = {".".join(path): old_names for path, old_names in former.items()}
         rewritten = [change.column for change in expected.changes if change.effect == "rewrite"]

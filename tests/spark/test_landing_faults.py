@@ -14,7 +14,7 @@ from spark_release import STREAMS_OUT
 from schemactl.spark import land, land_stream
 
 from .fragile_files import Deadly
-from .landing_victim import CODEC, COUNT, DAMAGED, messages
+from .landing_victim import CODEC, COUNT, DAMAGED, make_messages
 
 GOOD = {number for number in range(COUNT) if number % DAMAGED}
 REJECTED = len(range(0, COUNT, DAMAGED))
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def landed_once(spark: SparkSession, folder: Path) -> bool:
-    """Whether every message is there once, as a row or rejected."""
+    """Return True if every message occurs once, as a row or rejected."""
     rows = spark.read.parquet(f"{folder}/out").collect()
     assert sorted(row.value for row in rows) == sorted(GOOD)
     assert spark.read.parquet(f"{folder}/out/_rejected").count() == REJECTED
@@ -30,35 +30,35 @@ def landed_once(spark: SparkSession, folder: Path) -> bool:
 
 
 def test_a_worker_killed_where_nothing_is_repeated_leaves_everything_as_it_was(
-    spark: SparkSession, tmp_path: Path
+    spark_session: SparkSession, tmp_path: Path
 ) -> None:
     files = fs.PyFileSystem(Deadly(3, f"{tmp_path}/killed", "worker"))
     # One task: another may go on for a moment after the job has failed, and leave what no reader looks at.
     with pytest.raises(Exception, match="Python worker exited unexpectedly"):
-        land(messages(spark, 1), CODEC, f"{tmp_path}/out", version=None, filesystem=files)
+        land(make_messages(spark_session, 1), CODEC, f"{tmp_path}/out", version=None, filesystem=files)
     assert [*(tmp_path / "out").rglob("*.parquet")] == []
-    land(messages(spark, 2), CODEC, f"{tmp_path}/out", version=None)
-    assert landed_once(spark, tmp_path)
+    land(make_messages(spark_session, 2), CODEC, f"{tmp_path}/out", version=None)
+    assert landed_once(spark_session, tmp_path)
 
 
-# Before the first file of rejected messages and of rows is moved, and among those of rows.
+# Before the first file of rejected messages is moved, before the first file of rows, and between files of rows.
 @STREAMS_OUT
 @pytest.mark.parametrize("changes", [0, 5])
 def test_a_stream_whose_driver_is_killed_while_it_commits_goes_on_and_loses_nothing(
-    spark: SparkSession, tmp_path: Path, changes: int
+    spark_session: SparkSession, tmp_path: Path, changes: int
 ) -> None:
-    messages(spark, 2).write.parquet(f"{tmp_path}/source")
+    make_messages(spark_session, 2).write.parquet(f"{tmp_path}/source")
     command = [sys.executable, "-m", "tests.spark.landing_victim", str(tmp_path), str(changes)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
     assert (tmp_path / "killed").exists(), done.stderr
     assert done.returncode != 0
-    source = spark.readStream.schema("payload binary").parquet(f"{tmp_path}/source")
+    source = spark_session.readStream.schema("payload binary").parquet(f"{tmp_path}/source")
     query = land_stream(source, CODEC, f"{tmp_path}/out", version=None)
     query = query.option("checkpointLocation", f"{tmp_path}/checkpoint")
     query.trigger(availableNow=True).start().awaitTermination()
     if not changes:
-        assert landed_once(spark, tmp_path)
-    # What was moved before is there again: who needs each message once lands in a table.
-    rows = spark.read.parquet(f"{tmp_path}/out").collect()
+        assert landed_once(spark_session, tmp_path)
+    # Files that were moved before occur twice: exactly-once needs a table.
+    rows = spark_session.read.parquet(f"{tmp_path}/out").collect()
     assert {row.value for row in rows} == GOOD
     assert len(GOOD) <= len(rows) < 2 * len(GOOD)

@@ -14,18 +14,18 @@ from pyspark.sql import functions as fn
 
 from schemactl.spark import decode, land, split
 
-from .schemas import codec, field, record
+from .schemas import make_codec, make_field, record
 
-WIDE: Final = field("wide", ["null", "double"])
-CODEC: Final = codec(
+WIDE: Final = make_field("wide", ["null", "double"])
+CODEC: Final = make_codec(
     record(
         "Measured",
-        field("id", "int"),
+        make_field("id", "int"),
         WIDE,
-        field("narrow", ["null", "float"]),
-        field("inside", record("Inside", field("deeper", record("Deeper", WIDE)))),
-        field("items", {"type": "array", "items": "float"}),
-        field("named", {"type": "map", "values": "double"}),
+        make_field("narrow", ["null", "float"]),
+        make_field("inside", record("Inside", make_field("deeper", record("Deeper", WIDE)))),
+        make_field("items", {"type": "array", "items": "float"}),
+        make_field("named", {"type": "map", "values": "double"}),
     )
 )
 
@@ -44,7 +44,7 @@ GROUPS: Final[tuple[tuple[float | None, ...], ...]] = (
     (2.0, 1.0, 1.5),
     (None, None),
 )
-"""Each is written to a file of its own."""
+"""Each value is written to a separate file."""
 
 ZEROS_AND_NAN: Final = ("-0.0", "2", "NaN")
 COLUMNS: Final = {
@@ -56,7 +56,7 @@ COLUMNS: Final = {
 OPERATORS: Final = (">", ">=", "=", "<", "<=", "!=", "<=>")
 
 
-def _value(number: float | None, row: int) -> dict[str, object]:
+def _make_value(number: float | None, row: int) -> dict[str, object]:
     some = [] if number is None else [number]
     return {
         "id": row,
@@ -68,7 +68,7 @@ def _value(number: float | None, row: int) -> dict[str, object]:
     }
 
 
-def _conditions(column: str) -> Iterator[str]:
+def _make_conditions(column: str) -> Iterator[str]:
     kind = "float" if column == "narrow" else "double"
     yield from (f"{column} {sign} {kind}('{number}')" for sign, number in product(OPERATORS, COLUMNS[column]))
     yield from (f"isnan({column})", f"not isnan({column})", f"{column} is null", f"{column} is not null")
@@ -82,25 +82,29 @@ LISTS: Final = (
 )
 
 
-def test_filters_find_the_rows_that_they_find_in_spark_s_own_files(spark: SparkSession, folder: str) -> None:
+def test_filters_find_the_rows_that_they_find_in_spark_s_own_files(
+    spark_session: SparkSession, output_folder: str
+) -> None:
     raw = [
-        (CODEC.encode_one(_value(value, number * 10 + row), 0), 0, number)
+        (CODEC.encode_one(_make_value(value, number * 10 + row), 0), 0, number)
         for number, group in enumerate(GROUPS)
         for row, value in enumerate(group)
     ]
-    messages = spark.createDataFrame(raw, "payload binary, schema_version long, group int").coalesce(1)
-    land(messages, CODEC, f"{folder}/by=us", partitionBy=["group"])
-    split(decode(messages, CODEC), CODEC).rows.write.partitionBy("group").parquet(f"{folder}/by=spark")
-    table = spark.read.option("basePath", folder).parquet(f"{folder}/by=us", f"{folder}/by=spark")
-    conditions = [*(condition for column in COLUMNS for condition in _conditions(column)), *LISTS]
+    messages = spark_session.createDataFrame(raw, "payload binary, schema_version long, group int").coalesce(1)
+    land(messages, CODEC, f"{output_folder}/by=us", partitionBy=["group"])
+    split(decode(messages, CODEC), CODEC).rows.write.partitionBy("group").parquet(f"{output_folder}/by=spark")
+    table = spark_session.read.option("basePath", output_folder).parquet(
+        f"{output_folder}/by=us", f"{output_folder}/by=spark"
+    )
+    conditions = [*(condition for column in COLUMNS for condition in _make_conditions(column)), *LISTS]
     # A separate scan for each condition, and all in one task.
     scans = [
         table.where(condition).select(fn.lit(condition).alias("condition"), "by", "id") for condition in conditions
     ]
-    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    matched_rows: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row in reduce(DataFrame.union, scans).coalesce(1).collect():
-        found[row["condition"], row["by"]].append(row["id"])
+        matched_rows[row["condition"], row["by"]].append(row["id"])
     for condition in conditions:
-        assert sorted(found[condition, "us"]) == sorted(found[condition, "spark"]), condition
-    # What Spark finds without any file.
-    assert sorted(found["wide > double('2')", "us"]) == [2, 10, 11, 21, 51, 80, 81, 90, 91]
+        assert sorted(matched_rows[condition, "us"]) == sorted(matched_rows[condition, "spark"]), condition
+    # Spark's result without any file.
+    assert sorted(matched_rows["wide > double('2')", "us"]) == [2, 10, 11, 21, 51, 80, 81, 90, 91]

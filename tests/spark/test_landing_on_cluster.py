@@ -17,7 +17,7 @@ from spark_release import STREAMS_OUT
 
 from schemactl.spark import ensure_java
 
-from .daemons import standalone
+from .daemons import start_cluster
 from .landing_victim import COUNT, DAMAGED
 
 pytestmark = [STREAMS_OUT, pytest.mark.live, pytest.mark.spark]
@@ -37,7 +37,7 @@ class Attempt(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What became of a driver's landings."""
+    """The results of a driver's landings."""
 
     folder: Path
     landed: dict[str, dict[str, Any]]
@@ -49,7 +49,7 @@ class Run(NamedTuple):
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("cluster")
     ensure_java()
-    with standalone(folder, HOSTS) as url:
+    with start_cluster(folder, HOSTS) as url:
         done = subprocess.run(
             [sys.executable, "-m", "tests.spark.landing_on_cluster", str(folder), url],
             cwd=ROOT,
@@ -75,13 +75,13 @@ def rows_of(run: Run, landing: str) -> list[dict[str, Any]]:
 
 
 def landed_once(run: Run, landing: str) -> bool:
-    """Whether every message is there once, as a row or rejected, and nothing else is."""
+    """Return True if every message occurs once, as a row or rejected, and no other message does."""
     out = run.folder / landing / "out"
     assert sorted(row["value"] for row in rows_of(run, landing)) == GOOD
     rejected = sum(pq.read_metadata(path).num_rows for path in (out / "_rejected").glob("*.parquet"))
     assert rejected == COUNT - len(GOOD)
-    told = run.landed[landing]
-    assert (told["rows"], told["rejected"]) == (len(GOOD), rejected)
+    result = run.landed[landing]
+    assert (result["rows"], result["rejected"]) == (len(GOOD), rejected)
     assert [path for path in out.rglob("*.parquet") if "_temporary" in path.parts] == []
     return True
 
@@ -118,5 +118,5 @@ def test_a_table_has_each_message_once_though_an_executor_was_killed(run: Run, n
         )
     assert sorted(rows["value"].to_pylist()) == GOOD
     assert rejected.num_rows == COUNT - len(GOOD)
-    told = run.landed[landing]
-    assert (told["rows"], told["rejected"]) == (len(GOOD), COUNT - len(GOOD))
+    result = run.landed[landing]
+    assert (result["rows"], result["rejected"]) == (len(GOOD), COUNT - len(GOOD))

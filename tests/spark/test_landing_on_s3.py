@@ -15,9 +15,9 @@ from spark_release import STREAMS_OUT
 
 from schemactl.spark import land, land_stream
 
-from .daemons import s3
+from .daemons import start_s3
 from .fragile_files import Deadly
-from .landing_victim import CODEC, COUNT, DAMAGED, messages
+from .landing_victim import CODEC, COUNT, DAMAGED, make_messages
 
 pytestmark = pytest.mark.live
 
@@ -26,22 +26,24 @@ GOOD = [number for number in range(COUNT) if number % DAMAGED]
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[fs.S3FileSystem]:
-    with s3(tmp_path_factory.mktemp("s3")) as store:
+    with start_s3(tmp_path_factory.mktemp("s3")) as store:
         yield store
 
 
 def read(store: fs.S3FileSystem, path: str) -> Any:
-    """What readers find."""
+    """Return the rows that readers get."""
     return ds.dataset(path, filesystem=store, partitioning="hive").to_table()
 
 
-def everything(store: fs.S3FileSystem) -> list[fs.FileInfo]:
+def list_files(store: fs.S3FileSystem) -> list[fs.FileInfo]:
     """All that is in the store."""
     return list(store.get_file_info(fs.FileSelector("lake", recursive=True, allow_not_found=True)))
 
 
-def test_partitions_rejected_messages_and_what_is_overwritten(spark: SparkSession, store: fs.S3FileSystem) -> None:
-    sent = messages(spark, 2).withColumn("half", fn.when(fn.rand() < 0.5, "a/b").otherwise("c"))
+def test_partitions_rejected_messages_and_what_is_overwritten(
+    spark_session: SparkSession, store: fs.S3FileSystem
+) -> None:
+    sent = make_messages(spark_session, 2).withColumn("half", fn.when(fn.rand() < 0.5, "a/b").otherwise("c"))
     for mode in ("append", "overwrite", "append"):
         landed = land(
             sent,
@@ -54,7 +56,7 @@ def test_partitions_rejected_messages_and_what_is_overwritten(spark: SparkSessio
             filesystem=store,
         )
         assert (landed.rows, landed.rejected, landed.files) == (len(GOOD), COUNT - len(GOOD), 6)
-        assert not [info.path for info in everything(store) if "_temporary/" in info.path]
+        assert not [info.path for info in list_files(store) if "_temporary/" in info.path]
     rows = read(store, "lake/parts")
     assert sorted(rows["value"].to_pylist()) == sorted(GOOD * 2)
     assert set(rows["half"].to_pylist()) == {"a/b", "c"}
@@ -67,10 +69,10 @@ def test_partitions_rejected_messages_and_what_is_overwritten(spark: SparkSessio
 
 @STREAMS_OUT
 def test_a_stream_that_is_killed_among_copies_goes_on_and_loses_nothing(
-    spark: SparkSession, store: fs.S3FileSystem, tmp_path: Path
+    spark_session: SparkSession, store: fs.S3FileSystem, tmp_path: Path
 ) -> None:
-    messages(spark, 2).write.parquet(f"{tmp_path}/source")
-    source = spark.readStream.schema("payload binary").parquet(f"{tmp_path}/source")
+    make_messages(spark_session, 2).write.parquet(f"{tmp_path}/source")
+    source = spark_session.readStream.schema("payload binary").parquet(f"{tmp_path}/source")
     deadly = fs.PyFileSystem(Deadly(7, f"{tmp_path}/killed", "committer", store=store))
     for files in (deadly, store):
         query = land_stream(source, CODEC, "lake/stream", version=None, filesystem=files)

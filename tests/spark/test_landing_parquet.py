@@ -1,4 +1,4 @@
-"""Parquet files to land in: how many a task makes of its rows, how large, in which folders; and what a landing in a folder moves, removes and leaves."""
+"""Landing in Parquet files: their number for each task, size and folders; and the files that a landing moves, removes and leaves."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from schemactl.spark.tables.parquet import (
 from .fragile_files import BusyFiles, OvertakenFiles
 
 
-def written(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str, pq.ParquetFile]:
+def write_parquet(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str, pq.ParquetFile]:
     """The files of the rows, by their names."""
     files = ParquetFiles(Folder.at(str(path)), Shape({"who": "me"}, **shape), "part")
     for batch in batches:
@@ -42,7 +42,7 @@ def written(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str
     return {file.name: pq.ParquetFile(path / file.name) for file in closed}
 
 
-def numbers(count: int, each: int = 1000) -> list[pa.RecordBatch]:
+def make_numbers(count: int, each: int = 1000) -> list[pa.RecordBatch]:
     return [
         pa.record_batch({"n": pa.array(range(start, min(start + each, count)), pa.int64())})
         for start in range(0, count, each)
@@ -50,7 +50,7 @@ def numbers(count: int, each: int = 1000) -> list[pa.RecordBatch]:
 
 
 def test_a_file_has_no_more_rows_than_asked_and_only_the_last_has_fewer(tmp_path: Path) -> None:
-    files = written(tmp_path, numbers(10_500), file_rows=4_000)
+    files = write_parquet(tmp_path, make_numbers(10_500), file_rows=4_000)
     assert [file.metadata.num_rows for _, file in sorted(files.items())] == [4_000, 4_000, 2_500]
     assert [file.metadata.num_row_groups for file in files.values()] == [1, 1, 1]
 
@@ -58,14 +58,14 @@ def test_a_file_has_no_more_rows_than_asked_and_only_the_last_has_fewer(tmp_path
 def test_row_groups_and_files_end_when_they_are_large_enough(tmp_path: Path) -> None:
     pick = random.Random(3)  # noqa: S311  reproducible, not secret
     batches = [pa.record_batch({"n": pa.array([pick.randbytes(8) for _ in range(1000)])}) for _ in range(40)]
-    files = written(tmp_path, batches, group_bytes=12 * 10_000, file_bytes=150_000)
+    files = write_parquet(tmp_path, batches, group_bytes=12 * 10_000, file_bytes=150_000)
     assert [file.metadata.num_row_groups for _, file in sorted(files.items())] == [2, 2]
     assert sum(file.metadata.num_rows for file in files.values()) == 40_000
 
 
 def test_no_rows_make_no_file(tmp_path: Path) -> None:
-    assert written(tmp_path, []) == {}
-    assert written(tmp_path, [numbers(1)[0].slice(0, 0)]) == {}
+    assert write_parquet(tmp_path, []) == {}
+    assert write_parquet(tmp_path, [make_numbers(1)[0].slice(0, 0)]) == {}
 
 
 @pytest.mark.parametrize(("open_files", "waiting_bytes"), [(2, 4_000), (2, 10**9), (100, 4_000)])
@@ -80,12 +80,12 @@ def test_many_partitions_take_bounded_memory_and_lose_no_row(
         pa.RecordBatch.from_pylist([{"a": a, "b": b, "n": n} for a, b, n in rows[start : start + 500]])
         for start in range(0, 3_000, 500)
     ]
-    files = written(tmp_path, batches, partition_by=("b", "a"))
-    found = Counter(
+    files = write_parquet(tmp_path, batches, partition_by=("b", "a"))
+    result = Counter(
         (name.rpartition("/")[0], row["n"]) for name, file in files.items() for row in file.read().to_pylist()
     )
     folders = {None: NULL_PARTITION, True: "true", False: "false"}
-    assert found == Counter((f"b={folders[b]}/a={a}", n) for a, b, n in rows)
+    assert result == Counter((f"b={folders[b]}/a={a}", n) for a, b, n in rows)
     if waiting_bytes > 4_000:
         # Nothing is written before its time: one file each.
         assert len(files) == 24
@@ -99,7 +99,7 @@ def test_null_and_the_empty_text_share_a_folder_and_odd_letters_are_escaped() ->
 def test_partition_columns_inside_files_tell_null_the_empty_text_and_every_other_value_apart(tmp_path: Path) -> None:
     days = [None, "", NULL_PARTITION, "a=b/c", "null"]
     batch = pa.record_batch({"day": days * 2, "n": range(10)})
-    files = written(tmp_path, [batch], partition_by=("day",), partitions_inside=True)
+    files = write_parquet(tmp_path, [batch], partition_by=("day",), partitions_inside=True)
     assert sorted(map(str, days)) == sorted(
         str(day) for file in files.values() for day in set(file.read()["day"].to_pylist())
     )
@@ -116,13 +116,13 @@ def test_files_say_what_they_were_told_and_hold_intervals_as_numbers(tmp_path: P
     kind = pa.duration("us")
     deep = pa.struct([("d", kind), ("l", pa.list_(kind)), ("m", pa.map_(pa.string(), kind))])
     batch = pa.record_batch({"x": pa.array([{"d": 5, "l": [6, None], "m": [("k", 7)]}, None], deep)})
-    (file,) = written(tmp_path, [batch]).values()
+    (file,) = write_parquet(tmp_path, [batch]).values()
     assert file.metadata.metadata == {b"who": b"me"}
     assert file.read().to_pylist() == [{"x": {"d": 5, "l": [6, None], "m": [("k", 7)]}}, {"x": None}]
 
 
 def test_a_damaged_page_is_found_by_readers_that_verify_checksums(tmp_path: Path) -> None:
-    (name,) = written(tmp_path, numbers(1_000), compression="none")
+    (name,) = write_parquet(tmp_path, make_numbers(1_000), compression="none")
     path = tmp_path / name
     place = path.read_bytes().index((500).to_bytes(8, "little"))
     with path.open("r+b") as file:
@@ -145,7 +145,7 @@ def test_only_columns_whose_values_repeat_get_a_dictionary(tmp_path: Path) -> No
     maps = pa.array([[(f"k{n}", "v")] for n in range(count)], pa.map_(pa.string(), pa.string()))
     table = pa.table(columns | {"map": maps})
     assert find_repeating_columns(table) == ["same", "deep.same", "list.list.element", "map.key_value.value"]
-    (file,) = written(tmp_path, table.to_batches()).values()
+    (file,) = write_parquet(tmp_path, table.to_batches()).values()
     group = file.metadata.row_group(0)
     encoded = {
         group.column(at).path_in_schema for at in range(group.num_columns) if group.column(at).has_dictionary_page
@@ -172,11 +172,11 @@ def test_rows_go_in_and_the_same_come_out(
     schema = pa.schema([("p", pa.string()), ("q", pa.int8()), ("v", pa.binary())])
     batches = [pa.RecordBatch.from_pylist(part, schema) for part in parts]
     path = tmp_path_factory.mktemp("files")
-    files = written(path, batches, partition_by=by, file_rows=file_rows)
-    found = Counter(
+    files = write_parquet(path, batches, partition_by=by, file_rows=file_rows)
+    result = Counter(
         (name.rpartition("/")[0], str(row)) for name, file in files.items() for row in file.read().to_pylist()
     )
-    assert found == Counter(
+    assert result == Counter(
         (
             "/".join(partition_folder(name, None if row[name] is None else str(row[name])) for name in by),
             str({name: row[name] for name in schema.names if name not in by}),
@@ -186,8 +186,8 @@ def test_rows_go_in_and_the_same_come_out(
     )
 
 
-def _statistics(file: pq.ParquetFile) -> list[dict[str, Any]]:
-    """Of each row group the least and the greatest value of each column, None where they are not told."""
+def _read_statistics(file: pq.ParquetFile) -> list[dict[str, Any]]:
+    """Return for each row group the least and the greatest value of each column, or None without statistics."""
     groups = (file.metadata.row_group(number) for number in range(file.num_row_groups))
     return [
         {
@@ -200,7 +200,7 @@ def _statistics(file: pq.ParquetFile) -> list[dict[str, Any]]:
     ]
 
 
-def _measured(*values: float | None, name: str = "f") -> pa.RecordBatch:
+def _make_measures(*values: float | None, name: str = "f") -> pa.RecordBatch:
     return pa.record_batch({name: pa.array(values, pa.float64()), "n": pa.array(range(len(values)))})
 
 
@@ -217,24 +217,24 @@ def test_columns_with_a_nan_have_no_statistics_and_all_others_have_theirs(tmp_pa
             "n": pa.array([1, 2]),
         }
     )
-    [file] = written(tmp_path, [batch]).values()
-    [found] = _statistics(file)
-    assert {name for name, told in found.items() if told is None} == {
+    [file] = write_parquet(tmp_path, [batch]).values()
+    [result] = _read_statistics(file)
+    assert {name for name, value in result.items() if value is None} == {
         *("f", "s.x", "l.list.element", "m.key_value.value")
     }
-    assert (found["s.y"], found["g"], found["n"]) == ((1.0, 2.0), (0.0, 1.0), (1, 2))
+    assert (result["s.y"], result["g"], result["n"]) == ((1.0, 2.0), (0.0, 1.0), (1, 2))
     group = file.metadata.row_group(0)
     indexed = {column.path_in_schema: column.has_column_index for column in map(group.column, range(group.num_columns))}
-    assert not any(indexed[name] for name, told in found.items() if told is None)
-    assert all(indexed[name] for name, told in found.items() if told is not None)
+    assert not any(indexed[name] for name, value in result.items() if value is None)
+    assert all(indexed[name] for name, value in result.items() if value is not None)
 
 
 def test_a_file_with_statistics_ends_before_the_first_nan(tmp_path: Path) -> None:
-    batches = [_measured(1.0), _measured(float("nan")), _measured(3.0), _measured(None)]
-    files = written(tmp_path, batches, group_bytes=1)
-    assert [[group["f"] for group in _statistics(file)] for _, file in sorted(files.items())] == [
+    batches = [_make_measures(1.0), _make_measures(float("nan")), _make_measures(3.0), _make_measures(None)]
+    files = write_parquet(tmp_path, batches, group_bytes=1)
+    assert [[group["f"] for group in _read_statistics(file)] for _, file in sorted(files.items())] == [
         [(1.0, 1.0)],
-        # From then on the column has none, so that NaN now and then do not make many files.
+        # From then on the column has no statistics, so that a few NaN do not make many files.
         [None, None, None],
     ]
     assert [row["n"] for _, file in sorted(files.items()) for row in file.read().to_pylist()] == [0, 0, 0, 0]
@@ -244,7 +244,7 @@ STRUCT = StructType().add("n", "long")
 NAMES = ("a=1/part-0.parquet", "a=2/part-0.parquet", "part-1.parquet")
 
 
-def table(path: Path, files: fs.FileSystem | None = None) -> ParquetTable:
+def make_table(path: Path, files: fs.FileSystem | None = None) -> ParquetTable:
     return ParquetTable(Folder.at(str(path), files))
 
 
@@ -257,9 +257,9 @@ def write_files(to: ParquetTable, content: str = "new") -> list[DataFile]:
     return [DataFile(name, len(content), 1, {}) for name in NAMES]
 
 
-def seen(path: Path) -> dict[str, str]:
-    """What readers see."""
-    return {name: (path / name).read_text() for name in table(path).rows.visible()}
+def read_files(path: Path) -> dict[str, str]:
+    """Return the files that readers see, with their contents."""
+    return {name: (path / name).read_text() for name in make_table(path).rows.visible()}
 
 
 NEW = dict.fromkeys(NAMES, "new")
@@ -270,7 +270,7 @@ def before(path: Path) -> dict[str, str]:
     for name in ("a=1/old.parquet", "a=3/old.parquet"):
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text("old")
-    return seen(path)
+    return read_files(path)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -278,36 +278,36 @@ def test_files_are_moved_to_where_readers_see_them_and_only_then_replace_others(
     tmp_path: Path, *, overwrite: bool
 ) -> None:
     old = before(tmp_path)
-    to = table(tmp_path)
+    to = make_table(tmp_path)
     files = write_files(to)
-    assert seen(tmp_path) == old
+    assert read_files(tmp_path) == old
     to.commit(Addition(files, STRUCT, overwrite=overwrite))
     to.discard()
-    assert seen(tmp_path) == (NEW if overwrite else old | NEW)
+    assert read_files(tmp_path) == (NEW if overwrite else old | NEW)
     assert not (tmp_path / "_temporary").exists()
     # Another may be about to put a file there.
     assert (tmp_path / "a=3").is_dir()
 
 
 def test_files_of_no_commit_are_removed_and_those_of_other_jobs_are_not(tmp_path: Path) -> None:
-    lost, other = table(tmp_path), table(tmp_path)
+    lost, other = make_table(tmp_path), make_table(tmp_path)
     write_files(lost)
     files = write_files(other)
     lost.discard()
     other.commit(Addition(files, STRUCT))
     other.discard()
-    assert seen(tmp_path) == NEW
+    assert read_files(tmp_path) == NEW
     assert not (tmp_path / "_temporary").exists()
 
 
 def test_files_that_changed_or_vanished_are_not_landed(tmp_path: Path) -> None:
     for spoil in (Path.unlink, lambda path: path.write_text("short")):
-        to = table(tmp_path)
+        to = make_table(tmp_path)
         files = write_files(to)
         spoil(Path(to.folder().place(NAMES[0])))
         with pytest.raises(OSError, match="nothing was landed"):
             to.commit(Addition(files, STRUCT))
-        assert seen(tmp_path) == {}
+        assert read_files(tmp_path) == {}
 
 
 def test_a_folder_of_parquet_is_no_delta_table_and_a_delta_table_no_folder_of_parquet(tmp_path: Path) -> None:
@@ -315,46 +315,46 @@ def test_a_folder_of_parquet_is_no_delta_table_and_a_delta_table_no_folder_of_pa
         (tmp_path / name).touch()
     with pytest.raises(WrongArgument, match=f"CONVERT TO DELTA parquet.`{tmp_path}` first"):
         DeltaTable(str(tmp_path)).check(STRUCT, [], overwrite=False)
-    made = DeltaTable(str(tmp_path / "made"))
-    made.commit(Addition([], STRUCT))
+    delta_table = DeltaTable(str(tmp_path / "made"))
+    delta_table.commit(Addition([], STRUCT))
     with pytest.raises(WrongArgument, match="is a Delta table: land in the format delta"):
-        ParquetTable(made.folder()).check(STRUCT, [], overwrite=True)
+        ParquetTable(delta_table.folder()).check(STRUCT, [], overwrite=True)
 
 
 def test_a_folder_that_rows_were_landed_in_does_not_become_a_delta_table(tmp_path: Path) -> None:
-    to, delta = table(tmp_path), DeltaTable(str(tmp_path))
+    to, delta = make_table(tmp_path), DeltaTable(str(tmp_path))
     to.commit(Addition([], STRUCT))
     delta.check(STRUCT, [], overwrite=False)
     to.commit(Addition(write_files(to), STRUCT))
-    assert seen(tmp_path) == NEW
+    assert read_files(tmp_path) == NEW
     with pytest.raises(WrongArgument, match="is a folder of Parquet, whose rows no reader of a Delta table"):
         delta.check(STRUCT, [], overwrite=False)
 
 
 def test_an_attempt_that_still_writes_does_not_make_a_job_fail_that_has_landed(tmp_path: Path) -> None:
-    busy = table(tmp_path, fs.PyFileSystem(BusyFiles()))
+    busy = make_table(tmp_path, fs.PyFileSystem(BusyFiles()))
     busy.commit(Addition(write_files(busy), STRUCT))
     busy.discard()
-    assert seen(tmp_path) == NEW
+    assert read_files(tmp_path) == NEW
     assert list(tmp_path.rglob("late"))
 
 
 def test_a_landing_that_an_older_release_left_half_done_is_refused_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "_landing/done").mkdir(parents=True)
     (tmp_path / "_landing/done/landed.json").write_text("{}")
-    table(tmp_path).check(STRUCT, [], overwrite=False)
+    make_table(tmp_path).check(STRUCT, [], overwrite=False)
     (tmp_path / "_landing/job-7").mkdir()
     (tmp_path / "_landing/job-7/journal.json").write_text("{}")
     words = rf"complete it with that release .* or delete {tmp_path}/_landing/job-7 and all files in .* have job-7 in"
     with pytest.raises(WrongArgument, match=words):
-        table(tmp_path).check(STRUCT, [], overwrite=True)
+        make_table(tmp_path).check(STRUCT, [], overwrite=True)
 
 
 def test_a_folder_is_made_even_if_the_empty_one_above_it_is_removed_meanwhile(tmp_path: Path) -> None:
     def remove() -> None:
         raise FileNotFoundError
 
-    table(tmp_path, fs.PyFileSystem(OvertakenFiles(1, remove))).folder().create()
+    make_table(tmp_path, fs.PyFileSystem(OvertakenFiles(1, remove))).folder().create()
     assert list((tmp_path / "_temporary").iterdir())
 
 

@@ -1,4 +1,4 @@
-"""In a task that lands: small batches are one, and large ones come as they are."""
+"""The batches of a landing task: small batches are joined, and large ones are not copied."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _COLUMNS = pa.schema({"payload": pa.binary(), "number": pa.int64()})
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are large already when they have a handful of rows."""
     monkeypatch.setattr(landing_sink, "_ROWS", _ROWS)
     monkeypatch.setattr(landing_sink, "_BYTES", _BYTES)
 
 
-def _batches(sizes: list[list[int]]) -> list[pa.RecordBatch]:
-    """A batch of payloads of so many bytes for each list, every row with a number of its own."""
+def _make_batches(sizes: list[list[int]]) -> list[pa.RecordBatch]:
+    """Return a batch for each list of payload sizes, with numbered rows."""
     payloads = pa.array([b"x" * size for batch in sizes for size in batch], pa.binary())
     whole = pa.record_batch([payloads, pa.array(range(len(payloads)), pa.int64())], schema=_COLUMNS)
     starts = [sum(map(len, sizes[:at])) for at in range(len(sizes))]
@@ -42,10 +42,10 @@ def _are_small(batches: list[pa.RecordBatch]) -> bool:
 @EXAMPLES
 @given(st.lists(st.lists(st.sampled_from([0, 1, 30, 300]), min_size=1, max_size=12), max_size=12))
 def test_batches_are_joined_in_order_while_they_are_small_together(sizes: list[list[int]]) -> None:
-    batches = _batches(sizes)
-    found = list(gathered(batches))
-    assert pa.Table.from_batches(found, _COLUMNS).equals(pa.Table.from_batches(batches, _COLUMNS))
-    ends = np.cumsum([batch.num_rows for batch in found]).tolist()
+    batches = _make_batches(sizes)
+    gathered_batches = list(gathered(batches))
+    assert pa.Table.from_batches(gathered_batches, _COLUMNS).equals(pa.Table.from_batches(batches, _COLUMNS))
+    ends = np.cumsum([batch.num_rows for batch in gathered_batches]).tolist()
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)]).tolist()
     first = [starts.index(end) for end in [0, *ends]]
     for here, following in pairwise(first):
@@ -54,9 +54,9 @@ def test_batches_are_joined_in_order_while_they_are_small_together(sizes: list[l
 
 
 def test_a_large_batch_is_not_copied_and_not_kept_waiting() -> None:
-    small, large, last = _batches([[1], [1000], [1]])
-    given = iter([small, large, last])
-    found = gathered(given)
-    assert next(found).equals(small)
-    assert next(found) is large
-    assert next(found).equals(last)
+    small, large, last = _make_batches([[1], [1000], [1]])
+    source_batches = iter([small, large, last])
+    gathered_batches = gathered(source_batches)
+    assert next(gathered_batches).equals(small)
+    assert next(gathered_batches) is large
+    assert next(gathered_batches).equals(last)

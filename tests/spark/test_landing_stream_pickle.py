@@ -1,4 +1,4 @@
-"""What Spark sends to the tasks of a stream that lands: a pickle of its writer, without what opens the tables."""
+"""The pickle that Spark sends to the tasks of a landing stream: the writer, without the credentials of the tables."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ SECRET = "pa55word"  # noqa: S105  of nothing
 STRUCT = spark.StructType([spark.StructField("id", spark.LongType())])
 
 
-def iceberg(folder: Path) -> LandingTable:
+def make_iceberg_table(folder: Path) -> LandingTable:
     """A table of a catalog with a credential."""
     lake = sql_lake(folder)
     return IcebergTable("shop.orders", {**lake.properties, "credential": SECRET})
 
 
-def delta(folder: Path) -> LandingTable:
+def make_delta_table(folder: Path) -> LandingTable:
     """A table whose storage options have a credential."""
     return DeltaTable(str(folder / "orders"), {"AZURE_CLIENT_SECRET": SECRET})
 
 
-@pytest.mark.parametrize("make_table", [iceberg, delta])
+@pytest.mark.parametrize("make_table", [make_iceberg_table, make_delta_table])
 def test_the_pickle_for_tasks_has_no_credential_of_a_catalog(make_table: Any, tmp_path: Path) -> None:
     from schemactl.spark.landing_stream import LandingStreamWriter
 

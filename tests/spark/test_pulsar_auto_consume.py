@@ -20,12 +20,16 @@ from schemactl.spark.pulsar import registered
 from schemactl.spark.pulsar.options import PulsarProblem
 from schemactl.spark.pulsar.registered import make_version
 
-from .schemas import codec, field, record
+from .schemas import make_codec, make_field, record
 
-ID, NOTE, SIZE = field("id", "long"), field("note", "string", default=""), field("size", "int", default=0)
+ID, NOTE, SIZE = (
+    make_field("id", "long"),
+    make_field("note", "string", default=""),
+    make_field("size", "int", default=0),
+)
 VERSIONS = [record("N", *fields) for fields in ([ID], [ID, NOTE], [ID, NOTE, SIZE])]
 DEFINITIONS = [json.dumps(version) for version in VERSIONS]
-CODEC = codec(*VERSIONS)
+CODEC = make_codec(*VERSIONS)
 MESSAGE = ["__key", "__topic", "__messageId", "__publishTime", "__eventTime", "__messageProperties"]
 CLICK = compile_proto(Proto.of_text('syntax = "proto3"; message Click { int64 id = 1; string page = 2; }', "Click"))
 
@@ -35,21 +39,21 @@ def load(source: SparkSession, space: Namespace, topic: str, **options: str) -> 
     return reader.options(**{"admin.url": space.broker.url, "auto.consume": "true", **options}).load()
 
 
-def payload(version: int, **value: Any) -> bytes | None:
+def make_payload(version: int, **value: Any) -> bytes | None:
     return CODEC.read_as(version).encode_one(value, version)
 
 
 @pytest.mark.parametrize("partitions", [None, 2])
 def test_a_topic_without_a_package_is_decoded_into_its_newest_version(
-    source: SparkSession, space: Namespace, partitions: int | None
+    pulsar_spark: SparkSession, pulsar_space: Namespace, partitions: int | None
 ) -> None:
     name = f"unknown-{partitions}"
-    topic = space.create(name, *DEFINITIONS, partitions=partitions)
-    space.send(name, [payload(0, id=1)], version=0)
-    space.send(name, [payload(1, id=2, note="b"), b"\xff"], version=1)
-    space.send(name, [payload(2, id=3, note="c", size=9)], version=2)
-    space.send(name, [payload(2, id=4, note="", size=0)])
-    frame = load(source, space, topic)
+    topic = pulsar_space.create(name, *DEFINITIONS, partitions=partitions)
+    pulsar_space.send(name, [make_payload(0, id=1)], version=0)
+    pulsar_space.send(name, [make_payload(1, id=2, note="b"), b"\xff"], version=1)
+    pulsar_space.send(name, [make_payload(2, id=3, note="c", size=9)], version=2)
+    pulsar_space.send(name, [make_payload(2, id=4, note="", size=0)])
+    frame = load(pulsar_spark, pulsar_space, topic)
     assert frame.columns == ["id", "note", "size", *MESSAGE, "__schemaVersion", "__error", "__payload"]
     rows = sorted(frame.collect(), key=lambda row: (row["id"] is None, row["id"]))
     assert [(*row[:3], row["__schemaVersion"]) for row in rows] == [
@@ -73,52 +77,52 @@ def test_a_topic_without_a_package_is_decoded_into_its_newest_version(
     ],
 )
 def test_each_type_is_decoded(
-    source: SparkSession, space: Namespace, kind: str, definition: str, value: Any, columns: dict[str, Any]
+    pulsar_spark: SparkSession, pulsar_space: Namespace, kind: str, definition: str, value: Any, columns: dict[str, Any]
 ) -> None:
     name = f"kind-{kind.lower()}"
-    topic = space.create(name, definition, kind=kind)
-    space.send(name, [Codec([Version(0, Definition(kind, definition))]).encode_one(value)], version=0)
-    [row] = load(source, space, topic).collect()
+    topic = pulsar_space.create(name, definition, kind=kind)
+    pulsar_space.send(name, [Codec([Version(0, Definition(kind, definition))]).encode_one(value)], version=0)
+    [row] = load(pulsar_spark, pulsar_space, topic).collect()
     assert {column: row[column] for column in columns} == columns
     assert row["__error"] is None
 
 
 def test_a_stream_decodes_versions_that_are_registered_while_it_runs(
-    source: SparkSession, space: Namespace, tmp_path: Path
+    pulsar_spark: SparkSession, pulsar_space: Namespace, tmp_path: Path
 ) -> None:
-    topic = space.create("growing", DEFINITIONS[0])
-    options = {**space.options, "topic": topic, "admin.url": space.broker.url, "auto.consume": "true"}
-    stream = source.readStream.format("pulsar-schemactl").options(**options, startingOffsets="earliest").load()
+    topic = pulsar_space.create("growing", DEFINITIONS[0])
+    options = {**pulsar_space.options, "topic": topic, "admin.url": pulsar_space.broker.url, "auto.consume": "true"}
+    stream = pulsar_spark.readStream.format("pulsar-schemactl").options(**options, startingOffsets="earliest").load()
 
     def run() -> list[tuple[int, int]]:
         writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
         writer.option("path", str(tmp_path / "rows")).trigger(availableNow=True).start().awaitTermination()
-        rows = source.read.parquet(str(tmp_path / "rows")).collect()
+        rows = pulsar_spark.read.parquet(str(tmp_path / "rows")).collect()
         return sorted((row["id"], row["__schemaVersion"]) for row in rows)
 
-    space.send("growing", [payload(0, id=1)], version=0)
+    pulsar_space.send("growing", [make_payload(0, id=1)], version=0)
     assert run() == [(1, 0)]
-    space.register("growing", DEFINITIONS[1])
-    space.send("growing", [payload(1, id=2, note="b")], version=1)
+    pulsar_space.register("growing", DEFINITIONS[1])
+    pulsar_space.send("growing", [make_payload(1, id=2, note="b")], version=1)
     assert run() == [(1, 0), (2, 1)]
 
 
 def test_a_package_gets_the_foreign_versions_of_its_topic(
-    source: SparkSession, space: Namespace, caplog: pytest.LogCaptureFixture
+    pulsar_spark: SparkSession, pulsar_space: Namespace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    topic = space.create("foreign", *DEFINITIONS)
-    space.send("foreign", [payload(0, id=1)], version=0)
-    space.send("foreign", [payload(2, id=3, note="c", size=9)], version=2)
-    package = codec(*VERSIONS[:2])
-    options = {**space.options, "topic": topic, "admin.url": space.broker.url}
+    topic = pulsar_space.create("foreign", *DEFINITIONS)
+    pulsar_space.send("foreign", [make_payload(0, id=1)], version=0)
+    pulsar_space.send("foreign", [make_payload(2, id=3, note="c", size=9)], version=2)
+    package = make_codec(*VERSIONS[:2])
+    options = {**pulsar_space.options, "topic": topic, "admin.url": pulsar_space.broker.url}
     with caplog.at_level(logging.WARNING, "schemactl"):
         both = registered_codec(options, codec=package)
-    assert f"foreign versions of {topic} at {space.broker.url} are read from its registry: 2" in caplog.text
-    messages = source.read.format("pulsar-schemactl").options(**space.options, topic=topic).load()
+    assert f"foreign versions of {topic} at {pulsar_space.broker.url} are read from its registry: 2" in caplog.text
+    messages = pulsar_spark.read.format("pulsar-schemactl").options(**pulsar_space.options, topic=topic).load()
     assert {row["__error"] for row in decode(messages, package).collect()} != {None}
     rows = decode(messages, both).select("id", "note", "__error").collect()
     assert sorted(map(tuple, rows)) == [(1, "", None), (3, "c", None)]
-    other = codec(VERSIONS[0], record("N", ID, field("other", "string")))
+    other = make_codec(VERSIONS[0], record("N", ID, make_field("other", "string")))
     with pytest.raises(UnknownVersion, match=r"version 1 of .* is not the approved one"):
         registered_codec(options, codec=other)
 
@@ -141,17 +145,17 @@ def test_a_foreign_version_belongs_to_the_kind_of_its_record(monkeypatch: pytest
     assert reasons[3] == "schema version 3 belongs to no kind that was ever declared"
 
 
-def test_what_cannot_be_decoded_is_an_error_before_the_job(source: SparkSession, space: Namespace) -> None:
-    bare = space.create("bare")
+def test_what_cannot_be_decoded_is_an_error_before_the_job(pulsar_spark: SparkSession, pulsar_space: Namespace) -> None:
+    bare = pulsar_space.create("bare")
     for topic, options, message in (
         (bare, {}, "has no schema at"),
-        (space.topic("nowhere"), {}, "has no schema at"),
+        (pulsar_space.topic("nowhere"), {}, "has no schema at"),
         (bare, {"admin.url": "http://127.0.0.1:9"}, "cannot read the schemas of"),
         (bare, {"admin.url": ""}, "admin.url"),
         (bare, {"auto.consume": "yes"}, "write true or false"),
     ):
         with pytest.raises((AnalysisException, PythonException, PulsarProblem, ValueError), match=message):
-            load(source, space, topic, **options).collect()
+            load(pulsar_spark, pulsar_space, topic, **options).collect()
 
 
 @pytest.mark.parametrize(

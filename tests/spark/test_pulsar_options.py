@@ -112,13 +112,13 @@ def test_certificates_and_client_credentials_are_files_that_the_client_takes(tmp
     (tmp_path / "credentials.json").write_text('{"client_id": "i", "client_secret": "s3cret"}')
     credentials = f'{{"issuerUrl": "https://issuer", "privateKey": "file://{tmp_path}/credentials.json"}}'
     for plugin, params in ((TLS, "tlsCertFile:/c.pem,tlsKeyFile:/k.pem"), (OAUTH, credentials)):
-        given = {
+        options_by_name = {
             "service.url": "pulsar+ssl://broker:6651",
             "pulsar.client.tlsTrustCertsFilePath": "/ca.pem",
             "pulsar.client.authPluginClassName": plugin,
             "pulsar.client.authParams": params,
         }
-        connection = parse_connection(given)
+        connection = parse_connection(options_by_name)
         assert connection.authentication is not None
         Cluster(connection).client.close()
 
@@ -151,8 +151,8 @@ def test_offsets_come_back_from_json_and_may_be_given_as_a_start(offsets: dict[s
 
 @given(POSITIONS)
 def test_a_place_may_be_given_as_it_stands_in_a_checkpoint(position: MessagePosition) -> None:
-    told = json.dumps(offsets_to_json({TOPIC_NAME: position}))
-    assert parse_bound(told, name="startingOffsets") == {TOPIC_NAME: position}
+    offsets_by_topic = json.dumps(offsets_to_json({TOPIC_NAME: position}))
+    assert parse_bound(offsets_by_topic, name="startingOffsets") == {TOPIC_NAME: position}
 
 
 @given(POSITIONS, POSITIONS)
@@ -165,8 +165,8 @@ def test_between_a_message_and_the_place_before_it_is_no_other(one: MessagePosit
 
 
 def test_offsets_of_the_connector_for_the_jvm_are_understood() -> None:
-    told = {"t/n/orders": [8, 3, 16, 0, 32, 4, 48, 5], "t/n/other": [8, -128, 1, 16, 1]}
-    assert parse_bound(json.dumps(told), name="startingOffsets") == {
+    offsets_by_topic = {"t/n/orders": [8, 3, 16, 0, 32, 4, 48, 5], "t/n/other": [8, -128, 1, 16, 1]}
+    assert parse_bound(json.dumps(offsets_by_topic), name="startingOffsets") == {
         "persistent://t/n/orders": MessagePosition(3, 0, -1, 4),
         "persistent://t/n/other": MessagePosition(128, 1),
     }

@@ -28,11 +28,11 @@ from schemactl.spark.tables.landing_table import Folder
 from schemactl.spark.tables.parquet import ParquetTable
 
 from .pulsar_reads import batch, read
-from .schemas import codec, field, record
+from .schemas import make_codec, make_field, record
 
-ORDER = json.dumps(record("Order", field("id", "long"), field("note", "string", default="")))
+ORDER = json.dumps(record("Order", make_field("id", "long"), make_field("note", "string", default="")))
 CLICK = compile_proto(Proto.of_text('syntax = "proto3"; message Click { int64 id = 1; string page = 2; }', "Click"))
-CODEC = codec(json.loads(ORDER))
+CODEC = make_codec(json.loads(ORDER))
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678_000, UTC)
 ROW = {"id": 7, "note": "grün"}
 
@@ -88,14 +88,14 @@ STRING = Definition("STRING")
 
 
 @pytest.mark.parametrize("kind", PRIMITIVES)
-def test_each_primitive_type_goes_round(space: Namespace, kind: str) -> None:
+def test_each_primitive_type_goes_round(pulsar_space: Namespace, kind: str) -> None:
     name = f"primitive-{kind.lower()}"
-    topic = space.create(name)
+    topic = pulsar_space.create(name)
     schema = Definition(kind)
-    register(space, name, schema)
-    send(space, topic, schema, PRIMITIVES[kind], PRIMITIVES[kind])
-    rows = read(batch(space, topic=topic))
-    codec = read_codec(parse_connection({**space.options, "admin.url": space.broker.url}), topic)
+    register(pulsar_space, name, schema)
+    send(pulsar_space, topic, schema, PRIMITIVES[kind], PRIMITIVES[kind])
+    rows = read(batch(pulsar_space, topic=topic))
+    codec = read_codec(parse_connection({**pulsar_space.options, "admin.url": pulsar_space.broker.url}), topic)
     values = [codec.decode_one(row["value"], row["__schemaVersion"]) for row in rows]
     assert [str(value)[:19] for value in values] == [str(PRIMITIVES[kind])[:19]] * 2
     # pulsar-client names only the schema of STRING when it connects.
@@ -121,7 +121,7 @@ KEYS = ["k", "test", "Anc=", "grün", "日本"]
 )
 @pytest.mark.parametrize("partitions", [None, 2])
 def test_pairs_go_round_with_their_version(
-    space: Namespace,
+    pulsar_space: Namespace,
     request: pytest.FixtureRequest,
     encoding: Any,
     key: Definition,
@@ -131,22 +131,22 @@ def test_pairs_go_round_with_their_version(
     partitions: int | None,
 ) -> None:
     name = f"pair-{abs(hash(request.node.name))}"
-    topic = space.create(name, partitions=partitions)
+    topic = pulsar_space.create(name, partitions=partitions)
     schema = KeyValue(key, value, encoding)
-    register(space, name, schema)
-    before = space.schemas(name)
+    register(pulsar_space, name, schema)
+    before = pulsar_space.schemas(name)
     pairs = [{"key": one, "value": other} for one, other in zip(keys, values, strict=True)]
-    send(space, topic, schema, *pairs)
-    rows = read(batch(space, topic=topic))
+    send(pulsar_space, topic, schema, *pairs)
+    rows = read(batch(pulsar_space, topic=topic))
     assert {row["__schemaVersion"] for row in rows} == {0}
-    codec = read_codec(parse_connection({**space.options, "admin.url": space.broker.url}), topic)
+    codec = read_codec(parse_connection({**pulsar_space.options, "admin.url": pulsar_space.broker.url}), topic)
     keys_of_rows = [row["__key"] if encoding == "SEPARATED" else None for row in rows]
     decoded = [codec.decode_one(row["value"], 0, key) for row, key in zip(rows, keys_of_rows, strict=True)]
     assert sorted(map(repr, decoded)) == sorted(map(repr, pairs))
-    assert space.schemas(name) == before
+    assert pulsar_space.schemas(name) == before
 
 
-def test_java_reads_what_was_sent(space: Namespace, tmp_path: Path) -> None:
+def test_java_reads_what_was_sent(pulsar_space: Namespace, tmp_path: Path) -> None:
     topics: Mapping[str, tuple[Definition | KeyValue, list[Any]]] = {
         "java-int64": (Definition("INT64"), [5]),
         "java-boolean": (Definition("BOOLEAN"), [True]),
@@ -157,10 +157,10 @@ def test_java_reads_what_was_sent(space: Namespace, tmp_path: Path) -> None:
         ),
     }
     for name, (schema, values) in topics.items():
-        topic = space.create(name)
-        register(space, name, schema)
-        send(space, topic, schema, *values)
-    lines = run_java(Path(__file__).parent / "MessageReader.java", tmp_path, space, *topics)
+        topic = pulsar_space.create(name)
+        register(pulsar_space, name, schema)
+        send(pulsar_space, topic, schema, *values)
+    lines = run_java(Path(__file__).parent / "MessageReader.java", tmp_path, pulsar_space, *topics)
     assert [line for line in lines if line.startswith("java-")] == [
         # A consumer with AUTO_CONSUME gets the bytes of messages without a version.
         "java-int64 - AAAAAAAAAAU=",
@@ -173,37 +173,39 @@ def test_java_reads_what_was_sent(space: Namespace, tmp_path: Path) -> None:
     ]
 
 
-def test_the_version_of_a_pair_survives_a_lost_connection(space: Namespace) -> None:
-    topic = space.create("moved")
+def test_the_version_of_a_pair_survives_a_lost_connection(pulsar_space: Namespace) -> None:
+    topic = pulsar_space.create("moved")
     schema = KeyValue(STRING, STRING, "SEPARATED")
-    register(space, "moved", schema)
-    sender = make_sender(space, topic)
+    register(pulsar_space, "moved", schema)
+    sender = make_sender(pulsar_space, topic)
 
-    def batches() -> Any:
+    def make_batches() -> Any:
         for number in range(3):
             yield pa.RecordBatch.from_pydict({"payload": [b"%d" % number], "key": [b"k"]})
-            space.unload("moved")
+            pulsar_space.unload("moved")
 
-    sender.send(batches())
-    assert [(row["value"], row["__schemaVersion"]) for row in read(batch(space, topic=topic))] == [
+    sender.send(make_batches())
+    assert [(row["value"], row["__schemaVersion"]) for row in read(batch(pulsar_space, topic=topic))] == [
         (b"0", 0),
         (b"1", 0),
         (b"2", 0),
     ]
 
 
-def test_what_pulsar_client_cannot_send_is_an_error(broker: brokers.Broker, space: Namespace, tmp_path: Path) -> None:
-    topic = space.create("binary-keys")
-    register(space, "binary-keys", KeyValue(Definition("INT32"), STRING, "SEPARATED"))
+def test_what_pulsar_client_cannot_send_is_an_error(
+    broker: brokers.Broker, pulsar_space: Namespace, tmp_path: Path
+) -> None:
+    topic = pulsar_space.create("binary-keys")
+    register(pulsar_space, "binary-keys", KeyValue(Definition("INT32"), STRING, "SEPARATED"))
     row = pa.RecordBatch.from_pydict({"payload": [b"v"], "key": [b"\xff\xff\xff\xff"]})
     with pytest.raises(PulsarProblem, match="is not UTF-8"):
-        make_sender(space, topic).send(iter([row]))
-    topic = space.create("older")
+        make_sender(pulsar_space, topic).send(iter([row]))
+    topic = pulsar_space.create("older")
     for kind in ("INT32", "INT64"):
-        space.register("older", "", kind=kind)
+        pulsar_space.register("older", "", kind=kind)
     with pytest.raises(PulsarProblem, match=r"version 0 of .* is not the newest"):
-        make_sender(space, topic).check()
-    make_sender(space, topic, version=1).check()
+        make_sender(pulsar_space, topic).check()
+    make_sender(pulsar_space, topic, version=1).check()
     with namespace(broker, tmp_path / "client.log") as strict:
         topic = strict.create("strict")
         strict.register("strict", "", kind="INT64")
@@ -232,24 +234,24 @@ def test_what_pulsar_client_cannot_send_is_an_error(broker: brokers.Broker, spac
     ids=lambda value: value.type if isinstance(value, Definition) else "",
 )
 def test_an_invalid_payload_is_not_sent(
-    space: Namespace, request: pytest.FixtureRequest, schema: Definition | KeyValue, valid: bytes, invalid: bytes
+    pulsar_space: Namespace, request: pytest.FixtureRequest, schema: Definition | KeyValue, valid: bytes, invalid: bytes
 ) -> None:
     name = f"valid-{abs(hash(request.node.name))}"
-    topic = space.create(name)
-    register(space, name, schema)
-    make_sender(space, topic).send(iter([pa.RecordBatch.from_pydict({"payload": [valid], "key": [b"k"]})]))
+    topic = pulsar_space.create(name)
+    register(pulsar_space, name, schema)
+    make_sender(pulsar_space, topic).send(iter([pa.RecordBatch.from_pydict({"payload": [valid], "key": [b"k"]})]))
     rows = pa.RecordBatch.from_pydict({"payload": [valid, invalid], "key": [b"k", b"k"]})
     with pytest.raises(PulsarProblem, match="a payload is not a message of version 0 of"):
-        make_sender(space, topic).send(iter([rows]))
-    assert [row["value"] for row in read(batch(space, topic=topic))] == [valid]
-    make_sender(space, topic, validates=False).send(iter([rows.slice(1)]))
-    assert [row["value"] for row in read(batch(space, topic=topic))] == [valid, invalid]
+        make_sender(pulsar_space, topic).send(iter([rows]))
+    assert [row["value"] for row in read(batch(pulsar_space, topic=topic))] == [valid]
+    make_sender(pulsar_space, topic, validates=False).send(iter([rows.slice(1)]))
+    assert [row["value"] for row in read(batch(pulsar_space, topic=topic))] == [valid, invalid]
 
 
-def test_types_that_need_their_properties_need_the_admin_api(space: Namespace) -> None:
-    topic = space.create("properties")
-    register(space, "properties", KeyValue(STRING, STRING, "INLINE"))
-    options = {**space.options, "topic": topic, "schema.version": "0"}
+def test_types_that_need_their_properties_need_the_admin_api(pulsar_space: Namespace) -> None:
+    topic = pulsar_space.create("properties")
+    register(pulsar_space, "properties", KeyValue(STRING, STRING, "INLINE"))
+    options = {**pulsar_space.options, "topic": topic, "schema.version": "0"}
     with pytest.raises(PulsarProblem, match=r"set admin\.url"):
         Sender(parse_connection(options, "a sink"), parse_send_options(options)).check()
     options["schema.validation"] = "false"
@@ -257,23 +259,25 @@ def test_types_that_need_their_properties_need_the_admin_api(space: Namespace) -
 
 
 def test_rejected_rows_go_to_their_folder_and_the_others_are_sent(
-    source: SparkSession, space: Namespace, tmp_path: Path
+    pulsar_spark: SparkSession, pulsar_space: Namespace, tmp_path: Path
 ) -> None:
-    topic = space.create("apart", ORDER, partitions=2)
-    rows = source.sql("select id, if(id % 10 = 3, null, concat('n', id)) note, id % 10 digit from range(40)")
+    topic = pulsar_space.create("apart", ORDER, partitions=2)
+    rows = pulsar_spark.sql("select id, if(id % 10 = 3, null, concat('n', id)) note, id % 10 digit from range(40)")
     messages = encode(rows.select("id", "note", "digit"), CODEC)
     broken = messages.selectExpr(
         "if(digit = 5, cast('broken' as binary), payload) payload",
         "cast(if(digit = 7, unhex('FF'), null) as binary) key",
         "__error",
     )
-    writer = broken.write.format("pulsar-schemactl").options(**space.options, topic=topic).mode("append")
+    writer = broken.write.format("pulsar-schemactl").options(**pulsar_space.options, topic=topic).mode("append")
     rejected = tmp_path / "rejected"
     for _ in range(2):
         writer.options(**{"schema.version": "0", "rejected": str(rejected)}).save()
-    ids = [CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in read(batch(space, topic=topic))]
+    ids = [
+        CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in read(batch(pulsar_space, topic=topic))
+    ]
     assert sorted(ids) == sorted([number for number in range(40) if number % 10 not in (3, 5, 7)] * 2)
-    stored = source.read.parquet(str(rejected)).collect()
+    stored = pulsar_spark.read.parquet(str(rejected)).collect()
     assert len(stored) == 2 * 12
     assert {row["__topic"] for row in stored} == {topic}
     reasons = [row["__error"] for row in stored]
@@ -283,14 +287,14 @@ def test_rejected_rows_go_to_their_folder_and_the_others_are_sent(
     assert not (rejected / "_temporary").exists()
 
 
-def test_a_wrong_topic_of_a_row_is_a_reason_to_reject_it(space: Namespace, tmp_path: Path) -> None:
-    topic = space.create("named", ORDER)
-    options, rejected = {**space.options, "schema.version": "0"}, ParquetTable(Folder.at(tmp_path / "rejected"))
+def test_a_wrong_topic_of_a_row_is_a_reason_to_reject_it(pulsar_space: Namespace, tmp_path: Path) -> None:
+    topic = pulsar_space.create("named", ORDER)
+    options, rejected = {**pulsar_space.options, "schema.version": "0"}, ParquetTable(Folder.at(tmp_path / "rejected"))
     sender = Sender(parse_connection(options, "a sink"), parse_send_options(options), rejected)
     payload, wrong = CODEC.encode_one(ROW), "non-persistent://t/n/x"
     rows = pa.RecordBatch.from_pydict({"payload": [payload] * 3, "__topic": [wrong, topic, None]})
     sender.commit([sender.send(iter([rows]))])
-    assert [row["value"] for row in read(batch(space, topic=topic))] == [payload]
+    assert [row["value"] for row in read(batch(pulsar_space, topic=topic))] == [payload]
     [stored] = [pq.read_table(file).to_pylist() for file in (tmp_path / "rejected").glob("*.parquet")]
     assert [row["__error"] for row in stored] == [
         f"a row has a wrong __topic ('{wrong}' is not a name of a persistent topic: write persistent://tenant/namespace/topic)",
@@ -298,30 +302,32 @@ def test_a_wrong_topic_of_a_row_is_a_reason_to_reject_it(space: Namespace, tmp_p
     ]
 
 
-def test_without_a_folder_a_rejected_row_fails_the_job(source: SparkSession, space: Namespace, tmp_path: Path) -> None:
-    topic = space.create("failing", ORDER)
-    rows = source.sql("select cast('broken' as binary) payload")
-    writer = rows.write.format("pulsar-schemactl").options(**space.options, topic=topic).mode("append")
+def test_without_a_folder_a_rejected_row_fails_the_job(
+    pulsar_spark: SparkSession, pulsar_space: Namespace, tmp_path: Path
+) -> None:
+    topic = pulsar_space.create("failing", ORDER)
+    rows = pulsar_spark.sql("select cast('broken' as binary) payload")
+    writer = rows.write.format("pulsar-schemactl").options(**pulsar_space.options, topic=topic).mode("append")
     with pytest.raises(PySparkException, match="or set the option rejected"):
         writer.option("schema.version", "0").save()
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(PySparkException, match="file"):
         writer.options(**{"schema.version": "0", "rejected": str(file)}).save()
-    assert read(batch(space, topic=topic)) == []
+    assert read(batch(pulsar_space, topic=topic)) == []
 
 
 @STREAMS_OUT
-def test_a_stream_puts_rejected_rows_apart(source: SparkSession, space: Namespace, tmp_path: Path) -> None:
-    start, end = space.create("from", ORDER), space.create("to", ORDER)
+def test_a_stream_puts_rejected_rows_apart(pulsar_spark: SparkSession, pulsar_space: Namespace, tmp_path: Path) -> None:
+    start, end = pulsar_space.create("from", ORDER), pulsar_space.create("to", ORDER)
     valid = CODEC.encode_one(ROW)
-    space.send("from", [valid, b"\xff", valid], version=0)
-    raw = source.readStream.format("pulsar-schemactl").options(**space.options, topic=start)
+    pulsar_space.send("from", [valid, b"\xff", valid], version=0)
+    raw = pulsar_spark.readStream.format("pulsar-schemactl").options(**pulsar_space.options, topic=start)
     stream = raw.option("startingOffsets", "earliest").load().select("value")
-    writer = stream.writeStream.format("pulsar-schemactl").options(**space.options, topic=end)
+    writer = stream.writeStream.format("pulsar-schemactl").options(**pulsar_space.options, topic=end)
     writer = writer.options(**{"schema.version": "0", "rejected": str(tmp_path / "rejected")})
     writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
         availableNow=True
     ).start().awaitTermination()
-    assert [row["value"] for row in read(batch(space, topic=end))] == [valid, valid]
-    assert [row["value"] for row in source.read.parquet(str(tmp_path / "rejected")).collect()] == [b"\xff"]
+    assert [row["value"] for row in read(batch(pulsar_space, topic=end))] == [valid, valid]
+    assert [row["value"] for row in pulsar_spark.read.parquet(str(tmp_path / "rejected")).collect()] == [b"\xff"]

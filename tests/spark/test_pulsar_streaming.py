@@ -25,14 +25,14 @@ from schemactl.spark import decode
 from schemactl.spark.pulsar.options import PulsarProblem, parse_connection, parse_read_options
 from schemactl.spark.pulsar.source import DataLoss, PulsarStream
 
-from .pulsar_reads import CODEC, NUMBERS, numbered, payloads
+from .pulsar_reads import CODEC, NUMBERS, make_payloads, make_values
 
 # Spark's workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
 
 
 @pytest.fixture
-def opened() -> Iterator[list[PulsarStream]]:
+def open_streams() -> Iterator[list[PulsarStream]]:
     streams: list[PulsarStream] = []
     yield streams
     for stream in streams:
@@ -55,181 +55,194 @@ class Run:
         ]
 
 
-def stream(space: Namespace, opened: list[PulsarStream], **options: str) -> PulsarStream:
-    given = {**space.options, **options}
-    opened.append(PulsarStream(parse_connection(given, "a stream"), parse_read_options(given, "a stream")))
+def make_stream(space: Namespace, opened: list[PulsarStream], **options: str) -> PulsarStream:
+    all_options = {**space.options, **options}
+    opened.append(PulsarStream(parse_connection(all_options, "a stream"), parse_read_options(all_options, "a stream")))
     return opened[-1]
 
 
-def started(space: Namespace, opened: list[PulsarStream], **options: str) -> Run:
-    made = stream(space, opened, **options)
-    return Run(made, made.initialOffset())
+def start_run(space: Namespace, opened: list[PulsarStream], **options: str) -> Run:
+    new_stream = make_stream(space, opened, **options)
+    return Run(new_stream, new_stream.initialOffset())
 
 
-def test_each_message_is_in_one_batch(space: Namespace, opened: list[PulsarStream]) -> None:
-    topic = space.create("once")
-    space.send("once", numbered(0, 3))
-    late = started(space, opened, topic=topic)
-    early = started(space, opened, topic=topic, startingOffsets="earliest")
-    assert (late.batch(), early.batch()) == ([], numbered(0, 3))
+def test_each_message_is_in_one_batch(pulsar_space: Namespace, open_streams: list[PulsarStream]) -> None:
+    topic = pulsar_space.create("once")
+    pulsar_space.send("once", make_values(0, 3))
+    late = start_run(pulsar_space, open_streams, topic=topic)
+    early = start_run(pulsar_space, open_streams, topic=topic, startingOffsets="earliest")
+    assert (late.batch(), early.batch()) == ([], make_values(0, 3))
     for number in range(3, 9, 3):
-        space.send("once", numbered(number, number + 3))
-        assert late.batch() == early.batch() == numbered(number, number + 3)
+        pulsar_space.send("once", make_values(number, number + 3))
+        assert late.batch() == early.batch() == make_values(number, number + 3)
     assert late.batch() == early.batch() == []
-    space.unload("once")
+    pulsar_space.unload("once")
     assert late.batch() == []
-    space.send("once", numbered(9, 10))
-    assert late.batch() == numbered(9, 10)
+    pulsar_space.send("once", make_values(9, 10))
+    assert late.batch() == make_values(9, 10)
     for session in (late, early):
         session.stream.stop()
-    assert_soon(lambda: space.subscriptions("once"), [])
+    assert_soon(lambda: pulsar_space.subscriptions("once"), [])
 
 
 def test_a_stream_that_starts_again_repeats_only_what_was_not_committed(
-    space: Namespace, opened: list[PulsarStream]
+    pulsar_space: Namespace, open_streams: list[PulsarStream]
 ) -> None:
-    topic = space.create("again")
-    first = started(space, opened, topic=topic)
-    space.send("again", numbered(0, 5))
+    topic = pulsar_space.create("again")
+    first = start_run(pulsar_space, open_streams, topic=topic)
+    pulsar_space.send("again", make_values(0, 5))
     begun = first.at
     rows = first.batch()
-    space.send("again", numbered(5, 8))
-    second = Run(stream(space, opened, topic=topic), begun)
-    assert second.batch(first.at) == rows == numbered(0, 5)
-    assert second.batch() == numbered(5, 8)
-    # The offsets of a checkpoint are a start for whatever reads next.
-    third = started(space, opened, topic=topic, startingOffsets=json.dumps(first.at))
-    assert third.batch() == numbered(5, 8)
+    pulsar_space.send("again", make_values(5, 8))
+    second = Run(make_stream(pulsar_space, open_streams, topic=topic), begun)
+    assert second.batch(first.at) == rows == make_values(0, 5)
+    assert second.batch() == make_values(5, 8)
+    # The offsets of a checkpoint are a start for the next reader.
+    third = start_run(pulsar_space, open_streams, topic=topic, startingOffsets=json.dumps(first.at))
+    assert third.batch() == make_values(5, 8)
 
 
-def test_partitions_that_come_later_are_read_from_their_beginning(space: Namespace, opened: list[PulsarStream]) -> None:
-    topic = space.create("wider", partitions=1)
-    run = started(space, opened, topic=topic)
-    space.call("POST", "/persistent/NAMESPACE/wider/partitions", 3)
-    space.send("wider-partition-2", numbered(0, 2))
-    assert run.batch() == numbered(0, 2)
+def test_partitions_that_come_later_are_read_from_their_beginning(
+    pulsar_space: Namespace, open_streams: list[PulsarStream]
+) -> None:
+    topic = pulsar_space.create("wider", partitions=1)
+    run = start_run(pulsar_space, open_streams, topic=topic)
+    pulsar_space.call("POST", "/persistent/NAMESPACE/wider/partitions", 3)
+    pulsar_space.send("wider-partition-2", make_values(0, 2))
+    assert run.batch() == make_values(0, 2)
     assert len(run.at) == 3
-    pattern = started(space, opened, **{"admin.url": space.broker.url}, topicsPattern=f"{space.name}/late-.*")
+    pattern = start_run(
+        pulsar_space,
+        open_streams,
+        **{"admin.url": pulsar_space.broker.url},
+        topicsPattern=f"{pulsar_space.name}/late-.*",
+    )
     assert pattern.at == {}
-    space.create("late-one")
-    space.send("late-one", numbered(5, 6))
-    assert pattern.batch() == numbered(5, 6)
+    pulsar_space.create("late-one")
+    pulsar_space.send("late-one", make_values(5, 6))
+    assert pattern.batch() == make_values(5, 6)
 
 
-def test_a_topic_that_was_emptied_is_not_read_again(forgetful: Namespace, opened: list[PulsarStream]) -> None:
-    topic = forgetful.create("emptied")
-    run = started(forgetful, opened, topic=topic)
-    forgetful.send("emptied", numbered(0, 2))
-    assert run.batch() == numbered(0, 2)
+def test_a_topic_that_was_emptied_is_not_read_again(
+    space_without_retention: Namespace, open_streams: list[PulsarStream]
+) -> None:
+    topic = space_without_retention.create("emptied")
+    run = start_run(space_without_retention, open_streams, topic=topic)
+    space_without_retention.send("emptied", make_values(0, 2))
+    assert run.batch() == make_values(0, 2)
     before = run.at
-    forgetful.empty("emptied")
+    space_without_retention.empty("emptied")
     assert (run.batch(), run.at) == ([], before)
-    forgetful.send("emptied", numbered(2, 3))
+    space_without_retention.send("emptied", make_values(2, 3))
     end = run.stream.latestOffset()
     with pytest.raises(DataLoss, match="the first message there is"):
         run.batch(end)
-    careless = Run(stream(forgetful, opened, topic=topic, failOnDataLoss="false"), before)
-    assert careless.batch(end) == numbered(2, 3)
+    careless = Run(make_stream(space_without_retention, open_streams, topic=topic, failOnDataLoss="false"), before)
+    assert careless.batch(end) == make_values(2, 3)
 
 
 def test_offsets_of_a_topic_that_is_not_read_leave_no_subscription(
-    space: Namespace, opened: list[PulsarStream]
+    pulsar_space: Namespace, open_streams: list[PulsarStream]
 ) -> None:
-    topic = space.create("misnamed")
-    offsets = json.dumps({space.topic("another"): "earliest"})
+    topic = pulsar_space.create("misnamed")
+    offsets = json.dumps({pulsar_space.topic("another"): "earliest"})
     options = {"topic": topic, "predefinedSubscription": "query", "startingOffsets": offsets}
     with pytest.raises(ValueError, match=r"the offsets name .*/another, which is not read"):
-        started(space, opened, **options)
-    assert space.subscriptions("misnamed") == []
+        start_run(pulsar_space, open_streams, **options)
+    assert pulsar_space.subscriptions("misnamed") == []
 
 
-def test_a_subscription_holds_back_what_was_not_read(forgetful: Namespace, opened: list[PulsarStream]) -> None:
-    """Each unloading ends a ledger; trimming removes those that nobody holds back."""
-    topic = forgetful.create("held")
-    forgetful.create("loose")
+def test_a_subscription_holds_back_what_was_not_read(
+    space_without_retention: Namespace, open_streams: list[PulsarStream]
+) -> None:
+    """Each unloading ends a ledger; trimming removes the ledgers that no subscription holds back."""
+    topic = space_without_retention.create("held")
+    space_without_retention.create("loose")
 
     def send(start: int) -> None:
         for number in range(start, start + 4, 2):
             for name in ("held", "loose"):
-                forgetful.send(name, numbered(number, number + 1))
-                forgetful.send(name, numbered(number + 1, number + 2))
-                forgetful.unload(name)
+                space_without_retention.send(name, make_values(number, number + 1))
+                space_without_retention.send(name, make_values(number + 1, number + 2))
+                space_without_retention.unload(name)
 
-    def left(name: str) -> int:
-        forgetful.call("POST", f"/persistent/NAMESPACE/{name}/trim")
-        return forgetful.entries(name)
+    def count_messages_left(name: str) -> int:
+        space_without_retention.call("POST", f"/persistent/NAMESPACE/{name}/trim")
+        return space_without_retention.entries(name)
 
-    run = started(forgetful, opened, topic=topic, predefinedSubscription="query")
+    run = start_run(space_without_retention, open_streams, topic=topic, predefinedSubscription="query")
     send(0)
-    assert_soon(lambda: (left("held"), left("loose")), (4, 0))
+    assert_soon(lambda: (count_messages_left("held"), count_messages_left("loose")), (4, 0))
     # It comes back after the unloading.
-    assert_soon(lambda: forgetful.consumers("held", "query"), 1)
+    assert_soon(lambda: space_without_retention.consumers("held", "query"), 1)
     with pytest.raises(PulsarProblem, match="each query needs its own"):
-        started(forgetful, opened, topic=topic, predefinedSubscription="query")
-    assert run.batch() == numbered(0, 4)
+        start_run(space_without_retention, open_streams, topic=topic, predefinedSubscription="query")
+    assert run.batch() == make_values(0, 4)
     run.stream.commit(run.at)
     run.stream.stop()
-    # Of what was read only the last ledger is left, and what comes is held back while nobody reads.
+    # Only the last ledger of the read messages is left, and new messages are held back while no reader is connected.
     send(4)
-    assert_soon(lambda: left("held"), 6)
-    again = Run(stream(forgetful, opened, topic=topic, predefinedSubscription="query"), run.at)
-    assert again.batch() == numbered(4, 8)
-    assert forgetful.subscriptions("held").count("query") == 1
+    assert_soon(lambda: count_messages_left("held"), 6)
+    again = Run(make_stream(space_without_retention, open_streams, topic=topic, predefinedSubscription="query"), run.at)
+    assert again.batch() == make_values(4, 8)
+    assert space_without_retention.subscriptions("held").count("query") == 1
 
 
-def test_topics_that_were_terminated_do_not_disturb_the_others(space: Namespace, opened: list[PulsarStream]) -> None:
+def test_topics_that_were_terminated_do_not_disturb_the_others(
+    pulsar_space: Namespace, open_streams: list[PulsarStream]
+) -> None:
     """The client closes the connection, which they share, when it is told that a topic has ended."""
-    topics = [space.create(name) for name in ("ended", "ended-empty", "living")]
-    space.send("ended", numbered(0, 10))
+    topics = [pulsar_space.create(name) for name in ("ended", "ended-empty", "living")]
+    pulsar_space.send("ended", make_values(0, 10))
     for name in ("ended", "ended-empty"):
-        space.call("POST", f"/persistent/NAMESPACE/{name}/terminate")
-    run = started(space, opened, topics=",".join(topics), startingOffsets="earliest")
-    assert run.batch() == numbered(0, 10)
+        pulsar_space.call("POST", f"/persistent/NAMESPACE/{name}/terminate")
+    run = start_run(pulsar_space, open_streams, topics=",".join(topics), startingOffsets="earliest")
+    assert run.batch() == make_values(0, 10)
     for number in range(10):
-        space.send("living", numbered(number, number + 1))
-        assert run.batch() == numbered(number, number + 1)
+        pulsar_space.send("living", make_values(number, number + 1))
+        assert run.batch() == make_values(number, number + 1)
         assert run.batch() == []
     run.stream.stop()
     for name in ("ended", "ended-empty", "living"):
-        assert_soon(partial(space.subscriptions, name), [])
+        assert_soon(partial(pulsar_space.subscriptions, name), [])
 
 
-def test_a_topic_that_is_gone_or_another_is_told(space: Namespace, opened: list[PulsarStream]) -> None:
-    topic = space.create("replaced")
-    space.send("replaced", numbered(0, 1))
-    kept = space.create("kept")
-    run = started(space, opened, topics=f"{topic},{kept}")
+def test_a_topic_that_is_gone_or_another_is_told(pulsar_space: Namespace, open_streams: list[PulsarStream]) -> None:
+    topic = pulsar_space.create("replaced")
+    pulsar_space.send("replaced", make_values(0, 1))
+    topic_name = pulsar_space.create("kept")
+    run = start_run(pulsar_space, open_streams, topics=f"{topic},{topic_name}")
     with pytest.raises(DataLoss, match=r"replaced: not there any more, or .* another query's\. To continue"):
-        run.stream.partitions(run.at, {kept: "earliest"})
+        run.stream.partitions(run.at, {topic_name: "earliest"})
     with pytest.raises(DataLoss, match="it is another topic of that name"):
         run.stream.partitions({topic: "99999999:0:-1"}, run.stream.latestOffset())
-    careless = stream(space, opened, topics=f"{topic},{kept}", failOnDataLoss="false")
-    assert Run(careless, {topic: "99999999:0:-1"}).batch() == numbered(0, 1)
+    careless = make_stream(pulsar_space, open_streams, topics=f"{topic},{topic_name}", failOnDataLoss="false")
+    assert Run(careless, {topic: "99999999:0:-1"}).batch() == make_values(0, 1)
 
 
 @dataclass
 class MaxRows:
-    """As `ReadMaxRows` of Spark 4.2."""
+    """The limit `ReadMaxRows` of Spark 4.2."""
 
     max_rows: int
 
 
-def test_a_batch_keeps_to_the_limit_that_spark_gives(space: Namespace, opened: list[PulsarStream]) -> None:
-    topic = space.create("limited", partitions=2)
-    run = started(space, opened, topic=topic)
-    space.send("limited-partition-0", numbered(0, 10))
-    space.send("limited-partition-1", numbered(10, 13))
+def test_a_batch_keeps_to_the_limit_that_spark_gives(pulsar_space: Namespace, open_streams: list[PulsarStream]) -> None:
+    topic = pulsar_space.create("limited", partitions=2)
+    run = start_run(pulsar_space, open_streams, topic=topic)
+    pulsar_space.send("limited-partition-0", make_values(0, 10))
+    pulsar_space.send("limited-partition-1", make_values(10, 13))
     run.stream.prepareForTriggerAvailableNow()
-    space.send("limited-partition-1", numbered(13, 14))
+    pulsar_space.send("limited-partition-1", make_values(13, 14))
     batches = [run.batch(run.stream.latestOffset(run.at, MaxRows(5))) for _ in range(4)]
     assert [len(rows) for rows in batches] == [5, 4, 4, 0]
     assert sorted(int(value) for rows in batches for value in rows) == list(range(13))
 
 
 @before((4, 2), "a batch can be limited")
-def test_a_limit_that_spark_cannot_keep_is_rejected(space: Namespace, opened: list[PulsarStream]) -> None:
+def test_a_limit_that_spark_cannot_keep_is_rejected(pulsar_space: Namespace, open_streams: list[PulsarStream]) -> None:
     with pytest.raises(ValueError, match=r"maxMessagesPerTrigger needs Spark 4\.2"):
-        stream(space, opened, topic=space.topic("limited"), maxMessagesPerTrigger="5")
+        make_stream(pulsar_space, open_streams, topic=pulsar_space.topic("limited"), maxMessagesPerTrigger="5")
 
 
 def kill_once(batches: Iterable[pa.RecordBatch], *, mark: str) -> Iterator[pa.RecordBatch]:
@@ -242,12 +255,12 @@ def kill_once(batches: Iterable[pa.RecordBatch], *, mark: str) -> Iterator[pa.Re
 
 
 def test_a_query_is_resumed_from_its_checkpoint_without_loss_or_doubles(
-    source: SparkSession, space: Namespace, tmp_path: Path
+    pulsar_spark: SparkSession, pulsar_space: Namespace, tmp_path: Path
 ) -> None:
-    topic = space.create("resumed", *NUMBERS, partitions=2)
+    topic = pulsar_space.create("resumed", *NUMBERS, partitions=2)
 
     def run(**more: Any) -> None:
-        messages = source.readStream.format("pulsar-schemactl").options(**space.options, topic=topic)
+        messages = pulsar_spark.readStream.format("pulsar-schemactl").options(**pulsar_space.options, topic=topic)
         raw = messages.option("startingOffsets", "earliest").load()
         rows = decode(raw, CODEC)
         if more:
@@ -264,34 +277,34 @@ def test_a_query_is_resumed_from_its_checkpoint_without_loss_or_doubles(
         finally:
             query.stop()
 
-    space.send("resumed", payloads(0, 50, 0), version=0)
+    pulsar_space.send("resumed", make_payloads(0, 50, 0), version=0)
     run()
-    space.send("resumed", payloads(50, 80, 1), version=1)
+    pulsar_space.send("resumed", make_payloads(50, 80, 1), version=1)
     with pytest.raises(StreamingQueryException):
         run(mark=str(tmp_path / "killed"))
     assert (tmp_path / "killed").exists()
-    space.send("resumed", payloads(80, 100, 1), version=1)
+    pulsar_space.send("resumed", make_payloads(80, 100, 1), version=1)
     run()
     run()
-    found = source.read.parquet(str(tmp_path / "rows")).select("id", "__schemaVersion", "__error").collect()
-    assert sorted((row["id"], row["__schemaVersion"]) for row in found) == [
+    rows_read = pulsar_spark.read.parquet(str(tmp_path / "rows")).select("id", "__schemaVersion", "__error").collect()
+    assert sorted((row["id"], row["__schemaVersion"]) for row in rows_read) == [
         (number, 0 if number < 50 else 1) for number in range(100)
     ]
 
 
-def test_a_running_query_gets_what_is_sent_meanwhile(source: SparkSession, space: Namespace) -> None:
-    topic = space.create("running")
-    messages = source.readStream.format("pulsar-schemactl").options(**space.options, topic=topic).load()
+def test_a_running_query_gets_what_is_sent_meanwhile(pulsar_spark: SparkSession, pulsar_space: Namespace) -> None:
+    topic = pulsar_space.create("running")
+    messages = pulsar_spark.readStream.format("pulsar-schemactl").options(**pulsar_space.options, topic=topic).load()
     query = messages.writeStream.format("memory").queryName("running").start()
     try:
         query.processAllAvailable()
         for number in range(2):
-            space.send("running", numbered(10 * number, 10 * number + 10))
+            pulsar_space.send("running", make_values(10 * number, 10 * number + 10))
             query.processAllAvailable()
-        found = source.sql("select value from running").collect()
-        assert sorted(int(row["value"]) for row in found) == list(range(20))
+        rows_read = pulsar_spark.sql("select value from running").collect()
+        assert sorted(int(row["value"]) for row in rows_read) == list(range(20))
     finally:
         query.stop()
         query.awaitTermination()
     # The process that asked for offsets ends by itself.
-    assert_soon(lambda: space.subscriptions("running"), [])
+    assert_soon(lambda: pulsar_space.subscriptions("running"), [])

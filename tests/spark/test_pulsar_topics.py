@@ -15,7 +15,7 @@ from schemactl.spark.pulsar.topics import Cluster, list_partitions
 
 
 class Page(BaseHTTPRequestHandler):
-    """What stands where somebody took another server for Pulsar's."""
+    """The answer of a server that is not Pulsar."""
 
     content = b"<html>Welcome</html>"
 
@@ -39,15 +39,15 @@ class Listing(Page):
     """Two topics, and who asked for them."""
 
     content = b'["persistent://t/n/a", "persistent://t/n/b-partition-0"]'
-    asked: ClassVar[list[str]] = []
+    requested_paths: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requested_paths.append(self.path)
         super().do_GET()
 
 
 @contextmanager
-def serving(handler: type[Page]) -> Iterator[dict[str, str]]:
+def serve_pages(handler: type[Page]) -> Iterator[dict[str, str]]:
     """The options that lead to such a server."""
     with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -62,15 +62,15 @@ def serving(handler: type[Page]) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("page", [Page, Number])
 def test_an_admin_url_where_no_pulsar_answers_is_told(page: type[Page]) -> None:
-    with serving(page) as url:
+    with serve_pages(page) as url:
         topics = parse_read_options({**url, "topicsPattern": "t/n/.*"}, "a batch").topics
         with pytest.raises(PulsarProblem, match=r"t/n: http://.* does not respond with a list of them"):
             list_partitions(Cluster(parse_connection(url)), topics)
 
 
 def test_a_namespace_is_listed_once_however_many_of_its_topics_are_read() -> None:
-    with serving(Listing) as url:
+    with serve_pages(Listing) as url:
         topics = parse_read_options({**url, "topics": "t/n/a,t/n/b,t/n/c"}, "a batch").topics
         with pytest.raises(PulsarProblem, match=r"no topic persistent://t/n/c; t/n has .*/a, .*/b$"):
             list_partitions(Cluster(parse_connection(url)), topics)
-    assert Listing.asked == ["/admin/v2/persistent/t/n", "/admin/v2/persistent/t/n/partitioned"]
+    assert Listing.requested_paths == ["/admin/v2/persistent/t/n", "/admin/v2/persistent/t/n/partitioned"]

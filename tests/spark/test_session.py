@@ -1,4 +1,4 @@
-"""Finding a Java that Spark starts with, and what importing the functions on DataFrames needs."""
+"""The Java that Spark starts with, and the requirements of the functions on DataFrames."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from schemactl.spark.session import JavaNotFound, ensure_java
 
 
 @pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home whose `java` says what FAKE_MODULES holds, or its arguments."""
+def fake_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a Java home whose `java` prints FAKE_MODULES, or its arguments."""
     java = tmp_path / "home" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text('#!/bin/sh\nif [ "$1" = --list-modules ]; then echo "$FAKE_MODULES"; else echo "$@"; fi\n')
@@ -25,46 +25,46 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return java.parent.parent
 
 
-def test_a_whole_java_is_taken_as_it_is(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_java_is_taken_as_it_is(fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@17.0.1\njdk.incubator.vector@17.0.1")
-    assert ensure_java() == fake
+    assert ensure_java() == fake_java
 
 
-def test_one_without_the_vector_module_is_started_without_it(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_without_the_vector_module_is_started_without_it(fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@21.0.8")
     home = ensure_java()
-    assert home != fake
+    assert home != fake_java
     assert os.environ["JAVA_HOME"] == str(home)
     command = [str(home / "bin" / "java"), "-Da=b c", "--add-modules=jdk.incubator.vector", "Main", ""]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "-Da=b c Main \n"
     assert ensure_java() == home
 
 
-def test_an_old_java_is_not_enough(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_java_is_not_enough(fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@11.0.2")
-    monkeypatch.setattr("schemactl.spark.session._find_candidates", lambda: iter([fake / "bin" / "java"]))
+    monkeypatch.setattr("schemactl.spark.session._find_candidates", lambda: iter([fake_java / "bin" / "java"]))
     monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 1))
     with pytest.raises(JavaNotFound, match=r"Java 17 to 23; found .*version 11"):
         ensure_java()
 
 
-def test_a_java_that_hadoop_cannot_start_on_is_passed_over(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_that_hadoop_cannot_start_on_is_passed_over(fake_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODULES", "java.base@25.0.1\njdk.incubator.vector@25.0.1")
-    monkeypatch.setattr("schemactl.spark.session._find_candidates", lambda: iter([fake / "bin" / "java"]))
+    monkeypatch.setattr("schemactl.spark.session._find_candidates", lambda: iter([fake_java / "bin" / "java"]))
     monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 1))
     with pytest.raises(JavaNotFound, match=r"version 25"):
         ensure_java()
     monkeypatch.setattr("schemactl.spark.session.release", lambda: (4, 3))
-    assert ensure_java() == fake
+    assert ensure_java() == fake_java
 
 
 @pytest.fixture
-def without_settings(fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An environment without settings of Spark; the folder is that of Spark's configuration, which does not exist yet."""
+def without_settings(fake_java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Remove Spark's settings from the environment, and return the folder of its configuration, which does not exist yet."""
     monkeypatch.setenv("FAKE_MODULES", "java.base@17.0.1\njdk.incubator.vector@17.0.1")
     for name in ("PYSPARK_PYTHON", "PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "MASTER"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("SPARK_HOME", str(fake))
+    monkeypatch.setenv("SPARK_HOME", str(fake_java))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
     return tmp_path / "conf"
 
@@ -112,7 +112,7 @@ def test_a_master_in_the_configuration_counts(without_settings: Path, monkeypatc
     assert get_worker_python(monkeypatch) is None
 
 
-# What the package pyspark-client does not have.
+# Missing in the package pyspark-client.
 WITHOUT_JAVA = """
 import sys
 sys.modules |= {"py4j": None, "pyspark.core": None}

@@ -14,11 +14,11 @@ from scratch import Scratch
 
 from schemactl.spark import PulsarSource
 
-from .schemas import codec, field, record
+from .schemas import make_codec, make_field, record
 
-ID, NOTE = field("id", "long"), field("note", "string", default="none")
+ID, NOTE = make_field("id", "long"), make_field("note", "string", default="none")
 VERSIONS = [record("Order", ID), record("Order", ID, NOTE)]
-ORDERS = codec(*VERSIONS)
+ORDERS = make_codec(*VERSIONS)
 
 METADATA = [
     "__key",
@@ -56,16 +56,16 @@ def create_view(spark: SparkSession, name: str, **options: str) -> None:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} USING `pulsar-schemactl` OPTIONS ({listed})")
 
 
-def test_a_view_has_the_columns_of_the_package(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_view_has_the_columns_of_the_package(spark_session: SparkSession, tmp_path: Path) -> None:
     topic = "persistent://shop/sales/orders"
     path = str(make_package(tmp_path / "r", "view_schemas", topic))
     options = {"service.url": "pulsar://127.0.0.1:1", "topic": topic, "package": "view_schemas", "package.path": path}
-    create_view(spark, "typed", **options)
-    columns = {row["col_name"]: row["data_type"] for row in spark.sql("DESCRIBE typed").collect()}
+    create_view(spark_session, "typed", **options)
+    columns = {row["col_name"]: row["data_type"] for row in spark_session.sql("DESCRIBE typed").collect()}
     assert list(columns) == ["id", "note", *METADATA]
     assert (columns["id"], columns["note"], columns["__error"]) == ("bigint", "string", "string")
-    create_view(spark, "raw", **{name: value for name, value in options.items() if "package" not in name})
-    assert next(row["col_name"] for row in spark.sql("DESCRIBE raw").collect()) == "value"
+    create_view(spark_session, "raw", **{name: value for name, value in options.items() if "package" not in name})
+    assert next(row["col_name"] for row in spark_session.sql("DESCRIBE raw").collect()) == "value"
     for changes, message in (
         ({"package": "no_such_package"}, "which cannot be imported"),
         ({"package": "json"}, "is not a package of `schemactl generate`"),
@@ -74,19 +74,19 @@ def test_a_view_has_the_columns_of_the_package(spark: SparkSession, tmp_path: Pa
         ({"topic": "persistent://shop/sales/other"}, "no topic of the package is called"),
     ):
         with pytest.raises(AnalysisException, match=message):
-            create_view(spark, "wrong", **{**options, **changes})
+            create_view(spark_session, "wrong", **{**options, **changes})
     many = {**options, "topics": f"{topic},persistent://shop/sales/more"}
     del many["topic"]
     with pytest.raises(AnalysisException, match="package is for one topic"):
-        create_view(spark, "wrong", **many)
+        create_view(spark_session, "wrong", **many)
 
 
-def test_a_stream_with_a_package_has_the_options_of_streams(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_with_a_package_has_the_options_of_streams(spark_session: SparkSession, tmp_path: Path) -> None:
     topic = "persistent://shop/sales/orders"
     path = str(make_package(tmp_path / "r", "stream_schemas", topic))
     options = {"service.url": "pulsar://127.0.0.1:1", "topic": topic, "package": "stream_schemas", "package.path": path}
     options["predefinedSubscription"] = "landing"
-    frame = spark.readStream.format("pulsar-schemactl").options(**options).load()
+    frame = spark_session.readStream.format("pulsar-schemactl").options(**options).load()
     assert frame.columns == ["id", "note", *METADATA]
     assert PulsarSource(options).streamReader(frame.schema)
     with pytest.raises(ValueError, match="predefinedSubscription is not an option of a batch"):
@@ -95,16 +95,18 @@ def test_a_stream_with_a_package_has_the_options_of_streams(spark: SparkSession,
 
 @pytest.mark.live
 def test_a_view_reads_messages_of_every_version_and_shows_wrong_ones(
-    spark: SparkSession, space: Namespace, tmp_path: Path
+    spark_session: SparkSession, pulsar_space: Namespace, tmp_path: Path
 ) -> None:
-    topic = space.create("sql-orders", *map(json.dumps, VERSIONS), partitions=2)
+    topic = pulsar_space.create("sql-orders", *map(json.dumps, VERSIONS), partitions=2)
     path = str(make_package(tmp_path / "r", "live_schemas", topic))
     for version, values in enumerate([{"id": 1}, {"id": 2, "note": "n"}]):
-        space.send("sql-orders", [ORDERS.read_as(version).encode_one(values, version)], version=version)
-    space.send("sql-orders", [b""], version=1)
-    create_view(spark, "live", **space.options, topic=topic, package="live_schemas", **{"package.path": path})
-    rows = spark.sql("SELECT id, note FROM live WHERE __error IS NULL ORDER BY id").collect()
+        pulsar_space.send("sql-orders", [ORDERS.read_as(version).encode_one(values, version)], version=version)
+    pulsar_space.send("sql-orders", [b""], version=1)
+    create_view(
+        spark_session, "live", **pulsar_space.options, topic=topic, package="live_schemas", **{"package.path": path}
+    )
+    rows = spark_session.sql("SELECT id, note FROM live WHERE __error IS NULL ORDER BY id").collect()
     assert [tuple(row) for row in rows] == [(1, "none"), (2, "n")]
-    [wrong] = spark.sql("SELECT __error, __payload FROM live WHERE __error IS NOT NULL").collect()
+    [wrong] = spark_session.sql("SELECT __error, __payload FROM live WHERE __error IS NOT NULL").collect()
     assert wrong["__error"]
     assert bytes(wrong["__payload"]) == b""

@@ -31,7 +31,7 @@ class Source:
         self._count = 0
 
     def add(self, numbers: Sequence[int]) -> None:
-        """A file with two messages a number, one of each version, and one that cannot be read."""
+        """Write a file with two messages for each number, one of each version, and an unreadable one."""
         rows = [(CODEC.encode_one({"a": number}, 0), 0) for number in numbers]
         rows += [(CODEC.encode_one({"a": number, "b": "x"}, 1), 1) for number in numbers]
         payloads, versions = zip(*rows, (b"\x80", 1), strict=True)
@@ -45,7 +45,7 @@ class Source:
         self._count += 1
         pq.write_table(table, self._folder / f"{self._count}.parquet")
 
-    def stream(self) -> DataFrame:
+    def read_stream(self) -> DataFrame:
         """The messages, file by file."""
         reader = self._spark.readStream.schema("payload binary, __topic string, schema_version long")
         return reader.option("maxFilesPerTrigger", 1).parquet(str(self._folder))
@@ -58,16 +58,16 @@ def run(query: DataFrame, out: Path) -> None:
     started.awaitTermination()
 
 
-def test_a_stream_is_decoded_once(spark: SparkSession, tmp_path: Path) -> None:
-    source = Source(spark, tmp_path / "source")
+def test_a_stream_is_decoded_once(spark_session: SparkSession, tmp_path: Path) -> None:
+    source = Source(spark_session, tmp_path / "source")
     source.add([1, 2])
     source.add([3])
-    run(decode(source.stream(), CODEC), tmp_path / "out")
+    run(decode(source.read_stream(), CODEC), tmp_path / "out")
     # The query is started again when another file has come.
     source.add([4, 5])
-    run(decode(source.stream(), CODEC), tmp_path / "out")
-    found = spark.read.parquet(str(tmp_path / "out")).collect()
-    good = sorted((row["a"], row["b"] or "", row["__schemaVersion"]) for row in found if row["__error"] is None)
+    run(decode(source.read_stream(), CODEC), tmp_path / "out")
+    rows_read = spark_session.read.parquet(str(tmp_path / "out")).collect()
+    good = sorted((row["a"], row["b"] or "", row["__schemaVersion"]) for row in rows_read if row["__error"] is None)
     assert good == [(number, "x" * version, version) for number in range(1, 6) for version in (0, 1)]
-    bad = [(row["__error"], bytes(row["__payload"]), row["__topic"]) for row in found if row["__error"]]
+    bad = [(row["__error"], bytes(row["__payload"]), row["__topic"]) for row in rows_read if row["__error"]]
     assert bad == [("a, byte 0: the message ends inside a number", b"\x80", "t")] * 3

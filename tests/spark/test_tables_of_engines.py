@@ -1,4 +1,4 @@
-"""What was landed in Delta and Iceberg tables, read by Spark with the jars of both, by delta-rs, pyiceberg and DuckDB."""
+"""Delta and Iceberg tables after a landing, read by Spark with the jars of both, by delta-rs, pyiceberg and DuckDB."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from schemactl.codec.arrow_types import to_numbers
 from schemactl.spark import WrongArgument
 from schemactl.spark.column_types import struct_of
 
-from .engine import Lake, Messages, opened
-from .schemas import array, avro, codec, field, logical, record
+from .engine import Lake, Messages, open_lake
+from .schemas import make_array, make_codec, make_field, make_logical_type, make_record, record
 from .test_from_avro import by_key
 from .test_tables_views import write_package
 
@@ -42,8 +42,8 @@ pytestmark = [pytest.mark.live, needs(*TABLES)]
 DECIMALS = {f"d{digits}": (digits, scale) for digits, scale in ((5, 2), (18, 4), (38, 10))}
 PART = record(
     "Part",
-    field("at", logical("long", "timestamp-micros")),
-    field("sizes", {"type": "map", "values": ["null", "double"]}),
+    make_field("at", make_logical_type("long", "timestamp-micros")),
+    make_field("sizes", {"type": "map", "values": ["null", "double"]}),
 )
 FIELDS = {
     "flag": "boolean",
@@ -53,19 +53,22 @@ FIELDS = {
     "double": "double",
     "text": "string",
     "raw": "bytes",
-    "day": logical("int", "date"),
-    "at": logical("long", "timestamp-micros"),
-    "local": logical("long", "local-timestamp-micros"),
-    **{name: logical("bytes", "decimal", precision=digits, scale=scale) for name, (digits, scale) in DECIMALS.items()},
-    "place": record("Place", field("city", "string"), field("code", ["null", "int"])),
-    "parts": array(PART),
+    "day": make_logical_type("int", "date"),
+    "at": make_logical_type("long", "timestamp-micros"),
+    "local": make_logical_type("long", "local-timestamp-micros"),
+    **{
+        name: make_logical_type("bytes", "decimal", precision=digits, scale=scale)
+        for name, (digits, scale) in DECIMALS.items()
+    },
+    "place": record("Place", make_field("city", "string"), make_field("code", ["null", "int"])),
+    "parts": make_array(PART),
     "tags": {"type": "map", "values": "string"},
     "choice": ["null", "string", "long"],
 }
-TYPES: Codec = codec(
-    avro(
-        field("id", "int"),
-        *(field(name, of if isinstance(of, list) else ["null", of], default=None) for name, of in FIELDS.items()),
+TYPES: Codec = make_codec(
+    make_record(
+        make_field("id", "int"),
+        *(make_field(name, of if isinstance(of, list) else ["null", of], default=None) for name, of in FIELDS.items()),
     )
 )
 """Of each type a column that may be null."""
@@ -98,17 +101,17 @@ ROWS = 24
 NESTED = {"place", "parts", "tags", "choice"}
 
 
-def value(number: int) -> dict[str, Any]:
-    """The row of that number: every seventh has nothing but nulls, and each column its values in turn."""
+def make_row(number: int) -> dict[str, Any]:
+    """Return a row: every seventh has only nulls, and each column takes its values in turn."""
     chosen = {name: values[number % len(values)] for name, values in VALUES.items()}
     return {"id": number} | {name: None if number % 7 == 3 else chosen[name] for name in FIELDS}
 
 
-MESSAGES: Messages = [(TYPES.encode_one(value(number)), 0) for number in range(ROWS)]
+MESSAGES: Messages = [(TYPES.encode_one(make_row(number)), 0) for number in range(ROWS)]
 
 
 class Place(NamedTuple):
-    """A table: how it is landed in, and what it is called in Spark's SQL."""
+    """A table: its options for a landing, and its name in Spark's SQL."""
 
     lake: Lake
     format: str
@@ -122,45 +125,47 @@ class Place(NamedTuple):
     def land(self, messages: Messages, codec: Codec = TYPES, **options: Any) -> None:
         self.lake.land(codec, messages, self.place, **self.options, **options)
 
-    def iceberg(self) -> IcebergTable:
+    def load_iceberg(self) -> IcebergTable:
         return load_catalog(**self.lake.catalog).load_table(self.place)
 
-    def delta(self) -> deltalake.DeltaTable:
+    def load_delta(self) -> deltalake.DeltaTable:
         return deltalake.DeltaTable(self.place)
 
-    def dataset(self) -> Any:
-        """The table to whoever reads Arrow."""
-        return self.delta().to_pyarrow_dataset() if self.format == "delta" else self.iceberg().scan().to_arrow()
+    def open_dataset(self) -> Any:
+        """Open the table as a dataset of Arrow."""
+        return (
+            self.load_delta().to_pyarrow_dataset() if self.format == "delta" else self.load_iceberg().scan().to_arrow()
+        )
 
-    def sql(self, statement: str) -> list[tuple[Any, ...]]:
-        """What Spark returns; `{table}` stands for the table."""
-        found = self.lake.sql(statement.format(table=self.name))
-        return [tuple(row.values()) for row in found.to_pylist()]
+    def run_sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement in which `{table}` is the table."""
+        result = self.lake.run_sql(statement.format(table=self.name))
+        return [tuple(row.values()) for row in result.to_pylist()]
 
-    def ids(self) -> list[int]:
-        return [number for (number,) in self.sql("SELECT id FROM {table} ORDER BY id")]
+    def read_ids(self) -> list[int]:
+        return [number for (number,) in self.run_sql("SELECT id FROM {table} ORDER BY id")]
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def table_lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     folder = tmp_path_factory.mktemp("lake")
-    with opened(folder) as found:
-        load_catalog(**found.catalog).create_namespace("shop")
-        yield found
+    with open_lake(folder) as result:
+        load_catalog(**result.catalog).create_namespace("shop")
+        yield result
 
 
 @pytest.fixture(scope="module", params=["delta", "iceberg"])
-def types(request: pytest.FixtureRequest, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def types_table(request: pytest.FixtureRequest, table_lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A table with every value of every type, in several files."""
-    made = place(lake, request.param, "types", tmp_path_factory.mktemp("types"))
-    made.land(MESSAGES, tasks=3, maxRecordsPerFile=4)
-    return made
+    new_place = place(table_lake, request.param, "types", tmp_path_factory.mktemp("types"))
+    new_place.land(MESSAGES, tasks=3, maxRecordsPerFile=4)
+    return new_place
 
 
 @pytest.fixture(params=["delta", "iceberg"])
-def orders(request: pytest.FixtureRequest, lake: Lake, tmp_path: Path) -> Place:
+def orders_place(request: pytest.FixtureRequest, table_lake: Lake, tmp_path: Path) -> Place:
     """A table that is not there yet."""
-    return place(lake, request.param, f"orders_{request.node.name.partition('[')[0]}", tmp_path)
+    return place(table_lake, request.param, f"orders_{request.node.name.partition('[')[0]}", tmp_path)
 
 
 def place(lake: Lake, kind: str, name: str, folder: Path) -> Place:
@@ -169,40 +174,44 @@ def place(lake: Lake, kind: str, name: str, folder: Path) -> Place:
     return Place(lake, kind, f"shop.{name}", f"lake.shop.{name}")
 
 
-def comparable(found: pa.Table) -> list[str]:
+def make_comparable(result: pa.Table) -> list[str]:
     """The rows by their numbers, as text, so that NaN is NaN and -0.0 is not 0.0."""
-    wanted = found.select(TYPES.columns.names).cast(TYPES.columns).sort_by("id").combine_chunks()
+    wanted = result.select(TYPES.columns.names).cast(TYPES.columns).sort_by("id").combine_chunks()
     rows = to_numbers(wanted.to_struct_array().combine_chunks())
     return [repr(by_key(row.as_py(), rows.type)) for row in rows]
 
 
-def spark_types(found: pa.Schema) -> Any:
-    columns = [found.field(name) for name in TYPES.columns.names]
+def spark_types(result: pa.Schema) -> Any:
+    columns = [result.field(name) for name in TYPES.columns.names]
     return struct_of(pa.schema(columns)).toNullable()
 
 
-def test_every_reader_finds_the_same_rows_and_types(types: Place) -> None:
+def test_every_reader_finds_the_same_rows_and_types(types_table: Place) -> None:
     payloads, versions = zip(*MESSAGES, strict=True)
     decoded = TYPES.decode_batch(pa.array(payloads, pa.binary()), pa.array(versions))
-    expected = comparable(pa.Table.from_batches([decoded.rows]))
+    expected = make_comparable(pa.Table.from_batches([decoded.rows]))
     duck = duckdb.connect()
-    duck.register("types", types.dataset())
-    arrow = types.delta().to_pyarrow_table() if types.format == "delta" else types.iceberg().scan().to_arrow()
-    found = {
-        "Spark": types.lake.sql(f"TABLE {types.name}"),
+    duck.register("types", types_table.open_dataset())
+    arrow = (
+        types_table.load_delta().to_pyarrow_table()
+        if types_table.format == "delta"
+        else types_table.load_iceberg().scan().to_arrow()
+    )
+    result = {
+        "Spark": types_table.lake.run_sql(f"TABLE {types_table.name}"),
         "library": arrow,
         "DuckDB": duck.sql("SELECT * FROM types").to_arrow_table(),
     }
-    for reader, rows in found.items():
+    for reader, rows in result.items():
         assert spark_types(rows.schema) == spark_types(TYPES.columns), reader
-        if reader == "library" and types.format == "iceberg":
+        if reader == "library" and types_table.format == "iceberg":
             # pyiceberg's ArrowProjectionVisitor.list loses which lists of structs are null; DuckDB has the rows from it.
             expected = [row.replace("'parts': None", "'parts': []") for row in expected]
-        assert comparable(rows) == expected, reader
+        assert make_comparable(rows) == expected, reader
 
 
-def filtered(session: SparkSession, name: str) -> list[str]:
-    """The conditions by which a table has other rows than what was read of it as a whole."""
+def check_filters(session: SparkSession, name: str) -> list[str]:
+    """Return the conditions that select other rows than the same condition on all rows in memory."""
     table = session.table(name)
     whole = session.createDataFrame(table.toArrow())
     conditions: list[Column] = []
@@ -220,103 +229,115 @@ def filtered(session: SparkSession, name: str) -> list[str]:
         if isinstance(kind, StringType):
             conditions.append(sql.col(column).startswith("x"))
 
-    def ids(frame: DataFrame, condition: Column) -> list[int]:
+    def read_ids(frame: DataFrame, condition: Column) -> list[int]:
         return sorted(number for (number,) in frame.where(condition).select("id").collect())
 
-    return [str(condition) for condition in conditions if ids(table, condition) != ids(whole, condition)]
+    return [str(condition) for condition in conditions if read_ids(table, condition) != read_ids(whole, condition)]
 
 
-def test_a_filter_on_any_column_leaves_out_nothing(types: Place) -> None:
-    assert types.lake.run(filtered, types.name) == []
+def test_a_filter_on_any_column_leaves_out_nothing(types_table: Place) -> None:
+    assert types_table.lake.run(check_filters, types_table.name) == []
 
 
-def test_counts_nulls_and_bounds_that_the_log_tells_are_those_of_the_rows(types: Place) -> None:
-    rows = types.lake.sql(f"TABLE {types.name}")
+def test_counts_nulls_and_bounds_that_the_log_tells_are_those_of_the_rows(types_table: Place) -> None:
+    rows = types_table.lake.run_sql(f"TABLE {types_table.name}")
     nulls = {name: rows[name].null_count for name in rows.column_names}
-    if types.format == "delta":
-        files = pa.table(types.delta().get_add_actions(flatten=True)).to_pylist()
+    if types_table.format == "delta":
+        files = pa.table(types_table.load_delta().get_add_actions(flatten=True)).to_pylist()
         assert sum(file["num_records"] for file in files) == ROWS
         for name in ("id", *FIELDS):
-            told = [file.get(f"null_count.{name}") for file in files]
-            assert None in told or sum(told) == nulls[name], name
+            null_counts = [file.get(f"null_count.{name}") for file in files]
+            assert None in null_counts or sum(null_counts) == nulls[name], name
         assert {name for name in FIELDS if f"null_count.{name}" in files[0]} >= set(FIELDS) - NESTED
     else:
-        metrics = types.iceberg().inspect.files().to_pylist()
+        metrics = types_table.load_iceberg().inspect.files().to_pylist()
         assert sum(file["record_count"] for file in metrics) == ROWS
         for name in set(FIELDS) - NESTED:
-            told = [file["readable_metrics"][name]["null_value_count"] for file in metrics]
+            null_counts = [file["readable_metrics"][name]["null_value_count"] for file in metrics]
             # Of files with NaN nothing is told.
-            assert (None in told and name in ("single", "double")) or sum(told) == nulls[name], name
+            assert (None in null_counts and name in ("single", "double")) or sum(null_counts) == nulls[name], name
     columns = [name for name in ("id", *FIELDS) if name not in NESTED]
     bounds = "count(*), " + ", ".join(f"min({name}), max({name})" for name in columns)
     # The second has to read the rows for it.
-    [told, found] = (types.lake.sql(statement.format(bounds, types.name)) for statement in (BOUNDS, FOUND))
-    assert repr(told.to_pylist()) == repr(found.to_pylist())
+    [null_counts, result] = (
+        types_table.lake.run_sql(statement.format(bounds, types_table.name)) for statement in (BOUNDS, FOUND)
+    )
+    assert repr(null_counts.to_pylist()) == repr(result.to_pylist())
 
 
 BOUNDS = "SELECT {} FROM {}"
 FOUND = "SELECT {} FROM (SELECT * FROM {} ORDER BY rand())"
 
-ORDERS = codec(avro(field("id", "int")), avro(field("id", "int"), field("note", ["null", "string"], default=None)))
+ORDERS = make_codec(
+    make_record(make_field("id", "int")),
+    make_record(make_field("id", "int"), make_field("note", ["null", "string"], default=None)),
+)
 
 
-def numbered(*numbers: int) -> Messages:
+def make_messages(*numbers: int) -> Messages:
     return [(ORDERS.encode_one({"id": number}, 0), 0) for number in numbers]
 
 
-def test_each_landing_is_a_version_to_travel_to(orders: Place) -> None:
+def test_each_landing_is_a_version_to_travel_to(orders_place: Place) -> None:
     for number in range(3):
-        orders.land(numbered(number), ORDERS)
-    if orders.format == "delta":
+        orders_place.land(make_messages(number), ORDERS)
+    if orders_place.format == "delta":
         versions: list[Any] = [0, 1, 2]
     else:
         versions = [
-            number for (number,) in orders.sql("SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
+            number
+            for (number,) in orders_place.run_sql("SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at")
         ]
     at = "SELECT id FROM {table} VERSION AS OF "
-    seen = [orders.sql(f"{at}{version} ORDER BY id") for version in versions]
+    seen = [orders_place.run_sql(f"{at}{version} ORDER BY id") for version in versions]
     assert seen == [[(index,) for index in range(number + 1)] for number in range(3)]
 
 
-def test_what_spark_sweeps_away_is_what_no_landing_committed(orders: Place) -> None:
-    orders.land(numbered(1), ORDERS)
-    orders.land(numbered(2), ORDERS, mode="overwrite")
-    folder = Path(orders.place if orders.format == "delta" else f"{orders.iceberg().location()[7:]}/data")
+def test_what_spark_sweeps_away_is_what_no_landing_committed(orders_place: Place) -> None:
+    orders_place.land(make_messages(1), ORDERS)
+    orders_place.land(make_messages(2), ORDERS, mode="overwrite")
+    folder = Path(
+        orders_place.place if orders_place.format == "delta" else f"{orders_place.load_iceberg().location()[7:]}/data"
+    )
     lost = folder / "part-00000-of-a-killed-task.parquet"
     lost.write_bytes(b"PAR1")
     os.utime(lost, (0, 0))
-    if orders.format == "delta":
-        orders.sql("VACUUM {table} RETAIN 0 HOURS")
+    if orders_place.format == "delta":
+        orders_place.run_sql("VACUUM {table} RETAIN 0 HOURS")
     else:
-        name = orders.name.removeprefix("lake.")
+        name = orders_place.name.removeprefix("lake.")
         now = "TIMESTAMP '2100-01-01 00:00:00'"
-        orders.sql(f"CALL lake.system.expire_snapshots(table => '{name}', older_than => {now}, retain_last => 1)")
-        orders.sql(f"CALL lake.system.remove_orphan_files(table => '{name}')")
+        orders_place.run_sql(
+            f"CALL lake.system.expire_snapshots(table => '{name}', older_than => {now}, retain_last => 1)"
+        )
+        orders_place.run_sql(f"CALL lake.system.remove_orphan_files(table => '{name}')")
     assert [file.name for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts] != []
     assert not lost.exists()
-    assert orders.ids() == [2]
-    orders.land(numbered(3), ORDERS)
-    assert orders.ids() == [2, 3]
+    assert orders_place.read_ids() == [2]
+    orders_place.land(make_messages(3), ORDERS)
+    assert orders_place.read_ids() == [2, 3]
 
 
-def test_spark_writes_to_the_table_between_landings(orders: Place) -> None:
-    orders.land(numbered(1, 2, 3), ORDERS, txnAppId="job", txnVersion=1)
-    orders.sql("INSERT INTO {table} (id) VALUES (4)")
-    orders.sql(
+def test_spark_writes_to_the_table_between_landings(orders_place: Place) -> None:
+    orders_place.land(make_messages(1, 2, 3), ORDERS, txnAppId="job", txnVersion=1)
+    orders_place.run_sql("INSERT INTO {table} (id) VALUES (4)")
+    orders_place.run_sql(
         "MERGE INTO {table} t USING (SELECT 2 AS id, 7 AS after UNION ALL SELECT 9, 9) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET id = s.after WHEN NOT MATCHED THEN INSERT (id) VALUES (s.after)"
     )
-    orders.sql("DELETE FROM {table} WHERE id = 3")
-    assert orders.ids() == [1, 4, 7, 9]
-    orders.land(numbered(5), ORDERS, txnAppId="job", txnVersion=1)
-    orders.land(numbered(6), ORDERS, txnAppId="job", txnVersion=2)
-    assert orders.ids() == [1, 4, 6, 7, 9]
-    if orders.format == "delta":
-        orders.lake.run(append_once, orders.place, "job", 2)
+    orders_place.run_sql("DELETE FROM {table} WHERE id = 3")
+    assert orders_place.read_ids() == [1, 4, 7, 9]
+    orders_place.land(make_messages(5), ORDERS, txnAppId="job", txnVersion=1)
+    orders_place.land(make_messages(6), ORDERS, txnAppId="job", txnVersion=2)
+    assert orders_place.read_ids() == [1, 4, 6, 7, 9]
+    if orders_place.format == "delta":
+        orders_place.lake.run(append_once, orders_place.place, "job", 2)
     else:
-        orders.sql("CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
-    orders.land(numbered(8), ORDERS, txnAppId="job", txnVersion=3)
-    assert orders.ids() == [1, 4, 6, 7, 8, 9]
+        orders_place.run_sql(
+            "CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"
+        )
+    orders_place.land(make_messages(8), ORDERS, txnAppId="job", txnVersion=3)
+    assert orders_place.read_ids() == [1, 4, 6, 7, 8, 9]
 
 
 def append_once(session: SparkSession, place: str, app: str, version: int) -> None:
@@ -338,8 +359,8 @@ SENT = (
 """The message that comes after each version."""
 
 
-def test_the_page_says_what_happens(lake: Lake, tmp_path: Path) -> None:
-    load_catalog(**lake.catalog).create_namespace_if_not_exists("shop")
+def test_the_page_says_what_happens(table_lake: Lake, tmp_path: Path) -> None:
+    load_catalog(**table_lake.catalog).create_namespace_if_not_exists("shop")
     page = PAGE.read_text(encoding="utf-8").replace("/lake/orders", f"{tmp_path}/orders")
     blocks = [dedent(block).strip() for block in BLOCK.findall(page)]
     steps: list[tuple[str, str, Any]] = []
@@ -350,23 +371,23 @@ def test_the_page_says_what_happens(lake: Lake, tmp_path: Path) -> None:
             out = tmp_path / f"{len(schemas)}"
             write_package(out, "shop_schemas", schemas)
             number = len(schemas) - 1
-            topic = codec(*schemas)
+            topic = make_codec(*schemas)
             steps.append(("import", str(out), [(bytearray(topic.encode_one(SENT[number], number) or b""), number)]))
         elif "ORDERS" in block:
             steps.append(("run", block, "" if "ORDERS" in printed else printed))
-    ran = lake.run(told, [(what, text, more) for what, text, more in steps])
-    expected = [more for what, _, more in steps if what == "run"]
+    ran = table_lake.run(null_counts, [(action, text, more) for action, text, more in steps])
+    expected = [more for action, _, more in steps if action == "run"]
     assert len(expected) == 6
     for told_, said in zip(ran, expected, strict=True):
         assert told_.split() == ([] if said.startswith("{") else said.split())
 
 
-def told(session: SparkSession, steps: list[tuple[str, str, Any]]) -> list[str]:
-    """What is printed, or raised, by the Python of each step."""
+def null_counts(session: SparkSession, steps: list[tuple[str, str, Any]]) -> list[str]:
+    """Run the Python of each step, and return its output or its error."""
     names: dict[str, Any] = {"spark": session}
     said = []
-    for what, text, more in steps:
-        if what == "import":
+    for action, text, more in steps:
+        if action == "import":
             sys.path.insert(0, text)
             invalidate_caches()
             for name in [name for name in sys.modules if name.split(".")[0] == "shop_schemas"]:

@@ -1,4 +1,4 @@
-"""DataFrames of messages from several targets, each decoded by the version numbers of its own."""
+"""DataFrames of messages from several targets, each decoded by the version numbers of its target."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ CODEC = Codec(
 AMBIGUOUS = "schema version 1 means different content on two targets (Git's version 1 on dev; a foreign version on prod): choose"
 
 
-def payload(schema: Definition, **value: Any) -> bytearray:
+def make_payload(schema: Definition, **value: Any) -> bytearray:
     encoded = Codec([Version(0, schema)]).encode_one(value)
     assert encoded is not None
     return bytearray(encoded)
 
 
 MESSAGES = [
-    (payload(FIRST, id="a"), 0, None, ("a", 0)),
-    (payload(OWN, id="b", own=1), 1, None, AMBIGUOUS),
-    (payload(OWN, id="c", own=2), 1, "dev", ("c", 2)),
-    (payload(FOREIGN, id="d", foreign=3), 1, "prod", ("d", 0)),
-    (payload(OWN, id="e", own=4), 2, "prod", ("e", 4)),
-    (payload(OWN, id="f", own=5), 2, "dev", "schema version 2 is not in the codec (0 to 1)"),
-    (payload(OWN, id="g", own=6), 1, "", AMBIGUOUS),
-    (payload(OWN, id="h", own=7), None, "prod", ("h", 7)),
-    (payload(FIRST, id="i"), 0, "stage", "unknown target stage: "),
+    (make_payload(FIRST, id="a"), 0, None, ("a", 0)),
+    (make_payload(OWN, id="b", own=1), 1, None, AMBIGUOUS),
+    (make_payload(OWN, id="c", own=2), 1, "dev", ("c", 2)),
+    (make_payload(FOREIGN, id="d", foreign=3), 1, "prod", ("d", 0)),
+    (make_payload(OWN, id="e", own=4), 2, "prod", ("e", 4)),
+    (make_payload(OWN, id="f", own=5), 2, "dev", "schema version 2 is not in the codec (0 to 1)"),
+    (make_payload(OWN, id="g", own=6), 1, "", AMBIGUOUS),
+    (make_payload(OWN, id="h", own=7), None, "prod", ("h", 7)),
+    (make_payload(FIRST, id="i"), 0, "stage", "unknown target stage: "),
 ]
 """Payload, number and target of messages, and their values or the reason for the rejection."""
 
 
-def frame(spark: SparkSession, messages: list[Any] = MESSAGES) -> DataFrame:
+def make_frame(spark: SparkSession, messages: list[Any] = MESSAGES) -> DataFrame:
     rows = [(payload, number, target, index) for index, (payload, number, target, _) in enumerate(messages)]
     return spark.createDataFrame(rows, "payload binary, schema_version long, __target string, at int").coalesce(1)
 
@@ -71,13 +71,18 @@ def check(rows: list[Any], messages: list[Any] = MESSAGES) -> None:
             assert (row["id"], row["own"], bytes(row["__payload"])) == (None, None, bytes(message))
 
 
-def test_each_message_is_decoded_by_the_numbers_of_its_target(spark: SparkSession) -> None:
-    check(decode(frame(spark), CODEC).collect())
-    check(decode(frame(spark), CODEC).where("id is null or id > 'a' or __schemaVersion = 0").orderBy("at").collect())
+def test_each_message_is_decoded_by_the_numbers_of_its_target(spark_session: SparkSession) -> None:
+    check(decode(make_frame(spark_session), CODEC).collect())
+    check(
+        decode(make_frame(spark_session), CODEC)
+        .where("id is null or id > 'a' or __schemaVersion = 0")
+        .orderBy("at")
+        .collect()
+    )
 
 
-def test_two_dataframes_of_different_targets_are_one(spark: SparkSession) -> None:
-    messages = frame(spark).drop("__target")
+def test_two_dataframes_of_different_targets_are_one(spark_session: SparkSession) -> None:
+    messages = make_frame(spark_session).drop("__target")
     both = messages.where("at = 3").withColumn("__target", sql.lit("prod"))
     both = both.union(messages.where("at = 2").withColumn("__target", sql.lit("dev")))
     assert {(row["id"], row["own"]) for row in decode(both, CODEC).collect()} == {("c", 2), ("d", 0)}
@@ -91,9 +96,9 @@ def test_two_dataframes_of_different_targets_are_one(spark: SparkSession) -> Non
     ],
 )
 def test_a_message_of_another_target_than_the_chosen_one_is_rejected(
-    spark: SparkSession, target: str, expected: list[str | None]
+    spark_session: SparkSession, target: str, expected: list[str | None]
 ) -> None:
-    rows = decode(frame(spark), CODEC.for_target(target)).collect()
+    rows = decode(make_frame(spark_session), CODEC.for_target(target)).collect()
     assert [row["id"] for row in rows] == expected
     others = [row for row, (_, _, name, _) in zip(rows, MESSAGES, strict=True) if name not in (None, "", target)]
     assert {row["__error"] for row in others} == {
@@ -102,41 +107,41 @@ def test_a_message_of_another_target_than_the_chosen_one_is_rejected(
     }
 
 
-def test_a_message_of_another_target_than_the_default_is_decoded_by_its_own(spark: SparkSession) -> None:
+def test_a_message_of_another_target_than_the_default_is_decoded_by_its_own(spark_session: SparkSession) -> None:
     expected = ["a", "b", "c", "d", "e", None, "g", "h", None]
     for copied in (False, True):
         codec = CODEC.for_target("dev", is_default=True)
         codec = pickle.loads(pickle.dumps(codec)) if copied else codec  # noqa: S301  what was pickled here
-        assert [row["id"] for row in decode(frame(spark), codec).collect()] == expected
+        assert [row["id"] for row in decode(make_frame(spark_session), codec).collect()] == expected
 
 
-def test_a_column_of_another_type_is_an_error(spark: SparkSession) -> None:
-    messages = frame(spark).withColumn("__target", sql.lit(1))
+def test_a_column_of_another_type_is_an_error(spark_session: SparkSession) -> None:
+    messages = make_frame(spark_session).withColumn("__target", sql.lit(1))
     with pytest.raises(WrongArgument, match="the column __target is int, and a target is a string"):
         decode(messages, CODEC)
 
 
-def test_a_codec_that_knows_no_targets_leaves_the_column_alone(spark: SparkSession) -> None:
-    [row] = decode(frame(spark).where("at = 3"), Codec(CODEC.versions)).collect()
+def test_a_codec_that_knows_no_targets_leaves_the_column_alone(spark_session: SparkSession) -> None:
+    [row] = decode(make_frame(spark_session).where("at = 3"), Codec(CODEC.versions)).collect()
     assert (row["id"], row["own"], row["__target"]) == ("d", 3, "prod")
 
 
 @pytest.mark.parametrize("form", ["parquet", "delta"])
 def test_messages_of_several_targets_land_and_ambiguous_ones_wait(
-    spark: SparkSession, folder: str, form: Literal["parquet", "delta"]
+    spark_session: SparkSession, output_folder: str, form: Literal["parquet", "delta"]
 ) -> None:
-    landed = land(frame(spark), CODEC, folder, format=form)
+    landed = land(make_frame(spark_session), CODEC, output_folder, format=form)
     expected = [expected for *_, expected in MESSAGES]
     assert landed.rows == sum(isinstance(value, tuple) for value in expected)
     assert landed.rejected == sum(isinstance(value, str) for value in expected)
     assert sum(count for reason, count in landed.reasons.items() if reason.startswith(AMBIGUOUS)) == 2
     # Whoever knows where they are from reads them later.
-    again = replay(spark, CODEC.for_target("dev"), folder, format=form)
+    again = replay(spark_session, CODEC.for_target("dev"), output_folder, format=form)
     assert again.rows == 2
 
 
-def test_rows_are_encoded_with_a_number_only_where_it_is_known(spark: SparkSession) -> None:
-    rows = spark.createDataFrame([("a", 1, 0)], "id string, own int, __schemaVersion long")
+def test_rows_are_encoded_with_a_number_only_where_it_is_known(spark_session: SparkSession) -> None:
+    rows = spark_session.createDataFrame([("a", 1, 0)], "id string, own int, __schemaVersion long")
     with pytest.raises(UnknownVersion, match="schema version 1 means different content on two targets"):
         encode(rows, CODEC)
     for target, number in (("dev", 1), ("prod", 2)):
@@ -154,14 +159,14 @@ def test_the_source_has_the_column_only_with_the_option() -> None:
 
 
 @since((4, 1), "a column of decoded messages needs it")
-def test_a_column_is_decoded_by_the_target_of_its_topic(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_column_is_decoded_by_the_target_of_its_topic(spark_session: SparkSession, tmp_path: Path) -> None:
     project = 'version: 1\ntargets: {dev: {registry: "sqlite:d.db"}, prod: {registry: "sqlite:p.db"}}\ngenerate: {package: of_targets}\n'
     estate = Estate(tmp_path / "shop", project=project)
     estate.orders("id", own=0)
     numbers = "shop/sales/orders: {1: {foreign: foreign/1.avsc, type: AVRO}, 2: {git: 1}}\n"
     estate.scratch.commit({"numbers/prod.yaml": numbers, "numbers/foreign/1.avsc": FOREIGN.text})
     estate.run("generate", "--out", "out")
-    messages = frame(spark, MESSAGES[2:4]).drop("__target")
+    messages = make_frame(spark_session, MESSAGES[2:4]).drop("__target")
     with imported(estate.scratch.path / "out", "of_targets") as package:
         orders = package.topic("persistent://shop/sales/orders")
         column = orders.for_target("prod").decode("payload", "schema_version")

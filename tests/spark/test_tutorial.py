@@ -22,7 +22,7 @@ pytestmark = [STREAMS_OUT, pytest.mark.live]
 
 
 class Reader:
-    """Somebody who does what the page says, in a folder of theirs."""
+    """A reader who follows the page in an empty folder."""
 
     def __init__(self, folder: Path, console: Console) -> None:
         self.folder = folder
@@ -30,7 +30,7 @@ class Reader:
         self.environment = shop.environment()
         self.environment["PATH"] = f"{Path(sys.executable).parent}:{self.environment['PATH']}"
         self.printed: dict[str, str] = {}
-        """What each command printed last."""
+        """The last output of each command."""
 
     def follow(self, page: str) -> None:
         """Everything is typed, and every file written; the page says before each what it is called."""
@@ -40,20 +40,20 @@ class Reader:
                 (self.folder / name).write_text(text, encoding="utf-8")
             for command in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
                 for part in command.split(" && "):
-                    self.type(part)
+                    self.run_command(part)
             if ">>>" in text:
                 with chdir(self.folder):
-                    found = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
-                    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found).failed == 0
+                    examples = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
+                    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples).failed == 0
 
-    def type(self, command: str) -> None:
+    def run_command(self, command: str) -> None:
         """The command does not fail."""
         program, *arguments = shlex.split(command)
         match program, arguments:
             case (("python3" | "." | "pip"), _):
                 """The environment of the tests is one in which all that was done."""
             case "python", []:
-                """What is typed there follows."""
+                """The commands of the session follow."""
             case "cd", [folder]:
                 self.folder /= folder
             case "export", [setting]:
@@ -80,18 +80,18 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory, console: Console) -> Reader:
+def page_reader(tmp_path_factory: pytest.TempPathFactory, spark_console: Console) -> Reader:
     """Somebody who has followed the page up to the job."""
-    made = Reader(tmp_path_factory.mktemp("tutorial"), console)
-    made.follow(PAGE.read_text(encoding="utf-8").partition("\n## 5.")[0])
-    return made
+    new_reader = Reader(tmp_path_factory.mktemp("tutorial"), spark_console)
+    new_reader.follow(PAGE.read_text(encoding="utf-8").partition("\n## 5.")[0])
+    return new_reader
 
 
-def test_the_commands_lead_to_a_table_with_a_column_more(reader: Reader) -> None:
-    landed = [out for command, out in reader.printed.items() if command.startswith("schemactl spark land")]
+def test_the_commands_lead_to_a_table_with_a_column_more(page_reader: Reader) -> None:
+    landed = [out for command, out in page_reader.printed.items() if command.startswith("schemactl spark land")]
     assert len(landed) == 2
 
 
-def test_the_job_lands_the_same(reader: Reader) -> None:
-    reader.follow("## 5." + PAGE.read_text(encoding="utf-8").partition("\n## 5.")[2])
-    assert reader.printed["python job.py"] == "1998 rows, 2 rejected\n"
+def test_the_job_lands_the_same(page_reader: Reader) -> None:
+    page_reader.follow("## 5." + PAGE.read_text(encoding="utf-8").partition("\n## 5.")[2])
+    assert page_reader.printed["python job.py"] == "1998 rows, 2 rejected\n"

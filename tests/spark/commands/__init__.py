@@ -1,1 +1,1 @@
-"""Commands on Spark: they share a Java of their own, and a worker has them beside the one that has the rest of Spark."""
+"""Commands on Spark. They share one JVM, so that another test worker can run the other tests of Spark."""

@@ -17,7 +17,7 @@ from schemactl.cli.spark import _runtime
 from schemactl.codec import Options
 from schemactl.codegen.topics import codec_of
 from schemactl.spark import ensure_java
-from spark.daemons import standalone
+from spark.daemons import start_cluster
 
 COUNT = 600
 
@@ -58,7 +58,7 @@ def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
     settings.mkdir()
     (settings / "spark-defaults.conf").write_text(SETTINGS)
     variables = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": sys.executable}
-    with standalone(tmp_path, ["127.0.0.2"]) as url:
+    with start_cluster(tmp_path, ["127.0.0.2"]) as url:
         command = ("spark", "land", "orders", "--messages", "../archive", "--out", "../lake", "--format", "delta")
         done = subprocess.run(
             [sys.executable, "-P", "-m", "schemactl", *command, "--master", url],

@@ -14,19 +14,21 @@ from spark_release import STREAMS_OUT
 from waiting import assert_soon
 
 from spark.numbered_topic import READ, TOPIC, numbered_apart, record_numbers
-from spark.pulsar_reads import NUMBERS, payloads
+from spark.pulsar_reads import NUMBERS, make_payloads
 
 
 @STREAMS_OUT
 @pytest.mark.live
-def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, console: Console, tmp_path: Path) -> None:
+def test_a_topic_is_verified_and_landed_where_it_is(
+    pulsar_space: Namespace, spark_console: Console, tmp_path: Path
+) -> None:
     def schemactl(*arguments: str) -> tuple[int, dict[str, object]]:
         command = ("spark", *arguments, "--master", "local[2]", "--report", "json")
-        done = console.schemactl(repository.path, *command)
+        done = spark_console.schemactl(repository.path, *command)
         assert not done.stderr, done.stderr
         return done.returncode, json.loads(done.stdout)
 
-    name = space.create("numbers", *NUMBERS, partitions=2)
+    name = pulsar_space.create("numbers", *NUMBERS, partitions=2)
     repository = Scratch(tmp_path / "repository")
     project = (
         "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}\n"
@@ -36,33 +38,37 @@ def test_a_topic_is_verified_and_landed_where_it_is(space: Namespace, console: C
         repository.write({"schemactl.yaml": project, "topics/n.yaml": topic, "topics/n.avsc": text})
         repository.git("add", "-A")
         repository.git("commit", "-qm", "numbers")
-    space.send("numbers", payloads(0, 40, 0), version=0)
-    space.send("numbers", [*payloads(40, 60, 1), b"\x80"], version=1)
-    at = ("numbers", "--messages", space.broker.service_url)
+    pulsar_space.send("numbers", make_payloads(0, 40, 0), version=0)
+    pulsar_space.send("numbers", [*make_payloads(40, 60, 1), b"\x80"], version=1)
+    at = ("numbers", "--messages", pulsar_space.broker.service_url)
 
-    code, told = schemactl("verify", *at)
-    assert (code, told["messages"], told["unreadable"]) == (100, 61, 1)
+    code, report = schemactl("verify", *at)
+    assert (code, report["messages"], report["unreadable"]) == (100, 61, 1)
     counts = [(0, 40, 0), (1, 21, 1)]
-    versions = told["versions"]
+    versions = report["versions"]
     assert isinstance(versions, list)
     assert [(one["version"], one["messages"], one["unreadable"]) for one in versions] == counts
 
-    code, told = schemactl("land", *at, "--out", "lake")
-    assert (code, told["rows"], told["rejected"]) == (0, 60, 1)
-    space.send("numbers", payloads(60, 75, 1), version=1)
-    code, told = schemactl("land", *at, "--out", "lake")
-    assert (code, told["rows"], told["rejected"]) == (0, 15, 0)
-    assert_soon(lambda: space.subscriptions("numbers-partition-0"), [])
+    code, report = schemactl("land", *at, "--out", "lake")
+    assert (code, report["rows"], report["rejected"]) == (0, 60, 1)
+    pulsar_space.send("numbers", make_payloads(60, 75, 1), version=1)
+    code, report = schemactl("land", *at, "--out", "lake")
+    assert (code, report["rows"], report["rejected"]) == (0, 15, 0)
+    assert_soon(lambda: pulsar_space.subscriptions("numbers-partition-0"), [])
 
 
 @STREAMS_OUT
-def test_a_topic_is_landed_by_its_targets_numbers(space: Namespace, console: Console, tmp_path: Path) -> None:
-    repository = numbered_apart(tmp_path / "lsst", space)
+def test_a_topic_is_landed_by_its_targets_numbers(
+    pulsar_space: Namespace, spark_console: Console, tmp_path: Path
+) -> None:
+    repository = numbered_apart(tmp_path / "lsst", pulsar_space)
     record_numbers(repository)
-    command = ("spark", "land", TOPIC, "--target", "live", "--messages", space.broker.service_url)
-    done = console.schemactl(repository.path, *command, "--out", "landed", "--report", "json", "--master", "local[2]")
+    command = ("spark", "land", TOPIC, "--target", "live", "--messages", pulsar_space.broker.service_url)
+    done = spark_console.schemactl(
+        repository.path, *command, "--out", "landed", "--report", "json", "--master", "local[2]"
+    )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["rows"], told["rejected"]) == (2, 0)
+    report = json.loads(done.stdout)
+    assert (report["rows"], report["rejected"]) == (2, 0)
     rows = pq.read_table(repository.path / "landed").to_pylist()
     assert {row["__schemaVersion"]: {"id": row["id"], "own4": row["own4"]} for row in rows} == READ

@@ -1,4 +1,4 @@
-"""`schemactl spark verify` on the example's messages: as approved, under a change that loses some, and under one that does not."""
+"""`schemactl spark verify` on the example's messages: as approved, and under changes with and without a loss."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = shop.make(tmp_path_factory.mktemp("verify"))
-    topics = shop.approved(made).topics
+    repository = shop.make(tmp_path_factory.mktemp("verify"))
+    topics = shop.approved(repository).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
-    messages.write(made.parent / "messages.parquet", codecs, count=COUNT)
-    return made
+    messages.write(repository.parent / "messages.parquet", codecs, count=COUNT)
+    return repository
 
 
 COMMAND = ("spark", "verify", "orders", "--messages", "../messages.parquet", "--master", "local[2]")
 
 
 @pytest.fixture
-def run(folder: Path, console: Console) -> Run:
-    return partial(console.schemactl, folder, *COMMAND)
+def run(shop_folder: Path, spark_console: Console) -> Run:
+    return partial(spark_console.schemactl, shop_folder, *COMMAND)
 
 
 def test_every_message_is_counted_under_the_version_that_wrote_it(run: Run) -> None:
@@ -49,22 +49,22 @@ def test_every_message_is_counted_under_the_version_that_wrote_it(run: Run) -> N
     assert "version 2, message 00000000000001f4: lines[0].price.currency, byte 44: " in done.stdout
 
 
-def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(folder: Path, run: Run) -> None:
-    orders = folder / shop.ORDERS
-    kept = orders.read_text(encoding="utf-8")
+def test_a_change_that_loses_messages_is_told_from_what_was_lost_before(shop_folder: Path, run: Run) -> None:
+    orders = shop_folder / shop.ORDERS
+    original_text = orders.read_text(encoding="utf-8")
     shop.edit(orders, ALIASED, '{"name": "customer", "type": "long"}')
     try:
         done = run("--candidate", "--only-new-loss", "--report", "json", "--shown", "1")
     finally:
-        orders.write_text(kept, encoding="utf-8")
-    told = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, told["messages"]) == (100, "", COUNT)
-    lost = {row["version"]: row["unreadable"] - row["unreadable_when_approved"] for row in told["versions"]}
+        orders.write_text(original_text, encoding="utf-8")
+    report = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, report["messages"]) == (100, "", COUNT)
+    lost = {row["version"]: row["unreadable"] - row["unreadable_when_approved"] for row in report["versions"]}
     assert {version for version, count in lost.items() if count} == {0, 1, 2, 3}
-    assert told["unreadable_when_approved"] == 1
-    (first,) = told["first_unreadable"]
+    assert report["unreadable_when_approved"] == 1
+    (first,) = report["first_unreadable"]
     assert "requires customer and has no default for it" in first["reason"]
-    # What the approved schema cannot read either comes before it in the file, and is not shown.
+    # Messages that the approved schema cannot read come first in the file, and are not shown.
     assert first["reason_when_approved"] is None
 
 
@@ -74,17 +74,17 @@ def test_what_was_lost_before_is_no_reason_against_a_change(run: Run) -> None:
     assert done.stdout.endswith("None of them would be lost by this change.\n")
 
 
-def test_messages_that_are_not_there_are_one_error(folder: Path, run: Run) -> None:
+def test_messages_that_are_not_there_are_one_error(shop_folder: Path, run: Run) -> None:
     done = run("--messages", "nowhere")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"schemactl: --messages {folder}/nowhere: there is no such file or folder\n")
+    assert done.stderr.startswith(f"schemactl: --messages {shop_folder}/nowhere: there is no such file or folder\n")
     for wrong in (["--only-new-loss"], ["--shown", "-1"], ["--candidate", "--recursion-depth", "-1"]):
         assert run(*wrong).returncode == 64
 
 
-def test_messages_without_versions_are_read_as_the_reader_s_own(folder: Path, run: Run) -> None:
-    stored = pq.read_table(folder.parent / "messages.parquet").drop_columns("schema_version")
-    pq.write_table(stored, folder.parent / "bare.parquet")
+def test_messages_without_versions_are_read_as_the_reader_s_own(shop_folder: Path, run: Run) -> None:
+    stored = pq.read_table(shop_folder.parent / "messages.parquet").drop_columns("schema_version")
+    pq.write_table(stored, shop_folder.parent / "bare.parquet")
     bare = ("--messages", "../bare.parquet")
     done = run(*bare)
     assert (done.returncode, done.stdout) == (64, "")
