@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
@@ -57,6 +57,7 @@ from schemactl.declare.yaml_parser import YamlPart, scalar_place
 from schemactl.formats import SPECS
 from schemactl.formats.key_value import join, split
 from schemactl.formats.protobuf import load
+from schemactl.formats.protobuf.imports import find_imports
 
 if TYPE_CHECKING:
     from schemactl.formats.type_spec import Encoding
@@ -127,21 +128,36 @@ class Include(NamedTuple):
 NO_INCLUDE: Final = Include("", {})
 
 
-class AvroFileCache:
-    """The parsed Avro files of many states of one repository, by path and blob id, so that their common files are read once."""
+class DefinitionFileCache:
+    """The files of definitions in many states of one repository, by path and blob id, so that their common files are read once.
+
+    Attributes:
+        avro_files: the parsed Avro files.
+        proto_texts: the valid texts of `.proto` files.
+    """
 
     def __init__(self) -> None:
-        self.files: dict[tuple[str, str], tuple[AvroFile, str] | DeclarationError] = {}
+        self.avro_files: dict[tuple[str, str], tuple[AvroFile, str] | DeclarationError] = {}
+        self.proto_texts: dict[tuple[str, str], bytes] = {}
         self._characters = 0
 
-    def add(self, path: str, blob_id: str, file: tuple[AvroFile, str] | DeclarationError) -> None:
-        """Cache a file. All earlier files are dropped if the total size exceeds the limit."""
-        size = 100 if isinstance(file, DeclarationError) else 100 + len(file[1])
-        if self._characters + size > _MAX_CACHED_CHARACTERS:
-            self.files.clear()
-            self._characters = 0
-        self._characters += size
-        self.files[path, blob_id] = file
+    def add_avro_file(self, path: str, blob_id: str, file: tuple[AvroFile, str] | DeclarationError) -> None:
+        """Cache an Avro file."""
+        self._count(0 if isinstance(file, DeclarationError) else len(file[1]))
+        self.avro_files[path, blob_id] = file
+
+    def add_proto_text(self, path: str, blob_id: str, text: bytes) -> None:
+        """Cache the text of a `.proto` file."""
+        self._count(len(text))
+        self.proto_texts[path, blob_id] = text
+
+    def _count(self, characters: int) -> None:
+        """Count one more file, and drop all earlier files if the total size exceeds the limit."""
+        self._characters += 100 + characters
+        if self._characters > _MAX_CACHED_CHARACTERS:
+            self.avro_files.clear()
+            self.proto_texts.clear()
+            self._characters = 100 + characters
 
 
 class Definitions:
@@ -158,7 +174,7 @@ class Definitions:
         self,
         files: Files,
         *,
-        shared: AvroFileCache | None = None,
+        shared: DefinitionFileCache | None = None,
         blob: Callable[[str], str] = lambda _: "",
         include: Include = NO_INCLUDE,
     ) -> None:
@@ -171,6 +187,9 @@ class Definitions:
         self.missed = 0
         """The number of unreadable paths in declarations."""
         self._avro: dict[str, tuple[AvroFile, str] | DeclarationError] = {}
+        self._proto_texts: dict[str, bytes] = {}
+        self.proto_inputs: dict[Hashable, ProtoInput] = {}
+        """The files of definitions that several topics share, by the part of their declarations that names the files."""
         self._results: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
         # The topics of a folder mostly have the same globs.
         self.match_files = cache(partial(files_of, files))
@@ -190,12 +209,16 @@ class Definitions:
         jobs = {}
         for declaration in declarations:
             for part in (declaration, declaration.key, declaration.value):
-                proto = _DefinitionReader(self, part).read_proto() if part else None
-                if proto is not None:
+                if part and (proto_input := self.read_proto(part)):
+                    proto = proto_input.to_compile(part.message)
                     jobs[proto.digest(), proto.message] = proto
         if jobs:
             results = load("protoc").compile_all(list(jobs.values()))
             self._results.update(zip(jobs, results, strict=True))
+
+    def read_proto(self, declaration: SchemaDeclaration) -> ProtoInput | None:
+        """Read the files of a declaration with a `.proto` definition, or return None if that has problems (see `read`)."""
+        return _DefinitionReader(self, declaration).read_proto()
 
     def compile(self, proto: Any) -> SchemaInfo:
         """Compile a `.proto` file, or return the result of `prepare` (see `formats.protobuf.protoc.compile_all`).
@@ -274,14 +297,31 @@ class Definitions:
         """
         if path not in self._avro:
             blob_id = self._blob(path) if self._shared else ""
-            cached = self._shared.files.get((path, blob_id)) if self._shared and blob_id else None
+            cached = self._shared.avro_files.get((path, blob_id)) if self._shared and blob_id else None
             self._avro[path] = cached or self._parse_avro_file(path)
             if self._shared and blob_id and not cached:
-                self._shared.add(path, blob_id, self._avro[path])
+                self._shared.add_avro_file(path, blob_id, self._avro[path])
         file = self._avro[path]
         if isinstance(file, DeclarationError):
             raise file
         return file
+
+    def proto_text(self, path: str) -> bytes:
+        """Return the text of a `.proto` file.
+
+        Raises:
+            DeclarationError: if it cannot be read, or is not text.
+        """
+        if path not in self._proto_texts:
+            blob_id = self._blob(path) if self._shared else ""
+            text = self._shared.proto_texts.get((path, blob_id)) if self._shared and blob_id else None
+            if text is None:
+                text = read_bytes(self.files, path)
+                decode(path, text)
+                if self._shared and blob_id:
+                    self._shared.add_proto_text(path, blob_id, text)
+            self._proto_texts[path] = text
+        return self._proto_texts[path]
 
     def _parse_avro_file(self, path: str) -> tuple[AvroFile, str] | DeclarationError:
         try:
@@ -548,11 +588,12 @@ class _DefinitionReader:
 
     def _compile_proto(self, key: str) -> SchemaInfo | None:
         """Return the compiled `.proto` file that the key `key` names, or None with a problem."""
-        proto = self.read_proto()
+        proto_input = self.read_proto()
+        if proto_input is None:
+            return None
+        proto = proto_input.to_compile(self.declaration.message)
         with self._collect_problems(key):
             try:
-                if proto is None:
-                    return None
                 info = self.definitions.compile(proto)
                 return replace(info, editor=partial(_edit_proto, proto, info))
             except InvalidSchema as error:
@@ -597,14 +638,30 @@ class _DefinitionReader:
         fix = "add the file to the repository, and list its folder under `references`"
         return InvalidSchema(error.what, fix=fix, source=error.source)
 
-    def read_proto(self) -> Any:
-        """Return the input of protoc for the declaration, or None if it names no `.proto` file or a file cannot be read."""
+    def read_proto(self) -> ProtoInput | None:
+        """Read the files of a `.proto` definition, or return None if the declaration names none or a file cannot be read."""
         is_native = self.declaration.is_proto
         key = "definition" if is_native else "proto"
         written = self.declaration.definition if is_native else self.declaration.proto
         if written is None or str(written).endswith(DESCRIPTOR_SUFFIX):
             return None
-        path = self._resolve_path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if is_native else (PROTO_SUFFIX,), key)
+        # The messages of one file are mostly the roots of several topics. Other paths of the declaration can contradict these.
+        names = (self.folder, key, written, self.declaration.references, self.declaration.file_name)
+        is_first = not self.paths and not self.problems
+        proto_input = self.definitions.proto_inputs.get(names) if is_first else None
+        if proto_input is None:
+            proto_input = self._gather_proto_files(key, written)
+            if proto_input and is_first:
+                self.definitions.proto_inputs[names] = proto_input
+        if proto_input:
+            self.listed |= proto_input.listed
+            self.used |= proto_input.used
+            self.paths |= proto_input.paths
+        return proto_input
+
+    def _gather_proto_files(self, key: str, written: str) -> ProtoInput | None:
+        suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if self.declaration.is_proto else (PROTO_SUFFIX,)
+        path = self._resolve_path(written, suffixes, key)
         references = self._list_proto_references()
         if path is None or self.problems:
             return None
@@ -612,9 +669,11 @@ class _DefinitionReader:
         with self._collect_problems(key):
             for reference, (_, is_listed) in references.items():
                 if is_listed:
-                    self._read_proto_text(reference)
+                    self.definitions.proto_text(reference)
             others = [reference for reference in references if reference != path]
-            files = gather(path, self._read_proto_text, others, self.definitions.include, self.declaration.file_name)
+            files = gather(
+                path, self.definitions.proto_text, others, self.definitions.include, self.declaration.file_name
+            )
         if files is None or self.problems:
             return None
         if files.ambiguous:
@@ -622,12 +681,12 @@ class _DefinitionReader:
             message = f'`import "{name}"` could mean `{first}` or `{second}`'
             self.problems.append(Problem(Source(shown(path)), message, "import it by a longer part of its path"))
             return None
-        self.used |= {references[used_path][0] for used_path in files.used if used_path in references}
-        self.paths |= files.used | files.included
+        used = {references[used_path][0] for used_path in files.used if used_path in references}
+        paths = {*self.paths, *files.used, *files.included}
         if files.unlisted and self.definitions.include.project_path:
             # A change of `protobuf.include` may find these imports in another file.
-            self.paths.add(self.definitions.include.project_path)
-        return files.to_compile(self.declaration.message)
+            paths.add(self.definitions.include.project_path)
+        return ProtoInput(files, frozenset(paths), frozenset(self.listed), frozenset(used))
 
     def _list_proto_references(self) -> dict[str, tuple[int, bool]]:
         """Map each `.proto` file that may be imported to the index of its entry, and whether the entry names the file itself."""
@@ -670,11 +729,6 @@ class _DefinitionReader:
         text = self.declaration.text
         node = text.node(self.declaration.document, (*self.declaration.parts, "definition"))
         return text.data.decode() if getattr(node, "style", None) == "|" else None
-
-    def _read_proto_text(self, path: str) -> bytes:
-        data = read_bytes(self.definitions.files, path)
-        decode(path, data)
-        return data
 
     def _read_references(self) -> Iterator[tuple[int, AvroFile]]:
         """Yield the Avro files that `references` names one by one, each with the index of its entry."""
@@ -895,8 +949,6 @@ _PROTOC_FOLDER: Final = "google/protobuf/"
 
 _MISSING_IMPORT: Final = re.compile(r'Import "([^"]+)" was not found or had errors\.')
 
-_IMPORT: Final = re.compile(rb"""import\s*+(?:\b(?:public|weak|option)\b\s*+)?["']([^"'\n]+)["']""")
-
 
 @dataclass(frozen=True, slots=True)
 class ProtoFiles:
@@ -920,9 +972,25 @@ class ProtoFiles:
     unlisted: bool = False
     ambiguous: tuple[str, str, str] | None = None
 
+
+class ProtoInput(NamedTuple):
+    """The files of a `.proto` definition.
+
+    Attributes:
+        files: the file itself with its imports.
+        paths: every path that the declaration names, and of the imports.
+        listed: the indexes of the entries of `references` that name one file.
+        used: the indexes of the entries of `references` that the definition uses.
+    """
+
+    files: ProtoFiles
+    paths: frozenset[str]
+    listed: frozenset[int]
+    used: frozenset[int]
+
     def to_compile(self, message: str) -> Any:
         """Return the input of `formats.protobuf.protoc` for the root message `message`."""
-        return load("protoc").Proto(message, self.entry, self.sources, self.paths)
+        return load("protoc").Proto(message, self.files.entry, self.files.sources, self.files.paths)
 
 
 def gather(
@@ -958,7 +1026,7 @@ def gather(
     for reference in references:
         references_by_basename.setdefault(posixpath.basename(reference), []).append(reference)
     while unread_texts:
-        for name in _find_imports(unread_texts.pop()):
+        for name in find_imports(unread_texts.pop()):
             if name in sources:
                 continue
             candidates = references_by_basename.get(posixpath.basename(name), [])
@@ -999,21 +1067,3 @@ def _find_entry_name(path: str, paths: Mapping[str, str]) -> str:
     folders = {imported.removesuffix(name) for name, imported in paths.items() if imported.endswith(name)}
     folder = folders.pop() if len(folders) == 1 else None
     return path.removeprefix(folder) if folder is not None and path.startswith(folder) else ""
-
-
-def _find_imports(text: bytes) -> Iterator[str]:
-    """Yield the names of the imports that start a line or follow `;`, `}` or `*/`; some may be inside comments."""
-    start = 0
-    while match := _IMPORT.search(text, start):
-        # The text before a match is checked here: a pattern that starts with spaces would try each of them as its start.
-        between = text[start : match.start()]
-        preceding = between.rstrip()
-        if (
-            (not preceding and start == 0)
-            or b"\n" in between[len(preceding) :]
-            or preceding.endswith((b";", b"}", b"*/"))
-        ):
-            yield match[1].decode("utf-8", "replace")
-            start = match.end()
-        else:
-            start = match.start() + len(b"import")

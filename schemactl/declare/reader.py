@@ -398,7 +398,7 @@ class _Builder:
             is_sound
             and not topic.name.is_scalable
             and not document.clients
-            and not any(map(_is_compiled, document.declarations))
+            and not any(map(is_compiled, document.declarations))
         )
         # The type of a payload is known only once its file is read.
         is_cacheable = is_cacheable and all(declaration.payload is None for declaration in document.declarations)
@@ -518,12 +518,12 @@ def _find_release_problems(topic: Topic, project: Project) -> Iterator[Problem]:
             )
 
 
-def _is_compiled(declaration: SchemaDeclaration) -> bool:
+def is_compiled(declaration: SchemaDeclaration) -> bool:
     """Return whether protoc compiles the definition, its key or its value: the result depends on more than the files."""
     return (
         declaration.is_proto
         or declaration.proto is not None
-        or any(_is_compiled(half) for half in (declaration.key, declaration.value) if half)
+        or any(is_compiled(half) for half in (declaration.key, declaration.value) if half)
     )
 
 

@@ -41,7 +41,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.project import Project, ProtoRendering, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import project as declare_project
-from schemactl.declare.definition import AvroFileCache, Definitions
+from schemactl.declare.definition import DefinitionFileCache, Definitions
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, WorktreeFiles, read_bytes, shown
 from schemactl.declare.project import PROJECT_FILE, read_project
@@ -567,7 +567,7 @@ class DefinitionLoader:
         self._documents = functools.lru_cache(MAX_CACHED_DOCUMENTS)(functools.partial(_read_documents, repository))
         # Topics of one step, and of many, mostly take types of the same files.
         self._definitions = functools.lru_cache(_MAX_CACHED_STEPS)(self._create_definitions)
-        self._avro_files = AvroFileCache()
+        self._definition_files = DefinitionFileCache()
         # The git process answers one request at a time.
         self._lock = RLock()
         weakref.finalize(self, repository.close)
@@ -648,7 +648,7 @@ class DefinitionLoader:
     def _create_definitions(self, step: int) -> Definitions:
         files = StepFiles(self._repository, self._state_at(step))
         include = read_include_at(self._repository, self._state_at(step), self._project)
-        return Definitions(files, shared=self._avro_files, blob=files.blob, include=include)
+        return Definitions(files, shared=self._definition_files, blob=files.blob, include=include)
 
     def _list_documents(self, state: Cache, declaration: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
         entry = state.entry(declaration.path)

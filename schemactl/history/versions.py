@@ -17,11 +17,11 @@ import posixpath
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import chain, islice, pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from schemactl.core.errors import (
     DeclarationError,
@@ -35,7 +35,7 @@ from schemactl.core.errors import (
 from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, Commit, SchemaInfo, SchemaType
-from schemactl.declare.definition import AvroFileCache, Definitions, Include
+from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
     AVRO_SUFFIXES,
@@ -48,7 +48,7 @@ from schemactl.declare.files import (
     resolve,
 )
 from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_history_settings, read_project
-from schemactl.declare.reader import find_kind_problems, in_roots, read_clients
+from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.declare.strict_json import depth_of, read_json
@@ -74,9 +74,6 @@ _REWRITE_GROWTH: Final = 1.01
 
 _SAVE_INTERVAL_S: Final = 30.0
 """Time between two saves while a long history is read, so that a run that is stopped loses at most this much."""
-
-_COLLECT_BYTES: Final = 2_000_000
-"""Size of the compiled definitions after which the memory of their descriptors, which are in cycles, is freed."""
 
 _FINGERPRINT_BYTES: Final = 20
 
@@ -262,8 +259,8 @@ class Derivation:
             self._progress(done, total)
 
         try:
-            with protoc_process.kept(), _disable_garbage_collection():
-                derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
+            derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
+            with protoc_process.kept(), closing(derivation), _disable_garbage_collection():
                 derivation.follow(commits, report_progress)
         except SchemactlError:
             raise
@@ -292,9 +289,9 @@ def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
 
 @contextmanager
 def _disable_garbage_collection() -> Iterator[None]:
-    """Do not search for cycles all the time, which takes an eighth of the time: only descriptors of `.proto` files are in cycles.
+    """Do not search for cycles, which takes an eighth of the time: only descriptors of `.proto` files are in cycles.
 
-    Objects from before are not searched by `gc.collect` either.
+    Where these are read, `Fingerprints.inspect` switches the search on; it omits the objects from before.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -303,8 +300,7 @@ def _disable_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
-        if was_enabled:
-            gc.enable()
+        (gc.enable if was_enabled else gc.disable)()
 
 
 class StepFiles(GitFiles):
@@ -345,7 +341,7 @@ class VersionDerivation:
         self._writer = writer
         self._files = StepFiles(repository, writer)
         self._fingerprints = Fingerprints(self._files)
-        self._avro_files = AvroFileCache()
+        self._definition_files = DefinitionFileCache()
         # The last inspection of each schema in this run, if it had no problems.
         self._inspections: dict[str, Inspection] = {}
         self._documents: dict[tuple[str, str], Documents] = {}
@@ -366,6 +362,10 @@ class VersionDerivation:
                 progress(done, None)
         finally:
             progress(done, done)
+
+    def close(self) -> None:
+        """Remove temporary files."""
+        self._fingerprints.close()
 
     def _fetch_missing(self, commits: Iterable[LoggedCommit]) -> list[LoggedCommit]:
         """Return the commits, after the missing blobs of their declarations in a partial clone were fetched at once."""
@@ -420,12 +420,19 @@ class VersionDerivation:
         if self._include is None or self._project.path in path_set:
             self._include = read_include_at(self._repository, self._writer, self._project)
         include = self._include
-        definitions = Definitions(self._files, shared=self._avro_files, blob=self._files.blob, include=include)
-        for schema in sorted(changed_schemas):
-            self._record_topics(schema, definitions)
-            if self._fingerprints.compiled_bytes > _COLLECT_BYTES:
-                self._fingerprints.compiled_bytes = 0
-                gc.collect()
+        definitions = Definitions(self._files, shared=self._definition_files, blob=self._files.blob, include=include)
+        documents_by_schema = {schema: self._list_documents(schema) for schema in sorted(changed_schemas)}
+        self._fingerprints.compile(
+            [
+                declaration
+                for documents in documents_by_schema.values()
+                for document, _ in documents
+                for declaration in document.declarations
+            ],
+            definitions,
+        )
+        for schema, documents in documents_by_schema.items():
+            self._record_topics(schema, documents, definitions)
 
     def _apply_change(self, change: ChangedFile) -> bool:
         """Record the change, and return whether declarations can depend on it."""
@@ -557,14 +564,20 @@ class VersionDerivation:
                 self._writer.set_definitions(schema, domain, state.path, [definition])
         return True
 
-    def _record_topics(self, schema: str, definitions: Definitions) -> None:
-        """Record the current declarations of a schema's topics (tenant/namespace/topic)."""
-        self._inspections.pop(schema, None)
+    def _list_documents(self, schema: str) -> list[tuple[TopicDocument, str]]:
+        """Return the documents that declare a schema's topics, with their paths; a valid schema has at most one."""
         rows = self._writer.declarations(schema)
         if len(rows) > 1:
             # While files move from a previous root to a current one, both may declare the topic; the current one counts.
             rows = [row for row in rows if self._is_in_current_roots(row.path)] or rows
-        documents = [self._read_topic_document(row) for row in rows]
+        return [(self._read_topic_document(row), row.path) for row in rows]
+
+    def _record_topics(
+        self, schema: str, declared: Sequence[tuple[TopicDocument, str]], definitions: Definitions
+    ) -> None:
+        """Record the current declarations of a schema's topics (tenant/namespace/topic)."""
+        self._inspections.pop(schema, None)
+        documents = [document for document, _ in declared]
         problems: list[tuple[TopicDocument, Problem]] = []
         for document in documents[1:]:
             message = f"{document.topic.name} is declared twice, first at {documents[0].source}"
@@ -600,7 +613,7 @@ class VersionDerivation:
             state = self._writer.state(schema, domain)
             if not problems and domain == declared_domain:
                 topic = documents[0].topic
-                self._writer.set_definitions(schema, domain, rows[0].path, definition_rows, topic.generation)
+                self._writer.set_definitions(schema, domain, declared[0][1], definition_rows, topic.generation)
                 self._writer.set_policies(str(topic.name), topic.policies)
             elif state is None or state.deleted:
                 continue
@@ -740,14 +753,30 @@ class Fingerprints:
     The fingerprint of an Avro definition is combined from its parts where possible: writing out each definition as a whole takes
     five times as long (38 s of CPU instead of 7 for the medium repository of benchmarks/history.py).
 
-    Attributes:
-        compiled_bytes: the size of the definitions that were compiled from `.proto` files since the caller set it to 0.
+    The fingerprint of a `.proto` definition is combined from the digests of its compiled files (see `formats.protobuf.file_digests`).
     """
 
     def __init__(self, files: GitFiles) -> None:
-        self.compiled_bytes = 0
         self._files = files
+        # A `formats.protobuf.file_digests.FileDigests`, once it is needed.
+        self._file_digests: Any = None
         self._types_by_blob: dict[str, SharedTypes | None] = {}
+
+    def close(self) -> None:
+        """Remove temporary files."""
+        if self._file_digests is not None:
+            self._file_digests.close()
+
+    def compile(self, declarations: Iterable[SchemaDeclaration], definitions: Definitions) -> None:
+        """Compile the `.proto` files of all `declarations` in one go, before `inspect` reads them one by one."""
+        protos = [
+            proto_input.to_compile(declaration.message)
+            for declaration in declarations
+            if _is_proto_file(declaration) and (proto_input := definitions.read_proto(declaration))
+        ]
+        if protos:
+            self._file_digests = self._file_digests or load("file_digests").FileDigests()
+            self._file_digests.compile(protos)
 
     def inspect(self, declaration: SchemaDeclaration, definitions: Definitions) -> Inspection:
         """Read the current definition of a declaration; `definitions` reads the same files."""
@@ -755,13 +784,19 @@ class Fingerprints:
             parts = self._read_parts(declaration, declaration.definition)
             if parts and (combined := self.refresh(declaration.type, parts)):
                 return Inspection(combined, declaration.type, parts.paths, parts)
+        if _is_proto_file(declaration) and (proto_input := definitions.read_proto(declaration)):
+            identity_ = self._file_digests.identify(proto_input.to_compile(declaration.message))
+            if identity_ is not None:
+                return Inspection(_hash_identity(declaration.type, identity_), declaration.type, proto_input.paths)
+        # Descriptors are in cycles. A run that reads them searches for cycles from here on.
+        if is_compiled(declaration):
+            gc.enable()
         read = definitions.read(declaration)
         # A payload has its type in its file.
         type_ = read.info.type if read.info else declaration.type
         if read.info is None:
             return Inspection(None, type_, read.paths, problems=read.problems, depends_on_protoc=read.depends_on_protoc)
-        if declaration.is_proto and str(declaration.definition).endswith(PROTO_SUFFIX):
-            self.compiled_bytes += len(read.info.schema)
+        if _is_proto_file(declaration):
             identity_ = load("protoc").identify(read.info)
             return Inspection(_hash_identity(type_, identity_), type_, read.paths)
         try:
@@ -908,6 +943,10 @@ def _hash(*parts: bytes) -> bytes:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+def _is_proto_file(declaration: SchemaDeclaration) -> bool:
+    return declaration.is_proto and str(declaration.definition).endswith(PROTO_SUFFIX)
 
 
 def _is_avro(type_: SchemaType) -> bool:

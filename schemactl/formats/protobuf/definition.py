@@ -139,12 +139,7 @@ class ProtoDefinition:
         Source info, the names and order of files (a moved file declares the same), JSON names that equal the default, the texts
         of float defaults, and the content of protoc's own files do not count. Type names count as they were stored, with or without a leading dot.
         """
-        files = [self.image.files[name] for name in self.reachable if not is_shipped(name)]
-        contents = (_serialize_content(file.stored_proto) for file in files)
-        digest = hashlib.sha256()
-        for content in sorted(contents):
-            digest.update(len(content).to_bytes(8, "big") + content)
-        return self.root.full_name, digest.hexdigest()
+        return self.root.full_name, digest_files(self.image.files[name].stored_proto for name in self.reachable)
 
     @cached_property
     def adapted_files(self) -> list[FileDescriptorProto] | None:
@@ -461,6 +456,21 @@ def find_required_cycles(root: ProtoMessage) -> Iterator[list[ProtoField]]:
 def is_shipped(name: str) -> bool:
     """Return whether the file `name` comes with protoc."""
     return name.startswith(_SHIPPED)
+
+
+def digest_files(files: Iterable[FileDescriptorProto]) -> str:
+    """Return a digest of the declarations in `files`, without protoc's own files."""
+    return combine_digests(digest_content(file) for file in files if not is_shipped(file.name))
+
+
+def combine_digests(digests: Iterable[bytes]) -> str:
+    """Return the digest of files in any order from the `digest_content` of each."""
+    return hashlib.sha256(b"".join(sorted(digests))).hexdigest()
+
+
+def digest_content(file: FileDescriptorProto) -> bytes:
+    """Return bytes of fixed length that are equal for files with equal declarations (see `ProtoDefinition.identity`)."""
+    return hashlib.sha256(_serialize_content(file)).digest()
 
 
 def _serialize_content(file: FileDescriptorProto) -> bytes:

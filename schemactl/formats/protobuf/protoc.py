@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from importlib.util import find_spec
@@ -24,8 +24,8 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from schemactl.core.errors import DependsOnProtoc, InvalidSchema, SchemactlError, Source, meant
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.protobuf.definition import (
-    ProtoDefinition,
     comments,
+    digest_files,
     find_message,
     from_descriptor_set,
     locator,
@@ -52,6 +52,8 @@ _SCALARS = (
 )
 
 _MESSAGE_WITH_PLACE = re.compile(r"(?P<name>[^:\n]+):(?P<line>\d+):(?P<column>\d+): (?P<message>.*)")
+
+_FILE_NAME: Final = re.compile(r"(?![-@/])[^\0\\\t\n\ud800-\udfff]+")
 
 _EDITION: Final = re.compile(rb"""^\s*edition\s*=\s*["'](\d{4}\w*)["']""", re.MULTILINE)
 
@@ -174,10 +176,7 @@ def identify(info: SchemaInfo) -> Hashable:
 @lru_cache(maxsize=2)
 def _digest_files(encoded: str) -> str:
     """Return the digest of the declarations in a descriptor set, in which every file is reachable from the root's."""
-    image = Image.of(FileDescriptorSet.FromString(base64.b64decode(encoded)))
-    root = next(iter(image.declared.messages.values()))
-    _, digest = ProtoDefinition(image, root, tuple(image.files)).identity
-    return digest
+    return digest_files(FileDescriptorSet.FromString(base64.b64decode(encoded)).file)
 
 
 def read_descriptor_set(data: bytes, message: str, *, path: str) -> SchemaInfo:
@@ -213,13 +212,13 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
         pending = [number for number, problem in enumerate(problems) if problem is None]
         codes: dict[int, str] = {}
         while pending:
-            answers = _run_jobs(site, include, [(jobs[number], protos[number].entry) for number in pending])
+            answers = _run_jobs(site, include, [(jobs[number], _make_arguments(protos[number])) for number in pending])
             codes.update(zip(pending, answers, strict=False))
             pending = pending[len(answers) :]
             if pending:
                 # The next job killed the process, or exceeded the time: its separate run has the whole time.
                 first, *pending = pending
-                codes[first] = "".join(_run_jobs(site, include, [(jobs[first], protos[first].entry)]))
+                codes[first] = "".join(_run_jobs(site, include, [(jobs[first], _make_arguments(protos[first]))]))
         for number, (job, problem) in enumerate(zip(jobs, problems, strict=True)):
             outcome = problem or _read_outcome(job, codes[number])
             if isinstance(outcome, InvalidSchema) and _depends_on_protoc(outcome, protos[number]):
@@ -248,7 +247,7 @@ def _has_edition(edition: str) -> bool:
     with tempfile.TemporaryDirectory(prefix="schemactl-protoc-") as folder:
         job = Path(folder, "0")
         _write_files(job, Proto("A", "a.proto", {"a.proto": text}))
-        return _run_jobs(*_find_protoc(), [(job, "a.proto")]) == ["0"]
+        return _run_jobs(*_find_protoc(), [(job, ["a.proto"])]) == ["0"]
 
 
 def _find_protoc() -> tuple[str, str]:
@@ -264,12 +263,9 @@ def _find_protoc() -> tuple[str, str]:
 
 def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
     """Write the texts to the job's folder, or return the reason why that is impossible."""
-    if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
-        return InvalidSchema(f"its files hold more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores")
+    if problem := find_problem(proto):
+        return problem
     for name, text in proto.sources.items():
-        # protoc would read a leading - or @ as an option.
-        if not re.fullmatch(r"(?![-@/])[^\0\\\t\n\ud800-\udfff]+", name) or ".." in PurePosixPath(name).parts:
-            return InvalidSchema(f"{name!r} is not a file name that protoc can import")
         path = job / "in" / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -279,11 +275,36 @@ def _write_files(job: Path, proto: Proto) -> InvalidSchema | None:
     return None
 
 
-def _run_jobs(site: str, include: str, jobs: Sequence[tuple[Path, str]]) -> list[str]:
-    """Return the exit codes of the jobs (folder and entry), up to the first that kills the process or exceeds the time."""
+def _make_arguments(proto: Proto) -> list[str]:
+    return ["--include_imports", "--include_source_info", proto.entry]
+
+
+def find_problem(proto: Proto) -> InvalidSchema | None:
+    """Return the reason why the files cannot be given to protoc, or None if they can."""
+    if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
+        return InvalidSchema(f"its files hold more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores")
+    for name in proto.sources:
+        # protoc would read a leading - or @ as an option.
+        if not _FILE_NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
+            return InvalidSchema(f"{name!r} is not a file name that protoc can import")
+    return None
+
+
+def _run_jobs(site: str, include: str, jobs: Sequence[tuple[Path, Sequence[str]]]) -> list[str]:
+    """Return the exit codes of the jobs (folder and arguments), up to the first that kills the process or exceeds the time."""
     command = [sys.executable, "-I", str(WORKER), site, include]
     with worker(command) as process:
-        return process.answers([f"{folder}\t{entry}\n" for folder, entry in jobs], TIMEOUT_S)
+        return process.answers(["\t".join([str(folder), *arguments]) + "\n" for folder, arguments in jobs], TIMEOUT_S)
+
+
+def compile_files(folder: Path, names: Iterable[str]) -> FileDescriptorSet | None:
+    """Compile files in `folder`/in, and return them without their imports and source info, or None if that fails.
+
+    Raises:
+        SchemactlError: if protoc is not installed.
+    """
+    codes = _run_jobs(*_find_protoc(), [(folder, [*names])])
+    return FileDescriptorSet.FromString((folder / "out").read_bytes()) if codes == ["0"] else None
 
 
 def _read_outcome(job: Path, code: str) -> bytes | InvalidSchema:

@@ -3,8 +3,8 @@
     python protoc_worker.py SITE INCLUDE < jobs
 
 SITE is the folder with the package grpc_tools, INCLUDE the folder with protoc's own `.proto` files. Each line of standard input is
-a folder and an entry with a tab between them: FOLDER/in/ENTRY is compiled to FOLDER/out, protoc's output goes to FOLDER/err, and a
-line with the exit code goes to standard output.
+a folder, then options of protoc and names of files in FOLDER/in, with tabs between them: the files are compiled to FOLDER/out, protoc's
+output goes to FOLDER/err, and a line with the exit code goes to standard output.
 """
 
 from __future__ import annotations
@@ -20,20 +20,12 @@ def main(site: str, include: str) -> None:
     from grpc_tools._protoc_compiler import run_main
 
     for line in sys.stdin:
-        folder, _, entry = line.rstrip("\n").partition("\t")
-        output = os.open(f"{folder}/err", os.O_WRONLY | os.O_CREAT, 0o600)
+        folder, *job_arguments = line.rstrip("\n").split("\t")
+        output = os.open(f"{folder}/err", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(output, 2)
         os.close(output)
-        arguments = [
-            "protoc",
-            f"-I{folder}/in",
-            f"-I{include}",
-            "--include_imports",
-            "--include_source_info",
-            f"--descriptor_set_out={folder}/out",
-            entry,
-        ]
-        code = run_main([argument.encode() for argument in arguments])
+        arguments = ["protoc", f"-I{folder}/in", f"-I{include}", f"--descriptor_set_out={folder}/out"]
+        code = run_main([argument.encode() for argument in [*arguments, *job_arguments]])
         sys.stdout.write(f"{code}\n")
         sys.stdout.flush()
 
