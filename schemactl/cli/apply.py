@@ -175,10 +175,13 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
     with_steps = [ready for ready in remaining if ready.plan.steps]
     if with_steps and args.expect_digest is not None:
         _expect_approved(with_steps[0].plan, with_steps[0].target.registry, args.expect_digest)
-    elif with_steps and not args.plan and not args.auto_approve and not confirmed(args):
-        for ready in remaining:
-            record_not_applied(ready)
-        return [*codes, SchemactlError.exit_code]
+    elif with_steps and not args.plan and not args.auto_approve:
+        if not confirmed(args):
+            for ready in remaining:
+                record_not_applied(ready)
+            return [*codes, SchemactlError.exit_code]
+        # The registry may have changed while the user read the plan.
+        remaining = [replace(ready, state=None) for ready in remaining]
     return [*codes, *carry_out(remaining, args, deadline)]
 
 
@@ -503,6 +506,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
             waiting=tick,
             parallel=args.parallel,
             fail_fast=args.fail_fast,
+            state=ready.state,
         )
     except SchemactlError as error:
         record.end(Result(plan, stopped=error), registry)

@@ -321,7 +321,7 @@ class PlanRequest:
             upgrade_first=self._find_upgrade_orders(plan),
             brokers=target.compare_brokers(state, self.catalog, self.numbers),
         )
-        return ReadyPlan(plan, target)
+        return ReadyPlan(plan, target, state)
 
     def _find_upgrade_orders(self, plan: Plan) -> dict[str, UpgradeFirst]:
         """Return the clients to upgrade first, for each topic (or `TOPIC#KIND`) that has versions and gets another one."""

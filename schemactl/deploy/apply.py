@@ -16,7 +16,7 @@ from schemactl.core.deadline import OutOfTime, Worker
 from schemactl.core.errors import RegistryError, SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.core.schema import SchemaInfo
 from schemactl.core.wording import versions
 from schemactl.deploy.registry_state import RegistryState, observe, state_changes, state_values
 from schemactl.deploy.steps import (
@@ -102,6 +102,7 @@ def apply_plan(
     waiting: Callable[[], None] = lambda: None,
     parallel: int = PARALLEL,
     fail_fast: bool = False,
+    state: RegistryState | None = None,
 ) -> Result:
     """Carry out the steps of `plan`: the steps of a topic in order, several topics in parallel, namespaces before their topics.
 
@@ -116,6 +117,7 @@ def apply_plan(
         waiting: called several times a second in the calling thread; an exception from it interrupts the apply.
         parallel: the number of topics to process in parallel.
         fail_fast: whether to reject a plan that leaves something out, and to stop after the first failure.
+        state: the state that the plan was made from, if that was just now; otherwise the registry is read and compared.
 
     Raises:
         StalePlan: if the registry has changed since the plan was made; only relaxed topics were restored.
@@ -127,6 +129,14 @@ def apply_plan(
             "the plan leaves something out, so with --fail-fast nothing of it is applied",
             fix="schemactl plan shows what and why; without --fail-fast the rest is applied",
         )
+    if state is None:
+        _expect_unchanged(plan, registry)
+    run = _Run(plan, registry, begun, progress, fail_fast=fail_fast)
+    return run.execute(parallel, waiting)
+
+
+def _expect_unchanged(plan: Plan, registry: Registry) -> None:
+    """Raise StalePlan if the registry has changed since the plan was made."""
     state = observe(registry, plan.scope)
     if changes := list(state_changes(plan.state, state_values(state, plan.scope))):
         more = f"; and {len(changes) - _MOST_LISTED} more" if len(changes) > _MOST_LISTED else ""
@@ -137,8 +147,6 @@ def apply_plan(
         )
         restore_after(stale, registry, state.relaxed)
         raise stale
-    run = _Run(plan, registry, begun, progress, fail_fast=fail_fast)
-    return run.execute(state, parallel, waiting)
 
 
 class _Run:
@@ -163,13 +171,12 @@ class _Run:
         self._unusable: UnusableCredentials | None = None
         self._raised: BaseException | None = None
 
-    def execute(self, state: RegistryState, parallel: int, waiting: Callable[[], None]) -> Result:
-        """Carry out the plan on the registry, which is in the state `state`."""
+    def execute(self, parallel: int, waiting: Callable[[], None]) -> Result:
+        """Carry out the plan."""
         stopped = None
         try:
             for phase in phases(self._plan.steps):
                 self._run_in_parallel(phase, parallel, waiting)
-                self._expect_known_schemas(phase, state)
         except (KeyboardInterrupt, OutOfTime) as error:
             messages = [error.what if isinstance(error, OutOfTime) else "interrupted", *self._stop_workers()]
             if not self._done and len(messages) == 1:
@@ -216,15 +223,22 @@ class _Run:
 
     def _carry_out_group(self, group: list[NumberedStep]) -> None:
         """Carry out the steps of one group until one fails."""
+        properties = self._plan.origin.properties
+        uploads: list[RegisterVersion] = []
         try:
-            for number, step in group:
+            for index, (number, step) in enumerate(group):
                 if self._stopping.is_set() or not self._blocked.isdisjoint(blocked_by(step)):
                     return
                 with self._lock:
                     self._started.add(number)
                     self._begun(number, step)
                 try:
-                    _carry_out(step, self._registry, self._relaxed, self._plan.origin.properties)
+                    _carry_out(step, self._registry, self._relaxed, properties)
+                    if isinstance(step, RegisterVersion):
+                        uploads.append(step)
+                        if not any(isinstance(later, RegisterVersion) for _, later in group[index + 1 : index + 2]):
+                            _expect_same_content(uploads, self._registry, properties)
+                            uploads.clear()
                 except SchemactlError as error:
                     self._fail(number, error)
                     return
@@ -288,33 +302,6 @@ class _Run:
                 messages.append(error.what)
         return messages
 
-    def _expect_known_schemas(self, phase: list[Lane], state: RegistryState) -> None:
-        """Fail the topics of namespaces created in `phase` if their schemas differ from the state before, usually no schemas.
-
-        The schemas of a deleted namespace outlive it, and a broker may show them only after it is created again. Then the numbers
-        that the plan expects are wrong.
-        """
-        done = set(self._done)
-        steps = [numbered_step for lane in phase for group in lane for numbered_step in group]
-        created = {step.name for number, step in steps if isinstance(step, CreateNamespace) and number in done}
-        first: dict[TopicName, int] = {}
-        for number, step in enumerate(self._plan.steps, 1):
-            if isinstance(step.name, TopicName) and step.name.namespace_name in created:
-                first.setdefault(step.name, number)
-        if not first or self._stopping.is_set():
-            return
-        try:
-            topics = self._registry.read(Scope(frozenset(), frozenset(first))).topics
-        except RegistryError as error:
-            self._fail(min(first.values()), error)
-            self._blocked |= created
-            return
-        for name, topic in topics.items():
-            before = state.catalog.topics.get(name)
-            if topic.versions != (before.versions if before else ()):
-                message = f"{name} has schemas from a time when the namespace existed before, and the plan knows nothing of them"
-                self._fail(first[name], RegistryError(message, fix="look at a new plan: schemactl plan"))
-
 
 def restore_after(error: SchemactlError, registry: Registry, names: Iterable[TopicName]) -> None:
     """Restore the topics that a killed `apply` left relaxed, and add them to the message of `error`."""
@@ -373,16 +360,9 @@ def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName], prop
             _take_number(step, registry)
 
 
-def _read_versions(name: TopicName, registry: Registry) -> tuple[SchemaVersion, ...]:
-    """Return the versions that the registry has of a topic now."""
-    return registry.read(Scope(frozenset(), frozenset({name}))).versions(name)
-
-
 def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:
     """Raise StalePlan if a version after number `latest` appeared while the topic accepted every upload."""
-    appeared = (
-        [] if latest is None else [version for version in _read_versions(name, registry) if version.number > latest]
-    )
+    appeared = [] if latest is None else [version for version in registry.versions(name) if version.number > latest]
     if not appeared:
         return
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
@@ -400,12 +380,24 @@ def _register_version(step: RegisterVersion, registry: Registry, properties: Map
     if number != step.answer.version:
         raise RegistryError(
             f"{step.name}: the registry gave Git's v{step.version.number} the number {number} where {step.answer.version} "
-            "was expected: somebody else is writing to it",
+            "was expected: somebody else is writing to it, or it has schemas from a time when the namespace existed before",
             fix="look at a new plan: schemactl plan",
         )
-    registered = registry.get_schema(step.name, number)
-    if registered is None or registered.info is None or not _is_same_content(registered.info, info):
-        raise RegistryError(f"{step.name}: v{number} reads back with other content than was uploaded")
+
+
+def _expect_same_content(steps: list[RegisterVersion], registry: Registry, properties: Mapping[str, str]) -> None:
+    """Read the versions that were just uploaded to a topic, and raise RegistryError if one has other content."""
+    name, numbers = steps[0].name, [step.answer.version for step in steps]
+    # One request reads all versions. A topic with many others has few new ones.
+    if len(numbers) > 1 and max(number or 0 for number in numbers) < 2 * len(numbers):
+        registered = list(registry.versions(name))
+    else:
+        registered = [version for number in numbers if (version := registry.get_schema(name, number))]
+    infos = {version.number: version.info for version in registered}
+    for step, number in zip(steps, numbers, strict=True):
+        info = None if number is None else infos.get(number)
+        if info is None or not _is_same_content(info, upload(step.version, properties)):
+            raise RegistryError(f"{name}: v{number} reads back with other content than was uploaded")
 
 
 def _upload_schema(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
@@ -438,7 +430,7 @@ def _delete_schema(step: DeleteSchema, registry: Registry) -> None:
 def _take_number(step: TakeNumber, registry: Registry) -> None:
     # Must not be repeated either.
     name = step.name
-    if any(version.number == step.number and version.info is None for version in _read_versions(name, registry)):
+    if any(version.number == step.number and version.info is None for version in registry.versions(name)):
         return
     if step.versions:
         _expect_empty(name, registry)

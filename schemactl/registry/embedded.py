@@ -226,6 +226,17 @@ class RegistryMetadata:
             json.loads(row["properties"]),
         )
 
+    def count_topic_policies(self, namespace: NamespaceName) -> int:
+        """Return the number of topics of the namespace that have policies of their own."""
+        with self._database.read() as rows:
+            (count,) = rows.execute(
+                "SELECT count(*) FROM topics WHERE namespace = ? AND (schema_compatibility_strategy != 'UNDEFINED'"
+                " OR schema_validation_enforced IS NOT NULL"
+                " OR EXISTS (SELECT 1 FROM settings WHERE name = topic))",
+                (str(namespace),),
+            ).fetchone()
+        return int(count)
+
     def need_topic(self, name: TopicName) -> StoredTopic:
         """Return the topic; raise RegistryError if it does not exist."""
         topic = self.topic(name)

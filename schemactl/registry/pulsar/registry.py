@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from schemactl.broker.checkers import from_classes
@@ -102,6 +102,13 @@ _STATS_SHAPE: Final = {
 """A topic's statistics (TopicStats, in PersistentTopics.getStats and getPartitionedStats)."""
 
 
+class _NamespaceStrategies(NamedTuple):
+    """The strategies that a namespace sets: its own or None, and the value of the deprecated policy or None."""
+
+    own: CompatibilityStrategy | None
+    auto_update: str | None
+
+
 class PulsarRegistry(Relaxing):
     """Implements `Registry` over the admin API of Pulsar 4.0 or newer.
 
@@ -135,6 +142,8 @@ class PulsarRegistry(Relaxing):
         self._progress = progress
         self._version: str | None = None
         self._broker_strategy: CompatibilityStrategy | None = None
+        self._strategies: dict[NamespaceName, _NamespaceStrategies | None] = {}
+        """The strategies of each namespace when it was last read, or None for a missing one."""
 
     @property
     def version(self) -> str:
@@ -198,22 +207,23 @@ class PulsarRegistry(Relaxing):
         domains = {(name.namespace_name, name.domain) for name in topics_here}
         existing = dict(self._map_in_threads(lambda domain: (domain, self._list_topics(*domain)), domains))
         common = self._find_common_policies(
-            name
-            for name in topics_here
-            if name.domain == "persistent" and name in (existing[name.namespace_name, name.domain] or ())
+            (
+                name
+                for name in topics_here
+                if name.domain == "persistent" and name in (existing[name.namespace_name, name.domain] or ())
+            ),
+            namespaces,
         )
 
         def read_topic(name: TopicName) -> Topic | None:
             namespace = name.namespace_name
-            topic = self._read_topic(name, existing[namespace, name.domain], common.get(namespace), scope.asked(name))
-            if topic is None or topic.policies.schema_validation_enforced is not False:
+            topic = self._read_topic(name, existing[namespace, name.domain])
+            if topic is None or topic.deleted:
                 return topic
-            # Brokers also answer false for a topic without the policy. With `applied`, they answer with the value of its namespace.
-            is_enforced = namespace not in namespaces or namespaces[namespace].policies.schema_validation_enforced
-            path = f"{_path(name)}/schemaValidationEnforced?applied=true"
-            if is_enforced and not self._connection.get(path, bool | None, absent=None):
-                return topic
-            return replace(topic, policies=replace(topic.policies, schema_validation_enforced=None))
+            policies = common.get(namespace) if name.domain == "persistent" else None
+            if policies is None:
+                policies = self._read_own_policies(name, namespaces.get(namespace), scope.asked(name))
+            return replace(topic, policies=policies)
 
         topics = {}
         for number, topic in enumerate(self._map_in_threads(read_topic, topics_here), 1):
@@ -390,10 +400,11 @@ class PulsarRegistry(Relaxing):
         A superuser reads the broker's setting, and an administrator of the tenant finds it out by a compatibility test;
         other roles get the default of the project file.
         """
-        policies = self._connection.get(f"namespaces/{namespace}", _POLICIES_SHAPE, absent={})
-        name = policies.get("schema_auto_update_compatibility_strategy")
-        if name in AUTO_UPDATE_STRATEGIES:
-            return AUTO_UPDATE_STRATEGIES[name]
+        if namespace not in self._strategies:
+            self._read_namespace(namespace)
+        strategies = self._strategies[namespace]
+        if strategies and strategies.auto_update in AUTO_UPDATE_STRATEGIES:
+            return AUTO_UPDATE_STRATEGIES[strategies.auto_update]
         if self._broker_strategy is None:
             self._broker_strategy = self._settings.strategy() or self._test_for_strategy(namespace)
         return self._broker_strategy or self._defaults.schema_compatibility_strategy
@@ -438,12 +449,16 @@ class PulsarRegistry(Relaxing):
     def _read_namespace(self, name: NamespaceName, settings: frozenset[str] = frozenset()) -> Namespace | None:
         fields = self._connection.get(f"namespaces/{name}", _POLICIES_SHAPE, absent=None)
         if fields is None:
+            self._strategies[name] = None
             return None
         policies = Policies(
             strategy_named(fields.get("schema_compatibility_strategy")),
             fields.get("is_allow_auto_update_schema"),
             fields.get("schema_validation_enforced"),
             settings=pulsar_settings.select(fields, settings, f"namespace {name}"),
+        )
+        self._strategies[name] = _NamespaceStrategies(
+            strategy_of(policies), fields.get("schema_auto_update_compatibility_strategy")
         )
         clusters = pulsar_settings.select(fields, [REPLICATION], f"namespace {name}").get(REPLICATION, ())
         return Namespace(name, policies, deleted=bool(fields.get("deleted")), clusters=tuple(clusters))
@@ -471,7 +486,9 @@ class PulsarRegistry(Relaxing):
         listed = self._connection.get(f"scalable/{namespace}", [str], absent=[])
         return [*_parse_topics(listed)]
 
-    def _find_common_policies(self, topics: Iterable[TopicName]) -> dict[NamespaceName, Policies]:
+    def _find_common_policies(
+        self, topics: Iterable[TopicName], namespaces: Mapping[NamespaceName, Namespace]
+    ) -> dict[NamespaceName, Policies]:
         """Return the policies that all topics of a namespace share, for namespaces with several of the existing `topics`.
 
         Brokers store topic policies as messages of one topic in the namespace. While that topic is empty, no topic has policies
@@ -489,13 +506,15 @@ class PulsarRegistry(Relaxing):
         groups = [names for names in self._map_in_threads(have_no_policies, candidates) if names]
         if not groups or not self._settings.keep_policies_as_messages():
             return {}
-        return dict(
-            self._map_in_threads(lambda names: (names[0].namespace_name, self._read_topic_policies(names[0])), groups)
-        )
 
-    def _read_topic(
-        self, name: TopicName, existing: dict[TopicName, bool] | None, common: Policies | None, settings: frozenset[str]
-    ) -> Topic | None:
+        def read_first(names: list[TopicName]) -> tuple[NamespaceName, Policies]:
+            namespace = names[0].namespace_name
+            return namespace, self._read_own_policies(names[0], namespaces.get(namespace))
+
+        return dict(self._map_in_threads(read_first, groups))
+
+    def _read_topic(self, name: TopicName, existing: dict[TopicName, bool] | None) -> Topic | None:
+        """Return the topic without its policies, or None if neither it nor its schemas exist."""
         if existing is not None and name.domain == "non-persistent":
             # Such a topic counts as existing, although it exists only while it has clients.
             existing = {name: False, **existing}
@@ -507,8 +526,7 @@ class PulsarRegistry(Relaxing):
         if existing is None or name not in existing:
             return Topic(name, current, versions, _UNSET_POLICIES, deleted=True) if versions else None
         count = self._count_partitions(name) if existing[name] else None
-        policies = common if common and name.domain == "persistent" else self._read_topic_policies(name, settings)
-        return Topic(name, current, versions, policies, partitions=count)
+        return Topic(name, current, versions, _UNSET_POLICIES, partitions=count)
 
     def _count_partitions(self, name: TopicName) -> int | None:
         """Return the number of partitions, or None if the topic is not partitioned; raise RegistryError if it does not exist."""
@@ -526,6 +544,20 @@ class PulsarRegistry(Relaxing):
         enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
         values = pulsar_settings.read_topic_settings(self._connection, path, settings)
         return Policies(strategy_named(own), schema_validation_enforced=enforced, settings=values)
+
+    def _read_own_policies(
+        self, name: TopicName, namespace: Namespace | None, settings: frozenset[str] = frozenset()
+    ) -> Policies:
+        """Return the topic's own policies; without the policy, `schema_validation_enforced` is None, for which brokers answer false."""
+        policies = self._read_topic_policies(name, settings)
+        if policies.schema_validation_enforced is not False:
+            return policies
+        # With `applied`, brokers answer with the value of the namespace for a topic without the policy.
+        is_enforced = namespace is None or namespace.policies.schema_validation_enforced
+        path = f"{_path(name)}/schemaValidationEnforced?applied=true"
+        if is_enforced and not self._connection.get(path, bool | None, absent=None):
+            return policies
+        return replace(policies, schema_validation_enforced=None)
 
     def _set_policies(self, policies: Mapping[str, Any], path: str, *, of: str) -> None:
         for policy, value in policies.items():
@@ -563,8 +595,8 @@ class PulsarRegistry(Relaxing):
 
     def _test_for_strategy(self, name: NamespaceName) -> CompatibilityStrategy | None:
         """Return the broker's strategy by a compatibility test, or None if the namespace has a strategy or does not exist."""
-        namespace = self._read_namespace(name)
-        if namespace is None or strategy_of(namespace.policies):
+        strategies = self._strategies[name]
+        if strategies is None or strategies.own:
             return None
         return schemas.strategy_in_force(self._connection, TopicName(name.tenant, name.name, _PROBE_TOPIC))
 

@@ -30,6 +30,9 @@ UNDEFINED = CompatibilityStrategy.UNDEFINED
 PARTITIONED_TOPIC_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 """The content type of a PartitionedTopicMetadata, which selects the endpoint that takes one."""
 
+_TOPIC_POLICIES: Final = "__change_events"
+"""The topic in which brokers store the policies of a namespace's topics (SystemTopicBasedTopicPoliciesService)."""
+
 _MAX_PARTITIONS = 10_000
 """The value of maxNumPartitionsPerPartitionedTopic; without a limit, one request could exhaust the server."""
 
@@ -166,7 +169,14 @@ def _no_statistics(call: AdminCall) -> RestError:
 
 
 def get_internal_statistics(call: AdminCall) -> Response:
-    """GET internalStats: the statistics of a topic without messages."""
+    """GET internalStats: the statistics of a topic without messages.
+
+    The topic of topic policies has a message for each topic with policies of its own, so that clients read no others.
+    """
+    if call.topic.domain == "persistent" and call.topic.topic == _TOPIC_POLICIES:
+        _require_namespace(call)
+        count = call.registry.count_topic_policies(call.topic.namespace_name)
+        return ok({**_INTERNAL_STATISTICS, "entriesAddedCounter": count, "numberOfEntries": count})
     topic = require_topic(call)
     if topic.partitions is not None and call.partition is None:
         raise RestError(404, f"Topic {call.topic} not found")

@@ -86,7 +86,7 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
             yield proxy
 
 
-@pytest.mark.parametrize("first", [1, 60, 170, 185, 300, 450])
+@pytest.mark.parametrize("first", [1, 60, 170, 185, 300, 250])
 @pytest.mark.parametrize("case", ["another key", "expired"])
 def test_rejected_credentials_end_an_apply_with_one_message(
     tmp_path: Path, proxy: Proxy, first: int, case: str
