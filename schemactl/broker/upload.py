@@ -6,18 +6,17 @@ consumer's check also the validation, so the three often disagree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
-from schemactl.broker.checkers import DEFAULT, Checker, checkers
+from schemactl.broker.checkers import DEFAULT, checkers
 from schemactl.broker.exceptions import INCOMPATIBLE, NOT_EXIST, NULL_POINTER, incompatible, is_error, shown, to_answer
-from schemactl.broker.validation import SchemaData, parse_avro_strictly, read_stored, read_upload, validate
+from schemactl.broker.validation import SchemaData, identify_avro, read_stored, read_upload, validate
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live, next_number
 from schemactl.formats import SPECS
-from schemactl.formats.avro.schema import JavaException, equal
+from schemactl.formats.avro.schema import JavaException
 
 _S = CompatibilityStrategy
 
@@ -47,7 +46,7 @@ def put(
     Returns:
         OK with the number of the new version; UNCHANGED with the number of an equal version.
     """
-    return _call(_Request(versions, read_upload(new), strategy, release, checkers(release, optional)).put)
+    return VersionList(versions, release, optional=optional).put(new, strategy)
 
 
 def test(
@@ -59,7 +58,7 @@ def test(
     optional: tuple[str, ...] = (),  # noqa: PT028  named after the endpoint, not a test of pytest
 ) -> Answer:
     """Answer like the compatibility endpoint (checkCompatible): never UNCHANGED, never with a version. Arguments as for `put`."""
-    return _call(_Request(versions, read_upload(new), strategy, release, checkers(release, optional)).test)
+    return VersionList(versions, release, optional=optional).test(new, strategy)
 
 
 def check_consumer(
@@ -71,9 +70,7 @@ def check_consumer(
     optional: tuple[str, ...] = (),
 ) -> Answer:
     """Answer the connect of a consumer with a schema to an active topic (checkConsumerCompatibility). Arguments as for `put`."""
-    return _call(
-        _Request(versions, read_upload(consumer), strategy, release, checkers(release, optional)).check_consumer
-    )
+    return VersionList(versions, release, optional=optional).check_consumer(consumer, strategy)
 
 
 def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
@@ -93,25 +90,7 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     Raises:
         JavaException: if one of them is invalid.
     """
-    if not versions:
-        return NOT_FOUND
-    is_avro = SPECS[new.type].language == "avro"
-    if is_avro:
-        schema = parse_avro_strictly(new, release)
-    elif new.data is None:
-        raise _make_hash_error()
-    for version in versions:
-        if version.info is None:
-            continue
-        old = read_stored(version.info)
-        if is_avro and SPECS[old.type].language == "avro":
-            # Parsed before the types are compared, like in the broker, which throws for an invalid definition of either type.
-            is_equal = equal(parse_avro_strictly(old, release), schema) and old.type is new.type
-        else:
-            is_equal = old.content == new.content
-        if is_equal:
-            return version.number
-    return NOT_FOUND
+    return VersionList(versions, release).find_equal(new)
 
 
 def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> SchemaVersion | None:
@@ -148,6 +127,126 @@ _PROBE: Final = SchemaInfo(SchemaType.AVRO, b'"string"')
 """A valid definition: the search for an equal version parses the definitions of all three types before it compares types."""
 
 
+class VersionList:
+    """The versions of one topic as a broker has them, with its answers to uploads.
+
+    Every stored definition is read once for all uploads, so that the answers to n uploads one after the other take n searches.
+
+    Attributes:
+        versions: every stored version, oldest first, including tombstones (`info` None).
+        release: the broker's release.
+    """
+
+    def __init__(self, versions: Sequence[SchemaVersion], release: Release, *, optional: tuple[str, ...] = ()) -> None:
+        """Create the list; `optional` has the class names of the broker's optional checkers (`OPTIONAL_CHECKERS`)."""
+        self.versions: list[SchemaVersion] = [*versions]
+        self.release = release
+        self._checkers = checkers(release, optional)
+        self._numbers: list[int] = []
+        self._existing: list[SchemaData] = []
+        # Definitions are searched in their order, and only as far as a search needs them.
+        self._number_by_identity: dict[Hashable, int] = {}
+        self._searched = 0
+        self._number_by_content: dict[tuple[SchemaType, bytes], int] = {}
+        for version in live(versions):
+            self._add_definition(version)
+
+    def append(self, version: SchemaVersion) -> None:
+        """Add a version that the broker has stored after all others."""
+        self.versions.append(version)
+        self._add_definition(version)
+
+    def _add_definition(self, version: SchemaVersion) -> None:
+        if version.info is not None:
+            data = read_stored(version.info)
+            self._numbers.append(version.number)
+            self._existing.append(data)
+            self._number_by_content.setdefault(data.content, version.number)
+
+    def put(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
+        """Answer an upload; see the function `put`."""
+        return _call(lambda: self._put(read_upload(new), strategy))
+
+    def test(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
+        """Answer like the compatibility endpoint; see the function `test`."""
+        return _call(lambda: self._test(read_upload(new), strategy))
+
+    def check_consumer(self, consumer: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
+        """Answer the connect of a consumer; see the function `check_consumer`."""
+        return _call(lambda: self._check_consumer(read_upload(consumer), strategy))
+
+    def find_equal(self, new: SchemaData) -> int:
+        """Return the number of the oldest live version that equals `new`; see the function `find_equal`."""
+        if not self._existing:
+            return NOT_FOUND
+        if SPECS[new.type].language != "avro":
+            if new.data is None:
+                raise _make_hash_error()
+            return self._number_by_content.get(new.content, NOT_FOUND)
+        identity = identify_avro(new, self.release)
+        while identity not in self._number_by_identity and self._searched < len(self._existing):
+            old, number = self._existing[self._searched], self._numbers[self._searched]
+            if SPECS[old.type].language == "avro":
+                # Parsed before the types are compared, like in the broker, which throws for an invalid definition of either type.
+                self._number_by_identity.setdefault(identify_avro(old, self.release), number)
+            self._searched += 1
+        return self._number_by_identity.get(identity, NOT_FOUND)
+
+    def _put(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
+        validate(new, self.release)
+        number = self.find_equal(new)
+        if number != NOT_FOUND:
+            return Answer(Outcome.UNCHANGED, number)
+        if self._existing:
+            self._check(new, strategy)
+        if new.data is None:
+            raise _make_hash_error()
+        return Answer(Outcome.OK, next_number(self.versions))
+
+    def _test(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
+        validate(new, self.release)
+        self._check(new, strategy)
+        return Answer(Outcome.OK)
+
+    def _check_consumer(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
+        if strategy is _S.ALWAYS_COMPATIBLE:
+            return Answer(Outcome.OK)
+        if not self._existing:
+            raise JavaException(NOT_EXIST, "Topic does not have schema to check")
+        if strategy in _CONSUMER_READS_LATEST:
+            self._check_latest(new, _S.BACKWARD)
+        else:
+            self._check_all(new, strategy)
+        return Answer(Outcome.OK)
+
+    def _check(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
+        if strategy in TRANSITIVE:
+            self._check_all(new, strategy)
+        else:
+            self._check_latest(new, strategy)
+
+    def _check_latest(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
+        if strategy is _S.ALWAYS_COMPATIBLE or not self._existing:
+            return
+        latest = self._existing[-1]
+        _require_type(new, latest)
+        if latest.content != new.content:
+            self._checkers.get(new.type, DEFAULT).check([latest], new, strategy, listed=False)
+
+    def _check_all(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
+        if strategy is _S.ALWAYS_COMPATIBLE:
+            return
+        for old in self._existing:
+            _require_type(new, old)
+        try:
+            self._checkers.get(new.type, DEFAULT).check(self._existing, new, strategy, listed=True)
+        except JavaException as thrown:
+            # Only here does the broker turn every exception into "incompatible".
+            if thrown.exception == INCOMPATIBLE or is_error(thrown):
+                raise
+            raise incompatible(shown(thrown)) from thrown
+
+
 def _call(request: Callable[[], Answer]) -> Answer:
     try:
         return request()
@@ -155,84 +254,9 @@ def _call(request: Callable[[], Answer]) -> Answer:
         return to_answer(thrown)
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A definition for one topic of one broker. The methods raise JavaException where the broker throws."""
-
-    versions: Sequence[SchemaVersion]
-    new: SchemaData
-    strategy: CompatibilityStrategy
-    release: Release
-    checkers: Mapping[SchemaType, Checker]
-
-    def put(self) -> Answer:
-        validate(self.new, self.release)
-        number = find_equal(live(self.versions), self.new, self.release)
-        if number != NOT_FOUND:
-            return Answer(Outcome.UNCHANGED, number)
-        existing = self._read_existing()
-        if existing:
-            self._check(existing)
-        if self.new.data is None:
-            raise _make_hash_error()
-        return Answer(Outcome.OK, next_number(self.versions))
-
-    def test(self) -> Answer:
-        validate(self.new, self.release)
-        self._check(self._read_existing())
-        return Answer(Outcome.OK)
-
-    def check_consumer(self) -> Answer:
-        existing = self._read_existing()
-        if self.strategy is _S.ALWAYS_COMPATIBLE:
-            return Answer(Outcome.OK)
-        if not existing:
-            raise JavaException(NOT_EXIST, "Topic does not have schema to check")
-        if self.strategy in _CONSUMER_READS_LATEST:
-            self._check_latest(existing, _S.BACKWARD)
-        else:
-            self._check_all(existing)
-        return Answer(Outcome.OK)
-
-    def _read_existing(self) -> list[SchemaData]:
-        return [read_stored(version.info) for version in live(self.versions) if version.info]
-
-    def _check(self, existing: Sequence[SchemaData]) -> None:
-        if self.strategy in TRANSITIVE:
-            self._check_all(existing)
-        else:
-            self._check_latest(existing, self.strategy)
-
-    def _check_latest(self, existing: Sequence[SchemaData], strategy: CompatibilityStrategy) -> None:
-        if strategy is _S.ALWAYS_COMPATIBLE or not existing:
-            return
-        latest = existing[-1]
-        self._require_type(latest)
-        if latest.content != self.new.content:
-            self._checker.check([latest], self.new, strategy, listed=False)
-
-    def _check_all(self, existing: Sequence[SchemaData]) -> None:
-        if self.strategy is _S.ALWAYS_COMPATIBLE:
-            return
-        for old in existing:
-            self._require_type(old)
-        try:
-            self._checker.check(existing, self.new, self.strategy, listed=True)
-        except JavaException as thrown:
-            # Only here does the broker turn every exception into "incompatible".
-            if thrown.exception == INCOMPATIBLE or is_error(thrown):
-                raise
-            raise incompatible(shown(thrown)) from thrown
-
-    @property
-    def _checker(self) -> Checker:
-        return self.checkers.get(self.new.type, DEFAULT)
-
-    def _require_type(self, old: SchemaData) -> None:
-        if old.type is not self.new.type:
-            raise incompatible(
-                f"Incompatible schema: exists schema type {old.type.name}, new schema type {self.new.type.name}"
-            )
+def _require_type(new: SchemaData, old: SchemaData) -> None:
+    if old.type is not new.type:
+        raise incompatible(f"Incompatible schema: exists schema type {old.type.name}, new schema type {new.type.name}")
 
 
 def _make_hash_error() -> JavaException:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from schemactl.broker.exceptions import (
@@ -27,7 +27,7 @@ from schemactl.formats import SPECS, protobuf
 from schemactl.formats.avro import resolving_grammar
 from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse
-from schemactl.formats.avro.schema import JavaException, Schema
+from schemactl.formats.avro.schema import JavaException, Schema, identity_key
 from schemactl.formats.gson import GsonError
 from schemactl.formats.key_value import FramingError, parse_properties, unframe
 
@@ -224,13 +224,13 @@ def parse_avro(data: SchemaData, release: Release) -> Schema:
     return _raise_or_return(_read_avro(data.text, release).lenient)
 
 
-def parse_avro_strictly(data: SchemaData, release: Release) -> Schema:
-    """Return the schema in `data`, as the search for an equal version reads it.
+def identify_avro(data: SchemaData, release: Release) -> Hashable:
+    """Return a key that two definitions share exactly if the search for an equal version takes them for one version.
 
     Raises:
         JavaException: the exception of Java's parser, if the definition or a default in it is invalid.
     """
-    return _raise_or_return(_read_avro(data.text, release).strict)
+    return data.type, _read_avro(data.text, release).identity
 
 
 def require_readable(*, reader: Schema, writer: Schema, release: Release) -> None:
@@ -251,12 +251,17 @@ def make_never_readable(schema: Schema) -> JavaException:
     return JavaException(VALIDATION, _make_unable_to_read(schema, schema))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _ParsedText:
     """The results of parsing a text with validation of defaults (`strict`) and without."""
 
     strict: Schema | JavaException
     lenient: Schema | JavaException
+
+    @cached_property
+    def identity(self) -> Hashable:
+        """The key that two schemas share exactly if Java's `Schema.equals` holds for them."""
+        return identity_key(_raise_or_return(self.strict))
 
 
 @lru_cache(_CACHE_SIZE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -201,6 +202,16 @@ def next_number(versions: Sequence[SchemaVersion]) -> int:
     return versions[-1].number + 1 if versions else 0
 
 
+def _locate_again(read: Callable[[], SchemaInfo], pointer: str) -> Source:
+    source = read().locate(pointer)
+    assert source  # noqa: S101  the definition had a locator when it was read first
+    return source
+
+
+def _edit_again(read: Callable[[], SchemaInfo], edit: DefinitionEdit) -> TextEdit | None:
+    return read().edit(edit)
+
+
 class DeferredInfo(SchemaInfo):
     """A definition of which only the type is known before `load`; using another attribute before that is a bug."""
 
@@ -221,6 +232,11 @@ class DeferredInfo(SchemaInfo):
             info: SchemaInfo = read()
             for part in _PARTS:
                 object.__setattr__(self, part, getattr(info, part))
+            # The parsed files behind locations and edits take several times the memory of the text, and few versions need them.
+            if info.locator:
+                object.__setattr__(self, "locator", partial(_locate_again, read))
+            if info.editor:
+                object.__setattr__(self, "editor", partial(_edit_again, read))
             object.__setattr__(self, "_read", None)
         return self
 

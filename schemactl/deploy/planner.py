@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Any, NamedTuple, TypeVar
 
 from schemactl import formats
-from schemactl.broker.upload import put
+from schemactl.broker.upload import VersionList
 from schemactl.comparison.changes import (
     Change,
     Contents,
@@ -35,7 +35,7 @@ from schemactl.comparison.changes import (
 from schemactl.comparison.fingerprint import broker_waiver
 from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, only, part_of
 from schemactl.core.errors import UsageError
-from schemactl.core.findings import Answer, Outcome, Waiver, WaiversAt
+from schemactl.core.findings import Outcome, Waiver, WaiversAt
 from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known
 from schemactl.core.policies import (
     REPLICATION,
@@ -416,18 +416,21 @@ class Planner(PlannedState):
     ) -> tuple[list[PlanStep], Rejected | None]:
         """Return the steps of the accepted uploads in order, and the first rejected upload, or None."""
         steps: list[PlanStep] = []
+        stored = VersionList(self.list_versions(name), self.origin.release, optional=self.origin.checkers)
         for version in missing:
             info = upload(version)
-            stored = self.versions.get(name.schema_id, ())
-            answer = put(stored, info, strategy, self.origin.release, optional=self.origin.checkers)
-            waiver = self._find_waiver(name, version, stored) if answer.outcome is Outcome.INCOMPATIBLE else None
-            accepted = self._put_under_always_compatible(stored, info) if waiver else answer
+            answer = stored.put(info, strategy)
+            waiver = None
+            if answer.outcome is Outcome.INCOMPATIBLE:
+                waiver = self._find_waiver(name, version, stored.versions)
+            accepted = stored.put(info, ALWAYS_COMPATIBLE) if waiver else answer
             if accepted.outcome is Outcome.OK and accepted.version is not None:
-                self.versions[name.schema_id] = (*stored, SchemaVersion(accepted.version, info, version.commit))
+                stored.append(SchemaVersion(accepted.version, info, version.commit))
+                self.versions[name.schema_id] = tuple(stored.versions)
                 step = RegisterVersion(name, version, accepted)
                 steps += self._relax_around(name, strategy, [step], waiver) if waiver else [step]
             elif accepted.outcome is not Outcome.UNCHANGED:
-                return steps, Rejected(version, stored, answer, strategy)
+                return steps, Rejected(version, tuple(stored.versions), answer, strategy)
         return steps, None
 
     def _relax_around(
@@ -441,7 +444,7 @@ class Planner(PlannedState):
         own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
         yield RestoreStrategy(name, own, latest=self.versions[name.schema_id][-1].number)
 
-    def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: tuple[SchemaVersion, ...]) -> Waiver | None:
+    def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: Sequence[SchemaVersion]) -> Waiver | None:
         """Return the waiver, in the commit of `version`, for the broker's rejection of it after `stored`, or None."""
         # A scalable topic does not have a strategy that could be relaxed.
         if version.commit is None or version.info is None or name not in self.topics or name.is_scalable:
@@ -451,9 +454,6 @@ class Planner(PlannedState):
         before = [git.find(entry.info) or entry for entry in live(stored)[-1:] if entry.info]
         declared = self.origin.declared_topic(name)
         return broker_waiver(self.waivers(version.commit), declared, before, version.info)
-
-    def _put_under_always_compatible(self, stored: tuple[SchemaVersion, ...], info: SchemaInfo) -> Answer:
-        return put(stored, info, ALWAYS_COMPATIBLE, self.origin.release, optional=self.origin.checkers)
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
         """Add tombstones up to the number `last`, of which the first hides the current versions, or a refusal."""
@@ -528,8 +528,9 @@ class Planner(PlannedState):
 
     def _note_indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
         texts = []
+        stored = VersionList(self.versions[name.schema_id], self.origin.release, optional=self.origin.checkers)
         for version in versions:
-            answer = self._put_under_always_compatible(self.versions[name.schema_id], upload(version))
+            answer = stored.put(upload(version), ALWAYS_COMPATIBLE)
             texts.append(
                 f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
             )

@@ -9,11 +9,16 @@ from corpora import Json, definition, rows, versions
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker.upload import check_consumer, find_version, put, unreadable_version
+from schemactl.broker.upload import VersionList, check_consumer, find_equal, find_version, put, unreadable_version
 from schemactl.broker.upload import test as ask
+from schemactl.broker.validation import SchemaData, read_stored, read_upload
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.formats import SPECS
+from schemactl.formats.avro.json_text import InvalidAvro
+from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.schema import JavaException, Schema, equal
 
 ROWS = rows("broker_public")
 KINDS = sorted({row["kind"] for row in ROWS})
@@ -135,6 +140,87 @@ def test_only_what_follows_the_last_tombstone_counts(
     assert live(deleted) == ()
     answer = put(deleted, new, strategy, release)
     assert answer.version in (None, len(deleted))
+
+
+@given(st.lists(st.none() | definitions, max_size=6), strategies, releases)
+def test_a_list_answers_uploads_one_after_the_other_like_each_list_read_anew(
+    uploads: Sequence[SchemaInfo | None], strategy: CompatibilityStrategy, release: Release
+) -> None:
+    stored = VersionList([], release)
+    for upload in uploads:
+        if upload is None:
+            stored = VersionList([*stored.versions, SchemaVersion(len(stored.versions), None)], release)
+            continue
+        answer = stored.put(upload, strategy)
+        assert answer == put(stored.versions, upload, strategy, release)
+        assert stored.test(upload, strategy) == ask(stored.versions, upload, strategy, release)
+        assert stored.check_consumer(upload, strategy) == check_consumer(stored.versions, upload, strategy, release)
+        if answer.outcome is Outcome.OK and answer.version is not None:
+            stored.append(SchemaVersion(answer.version, upload))
+
+
+def scan(versions: Sequence[SchemaVersion], new: SchemaData, release: Release) -> int | str:
+    """Search as the broker's code does: each version in turn, with Java's `equals`. Return the number, or the name of the exception."""
+    try:
+        for version in versions:
+            old = read_stored(version.info or definition({}))
+            if SPECS[new.type].language != "avro":
+                is_equal = old.content == new.content
+            elif SPECS[old.type].language == "avro":
+                # Both are parsed before the types are compared.
+                schema, old_schema = parse_strictly(new, release), parse_strictly(old, release)
+                is_equal = equal(old_schema, schema) and old.type is new.type
+            else:
+                parse_strictly(new, release)
+                is_equal = False
+            if is_equal:
+                return version.number
+    except JavaException as thrown:
+        return thrown.exception
+    return -1
+
+
+def parse_strictly(data: SchemaData, release: Release) -> Schema:
+    try:
+        return parse(data.text, release, validate_defaults=True)
+    except InvalidAvro as problem:
+        raise JavaException(problem.exception) from problem
+
+
+spellings = st.sampled_from(
+    [
+        SchemaInfo(schema_type, text.encode())
+        for schema_type in (SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF)
+        for text in (
+            '"int"',
+            '{"type": "int"}',
+            '{"type": "int", "logicalType": "date"}',
+            '{"type": "record", "name": "R", "fields": []}',
+            '{"type": "record", "name": "R", "doc": "d", "aliases": ["S"], "fields": []}',
+            '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": 1}]}',
+            '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int", "default": "x"}]}',
+            '{"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "R"}}]}',
+            '{"type": "enum", "name": "E", "symbols": ["A"]}',
+            '{"type": "enum", "name": "E", "symbols": ["A"], "default": "A"}',
+            '["null", "int"]',
+            "{",
+        )
+    ]
+)
+
+
+@given(st.lists(spellings | recorded_definitions, max_size=6), spellings | recorded_definitions, releases)
+def test_a_search_finds_what_a_scan_with_equals_finds(
+    infos: Sequence[SchemaInfo], new: SchemaInfo, release: Release
+) -> None:
+    versions = [SchemaVersion(number, info) for number, info in enumerate(infos)]
+    data = read_upload(new)
+    try:
+        number: int | str = find_equal(versions, data, release)
+    except JavaException as thrown:
+        number = thrown.exception
+    if versions and data.data is not None:
+        assert number == scan(versions, data, release)
 
 
 def test_nothing_is_stored_after_a_version_that_cannot_be_read() -> None:

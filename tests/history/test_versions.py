@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.declare.references import Inlined
 from schemactl.formats import identity
 
 pytestmark = pytest.mark.slow
@@ -64,6 +66,19 @@ def test_a_definition_is_read_by_load_and_nothing_else(
     assert topic.load() is topic
     use(one, other)
     assert (one.schema.decode(), one == other) == (record("id"), False)
+
+
+def test_a_read_definition_is_located_in_its_file_and_keeps_only_its_text(scratch: Scratch) -> None:
+    for note in (None, 0, 1):
+        text = record("id") if note is None else record("id", note=note)
+        scratch.commit({"topics/orders.avsc": text}, f"note {note}")
+    topic = read(scratch).catalog.topics[ORDERS].load()
+    gc.collect()
+    assert not [value for value in gc.get_objects() if isinstance(value, Inlined)]
+    for version in topic.versions:
+        source = version.info.locate("/fields/0/name") if version.info else None
+        assert source
+        assert (source.path, source.line) == ("topics/orders.avsc", 1)
 
 
 @pytest.mark.parametrize("scratch", ["sha1", "sha256"], indirect=True)
