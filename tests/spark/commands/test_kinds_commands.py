@@ -17,7 +17,7 @@ READERS = {"user_address_changed": 5, "user_enquiry_received": 3, "user_created"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kinds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kinds")
     make_repository(folder / "shop")
     payloads, versions = zip(*MESSAGES, strict=True)
@@ -33,32 +33,32 @@ def run(console: Console, folder: Path, *arguments: str, code: int = 0) -> str:
     return result.stdout
 
 
-def test_all_kinds_are_landed_and_each_rejected_message_once(output_folder: Path, spark_console: Console) -> None:
-    report: Any = json.loads(run(spark_console, output_folder, "land", "users", "--out", "../lake", "--report", "json"))
+def test_all_kinds_are_landed_and_each_rejected_message_once(kinds_folder: Path, spark_console: Console) -> None:
+    report: Any = json.loads(run(spark_console, kinds_folder, "land", "users", "--out", "../lake", "--report", "json"))
     assert (report["topic"], report["reader"], report["rows"], report["rejected"]) == (NAME, READERS, 5, 5)
     assert {kind: part["rows"] for kind, part in report["kinds"].items()} == {
         "user_address_changed": 2,
         "user_enquiry_received": 1,
         "user_created": 2,
     }
-    lake = output_folder.parent / "lake"
+    lake = kinds_folder.parent / "lake"
     assert {path.name for path in lake.iterdir()} == {*READERS, "_rejected", "_checkpoints"}
     assert pq.read_table(lake / "user_created").num_rows == 2
     assert pq.read_table(lake / "_rejected").num_rows == 5
     # The checkpoint knows the landed files.
-    assert "nothing new to land" in run(spark_console, output_folder, "land", "users", "--out", "../lake")
+    assert "nothing new to land" in run(spark_console, kinds_folder, "land", "users", "--out", "../lake")
 
 
-def test_one_kind_is_landed_alone(output_folder: Path, spark_console: Console) -> None:
-    text = run(spark_console, output_folder, "land", "users#user_created@1", "--out", "../created")
+def test_one_kind_is_landed_alone(kinds_folder: Path, spark_console: Console) -> None:
+    text = run(spark_console, kinds_folder, "land", "users#user_created@1", "--out", "../created")
     assert "read with version 1 of user_created" in text
     # The messages without a kind, and the damaged one.
-    assert pq.read_table(output_folder.parent / "created").num_rows == 2
-    assert pq.read_table(output_folder.parent / "created/_rejected").num_rows == 4
+    assert pq.read_table(kinds_folder.parent / "created").num_rows == 2
+    assert pq.read_table(kinds_folder.parent / "created/_rejected").num_rows == 4
 
 
-def test_verify_counts_the_messages_of_all_kinds(output_folder: Path, spark_console: Console) -> None:
-    text = run(spark_console, output_folder, "verify", "users", code=100)
+def test_verify_counts_the_messages_of_all_kinds(kinds_folder: Path, spark_console: Console) -> None:
+    text = run(spark_console, kinds_folder, "verify", "users", code=100)
     assert (
         "user_address_changed with version 5, user_enquiry_received with version 3, user_created with version 4" in text
     )
@@ -66,7 +66,7 @@ def test_verify_counts_the_messages_of_all_kinds(output_folder: Path, spark_cons
     rows = [line.split() for line in text.splitlines()]
     assert ["4", "2", "1"] in [[row[0], *row[-2:]] for row in rows if row[-4:-2] and "user_created" in row]
     candidate: Any = json.loads(
-        run(spark_console, output_folder, "verify", "users", "--candidate", "--report", "json", code=100)
+        run(spark_console, kinds_folder, "verify", "users", "--candidate", "--report", "json", code=100)
     )
     assert [version["kind"] for version in candidate["versions"] if version["version"] in (0, 2, 4)] == [
         *(None, "user_address_changed", "user_created")

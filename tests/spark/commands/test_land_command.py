@@ -55,7 +55,7 @@ def shop_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(shop_template: Path, tmp_path: Path) -> Path:
+def shop_folder(shop_template: Path, tmp_path: Path) -> Path:
     """A copy of the shop with its messages."""
     shutil.copytree(shop_template, tmp_path, dirs_exist_ok=True)
     return tmp_path / "shop"
@@ -65,13 +65,13 @@ COMMAND = ("spark", "land", "orders", "--out", "../lake", "--master", "local[1]"
 
 
 @pytest.fixture
-def run(output_folder: Path, spark_console: Console) -> Run:
-    return partial(spark_console.schemactl, output_folder, *COMMAND)
+def run(shop_folder: Path, spark_console: Console) -> Run:
+    return partial(spark_console.schemactl, shop_folder, *COMMAND)
 
 
-def test_what_was_landed_is_not_landed_again_and_what_came_since_is(output_folder: Path, run: Run) -> None:
-    late = output_folder.parent / "archive/2.parquet"
-    away = late.rename(output_folder.parent / "2.parquet")
+def test_what_was_landed_is_not_landed_again_and_what_came_since_is(shop_folder: Path, run: Run) -> None:
+    late = shop_folder.parent / "archive/2.parquet"
+    away = late.rename(shop_folder.parent / "2.parquet")
     first = run("--messages", "../archive", "--partition-by", "status")
     assert (first.returncode, first.stderr) == (0, "")
     report = json.loads(first.stdout)
@@ -85,7 +85,7 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(output_folde
     third = run("--messages", "../archive", "--partition-by", "status", "--report", "text")
     assert (third.returncode, third.stdout) == (0, "persistent://shop/sales/orders: nothing new to land\n")
 
-    lake = str(output_folder.parent / "lake")
+    lake = str(shop_folder.parent / "lake")
     assert pq.read_table(lake).num_rows == 2 * (COUNT - 1)
     assert {path.name for path in Path(lake).glob("status=*")} == {
         f"status={status}" for status in ("PLACED", "PAID", "SHIPPED", "CANCELLED")
@@ -101,25 +101,25 @@ def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files(
     assert one != other
 
 
-def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(output_folder: Path, run: Run) -> None:
+def test_one_file_can_be_landed_and_a_topic_without_messages_is_an_error(shop_folder: Path, run: Run) -> None:
     one = run("--messages", "../archive/1.parquet", "--report", "text")
     lines = one.stdout.splitlines()
     assert lines[0].startswith(
-        f"persistent://shop/sales/orders: {COUNT:,} messages landed in {output_folder.parent}/lake, "
+        f"persistent://shop/sales/orders: {COUNT:,} messages landed in {shop_folder.parent}/lake, "
     )
     assert ["all", f"{COUNT:,}", f"{COUNT - 1:,}", "1"] in [line.split() for line in lines]
-    assert lines[-1] == f"The rejected messages are in {output_folder.parent}/lake/_rejected, with their reasons."
-    table = pq.read_table(output_folder.parent / "archive/1.parquet")
+    assert lines[-1] == f"The rejected messages are in {shop_folder.parent}/lake/_rejected, with their reasons."
+    table = pq.read_table(shop_folder.parent / "archive/1.parquet")
     others = table.filter([name != "persistent://shop/sales/orders" for name in table["__topic"].to_pylist()])
-    pq.write_table(others, output_folder.parent / "others.parquet")
+    pq.write_table(others, shop_folder.parent / "others.parquet")
     none = run("--messages", "../others.parquet", "--out", "../other-lake")
     assert (none.returncode, none.stdout) == (1, "")
     assert none.stderr == (
-        f"schemactl: {output_folder.parent}/others.parquet has no messages of persistent://shop/sales/orders\n"
+        f"schemactl: {shop_folder.parent}/others.parquet has no messages of persistent://shop/sales/orders\n"
     )
 
 
-def test_a_table_is_landed_in_and_strict_tells_of_rejected_messages(output_folder: Path, run: Run) -> None:
+def test_a_table_is_landed_in_and_strict_tells_of_rejected_messages(shop_folder: Path, run: Run) -> None:
     first = run("--messages", "../archive/1.parquet", "--format", "delta", "--strict")
     assert (first.returncode, first.stderr) == (100, "")
     assert (json.loads(first.stdout)["rows"], json.loads(first.stdout)["rejected"]) == (COUNT - 1, 1)
@@ -127,9 +127,9 @@ def test_a_table_is_landed_in_and_strict_tells_of_rejected_messages(output_folde
     assert (again.returncode, again.stdout) == (0, "persistent://shop/sales/orders: nothing new to land\n")
     both = run("--messages", "../archive", "--format", "delta", "--report", "text")
     assert both.stdout.endswith(
-        f"The rejected messages are in {output_folder.parent}/lake_rejected, with their reasons.\n"
+        f"The rejected messages are in {shop_folder.parent}/lake_rejected, with their reasons.\n"
     )
-    lake = [deltalake.DeltaTable(output_folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")]
+    lake = [deltalake.DeltaTable(shop_folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")]
     # Other --messages are another stream.
     assert [table.num_rows for table in lake] == [3 * (COUNT - 1), 3]
 
@@ -137,8 +137,8 @@ def test_a_table_is_landed_in_and_strict_tells_of_rejected_messages(output_folde
 ICEBERG = ("--format", "iceberg", "--out", "shop.orders", "--checkpoint", "../checkpoint")
 
 
-def test_what_does_not_fit_is_said_before_anything_is_read(output_folder: Path, run: Run) -> None:
-    deltalake.write_deltalake(output_folder.parent / "lake", pa.table({"order_id": ["1"]}))
+def test_what_does_not_fit_is_said_before_anything_is_read(shop_folder: Path, run: Run) -> None:
+    deltalake.write_deltalake(shop_folder.parent / "lake", pa.table({"order_id": ["1"]}))
     for options, code, words in (
         (("--format", "delta"), 64, 'Allow it: evolve="add"'),
         (("--format", "iceberg"), 64, "--format iceberg needs --catalog NAME"),
@@ -173,36 +173,36 @@ def start(folder: Path, *more: str, **environment: str) -> subprocess.Popen[str]
     )
 
 
-def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(output_folder: Path, run: Run) -> None:
-    archive = output_folder.parent / "archive"
+def test_an_interruption_says_so_and_the_next_run_lands_what_is_missing(shop_folder: Path, run: Run) -> None:
+    archive = shop_folder.parent / "archive"
     for copy in range(3, 8):
         shutil.copy(archive / "1.parquet", archive / f"{copy}.parquet")
     # Workers run no module of the working directory.
     evil = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise SystemExit(77)\n"
     for name in {*sys.stdlib_module_names, "numpy", "pyarrow", "pyspark", "py4j", "schemactl", "google"}:
-        (output_folder / f"{name}.py").write_text(evil)
-    started = start(output_folder, "--files-at-once", "1", "--format", "delta")
+        (shop_folder / f"{name}.py").write_text(evil)
+    started = start(shop_folder, "--files-at-once", "1", "--format", "delta")
     # Of the first batch, which has a rejected message, the first of two commits.
-    while started.poll() is None and not (output_folder.parent / "lake_rejected/_delta_log").exists():
+    while started.poll() is None and not (shop_folder.parent / "lake_rejected/_delta_log").exists():
         time.sleep(0.05)
     os.killpg(started.pid, signal.SIGINT)
     assert started.communicate() == ("", "schemactl: interrupted\n")
     assert started.returncode == 130
-    assert not list(output_folder.glob("*.ran"))
+    assert not list(shop_folder.glob("*.ran"))
     assert run("--messages", "../archive", "--format", "delta").returncode == 0
-    lake = [deltalake.DeltaTable(output_folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")]
+    lake = [deltalake.DeltaTable(shop_folder.parent / name).to_pyarrow_table() for name in ("lake", "lake_rejected")]
     assert [table.num_rows for table in lake] == [7 * (COUNT - 1), 7]
 
 
-def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(output_folder: Path) -> None:
-    home, started_java = output_folder.parent / "java", output_folder.parent / "started"
+def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(shop_folder: Path) -> None:
+    home, started_java = shop_folder.parent / "java", shop_folder.parent / "started"
     (home / "bin").mkdir(parents=True)
     (home / "bin/java").write_text(
         f"#!/bin/sh\ncase \"$*\" in *pyspark-shell*) touch '{started_java}';; esac\n"
         f"exec '{ensure_java()}/bin/java' \"$@\"\n"
     )
     (home / "bin/java").chmod(0o755)
-    started = start(output_folder, JAVA_HOME=str(home))
+    started = start(shop_folder, JAVA_HOME=str(home))
     while started.poll() is None and not started_java.exists():
         time.sleep(0.05)
     os.killpg(started.pid, signal.SIGINT)
@@ -211,13 +211,13 @@ def test_an_interruption_while_java_starts_says_so_and_leaves_no_java_behind(out
     assert started.returncode == 130
 
 
-def test_nothing_is_landed_through_a_link_of_the_repository(output_folder: Path) -> None:
-    (output_folder.parent / "outside").mkdir()
-    (output_folder / "lake").mkdir()
-    (output_folder / "linked").symlink_to(output_folder.parent / "outside")
-    (output_folder / "lake" / "_rejected").symlink_to(output_folder.parent / "outside")
+def test_nothing_is_landed_through_a_link_of_the_repository(shop_folder: Path) -> None:
+    (shop_folder.parent / "outside").mkdir()
+    (shop_folder / "lake").mkdir()
+    (shop_folder / "linked").symlink_to(shop_folder.parent / "outside")
+    (shop_folder / "lake" / "_rejected").symlink_to(shop_folder.parent / "outside")
     for out, place in (("linked/lake", "linked"), ("lake", "lake/_rejected")):
-        done = process(output_folder, "spark", "land", "orders", "--messages", "../archive", "--out", out)
+        done = process(shop_folder, "spark", "land", "orders", "--messages", "../archive", "--out", out)
         assert done.code == 1
         assert f"{place} is a symbolic link" in done.err
-    assert not list((output_folder.parent / "outside").iterdir())
+    assert not list((shop_folder.parent / "outside").iterdir())

@@ -20,7 +20,7 @@ ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     repository = shop.make(tmp_path_factory.mktemp("verify"))
     topics = shop.approved(repository).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
