@@ -7,16 +7,21 @@ consumer's check also the validation, so the three often disagree.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from schemactl.broker.checkers import DEFAULT, checkers
 from schemactl.broker.exceptions import INCOMPATIBLE, NOT_EXIST, NULL_POINTER, incompatible, is_error, shown, to_answer
 from schemactl.broker.validation import SchemaData, identify_avro, read_stored, read_upload, validate
+from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live, next_number
 from schemactl.formats import SPECS
+from schemactl.formats.avro.json_text import read, without_comments
+from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import JavaException
+from schemactl.formats.digest import digest, get_known_digest, is_known_plain
 
 _S = CompatibilityStrategy
 
@@ -127,6 +132,24 @@ _PROBE: Final = SchemaInfo(SchemaType.AVRO, b'"string"')
 """A valid definition: the search for an equal version parses the definitions of all three types before it compares types."""
 
 
+class _Search:
+    """The search for the oldest version with a key, in the order of the versions and only as far as it is needed."""
+
+    def __init__(self) -> None:
+        self._number_by_key: dict[Hashable, int] = {}
+        self._searched = 0
+
+    def find(
+        self, versions: Sequence[SchemaVersion], keys: Sequence[Hashable], key_of: Callable[[SchemaVersion], Hashable]
+    ) -> int:
+        """Return the number of the oldest version whose key is one of `keys`, or NOT_FOUND; versions may have been added since."""
+        while self._searched < len(versions) and not any(key in self._number_by_key for key in keys):
+            version = versions[self._searched]
+            self._number_by_key.setdefault(key_of(version), version.number)
+            self._searched += 1
+        return min((self._number_by_key[key] for key in keys if key in self._number_by_key), default=NOT_FOUND)
+
+
 class VersionList:
     """The versions of one topic as a broker has them, with its answers to uploads.
 
@@ -142,12 +165,13 @@ class VersionList:
         self.versions: list[SchemaVersion] = [*versions]
         self.release = release
         self._checkers = checkers(release, optional)
-        self._numbers: list[int] = []
-        self._existing: list[SchemaData] = []
-        # Definitions are searched in their order, and only as far as a search needs them.
-        self._number_by_identity: dict[Hashable, int] = {}
-        self._searched = 0
-        self._number_by_content: dict[tuple[SchemaType, bytes], int] = {}
+        self._live: list[SchemaVersion] = []
+        # Stored definitions are read when an answer needs them: a plain one is found by the digest that the history of Git knows.
+        self._data_by_number: dict[int, SchemaData] = {}
+        self._has_known_plain = False
+        self._contents = _Search()
+        self._identities = _Search()
+        self._digests = _Search()
         for version in live(versions):
             self._add_definition(version)
 
@@ -158,10 +182,15 @@ class VersionList:
 
     def _add_definition(self, version: SchemaVersion) -> None:
         if version.info is not None:
-            data = read_stored(version.info)
-            self._numbers.append(version.number)
-            self._existing.append(data)
-            self._number_by_content.setdefault(data.content, version.number)
+            self._live.append(version)
+            self._has_known_plain |= is_known_plain(version.info)
+
+    def _read(self, version: SchemaVersion) -> SchemaData:
+        data = self._data_by_number.get(version.number)
+        if data is None:
+            assert version.info  # noqa: S101  only live versions are read
+            data = self._data_by_number[version.number] = read_stored(version.info)
+        return data
 
     def put(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
         """Answer an upload; see the function `put`."""
@@ -177,27 +206,39 @@ class VersionList:
 
     def find_equal(self, new: SchemaData) -> int:
         """Return the number of the oldest live version that equals `new`; see the function `find_equal`."""
-        if not self._existing:
+        if not self._live:
             return NOT_FOUND
         if SPECS[new.type].language != "avro":
             if new.data is None:
                 raise _make_hash_error()
-            return self._number_by_content.get(new.content, NOT_FOUND)
+            return self._contents.find(self._live, [new.content], lambda version: self._read(version).content)
         identity = identify_avro(new, self.release)
-        while identity not in self._number_by_identity and self._searched < len(self._existing):
-            old, number = self._existing[self._searched], self._numbers[self._searched]
-            if SPECS[old.type].language == "avro":
-                # Parsed before the types are compared, like in the broker, which throws for an invalid definition of either type.
-                self._number_by_identity.setdefault(identify_avro(old, self.release), number)
-            self._searched += 1
-        return self._number_by_identity.get(identity, NOT_FOUND)
+        plain_digest = _digest_plain(new) if self._has_known_plain else None
+        if plain_digest is None:
+            return self._identities.find(self._live, [identity], self._identify)
+        return self._digests.find(self._live, [plain_digest, identity], self._identify_by_digest)
+
+    def _identify(self, version: SchemaVersion) -> Hashable:
+        """Return the identity of an Avro definition, and None for a definition of another language."""
+        old = self._read(version)
+        # Parsed before the types are compared, like in the broker, which throws for an invalid definition of either type.
+        return identify_avro(old, self.release) if SPECS[old.type].language == "avro" else None
+
+    def _identify_by_digest(self, version: SchemaVersion) -> Hashable:
+        """Return the digest of a definition that is known to be plain, and else its identity.
+
+        Plain definitions parse in every release, and are equal exactly if their digests are.
+        """
+        if version.info and is_known_plain(version.info):
+            return get_known_digest(version.info)
+        return self._identify(version)
 
     def _put(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
         validate(new, self.release)
         number = self.find_equal(new)
         if number != NOT_FOUND:
             return Answer(Outcome.UNCHANGED, number)
-        if self._existing:
+        if self._live:
             self._check(new, strategy)
         if new.data is None:
             raise _make_hash_error()
@@ -211,7 +252,7 @@ class VersionList:
     def _check_consumer(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
         if strategy is _S.ALWAYS_COMPATIBLE:
             return Answer(Outcome.OK)
-        if not self._existing:
+        if not self._live:
             raise JavaException(NOT_EXIST, "Topic does not have schema to check")
         if strategy in _CONSUMER_READS_LATEST:
             self._check_latest(new, _S.BACKWARD)
@@ -226,9 +267,9 @@ class VersionList:
             self._check_latest(new, strategy)
 
     def _check_latest(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
-        if strategy is _S.ALWAYS_COMPATIBLE or not self._existing:
+        if strategy is _S.ALWAYS_COMPATIBLE or not self._live:
             return
-        latest = self._existing[-1]
+        latest = self._read(self._live[-1])
         _require_type(new, latest)
         if latest.content != new.content:
             self._checkers.get(new.type, DEFAULT).check([latest], new, strategy, listed=False)
@@ -236,15 +277,24 @@ class VersionList:
     def _check_all(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
         if strategy is _S.ALWAYS_COMPATIBLE:
             return
-        for old in self._existing:
+        existing = [self._read(version) for version in self._live]
+        for old in existing:
             _require_type(new, old)
         try:
-            self._checkers.get(new.type, DEFAULT).check(self._existing, new, strategy, listed=True)
+            self._checkers.get(new.type, DEFAULT).check(existing, new, strategy, listed=True)
         except JavaException as thrown:
             # Only here does the broker turn every exception into "incompatible".
             if thrown.exception == INCOMPATIBLE or is_error(thrown):
                 raise
             raise incompatible(shown(thrown)) from thrown
+
+
+def _digest_plain(new: SchemaData) -> bytes | None:
+    """Return the digest of a plain Avro definition, or None if it is not plain."""
+    with suppress(InvalidSchema):
+        if without_comments(new.text) == new.text and is_plain(read(new.text)):
+            return digest(SchemaInfo(new.type, new.data or b""))
+    return None
 
 
 def _call(request: Callable[[], Answer]) -> Answer:

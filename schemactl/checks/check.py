@@ -9,7 +9,16 @@ from typing import Final
 
 from schemactl.checks import declarations, kinds, schemas
 from schemactl.checks.check_report import ORDER, CheckReport, TopicCheck
-from schemactl.checks.proposal import BrokerSide, KindKey, MovedTopic, Proposal, Run, declared, merge_catalogs
+from schemactl.checks.proposal import (
+    BrokerSide,
+    KindKey,
+    MovedTopic,
+    Proposal,
+    Run,
+    declared,
+    find_number,
+    merge_catalogs,
+)
 from schemactl.checks.topics import check_topic
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import Problem
@@ -384,11 +393,8 @@ def find_stepwise_number(topic_check: TopicCheck, run: Run, stepwise: Stepwise) 
     schema = kind.schema if kind else (topic.schema if topic else None)
     if topic_check.version is None or schema is None:
         return None
-    content = identity(schema.load())
-    for version in reversed(_get_stepwise_versions(topic_check.topic, stepwise)):
-        if version.info and identity(version.info.load()) == content:
-            return version.number if version.number != topic_check.version else None
-    return None
+    number = find_number(reversed(_get_stepwise_versions(topic_check.topic, stepwise)), schema)
+    return number if number != topic_check.version else None
 
 
 def _get_stepwise_versions(name: TopicName, stepwise: Stepwise) -> tuple[SchemaVersion, ...]:

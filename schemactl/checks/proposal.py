@@ -18,6 +18,7 @@ from schemactl.core.project import Project
 from schemactl.core.rules import Rule, rules
 from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, live, next_number
 from schemactl.formats import identity, same_text
+from schemactl.formats.digest import digest
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
 """The policies that reject unknown schemas, or clients without a schema, with the value that does so."""
@@ -254,14 +255,9 @@ class Proposal:
         level: Level,
         broker: BrokerSide | None = None,
     ) -> Proposal:
-        """Propose `schema` to a topic with these `versions`, and read all definitions."""
-        content = identity(schema.load())
+        """Propose `schema` to a topic with these `versions`."""
         registered = broker.versions if broker else versions
-        for version in (*versions, *registered):
-            version.load()
-        infos = [(version.number, version.info) for version in live(registered)]
-        matching_numbers = (number for number, info in infos if info and identity(info) == content)
-        number = next(matching_numbers, None)
+        number = find_number(live(registered), schema)
         return cls(
             topic,
             schema,
@@ -316,15 +312,22 @@ class Proposal:
         )
 
 
+def find_number(versions: Iterable[SchemaVersion], schema: SchemaInfo) -> int | None:
+    """Return the number of the version with the content of `schema`, or None.
+
+    Raises:
+        InvalidSchema: if `schema` does not parse.
+    """
+    content = digest(schema)
+    return next((version.number for version in versions if version.info and digest(version.info) == content), None)
+
+
 def find_number_in_force(topic: Topic | None) -> int | None:
     """Return the number of the version that an approved topic declares, or None if it is the latest version."""
     versions = live(topic.versions) if topic else ()
     if topic is None or topic.schema is None or len(versions) < 2:
         return None
-    content = identity(topic.schema.load())
-    number = next(
-        (version.number for version in versions if version.info and identity(version.info.load()) == content), None
-    )
+    number = find_number(versions, topic.schema)
     return None if number == versions[-1].number else number
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from schemactl.core.schema import Release, SchemaInfo, live
 from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
+from schemactl.formats.digest import is_known_plain
 
 MAX_SHOWN = 100
 """Maximum number of listed columns of one topic; the others are counted."""
@@ -164,12 +166,26 @@ def impact(
 def _read_history(
     old: SchemaInfo, older: Sequence[SchemaInfo], options: StructOptions, release: Release
 ) -> _TableHistory:
-    structs = []
-    for schema in older:
+    @cache
+    def read_struct(index: int) -> Struct | None:
         with suppress(InvalidSchema, UnsupportedBySpark, RecursionError):
-            if (struct := struct_of(schema, options, release)) is not None:
-                structs.append(struct)
-    return _TableHistory(structs, former_names(old, older, options, release))
+            return struct_of(older[index], options, release)
+        return None
+
+    def read_structs_with(name: str) -> Iterator[Struct]:
+        for index, schema in enumerate(older):
+            if _may_have_column(schema, name) and (struct := read_struct(index)):
+                yield struct
+
+    return _TableHistory(read_structs_with, former_names(old, older, options, release))
+
+
+def _may_have_column(schema: SchemaInfo, name: str) -> bool:
+    """Return whether a schema may have a column, anywhere, with a name that ignores case; a long history need not be parsed."""
+    if not is_known_plain(schema) or _MADE_UP_COLUMN.fullmatch(name):
+        return True
+    text = schema.schema.decode().casefold()
+    return name in text or "\\u" in text
 
 
 def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterator[Finding]:
@@ -326,15 +342,18 @@ class _TableHistory:
     """The columns of older rows.
 
     Attributes:
-        structs: the structs of older rows, the newest first.
+        read_structs_with: returns the structs of older rows that may have a column of this name, the newest first.
         former_names: the earlier names of the old columns.
     """
 
-    structs: Sequence[Struct]
+    read_structs_with: Callable[[str], Iterable[Struct]]
     former_names: Mapping[Path, Sequence[str]]
 
 
-_NO_HISTORY: Final = _TableHistory((), {})
+_NO_HISTORY: Final = _TableHistory(lambda _: (), {})
+
+_MADE_UP_COLUMN: Final = re.compile(r"member\d+|key|value|element")
+"""The names of columns that are not in the text of an Avro definition, ignoring case."""
 
 
 def changes(
@@ -364,8 +383,7 @@ class _StructComparison:
     ) -> None:
         self._former_names = former_names
         self._past = cache(past)
-        # Cached for each struct, because a struct may have thousands of columns.
-        self._older_types = cache(self._read_older_types)
+        self._older_types: dict[tuple[int, Path], dict[str, SparkType]] = {}
 
     def compare_structs(self, old_path: Path, new_path: Path, old: Struct, new: Struct) -> Iterator[ColumnChange]:
         """Yield the changes between the struct at `old_path` and its successor at `new_path`."""
@@ -397,9 +415,8 @@ class _StructComparison:
             yield ColumnChange("rewrite", new_path, "", sql(field.type), successor=successor)
             return
         type_changes: list[ColumnChange] = []
-        for types in self._older_types(old_path):
-            if name in types:
-                type_changes += _StructComparison({}).compare_types(new_path, new_path, types[name], field.type)
+        for older_type in self._read_older_types(old_path, name):
+            type_changes += _StructComparison({}).compare_types(new_path, new_path, older_type, field.type)
         worst_effect = next(
             (effect for effect in _TYPE_EFFECTS if any(change.effect == effect for change in type_changes)), None
         )
@@ -413,14 +430,17 @@ class _StructComparison:
         names = self._past().former_names
         return {(path[:-1], name.casefold()): path for path in names for name in names[path]}
 
-    def _read_older_types(self, old_path: Path) -> list[dict[str, SparkType]]:
-        """Return the types of the columns that older rows have in the struct at `old_path`, by folded name."""
-        structs = [_find_type(struct, old_path) for struct in self._past().structs]
-        return [
-            {field.name.casefold(): field.type for field in struct.fields}
-            for struct in structs
-            if isinstance(struct, Struct)
-        ]
+    def _read_older_types(self, old_path: Path, name: str) -> Iterator[SparkType]:
+        """Yield the types that a column has in the struct at `old_path` of older rows; `name` ignores case."""
+        for struct in self._past().read_structs_with(name):
+            # A struct may have thousands of columns, and all of them may be added.
+            key = (id(struct), old_path)
+            if key not in self._older_types:
+                older = _find_type(struct, old_path)
+                fields = older.fields if isinstance(older, Struct) else ()
+                self._older_types[key] = {field.name.casefold(): field.type for field in fields}
+            if name in self._older_types[key]:
+                yield self._older_types[key][name]
 
     def _take_renamed(self, names: Iterable[str], remaining_fields: dict[str, SparkField]) -> SparkField | None:
         """Take the column with an earlier name from the remaining fields; return None if no such column remains."""

@@ -354,7 +354,7 @@ def read_revision(
             return name in compared_topics
         return selected_namespaces is None or name in selected_namespaces
 
-    old_catalog, new_catalog = (only(state.catalog, is_compared).load() for state in (older, newer))
+    old_catalog, new_catalog = (only(state.catalog, is_compared) for state in (older, newer))
     repository = states.context.repository
 
     @cache

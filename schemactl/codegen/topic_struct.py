@@ -26,6 +26,7 @@ from schemactl.core.schema import NANOSECOND_TYPES, Release, SchemaInfo
 from schemactl.formats import pair_of, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
+from schemactl.formats.digest import is_known_plain
 
 Path = tuple[str, ...]
 """The path of a column in a struct: names of fields, and `element` and `value` inside arrays and maps."""
@@ -529,7 +530,8 @@ def former_names(
         InvalidSchema: if a definition does not parse.
     """
     search = _FormerNameSearch(max(options.recursive_field_max_depth, 1), release)
-    older = [info for info in older if info.type is reader.type]
+    # A plain definition has no aliases, so it adds no names.
+    older = [info for info in older if info.type is reader.type and not is_known_plain(info)]
     reader_pair = pair_of(reader)
     if reader_pair is None:
         path: Path = () if is_record(reader, options, release) else ("value",)

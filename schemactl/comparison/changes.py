@@ -16,6 +16,7 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, live
+from schemactl.formats.digest import get_known_digest
 from schemactl.formats.primitive import CHARSET
 
 COMMIT_PROPERTY = "schemactl.commit"
@@ -297,9 +298,11 @@ class Contents:
         self._by_text: dict[Hashable, SchemaVersion] = {}
         self._by_identity: dict[Hashable, SchemaVersion] | None = None
         self._by_spelling: dict[Hashable, SchemaVersion] = {}
-        for version in self.live:
-            if version.info is not None:
-                self._by_text.setdefault(_text_key(version.info.load()), version)
+        digests = [get_known_digest(version.info) if version.info else None for version in self.live]
+        # Versions from Git have different digests, so none of them has to be read.
+        self._by_digest: dict[bytes, SchemaVersion] | None = None
+        if None not in digests:
+            self._by_digest = {digest: version for digest, version in zip(digests, self.live, strict=True) if digest}
 
     @property
     def latest(self) -> SchemaVersion | None:
@@ -312,6 +315,14 @@ class Contents:
         Otherwise return the oldest that is the same primitive in another client's spelling, which a broker treats as another
         version, or None.
         """
+        if self._by_digest is not None and (digest := get_known_digest(info)):
+            version = self._by_digest.get(digest)
+            if version is not None or not formats.spec(info).has_spellings:
+                return version
+        if not self._by_text:
+            for candidate in self.live:
+                if candidate.info is not None:
+                    self._by_text.setdefault(_text_key(candidate.info), candidate)
         # Nearly every version matches by its text; only the others have to be parsed.
         version = self._by_text.get(_text_key(info))
         if version is not None or not self.live:

@@ -78,9 +78,6 @@ def judge(
         registered: the versions and the strategy of the broker, if `existing` has only the versions of one kind of events.
     """
     registered = registered or Registered(existing, strategy)
-    new.load()
-    for version in (*existing, *registered.versions):
-        version.load()
     state, data, misread = _judge_data(
         existing, new, strategy, by_any_release=by_any_release, in_force=in_force, release=release
     )

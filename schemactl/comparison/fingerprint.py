@@ -14,7 +14,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from enum import Enum
 from functools import lru_cache
 from typing import Final
 
@@ -23,6 +22,7 @@ from schemactl.core.findings import Direction, Fingerprint, Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live
 from schemactl.formats import identity, spec
+from schemactl.formats.digest import encode_identity
 
 BROKER_RULE: Final = "BROKER_INCOMPATIBLE"
 """The only rejection by a broker that a waiver can name: no strategy makes a broker accept an invalid schema or one it fails on."""
@@ -94,7 +94,7 @@ def _reading_digest(info: SchemaInfo) -> str:
         parts += spec(info.proto).reading_parts(info.proto) if info.proto else ()
     except InvalidSchema:
         return ""
-    return hashlib.sha256(json.dumps(_to_json_value(parts)).encode()).hexdigest() if parts else ""
+    return hashlib.sha256(encode_identity(parts).encode()).hexdigest() if parts else ""
 
 
 def short(fingerprint: str) -> str:
@@ -116,18 +116,4 @@ def _digest(info: SchemaInfo) -> str:
         key: object = identity(info)
     except InvalidSchema:
         key = (info.type, info.schema)
-    return hashlib.sha256(json.dumps(_to_json_value(key)).encode()).hexdigest()
-
-
-def _to_json_value(key: object) -> object:
-    """Return an identity as a JSON value, the same in every run: sets are sorted."""
-    match key:
-        case tuple():
-            return [_to_json_value(part) for part in key]
-        case frozenset():
-            return ["set", *sorted(map(json.dumps, map(_to_json_value, key)))]
-        case bytes():
-            return ["bytes", key.hex()]
-        case Enum():
-            return key.name
-    return key
+    return hashlib.sha256(encode_identity(key).encode()).hexdigest()

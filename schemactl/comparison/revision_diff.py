@@ -203,12 +203,11 @@ def _add_versions(
     for change in changes:
         if isinstance(change, VersionsMissing):
             for version in change.versions:
-                earlier = [other.load() for other in topic.versions if other.number < version.number]
+                earlier = [other for other in topic.versions if other.number < version.number]
                 stored = earlier or former_versions
                 existing = [
                     other for other in stored if not topic.kinds or other.kind == version.kind or not other.info
                 ]
-                version.load()
                 before = next((other for other in reversed(live(existing)) if other.info), None)
                 version_parts = _find_part_changes(before.info, version.info) if before else ()
                 breaks: tuple[Break, ...] = ()
@@ -221,7 +220,7 @@ def _add_versions(
             old_kind = old_topic.get_kind(change.kind) if old_topic else None
             old_schema = old_kind.schema if old_kind else old_topic.schema if old_topic else None
             if not change.kind or old_kind:
-                parts += _find_part_changes(old_schema.load() if old_schema else None, change.text.load())
+                parts += _find_part_changes(old_schema, change.text)
     return replace(subject, versions=tuple(new_versions), parts=parts)
 
 

@@ -213,16 +213,28 @@ def _edit_again(read: Callable[[], SchemaInfo], edit: DefinitionEdit) -> TextEdi
 
 
 class DeferredInfo(SchemaInfo):
-    """A definition of which only the type is known before `load`; using another attribute before that is a bug."""
+    """A definition that is read when it is first used; its type is known before.
 
-    __slots__ = ("_read",)
+    Attributes:
+        digest: see `formats.digest`; None if it is unknown.
+        is_plain: whether `formats.avro.plain.is_plain` is known to be true.
+    """
+
+    __slots__ = ("_read", "digest", "is_plain")
+
+    digest: bytes | None
+    is_plain: bool
 
     @classmethod
-    def of(cls, type_: SchemaType, read: Callable[[], SchemaInfo]) -> SchemaInfo:
-        """Return a definition that `read` returns on `load`."""
+    def of(
+        cls, type_: SchemaType, read: Callable[[], SchemaInfo], *, digest: bytes | None = None, is_plain: bool = False
+    ) -> SchemaInfo:
+        """Return a definition that `read` returns on first use, with the facts that are known before."""
         info = cls.__new__(cls)
         object.__setattr__(info, "type", type_)
         object.__setattr__(info, "_read", read)
+        object.__setattr__(info, "digest", digest)
+        object.__setattr__(info, "is_plain", is_plain)
         return info
 
     def load(self) -> SchemaInfo:
@@ -241,13 +253,13 @@ class DeferredInfo(SchemaInfo):
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Raise an error for an attribute that was not read yet."""
-        if name in _PARTS:
-            raise RuntimeError(f"{name} of a definition was used before it was read: call load() first")
+        """Read the definition for the first attribute that is used."""
+        if name in _PARTS and getattr(self, "_read", None):
+            return getattr(self.load(), name)
         raise AttributeError(name)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both definitions, which must have been read, are equal."""
+        """Return whether both definitions are equal."""
         if not isinstance(other, SchemaInfo):
             return NotImplemented
         return (self.type, self.schema, self.properties) == (other.type, other.schema, other.properties)

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -41,7 +42,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.project import Project, ProtoRendering, Target
 from schemactl.core.schema import Commit, DeferredInfo, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import project as declare_project
-from schemactl.declare.definition import DefinitionFileCache, Definitions
+from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, WorktreeFiles, read_bytes, shown
 from schemactl.declare.project import PROJECT_FILE, read_project
@@ -61,6 +62,7 @@ from schemactl.history.versions import (
     find_topic_document,
     no_progress,
     read_include_at,
+    read_own_include_at,
 )
 
 T = TypeVar("T")
@@ -74,6 +76,11 @@ _REVISION_SUFFIX: Final = re.compile(r"[~^]|@\{")
 _COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.IGNORECASE)
 
 _MAX_CACHED_STEPS: Final = 4
+
+_MAX_CACHED_STATES: Final = 64
+
+_FEW_VERSIONS: Final = 3
+"""The number of versions of a topic after which all others are expected to be read."""
 
 
 class UnknownRef(HistoryError):
@@ -484,7 +491,7 @@ class History:
             commit = self._commit(row.step)
             for number in range(next_number, row.number):
                 yield SchemaVersion(number, None, commit)
-            info = self._definitions.defer_info(SchemaType[row.type], row.step, row.path, schema, rendering, row.kind)
+            info = self._definitions.defer_info(row, schema, rendering)
             yield SchemaVersion(row.number, info, commit)
             next_number = row.number + 1
 
@@ -562,8 +569,11 @@ class DefinitionLoader:
         self._repository = repository
         self._project = project
         self._cache = cache
-        # A state caches its rows, and many definitions are of one step.
-        self._state_at = functools.cache(cache.at)
+        # A state caches its rows, and many definitions are of one step; a history has too many steps to keep all.
+        self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(cache.at)
+        self._project_steps = functools.cache(lambda: cache.steps_at(project.path))
+        self._own_include_at = functools.cache(self._read_own_include_at)
+        self._read_counts: Counter[str] = Counter()
         self._documents = functools.lru_cache(MAX_CACHED_DOCUMENTS)(functools.partial(_read_documents, repository))
         # Topics of one step, and of many, mostly take types of the same files.
         self._definitions = functools.lru_cache(_MAX_CACHED_STEPS)(self._create_definitions)
@@ -595,14 +605,14 @@ class DefinitionLoader:
         namespaces = (document.namespace for document in documents if isinstance(document, NamespaceDocument))
         return next(namespace for namespace in namespaces if str(namespace.name) == declaration.name)
 
-    def defer_info(
-        self, type_: SchemaType, step: int, path: str, schema: str, rendering: ProtoRendering, kind: str
-    ) -> SchemaInfo:
-        """Create the schema that the file at `path` declared after a step, for a kind of events or as a whole (""); it is read on use.
+    def defer_info(self, version: VersionRow, schema: str, rendering: ProtoRendering) -> SchemaInfo:
+        """Create the schema of a version, which is read on use.
 
         A `.proto` definition is in the form `rendering`, which follows from the current declaration: clients are of today.
         """
-        return DeferredInfo.of(type_, functools.partial(self._read_info, step, path, schema, rendering, kind))
+        read = functools.partial(self._read_info, version.step, version.path, schema, rendering, version.kind)
+        digest, is_plain = version.fingerprint, version.is_plain
+        return DeferredInfo.of(SchemaType[version.type], read, digest=digest, is_plain=is_plain)
 
     def defer_current_info(
         self,
@@ -622,7 +632,7 @@ class DefinitionLoader:
                 is_same = entries == self._read_entries(version.step, version.path, schema) and kind == version.kind
             return info.load() if is_same else self._read_info(step, path, schema, rendering, kind)
 
-        return DeferredInfo.of(info.type, read)
+        return DeferredInfo.of(info.type, read, digest=version.fingerprint)
 
     def _read_entries(self, step: int, path: str, schema: str) -> dict[str, Entry | str | None]:
         """Return the entry of every file of a definition after a step; for `path`, the blob that counts there.
@@ -637,6 +647,9 @@ class DefinitionLoader:
 
     def _read_info(self, step: int, path: str, schema: str, rendering: ProtoRendering, kind: str) -> SchemaInfo:
         with self._lock:
+            self._read_counts[schema] += 1
+            if self._read_counts[schema] == _FEW_VERSIONS:
+                self._read_ahead(schema)
             properties = self._state_at(step).schema_properties(schema.rpartition("/")[0])
             document = self.topic(step, path, schema).with_default_properties(properties)
             declaration = document.kinds.get(kind) if kind else document.schema
@@ -647,8 +660,22 @@ class DefinitionLoader:
 
     def _create_definitions(self, step: int) -> Definitions:
         files = StepFiles(self._repository, self._state_at(step))
-        include = read_include_at(self._repository, self._state_at(step), self._project)
+        project_step = next((project_step for project_step in self._project_steps() if project_step <= step), None)
+        include = self._own_include_at(project_step) if project_step is not None else None
+        if include is None:
+            include = read_include_at(self._repository, self._state_at(step), self._project)
         return Definitions(files, shared=self._definition_files, blob=files.blob, include=include)
+
+    def _read_ahead(self, schema: str) -> None:
+        """Read the contents of all files of a topic at once, when several of its versions are read."""
+        paths = {version.path for version in self._cache.versions(schema)} | self._cache.made_of(schema)
+        self._repository.read_ahead(
+            entry.blob for path in sorted(paths) for entry in self._cache.revisions(path) if entry.kind == "file"
+        )
+
+    def _read_own_include_at(self, step: int) -> Include | None:
+        """Return the import folders in the project file after a step that changed it; many steps have the same."""
+        return read_own_include_at(self._repository, self._state_at(step), self._project)
 
     def _list_documents(self, state: Cache, declaration: DeclarationRow) -> Sequence[TopicDocument | NamespaceDocument]:
         entry = state.entry(declaration.path)

@@ -49,10 +49,11 @@ CREATE TABLE topic_state (
   schema INTEGER, domain INTEGER, step INTEGER, deleted INTEGER NOT NULL, number INTEGER, since INTEGER NOT NULL,
   path INTEGER NOT NULL, as_of INTEGER, kinds TEXT NOT NULL, PRIMARY KEY (schema, domain, step)
 ) WITHOUT ROWID;
--- The versions of a schema. `kind` is the key of the kind that declared the version, or "".
+-- The versions of a schema. `kind` is the key of the kind that declared the version, or "". `is_plain` tells whether the
+-- definition is known to be plain (see `formats.avro.plain`).
 CREATE TABLE version (
   schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, fingerprint BLOB NOT NULL,
-  kind TEXT NOT NULL, PRIMARY KEY (schema, number)
+  kind TEXT NOT NULL, is_plain INTEGER NOT NULL, PRIMARY KEY (schema, number)
 ) WITHOUT ROWID;
 -- The problems of a topic's definition, or of a file, from a step on.
 -- The first step from which on the versions of a schema depend on the installed protoc, and its problem.
@@ -69,6 +70,7 @@ class VersionRow(NamedTuple):
         type: the name of its schema type.
         path: the file that declared it.
         kind: the key of the kind of events that declared it, or "".
+        is_plain: whether the definition is known to be plain (see `formats.avro.plain`).
     """
 
     number: int
@@ -77,6 +79,7 @@ class VersionRow(NamedTuple):
     path: str
     fingerprint: bytes
     kind: str = ""
+    is_plain: bool = False
 
 
 class StateRow(NamedTuple):
@@ -97,12 +100,16 @@ class StateRow(NamedTuple):
 
 
 class DefinitionRow(NamedTuple):
-    """A definition that a topic declares: the key of its kind of events or "", its type, fingerprint and record name."""
+    """A definition that a topic declares: the key of its kind of events or "", its type, fingerprint and record name.
+
+    `is_plain` tells whether it is known to be plain (see `formats.avro.plain`).
+    """
 
     kind: str
     type: str
     fingerprint: bytes
     record: str = ""
+    is_plain: bool = False
 
 
 class DeclarationRow(NamedTuple):
@@ -310,13 +317,13 @@ class Cache:
     def versions(self, schema: str) -> list[VersionRow]:
         """Return the versions of the topics of a schema, in order; missing numbers are tombstones."""
         sql = (
-            "SELECT number, step, type, name, fingerprint, kind FROM version JOIN name ON id = path "
+            "SELECT number, step, type, name, fingerprint, kind, is_plain FROM version JOIN name ON id = path "
             "WHERE schema = :name AND step <= :step ORDER BY number"
         )
         rows = self._select_about(schema, sql)
         return [
-            VersionRow(number, step, type_, _decode_name(path), fingerprint, kind)
-            for number, step, type_, path, fingerprint, kind in rows
+            VersionRow(number, step, type_, _decode_name(path), fingerprint, kind, bool(is_plain))
+            for number, step, type_, path, fingerprint, kind, is_plain in rows
         ]
 
     def undecided(self) -> dict[str, tuple[int, Problem]]:
@@ -342,6 +349,12 @@ class Cache:
         """Return the steps that added, changed or removed a file that declarations can depend on, the newest first."""
         sql = "SELECT step FROM fact WHERE kind = :kind AND name = :name AND step <= :step ORDER BY step DESC"
         return [step for (step,) in self._select_about(path, sql, kind=_FILE)]
+
+    def revisions(self, path: str) -> list[Entry]:
+        """Return every entry that was at a path up to this step, oldest first."""
+        sql = "SELECT value FROM fact WHERE kind = :kind AND name = :name AND step <= :step ORDER BY step"
+        entries = [_decode_fact(_FILE, path, value) for (value,) in self._select_about(path, sql, kind=_FILE)]
+        return [entry for entry in entries if entry]
 
     def recorded(self, after: int) -> frozenset[str]:
         """Return the schemas that got a version after a step."""
@@ -492,8 +505,8 @@ class CacheWriter(Cache):
             numbers_by_kind[definition.kind] = number
             if is_new:
                 key = (self._assign_id(schema), number, self.step, definition.type, self._assign_id(path))
-                row = (*key, definition.fingerprint, definition.kind)
-                self._write("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                row = (*key, definition.fingerprint, definition.kind, definition.is_plain)
+                self._write("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
         kind_names = [(definition.kind, definition.record) for definition in definitions if definition.kind]
         old_names = self.kind_names(schema)
         new_names = [name for name in old_names if name not in kind_names] + kind_names

@@ -15,11 +15,10 @@ import gc
 import json
 import posixpath
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from hashlib import blake2b
 from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -34,7 +33,7 @@ from schemactl.core.errors import (
 )
 from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
-from schemactl.core.schema import EMPTY, Commit, SchemaInfo, SchemaType
+from schemactl.core.schema import EMPTY, Commit, SchemaType
 from schemactl.declare.definition import DefinitionFileCache, Definitions, Include
 from schemactl.declare.document import Documents, NamespaceDocument, SchemaDeclaration, TopicDocument, read_documents
 from schemactl.declare.files import (
@@ -52,9 +51,12 @@ from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, 
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.declare.strict_json import depth_of, read_json
-from schemactl.formats import SPECS, avro, identity, record_name
+from schemactl.formats import record_name
+from schemactl.formats.avro.json_text import without_comments
 from schemactl.formats.avro.parser import parse_file
+from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import Composition, composition
+from schemactl.formats.digest import combine_hashes, digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
 from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, StateRow
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, content, entry
@@ -75,7 +77,6 @@ _REWRITE_GROWTH: Final = 1.01
 _SAVE_INTERVAL_S: Final = 30.0
 """Time between two saves while a long history is read, so that a run that is stopped loses at most this much."""
 
-_FINGERPRINT_BYTES: Final = 20
 
 _MAX_COMBINED_SIZE: Final = 1 << 20
 """Number of characters above which a definition is always written out, as it may be too long for a broker."""
@@ -554,13 +555,13 @@ class VersionDerivation:
             return False
         if not among(changed_paths, self._writer.made_of(schema)) <= inspection.parts.taken.keys():
             return False
-        new_fingerprint = self._fingerprints.refresh(inspection.type, inspection.parts)
-        if new_fingerprint is None:
+        combined = self._fingerprints.refresh(inspection.type, inspection.parts)
+        if combined is None:
             return False
         for domain in DOMAINS:
             state = self._writer.state(schema, domain)
             if state and not state.deleted:
-                definition = DefinitionRow("", inspection.type.name, new_fingerprint)
+                definition = DefinitionRow("", inspection.type.name, combined.fingerprint, is_plain=combined.is_plain)
                 self._writer.set_definitions(schema, domain, state.path, [definition])
         return True
 
@@ -594,7 +595,8 @@ class VersionDerivation:
                 if inspection.depends_on_protoc and self._is_approved:
                     self._writer.set_undecided(schema, inspection.problems[0])
                 if inspection.fingerprint:
-                    definition_rows.append(DefinitionRow(key, inspection.type.name, inspection.fingerprint))
+                    row = DefinitionRow(key, inspection.type.name, inspection.fingerprint, is_plain=inspection.is_plain)
+                    definition_rows.append(row)
                     if not document.kinds:
                         self._inspections[schema] = inspection
             self._writer.depend(schema, paths)
@@ -636,21 +638,28 @@ def read_include_at(repository: Repository, state: Cache, project: Project) -> I
 
     So a later change of the mapping changes no earlier version. Where the project file was in another folder before, that file counts.
     """
-
-    def read(state: Cache, path: str) -> Include | None:
-        entry = state.entry(path)
-        if entry is None or entry.kind != "file":
-            return None
-        settings = read_history_settings(path, repository.blob(entry.blob).content)
-        return Include(project.path, settings.include) if settings else None
-
-    for step in state.steps_at(project.path):
-        if include := read(state.at(step), project.path):
-            return include
+    if include := read_own_include_at(repository, state, project):
+        return include
     for path in sorted(path for path in state.paths() if posixpath.basename(path) == PROJECT_FILE):
-        if include := read(state, path):
+        if include := _read_include(repository, state, path, project):
             return include
     return Include(project.path, state.include)
+
+
+def read_own_include_at(repository: Repository, state: Cache, project: Project) -> Include | None:
+    """Read `protobuf.include` of the newest readable revision of the project file at its present path; None without one."""
+    for step in state.steps_at(project.path):
+        if include := _read_include(repository, state.at(step), project.path, project):
+            return include
+    return None
+
+
+def _read_include(repository: Repository, state: Cache, path: str, project: Project) -> Include | None:
+    entry = state.entry(path)
+    if entry is None or entry.kind != "file":
+        return None
+    settings = read_history_settings(path, repository.blob(entry.blob).content)
+    return Include(project.path, settings.include) if settings else None
 
 
 def has_schema_file(change: ChangedFile) -> bool:
@@ -672,10 +681,9 @@ def find_topic_document(
 
 # Fingerprints of definitions
 #
-# Two fingerprints are equal exactly if `formats.identity` of the definitions is. The fingerprint of an Avro definition is a hash
-# over the sorted hashes of its root and of every named type, each written out by itself (see `formats.avro.schema`). So a
-# definition with references need not be written out: its own file and the files whose types it uses are parsed by themselves,
-# once for each revision.
+# A fingerprint is the digest of a definition (see `formats.digest`). The digest of an Avro definition is combined from the hashes of
+# its types, so a definition with references need not be written out: its own file and the files whose types it uses are parsed by
+# themselves, once for each revision.
 
 
 class SharedTypes(NamedTuple):
@@ -685,11 +693,13 @@ class SharedTypes(NamedTuple):
         reached: by the full name of a type, the hashes of the type and of all types that it leads to.
         depth: the greatest possible nesting of all these types inside each other.
         size: number of characters.
+        is_plain: whether the file is plain (see `formats.avro.plain`).
     """
 
     reached: dict[str, frozenset[bytes]]
     depth: int
     size: int
+    is_plain: bool
 
 
 class DefinitionParts(NamedTuple):
@@ -701,6 +711,7 @@ class DefinitionParts(NamedTuple):
         size: the number of characters of its own text.
         taken: by file, the names of all types that the file defines, and of the types that the definition uses.
         paths: every file of the definition.
+        is_plain: whether its own text is plain (see `formats.avro.plain`).
     """
 
     own: frozenset[bytes]
@@ -708,6 +719,7 @@ class DefinitionParts(NamedTuple):
     size: int
     taken: dict[str, tuple[frozenset[str], tuple[str, ...]]]
     paths: frozenset[str]
+    is_plain: bool
 
 
 class Inspection(NamedTuple):
@@ -721,6 +733,7 @@ class Inspection(NamedTuple):
             needs another inspection.
         problems: of the definition.
         depends_on_protoc: whether another release of protoc may accept the definition.
+        is_plain: whether the definition is known to be plain (see `formats.avro.plain`).
     """
 
     fingerprint: bytes | None
@@ -729,22 +742,14 @@ class Inspection(NamedTuple):
     parts: DefinitionParts | None = None
     problems: tuple[Problem, ...] = ()
     depends_on_protoc: bool = False
+    is_plain: bool = False
 
 
-def fingerprint(info: SchemaInfo) -> bytes:
-    """Compute the fingerprint of a definition.
+class CombinedDigest(NamedTuple):
+    """The fingerprint of a definition in several files, and whether all of them are plain."""
 
-    Raises:
-        InvalidSchema: the definition does not parse.
-    """
-    if _is_avro(info.type):
-        parts = composition(avro.parsed_by_any(info.schema))
-        return _combine_hashes(info.type, frozenset(_hash_types(parts).values()))
-    return _hash_identity(info.type, identity(info))
-
-
-def _hash_identity(type_: SchemaType, identity_: Hashable) -> bytes:
-    return _hash(type_.name.encode(), _encode(repr(identity_)))
+    fingerprint: bytes
+    is_plain: bool
 
 
 class Fingerprints:
@@ -780,14 +785,15 @@ class Fingerprints:
 
     def inspect(self, declaration: SchemaDeclaration, definitions: Definitions) -> Inspection:
         """Read the current definition of a declaration; `definitions` reads the same files."""
-        if _is_avro(declaration.type) and not declaration.proto and isinstance(declaration.definition, str):
+        if is_avro(declaration.type) and not declaration.proto and isinstance(declaration.definition, str):
             parts = self._read_parts(declaration, declaration.definition)
             if parts and (combined := self.refresh(declaration.type, parts)):
-                return Inspection(combined, declaration.type, parts.paths, parts)
+                fingerprint, is_plain = combined
+                return Inspection(fingerprint, declaration.type, parts.paths, parts, is_plain=is_plain)
         if _is_proto_file(declaration) and (proto_input := definitions.read_proto(declaration)):
             identity_ = self._file_digests.identify(proto_input.to_compile(declaration.message))
             if identity_ is not None:
-                return Inspection(_hash_identity(declaration.type, identity_), declaration.type, proto_input.paths)
+                return Inspection(hash_identity(declaration.type, identity_), declaration.type, proto_input.paths)
         # Descriptors are in cycles. A run that reads them searches for cycles from here on.
         if is_compiled(declaration):
             gc.enable()
@@ -798,17 +804,17 @@ class Fingerprints:
             return Inspection(None, type_, read.paths, problems=read.problems, depends_on_protoc=read.depends_on_protoc)
         if _is_proto_file(declaration):
             identity_ = load("protoc").identify(read.info)
-            return Inspection(_hash_identity(type_, identity_), type_, read.paths)
+            return Inspection(hash_identity(type_, identity_), type_, read.paths)
         try:
-            return Inspection(fingerprint(read.info), type_, read.paths)
+            return Inspection(digest(read.info), type_, read.paths)
         except InvalidSchema as error:
             source = read.info.locate(error.pointer) or declaration.source
             problem = Problem(source, error.what, error.fix)
             return Inspection(None, type_, read.paths, problems=(problem,))
 
-    def refresh(self, type_: SchemaType, parts: DefinitionParts) -> bytes | None:
+    def refresh(self, type_: SchemaType, parts: DefinitionParts) -> CombinedDigest | None:
         """Compute the fingerprint from the current revisions of the other files, or return None if it needs an inspection."""
-        hashes, depth, size = parts.own, parts.depth, parts.size
+        hashes, depth, size, is_plain = parts.own, parts.depth, parts.size, parts.is_plain
         for path, (names, taken_names) in parts.taken.items():
             types = self._read_shared_types(path)
             if types is None or types.reached.keys() != names:
@@ -816,7 +822,10 @@ class Fingerprints:
             hashes = hashes.union(*[types.reached[name] for name in taken_names])
             depth += types.depth
             size += types.size
-        return _combine_hashes(type_, hashes) if depth <= MAX_DEPTH and size <= _MAX_COMBINED_SIZE else None
+            is_plain = is_plain and types.is_plain
+        if depth > MAX_DEPTH or size > _MAX_COMBINED_SIZE:
+            return None
+        return CombinedDigest(combine_hashes(type_, hashes), is_plain)
 
     def _read_parts(self, declaration: SchemaDeclaration, definition: str) -> DefinitionParts | None:
         """Read the parts of a definition, or return None if it is unusual or has problems."""
@@ -846,7 +855,7 @@ class Fingerprints:
         parsed = _parse_file(text, names) if text is not None else None
         if text is None or parsed is None:
             return None
-        hashes = _hash_types(parsed.composition)
+        hashes = hash_types(parsed.composition)
         own = frozenset(value for name, value in hashes.items() if name not in parsed.taken)
         taken = {
             path: (frozenset(types.reached), (*parsed.taken.intersection(types.reached),))
@@ -854,7 +863,9 @@ class Fingerprints:
             # A file that only matches a pattern matters if the definition uses one of its types.
             if path in references or not parsed.taken.isdisjoint(types.reached)
         }
-        return DefinitionParts(own, parsed.depth, len(text), taken, frozenset([*paths, *folders, *taken]))
+        return DefinitionParts(
+            own, parsed.depth, len(text), taken, frozenset([*paths, *folders, *taken]), parsed.is_plain
+        )
 
     def _read_shared_types(self, path: str) -> SharedTypes | None:
         """Read the types that a file defines for others, or return None if it is unusual or has problems."""
@@ -880,11 +891,12 @@ class Fingerprints:
 
 
 class _ParsedFile(NamedTuple):
-    """An Avro definition, the names of other files' types that it uses, and how deep it nests at most."""
+    """An Avro definition, the names of other files' types that it uses, how deep it nests at most, and whether it is plain."""
 
     composition: Composition
     taken: frozenset[str]
     depth: int
+    is_plain: bool
 
 
 def _parse_file(text: str, other_names: AbstractSet[str]) -> _ParsedFile | None:
@@ -906,12 +918,13 @@ def _parse_file(text: str, other_names: AbstractSet[str]) -> _ParsedFile | None:
         return None
     # The number of brackets is a quick upper limit of the depth.
     brackets = text.count("{") + text.count("[")
-    return _ParsedFile(parts, taken, brackets if brackets <= _FEW_BRACKETS else depth_of(value))
+    depth = brackets if brackets <= _FEW_BRACKETS else depth_of(value)
+    return _ParsedFile(parts, taken, depth, is_plain(value, taken) and without_comments(text) == text)
 
 
 def _list_shared_types(parsed: _ParsedFile, size: int) -> SharedTypes:
     types = parsed.composition.types
-    hashes = _hash_types(parsed.composition)
+    hashes = hash_types(parsed.composition)
     reached: dict[str, frozenset[bytes]] = {}
     for name in types:
         names, pending = {name}, [name]
@@ -921,33 +934,8 @@ def _list_shared_types(parsed: _ParsedFile, size: int) -> SharedTypes:
             pending += new_names
         reached[name] = frozenset(hashes[reached_name] for reached_name in names)
     # Each type is written out once, inside of any other.
-    return SharedTypes(reached, parsed.depth * (len(reached) + 1), size)
-
-
-def _hash_types(parts: Composition) -> dict[str, bytes]:
-    """Hash the root, under "", and each named type."""
-    hashes = {"": _hash(b"root", _encode(parts.root.text))}
-    for name, part in parts.types.items():
-        hashes[name] = _hash(b"type", _encode(name), _encode(part.text))
-    return hashes
-
-
-def _combine_hashes(type_: SchemaType, hashes: frozenset[bytes]) -> bytes:
-    return _hash(type_.name.encode(), *sorted(hashes))
-
-
-def _hash(*parts: bytes) -> bytes:
-    """Hash a list: the length of each part, then the part."""
-    return blake2b(b"".join([b"%d:%b" % (len(part), part) for part in parts]), digest_size=_FINGERPRINT_BYTES).digest()
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    return SharedTypes(reached, parsed.depth * (len(reached) + 1), size, parsed.is_plain)
 
 
 def _is_proto_file(declaration: SchemaDeclaration) -> bool:
     return declaration.is_proto and str(declaration.definition).endswith(PROTO_SUFFIX)
-
-
-def _is_avro(type_: SchemaType) -> bool:
-    return SPECS[type_].language == "avro"

@@ -50,9 +50,7 @@ USES: dict[str, Callable[[SchemaInfo, SchemaInfo], object]] = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_a_definition_is_read_by_load_and_nothing_else(
-    scratch: Scratch, use: Callable[[SchemaInfo, SchemaInfo], object]
-) -> None:
+def test_definition_is_read_when_it_is_used(scratch: Scratch, use: Callable[[SchemaInfo, SchemaInfo], object]) -> None:
     scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
     scratch.flush()
     with history.Repository.open(scratch.path) as repository:
@@ -61,10 +59,9 @@ def test_a_definition_is_read_by_load_and_nothing_else(
     assert one
     assert other
     assert (one.type, repr(one)) == (SchemaType.AVRO, "DeferredInfo(type=SchemaType.AVRO)")
-    with pytest.raises(RuntimeError, match=r"call load\(\) first"):
-        use(one, other)
-    assert topic.load() is topic
     use(one, other)
+    assert repr(one) != "DeferredInfo(type=SchemaType.AVRO)"
+    assert topic.load() is topic
     assert (one.schema.decode(), one == other) == (record("id"), False)
 
 

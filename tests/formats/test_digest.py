@@ -1,0 +1,146 @@
+"""Digests of definitions, and the definitions that every release reads alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from schemactl.broker.upload import find_equal, put
+from schemactl.broker.validation import read_upload
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import DeferredInfo, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.formats.avro.parser import parse
+from schemactl.formats.avro.plain import is_plain
+from schemactl.formats.avro.schema import JavaException, equal
+from schemactl.formats.digest import digest
+
+DIGEST_OF_PAIR = """
+from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.formats.digest import digest
+from schemactl.formats.key_value import join
+
+text = (
+    '{"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "enum", "name": "A", "symbols": ["X"]}},'
+    '{"name": "b", "type": {"type": "fixed", "name": "B", "size": 1}}]}'
+)
+half = SchemaInfo(SchemaType.AVRO, text.encode())
+print(digest(join(key=half, value=half, encoding="INLINE")).hex())
+"""
+
+
+def record(type_: Any, **attributes: Any) -> dict[str, Any]:
+    """Return a record with one field."""
+    return {
+        "type": "record",
+        "name": "R",
+        "namespace": "com.acme",
+        "fields": [{"name": "a", "type": type_, **attributes}],
+    }
+
+
+ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+
+PLAIN = [
+    record("string"),
+    record(["null", "string"], default=None, doc="A field."),
+    record("int", default=2**31 - 1),
+    record("long", default=-(2**63)),
+    record("boolean", default=False),
+    record({"type": "array", "items": ["null", ENUM]}, default=[]),
+    record({"type": "map", "values": {"type": "fixed", "name": "F", "size": 2}}, default={}),
+    record({"type": "long", "logicalType": "timestamp-millis"}),
+    record([ENUM, "null"]),
+    {
+        **record(ENUM),
+        "fields": [*record(ENUM)["fields"], {"name": "b", "type": "E"}, {"name": "c", "type": "com.acme.E"}],
+    },
+]
+
+NOT_PLAIN = [
+    "string.",
+    record("int", default=2**31),
+    record("long", default=1.0),
+    record("boolean", default=0),
+    record(["null", "string"], default="x"),
+    record(["string", "null"], default=None),
+    record("bytes", default="\u0101"),
+    record("double", default="NaN"),
+    record({"type": "array", "items": "string"}, default={}),
+    record({"type": "string"}, default=1),
+    record({"type": "enum", "name": "E", "symbols": ["A$"]}),
+    record(ENUM, default="C"),
+    record("string", aliases=["b$"]),
+    record("string", order="ignore"),
+    record(["null", "R"], default=None),
+    record("E"),
+    record([[ENUM]]),
+    record({"type": ENUM}),
+    record({"type": "com.acme.R"}),
+    record({"type": "array", "items": "string", "note": 2**70}),
+    {**record("string"), "name": "R$"},
+    {**record("string"), "namespace": "com.acme-1"},
+    {"type": "record", "name": "R", "fields": []},
+    {**record(ENUM), "fields": [{"name": "a", "type": ENUM}, {"name": "b", "type": ENUM}]},
+    {"type": "error", "name": "R", "namespace": "com.acme", "fields": []},
+]
+
+
+@pytest.mark.parametrize("definition", PLAIN, ids=json.dumps)
+def test_every_release_reads_plain_definition_alike(definition: Any) -> None:
+    assert is_plain(definition)
+    text = json.dumps(definition)
+    schemas = [parse(text, release, validate_defaults=True) for release in Release]
+    assert all(equal(left, right) for left, right in pairwise(schemas))
+
+
+@pytest.mark.parametrize("definition", NOT_PLAIN, ids=json.dumps)
+def test_unusual_definition_is_not_plain(definition: Any) -> None:
+    assert not is_plain(definition)
+
+
+@pytest.mark.parametrize("release", Release)
+def test_upload_finds_plain_version_without_reading_it(release: Release) -> None:
+    infos = [SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode()) for definition in PLAIN]
+
+    def fail() -> SchemaInfo:
+        raise AssertionError
+
+    unread = [
+        SchemaVersion(number, DeferredInfo.of(info.type, fail, digest=digest(info), is_plain=True))
+        for number, info in enumerate(infos)
+    ]
+    read = [SchemaVersion(number, info) for number, info in enumerate(infos)]
+    new_infos = [*infos, SchemaInfo(SchemaType.AVRO, json.dumps(record("float")).encode())]
+    new_infos += [SchemaInfo(SchemaType.JSON, infos[0].schema)]
+    for new in new_infos:
+        upload = read_upload(new)
+        assert find_equal(unread, upload, release) == find_equal(read, upload, release)
+
+
+def test_version_that_is_not_plain_still_fails_an_upload() -> None:
+    bad = SchemaInfo(SchemaType.AVRO, json.dumps(record("int", default="x")).encode())
+    good = SchemaInfo(SchemaType.AVRO, json.dumps(PLAIN[0]).encode())
+    plain = DeferredInfo.of(good.type, lambda: good, digest=digest(good), is_plain=True)
+    new = SchemaInfo(SchemaType.AVRO, json.dumps(PLAIN[1]).encode())
+    versions = [SchemaVersion(0, plain), SchemaVersion(1, bad)]
+    with pytest.raises(JavaException):
+        find_equal(versions, read_upload(new), Release.R4_0)
+    assert put(versions, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0).outcome.value == "error"
+    # The search stops at an equal version before the one that fails.
+    assert find_equal(versions, read_upload(good), Release.R4_0) == 0
+
+
+def test_digest_is_the_same_in_every_process() -> None:
+    def run(seed: str) -> bytes:
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        return subprocess.run(
+            [sys.executable, "-c", DIGEST_OF_PAIR], env=environment, check=True, capture_output=True
+        ).stdout
+
+    assert len({run(seed) for seed in ("1", "2", "3", "4")}) == 1
