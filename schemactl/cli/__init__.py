@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import COMMANDS, build_parser, command_of, expand_help, load
+from schemactl.cli.parser import COMMANDS, PARALLEL, build_parser, command_of, expand_help, load
 from schemactl.core.deadline import within
 from schemactl.core.errors import CHANGES as CHANGES
 from schemactl.core.errors import NEGATIVE as NEGATIVE
@@ -75,6 +75,7 @@ def _run(arguments: list[str]) -> int:
             getattr(args, "trust_working_tree", False),
             words=tuple(arguments),
             is_json_progress=args.progress == "json",
+            parallel=getattr(args, "parallel", PARALLEL),
         )
         if isinstance(sys.stdout, CleanStream):
             sys.stdout.styled = context.color

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Parser, add_options, add_timeout, number
+from schemactl.cli.parser import Parser, add_options, add_parallel, add_timeout
 from schemactl.cli.plan import (
     ALLOW_DATA_LOSS,
     ALLOW_UNREADABLE,
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from schemactl.history import History
     from schemactl.registry.interface import Registry
 
-
-_MAX_PARALLEL: Final = 64
 
 _MAX_DIFF_LINES: Final = 5_000
 """Longer texts get a simple diff, because the time of a minimal diff grows with the square of the lines."""
@@ -121,12 +119,7 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
         "--result FILE: write the steps with their outcome, and the numbers of the changed topics with their commits, to FILE as JSON (in a folder: result.json)",
         "--fail-fast: do nothing of a plan that leaves something out, and stop at the first failure",
     )
-    add_options(
-        parser,
-        "--parallel N: the number of topics that are processed at once (default: 8)",
-        type=number(1, _MAX_PARALLEL),
-        default=8,
-    )
+    add_parallel(parser)
     add_timeout(parser)
     add_result_formats(parser)
 

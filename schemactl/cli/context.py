@@ -37,6 +37,7 @@ class Context:
         subject: the target that messages are about, or "" if the command has only one.
         words: the arguments of the command line.
         is_json_progress: print progress as JSON Lines.
+        parallel: the number of topics of a registry to process in parallel.
         opened: the repository, once it is open.
         result: the facts that the command has reported, for `--format json` (see `command_result`).
     """
@@ -50,6 +51,7 @@ class Context:
     subject: str = ""
     words: tuple[str, ...] = ()
     is_json_progress: bool = False
+    parallel: int = 8
     opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
     result: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 

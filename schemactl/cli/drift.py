@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.check import last_day
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_options
+from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
 from schemactl.cli.report_files import (
     SheetReport,
     add_formats,
@@ -81,6 +81,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
     add_formats(parser, SHEET_FORMATS)
+    add_parallel(parser)
     add_command_timeout(parser)
     add_options(
         parser,

@@ -475,6 +475,22 @@ def command_of(arguments: Sequence[str]) -> str | None:
     return words[0] if words and words[0] in COMMANDS else None
 
 
+PARALLEL: Final = 8
+"""The default of --parallel."""
+
+_MAX_PARALLEL: Final = 64
+
+
+def add_parallel(parser: argparse.ArgumentParser) -> None:
+    """Add the option --parallel. Several targets are always processed at once."""
+    add_options(
+        parser,
+        f"--parallel N: the number of topics of a target that are processed at once (default: {PARALLEL})",
+        type=number(1, _MAX_PARALLEL),
+        default=PARALLEL,
+    )
+
+
 def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -> None:
     """Add the option --timeout; a default of None means no limit."""
     default_text = "no limit" if default is None else f"{default:g}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import NamedResults, ReadyPlan, awaited
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options, add_timeout
+from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
     Outputs,
     SheetReport,
@@ -99,6 +99,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         "--summary: only the sums, and skipped topics",
         "--detailed-exitcode: exit with 2 when there are changes",
     )
+    add_parallel(parser)
     add_timeout(parser)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from schemactl.cli.context import Context
 from schemactl.cli.drift import DriftScope, find_drifts, read_last_apply
-from schemactl.cli.parser import add_options, add_timeout
+from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import add_formats, asked_outputs, write_report
 from schemactl.cli.target_selection import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
 from schemactl.core.deadline import within
@@ -55,6 +55,7 @@ def configure_status(parser: argparse.ArgumentParser) -> None:
         "repeated (default: .schemactl/results of the project)",
         "--detailed-exitcode: exit with 2 when something is pending, or drifts",
     )
+    add_parallel(parser)
     add_timeout(parser)
 
 

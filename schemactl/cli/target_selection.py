@@ -124,6 +124,7 @@ class ChosenTarget:
             folder=self.folder,
             progress=context.progress(f"reading {self.target.name}", "topics"),
             warn=lambda text: context.say(f"waiting: {text}"),
+            parallel=context.parallel,
         )
 
     def read(self, scope: Scope, context: Context) -> Catalog:

@@ -342,7 +342,8 @@ class Contents:
 
 def _text_key(info: SchemaInfo) -> Hashable:
     # The properties of a KEY_VALUE include the types of its halves and its encoding, so they belong to the content.
-    return info.type, info.schema, frozenset(unstamped(info).properties.items())
+    names = _list_upload_properties(info)
+    return info.type, info.schema, frozenset(item for item in info.properties.items() if item[0] not in names)
 
 
 def _spelling_key(info: SchemaInfo) -> Hashable:
@@ -425,12 +426,17 @@ def stamp(info: SchemaInfo | None) -> str | None:
 
 def unstamped(info: SchemaInfo) -> SchemaInfo:
     """Return `info` without the properties that `upload` adds."""
-    return _without_properties(info, {COMMIT_PROPERTY, STAMPED_PROPERTY, *_list_stamped_names(info)})
+    return _without_properties(info, _list_upload_properties(info))
 
 
 def is_upload_of(version: SchemaVersion, info: SchemaInfo) -> bool:
     """Return whether `info` is the upload of `version` to any target."""
     return upload(version) == _without_properties(info, {STAMPED_PROPERTY, *_list_stamped_names(info)})
+
+
+def _list_upload_properties(info: SchemaInfo) -> set[str]:
+    """Return the names of the properties that `upload` adds."""
+    return {COMMIT_PROPERTY, STAMPED_PROPERTY, *_list_stamped_names(info)}
 
 
 def _list_stamped_names(info: SchemaInfo) -> list[str]:

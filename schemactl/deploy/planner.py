@@ -301,6 +301,9 @@ class Planner(PlannedState):
         allowed = [step.address for step in self.steps if isinstance(step, SetPolicies) and step.loses]
         self.losses = [*refusals.advise_to_allow(self.losses, allowed, self.commands)]
         scope = _find_scope(self)
+        apart = find_apart(self.git, self.catalog(), self.numbers)
+        # Without steps, the registry stays as it is.
+        apart_now = find_apart(self.git, self.base.catalog, self.numbers) if self.steps else apart
         return Plan(
             origin=self.origin,
             scope=scope,
@@ -310,8 +313,8 @@ class Planner(PlannedState):
             refusals=tuple(
                 sorted((*self.refusals, *self.losses), key=lambda refusal: (str(refusal.name), refusal.allow))
             ),
-            apart=find_apart(self.git, self.catalog(), self.numbers),
-            apart_now=any(not topic.recorded for topic in find_apart(self.git, self.base.catalog, self.numbers)),
+            apart=apart,
+            apart_now=any(not topic.recorded for topic in apart_now),
         )
 
     def refuse_scalable_topics(self) -> None:

@@ -38,6 +38,7 @@ def open_registry(
     folder: Path,
     progress: OnProgress = no_progress,
     warn: Warn = no_warning,
+    parallel: int = 8,
 ) -> Registry:
     """Open the registry at `target.registry`. Nothing is created before the first write.
 
@@ -48,6 +49,7 @@ def open_registry(
         folder: the folder for relative paths in the URL or in the credentials.
         progress: called during a long read.
         warn: called during a long wait for the registry.
+        parallel: the number of requests of a long read that are sent at once.
 
     Raises:
         UsageError: if the URL is not valid.
@@ -76,6 +78,7 @@ def open_registry(
         progress=progress,
         warn=warn,
         cluster=target.cluster,
+        parallel=parallel,
     )
 
 

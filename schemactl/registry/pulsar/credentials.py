@@ -24,9 +24,10 @@ from schemactl.core.errors import MissingCredentials, RegistryError, UnusableCre
 from schemactl.core.terminal import on_one_line
 from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.failures import ClientCertificate
-from schemactl.registry.pulsar.responses import Reply
+from schemactl.registry.pulsar.responses import Reply, ResponseLimitError
 
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=30.0)
+_RETRIES = urllib3.Retry(2, redirect=0)
 _MAX_TOKEN_ANSWER_BYTES = 1 << 20
 _MAX_SHOWN = 200
 _LONGEST_LIFETIME_S = 10 * 365 * 86_400.0
@@ -212,7 +213,7 @@ class _OAuth2:
         self.secrets = {secret}
         if not is_private(written["issuer"]):
             raise self._error("a secret is never sent over http, but to this machine: write https://")
-        self._http = responses.manager(ssl_context=tls, timeout=_TIMEOUT, retries=urllib3.Retry(2, redirect=0))
+        self._http = urllib3.PoolManager(ssl_context=tls, timeout=_TIMEOUT)
 
     def fetch(self) -> tuple[str, float]:
         """Return a token and its lifetime in seconds."""
@@ -252,14 +253,13 @@ class _OAuth2:
             wait, lambda: f"a token: {method} {plain_url} (no response for {time.monotonic() - started_s:.1f} s)"
         )
         try:
-            reply = self._http.request(method, url, body=form, headers=headers, preload_content=False)
-            try:
-                data = responses.body_of(reply, most=_MAX_TOKEN_ANSWER_BYTES)
-            finally:
-                reply.release_conn()
+            pool = responses.open_pool(self._http, url)
+            target = urlsplit(url)._replace(scheme="", netloc="").geturl() or "/"
+            reply = pool.urlopen(method, target, form, headers, retries=_RETRIES, preload_content=False)
+            data = responses.read_body(reply, max_bytes=_MAX_TOKEN_ANSWER_BYTES)
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # The text of the error may contain the request with the secret, so only its class is shown.
-            reason_text = responses.limit_reached(error) or type(error).__name__
+            reason_text = str(error) if isinstance(error, ResponseLimitError) else type(error).__name__
             responses.audit_request(method, plain_url, reason_text, started_s)
             raise self._error(f"{plain_url} cannot be reached ({reason_text})") from None
         finally:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib3.exceptions import HTTPError, ProtocolError, SSLError
 
 from schemactl.core.terminal import on_one_line
-from schemactl.registry.pulsar import responses
+from schemactl.registry.pulsar.responses import ResponseLimitError
 
 CHECK_ADDRESS: Final = "check that `registry` of the target is the address of Pulsar's admin API"
 
@@ -111,8 +111,8 @@ def explain_failure(
         may_probe: whether to begin a TLS handshake with the server, without a request, to find the cause.
     """
     host = f"{address[0]}:{address[1]}{' (where the cluster redirects to)' if is_redirected else ''}"
-    if limit := responses.limit_reached(error):
-        return Failure(f"the response of {host} is not read on: {limit}", CHECK_ADDRESS)
+    if isinstance(error, ResponseLimitError):
+        return Failure(f"the response of {host} is not read on: {error}", CHECK_ADDRESS)
     # A server closes the connection after its alert, which is lost if it has not read the request.
     is_closed = isinstance(error, ProtocolError) or (isinstance(error, SSLError) and "EOF occurred" in str(error))
     if is_closed and may_probe and base.startswith("https:") and (alert := _read_alert(address, tls)):

@@ -11,12 +11,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
-from threading import Event, Lock, RLock, Thread, get_ident, local
+from threading import Event, Lock, RLock, Thread, current_thread, get_ident, local, main_thread
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
 
 import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError
 
 from schemactl.core.deadline import OutOfTime, Worker, begin_wait, end_wait
 from schemactl.core.errors import NotPermitted, RegistryError, UnusableCredentials
@@ -29,6 +29,7 @@ from schemactl.registry.pulsar.error_causes import ErrorCause, find_cause, forma
 from schemactl.registry.pulsar.failures import CHECK_ADDRESS, explain_failure
 from schemactl.registry.pulsar.responses import (
     MAX_ERROR_BYTES,
+    AnswerWait,
     Reply,
     audit_request,
     can_succeed_later,
@@ -39,17 +40,18 @@ from schemactl.registry.pulsar.responses import (
 from schemactl.registry.url import parse, split_addresses
 
 CONNECTIONS: Final = 8
-"""The concurrent requests of a large read. More requests cost this process more time than they save."""
+"""The default number of concurrent requests of a large read. More requests cost this process more time than they save."""
 
 _MAX_CONNECTIONS: Final = 64
 
 _HEADERS: Final = {"Accept": "application/json, */*;q=0.1", "User-Agent": "schemactl"}
 _HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
-_NO_RETRIES: Final = urllib3.Retry(total=False)
 _FIRST_RETRY_DEADLINE_S = 2.0
 """The deadline for retries to a cluster that has never answered, as its address may be wrong."""
 _RETRY_DEADLINE_S = 60.0
 """The deadline for retries to a cluster that has answered; a broker restarts in less time."""
+_UNREACHABLE_RETRY_S: Final = 20.0
+"""The deadline for retries if no server can be reached, or servers redirect in a circle."""
 _TOTAL_WAIT_S = 180.0
 """The longest total wait of a command for a cluster."""
 _LONGEST_DELAY_S = 5.0
@@ -87,6 +89,10 @@ class NoResponseError(RegistryError):
     """A request got no response, so it may or may not have been carried out."""
 
 
+class UnreachableError(NoResponseError):
+    """A request did not arrive at a server that answers it."""
+
+
 class AdminConnection:
     """A connection to a cluster's admin API, safe for use by several threads.
 
@@ -94,19 +100,24 @@ class AdminConnection:
         url: `http(s)://HOST:PORT`, or several addresses of one cluster separated by commas, tried in turn.
         credentials: the credentials, sent only to hosts of the cluster; a token over http only to this machine.
         warn: called during a long wait.
+        parallel: the number of requests that `map_in_threads` sends at once.
     """
 
-    def __init__(self, url: str, credentials: Credentials, warn: Warn = no_warning) -> None:
+    def __init__(
+        self, url: str, credentials: Credentials, warn: Warn = no_warning, parallel: int = CONNECTIONS
+    ) -> None:
         self.url = url
+        self.parallel = parallel
         try:
             self._bases = parse(url).addresses
         except ValueError as error:
             raise RegistryError(error.args[0], fix=error.args[1]) from None
-        self._cluster = {_host_port(base) for base in self._bases}
+        self._configured = frozenset(map(_host_port, self._bases))
+        self._cluster = set(self._configured)
         self._credentials = credentials
         for base in self._bases:
             self._require_private(base, f"{url}: ")
-        self._manager = responses.manager(
+        self._manager = urllib3.PoolManager(
             num_pools=64, maxsize=_MAX_CONNECTIONS, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
@@ -117,8 +128,8 @@ class AdminConnection:
         self._has_listed_brokers = False
         self._lock = RLock()
         self._stopped = Event()
-        # The number of the attempt of the thread's request.
         self._local = local()
+        """The number of the attempt of each thread's request, and the thread for which it is sent."""
         self._only_thread: int | None = None
         self._lasting: set[ErrorCause] = set()
         """The causes of errors for which retries were in vain."""
@@ -134,7 +145,7 @@ class AdminConnection:
         return self._only_thread is not None
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, also those on which another thread waits for a response."""
         self._watch.close()
         # The manager only forgets its pools, and their connections would stay open as long as anything refers to them.
         for pool in self._pools.copy().values():
@@ -183,7 +194,13 @@ class AdminConnection:
         return value
 
     def send(
-        self, method: str, path: str, body: Any = None, *, done: Callable[[], Reply | None] = lambda: None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        done: Callable[[], Reply | None] = lambda: None,
+        is_repeated: bool = True,
     ) -> Reply:
         """Send a request, with retries if these may help, and return the last reply.
 
@@ -193,17 +210,52 @@ class AdminConnection:
             body: the JSON body.
             done: called before each retry; for a request that is not safe to repeat, it returns the lost reply if the
                 request was carried out.
+            is_repeated: whether to send it again if that may help.
 
         Raises:
             RegistryError: if no response comes before the deadline for retries.
         """
-        what = f"{method} {path}"
-        with self._watch.watch(what, time.monotonic() + max(_READ_S, self._deadline_s)) as request:
-            begin_wait(request, partial(self._describe_wait, request), self._owner)
-            try:
+        request = SlowRequest(f"{method} {path}", time.monotonic() + max(_READ_S, self._deadline_s))
+        send = partial(self._send_watched, method, path, body, done, is_repeated, request)
+        if current_thread() is not main_thread():
+            return send()
+        # In the main thread, the resolution of a name would block interrupts and alarms.
+        future: Future[Reply] = Future()
+        Thread(target=self._complete, args=(future, send, self._owner), daemon=True).start()
+        try:
+            return future.result()
+        except (KeyboardInterrupt, OutOfTime):
+            request.cancel()
+            raise
+
+    def _complete(self, future: Future[_Result], function: Callable[[], _Result], owner: int) -> None:
+        """Call a function in this thread, for the thread `owner`, and put its result into the future."""
+        self._local.owner = owner
+        try:
+            future.set_result(function())
+        except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
+            future.set_exception(error)
+
+    def _send_watched(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        done: Callable[[], Reply | None],
+        is_repeated: bool,  # noqa: FBT001  as in `send`
+        request: SlowRequest,
+    ) -> Reply:
+        outer_wait = getattr(responses.current, "wait", None)
+        responses.current.wait = request.answer
+        begin_wait(request, partial(self._describe_wait, request), self._owner)
+        try:
+            with self._watch.watch(request):
+                if not is_repeated:
+                    return self.send_once(method, path, body)
                 return self._send_with_retries(method, path, body, done, request)
-            finally:
-                end_wait(request)
+        finally:
+            end_wait(request)
+            responses.current.wait = outer_wait
 
     @property
     def _owner(self) -> int:
@@ -219,37 +271,44 @@ class AdminConnection:
         self, method: str, path: str, body: Any, done: Callable[[], Reply | None], request: SlowRequest
     ) -> Reply:
         sent_bytes = len(json.dumps(body)) if body is not None else 0
-        start_s = request.since_s
-        for attempt, delay_s in enumerate(self._plan_delays(start_s), start=1):
-            requested_delay_s, limit_s = 0.0, self._deadline_s
+        for attempt in count(1):
+            # Random, so that clients of a restarted broker do not all retry at once.
+            delay_s = min(0.05 * 2 ** (attempt - 1), _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
             self._local.attempt = attempt
             try:
                 reply = self.send_once(method, path, body)
             except NoResponseError as error:
-                # One response can take as long as all retries may.
-                if delay_s is None or time.monotonic() > start_s + self._deadline_s:
+                limit_s = self._deadline_s
+                if isinstance(error, UnreachableError):
+                    limit_s = min(limit_s, _UNREACHABLE_RETRY_S)
+                is_last = attempt >= len(self._bases) and not self._may_wait(request, delay_s, limit_s)
+                if is_last or request.is_canceled:
                     raise
                 request.why = error.what.removeprefix(f"{self.url}: ")
             else:
                 if reply.fine or not can_succeed_later(reply, sent_bytes):
                     return reply
-                cause = find_cause(reply)
+                cause, limit_s = find_cause(reply), self._deadline_s
                 if cause and cause.retry_s is not None:
                     limit_s = min(limit_s, cause.retry_s)
-                if delay_s is None or cause in self._lasting or time.monotonic() + delay_s > start_s + limit_s:
+                if request.is_canceled or cause in self._lasting or not self._may_wait(request, delay_s, limit_s):
                     if cause and cause.is_lasting:
                         self._lasting.add(cause)
                     return reply
-                requested_delay_s = min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S)
+                delay_s = max(delay_s, min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S))
                 request.why = f"answers {reply.status}"
             finally:
                 self._local.attempt = 1
-            request.until_s = start_s + limit_s
+            request.until_s = request.since_s + limit_s
             with self._budget.waiting():
-                self._sleep(max(delay_s, requested_delay_s))
+                self._sleep(delay_s)
             if (lost_reply := done()) is not None:
                 return lost_reply
-        raise AssertionError("the last delay is None")
+        raise AssertionError("the loop has no end")
+
+    def _may_wait(self, request: SlowRequest, delay_s: float, limit_s: float) -> bool:
+        """Return whether a retry after `delay_s` is within the limit of the request, and within the total wait of the command."""
+        return time.monotonic() + delay_s <= request.since_s + limit_s and not self._budget.is_over
 
     def send_once(self, method: str, path: str, body: Any = None) -> Reply:
         """Return the reply to a request that is sent once, except for redirects and an expired token.
@@ -258,7 +317,7 @@ class AdminConnection:
             NoResponseError: if no response comes; the request may have been carried out.
             RegistryError: if the request was not carried out, and a retry would not help.
         """
-        if self._stopped.is_set() and self._only_thread != get_ident():
+        if self._stopped.is_set() and self._only_thread != self._owner:
             raise RegistryError(f"{self.url}: {method} {path} was not sent: another request had failed")
         data = None if body is None else json.dumps(body).encode()
         base, target = self._resolve_address(path)
@@ -269,7 +328,7 @@ class AdminConnection:
                 return reply._replace(redirected_to=redirected_to)
             base, target = self._parse_redirect(base + target, reply.reason)
             redirected_to = base[:_MAX_SHOWN]
-        raise NoResponseError(
+        raise UnreachableError(
             f"{self.url}: redirected more than {_MAX_REDIRECTS} times, at last to {redirected_to}: no broker owns {path} yet",
             fix=_CHECK_OWNERS,
         )
@@ -318,19 +377,15 @@ class AdminConnection:
         owner = self._owner
 
         def run_items() -> None:
-            self._local.owner = owner
             while True:
                 try:
                     future, item = pending.popleft()
                 except IndexError:
                     return
-                try:
-                    future.set_result(function(item))
-                except BaseException as error:  # noqa: BLE001  raised again in the thread that waits
-                    future.set_exception(error)
+                self._complete(future, partial(function, item), owner)
 
         # Daemon threads, because the threads of ThreadPoolExecutor keep the process from ending.
-        workers = [Worker(run_items) for _ in range(min(CONNECTIONS, len(futures)))]
+        workers = [Worker(run_items) for _ in range(min(self.parallel, len(futures)))]
         for worker in workers:
             worker.start()
         try:
@@ -346,20 +401,10 @@ class AdminConnection:
             raise
 
     def _sleep(self, seconds: float) -> None:
-        if self._only_thread == get_ident():
+        if self._only_thread == self._owner:
             time.sleep(seconds)
         else:
             self._stopped.wait(seconds)
-
-    def _plan_delays(self, start_s: float) -> Iterator[float | None]:
-        """Yield the delay before each retry, then None after the last one."""
-        for attempt in count():
-            # Random, so that clients of a restarted broker do not all retry at once.
-            delay_s = min(0.05 * 2**attempt, _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
-            if time.monotonic() + delay_s > start_s + self._deadline_s or self._budget.is_over:
-                yield None
-                return
-            yield delay_s
 
     @property
     def _deadline_s(self) -> float:
@@ -387,30 +432,24 @@ class AdminConnection:
         headers = _HEADERS if data is None else _HEADERS_WITH_BODY
         if token is not None:
             headers = {**headers, "Authorization": f"Bearer {token}"}
-        started_s = time.monotonic()
+        started_s, wait = time.monotonic(), getattr(responses.current, "wait", None) or AnswerWait()
         try:
             response = self._get_pool(base).urlopen(
                 method,
                 target,
-                body=data,
-                headers=headers,
-                retries=_NO_RETRIES,
+                data,
+                headers,
+                retries=False,
                 redirect=False,
                 assert_same_host=False,
                 preload_content=False,
             )
-            try:
-                is_success = response.status < 300
-                max_bytes = responses.MAX_ANSWER_BYTES if is_success else MAX_ERROR_BYTES
-                body = responses.body_of(response, most=max_bytes, cut=not is_success)
-            except BaseException:
-                # The rest of the body must not be read as the response to the next request.
-                response.close()
-                raise
-            finally:
-                response.release_conn()
+            is_success = response.status < 300
+            max_bytes = responses.MAX_ANSWER_BYTES if is_success else MAX_ERROR_BYTES
+            body = responses.read_body(response, max_bytes=max_bytes, cut=not is_success)
+            wait.end()
         except (HTTPError, UnicodeError) as error:
-            failure = self._describe_failure(base, error)
+            failure = self._describe_failure(base, wait.explain(error))
             self._audit(method, base + target, failure.what.removeprefix(f"{self.url}: "), started_s)
             raise failure from None
         self._audit(method, base + target, str(response.status), started_s)
@@ -419,19 +458,18 @@ class AdminConnection:
             return Reply(response.status, body=body, has_schema_version=_MESSAGE_VERSION in response.headers)
         response_headers = response.headers
         if response.status in _REDIRECTS:
-            return Reply(response.status, response_headers.get("Location", ""), "", b"")
-        retry_after = response_headers.get("Retry-After", "")
+            return Reply(response.status, response_headers.get("Location", ""))
         return Reply(
             response.status,
             response.reason or "",
             response_headers.get("Content-Type", ""),
             body,
-            retry_after_s(retry_after),
+            retry_after_s(response_headers.get("Retry-After", "")),
         )
 
     def _audit(self, method: str, url: str, outcome: str, started_s: float) -> None:
         attempt = getattr(self._local, "attempt", 1)
-        if _host_port(url) not in map(_host_port, self._bases):
+        if not url.startswith(self._bases) and _host_port(url) not in self._configured:
             # The query of a redirect can contain secrets of the server.
             url = url.partition("?")[0]
         audit_request(method, self._credentials.redact(url), self._credentials.redact(outcome), started_s, attempt)
@@ -446,7 +484,7 @@ class AdminConnection:
         # The lookup in urllib3's manager costs as much as a request.
         pool = self._pools.get(base)
         if pool is None:
-            pool = self._pools[base] = self._manager.connection_from_url(base)
+            pool = self._pools[base] = responses.open_pool(self._manager, base)
         return pool
 
     def _describe_failure(self, base: str, error: HTTPError | UnicodeError) -> RegistryError:
@@ -457,13 +495,16 @@ class AdminConnection:
             (host, port),
             tls=self._credentials.tls,
             certificate=self._credentials.certificate,
-            is_redirected=(host, port) not in map(_host_port, self._bases),
+            is_redirected=(host, port) not in self._configured,
             may_probe=not self._has_answered,
         )
         if isinstance(error, (NewConnectionError, ConnectTimeoutError)) and len(self._bases) > 1:
             with self._lock:
                 self._base = (self._base + 1) % len(self._bases)
-        error_class = NoResponseError if cause.may_pass else RegistryError
+        is_unreachable = isinstance(error, (ConnectTimeoutError, NameResolutionError))
+        error_class = RegistryError
+        if cause.may_pass:
+            error_class = UnreachableError if is_unreachable else NoResponseError
         if cause.is_of_credentials:
             error_class = UnusableCredentials
         return error_class(f"{self.url}: {cause.message}", fix=cause.fix)
@@ -546,20 +587,28 @@ class SlowRequest:
         until_s: the deadline, by the monotonic clock.
         why: the reason of the last retry, or "".
         is_named: whether the user was warned of it.
+        is_canceled: whether its response is no longer waited for.
+        answer: the wait for the current response.
     """
 
-    __slots__ = ("is_named", "since_s", "until_s", "what", "why")
+    __slots__ = ("answer", "is_canceled", "is_named", "since_s", "until_s", "what", "why")
 
     def __init__(self, what: str, until_s: float) -> None:
         self.what = what
         self.since_s = time.monotonic()
         self.until_s = until_s
         self.why = ""
-        self.is_named = False
+        self.is_named = self.is_canceled = False
+        self.answer = AnswerWait()
+
+    def cancel(self) -> None:
+        """End the request, from another thread."""
+        self.is_canceled = True
+        self.answer.close()
 
 
 class RequestWatch:
-    """Warns of slow requests from a background thread, because a thread that waits for a reply cannot.
+    """Warns of slow requests, and ends responses that take too long, from a background thread.
 
     Args:
         warn: called with a sentence about a slow request.
@@ -574,28 +623,32 @@ class RequestWatch:
         self._warned_s = float("-inf")
 
     @contextmanager
-    def watch(self, what: str, until_s: float) -> Iterator[SlowRequest]:
-        """Watch a request during the block, which records in it why the request is repeated."""
-        request = SlowRequest(what, until_s)
+    def watch(self, request: SlowRequest) -> Iterator[None]:
+        """Watch a request during the block."""
         with self._lock:
             self._requests.add(request)
             if self._thread is None:
-                self._thread = Thread(target=self._warn_of_slow_requests, daemon=True)
+                self._thread = Thread(target=self._watch_requests, daemon=True)
                 self._thread.start()
         try:
-            yield request
+            yield
         finally:
             with self._lock:
                 self._requests.discard(request)
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread and the requests in progress."""
         self._closed.set()
+        with self._lock:
+            for request in self._requests:
+                request.cancel()
 
-    def _warn_of_slow_requests(self) -> None:
+    def _watch_requests(self) -> None:
         while not self._closed.wait(_LOOK_EVERY_S):
             now_s = time.monotonic()
             with self._lock:
+                for request in self._requests:
+                    request.answer.close_if_over(now_s)
                 slow = sorted(
                     (request for request in self._requests if now_s - request.since_s >= _WARN_AFTER_S),
                     key=lambda request: request.since_s,

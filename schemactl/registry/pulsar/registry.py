@@ -120,6 +120,7 @@ class PulsarRegistry(Relaxing):
         progress: called with the number of topics read so far, and of all topics.
         warn: called during a long wait.
         cluster: the cluster's name in Pulsar, or "" if unknown; topics of namespaces on other clusters are not read.
+        parallel: the number of requests of a long read that are sent at once.
     """
 
     def __init__(
@@ -132,10 +133,11 @@ class PulsarRegistry(Relaxing):
         progress: OnProgress = no_progress,
         warn: Warn = no_warning,
         cluster: str = "",
+        parallel: int = CONNECTIONS,
     ) -> None:
         self.url = url
         self._cluster = cluster
-        self._connection = AdminConnection(url, credentials, warn)
+        self._connection = AdminConnection(url, credentials, warn, parallel)
         self._settings = BrokerSettings(self._connection)
         self._fallback = release
         self._defaults = defaults
@@ -424,7 +426,7 @@ class PulsarRegistry(Relaxing):
             yield from map(function, pending)
             return
         # Handing over each item separately costs a tenth of the time of its requests.
-        size = max(1, min(_MAX_BATCH, len(pending) // CONNECTIONS))
+        size = max(1, min(_MAX_BATCH, len(pending) // self._connection.parallel))
         batches = [pending[start : start + size] for start in range(0, len(pending), size)]
         for results in self._connection.map_in_threads(lambda batch: [function(item) for item in batch], batches):
             yield from results

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import html
-import http.client
-import io
 import json
+import math
 import re
 import socket
 import sys
 import time
-import zlib
-from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from functools import partial
-from ipaddress import ip_address
-from typing import Any, Final, NamedTuple, NoReturn
+from threading import local
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from schemactl.core.deadline import Worker
 from schemactl.core.errors import RegistryError
 from schemactl.core.policies import CompatibilityStrategy
 
@@ -31,9 +24,6 @@ MAX_ANSWER_BYTES: Final = 64 << 20
 
 ANSWER_WITHIN_S: Final = 60.0
 """The time limit from the end of a request to the end of the response."""
-
-RESOLVED_WITHIN_S: Final = 10.0
-"""The time limit for the resolution of a host's name."""
 
 MAX_MESSAGE = 2_000
 """The most characters of a broker's message, which can quote definitions of megabytes."""
@@ -46,12 +36,8 @@ LONGEST_VERSION = 64
 
 TOO_MANY_REQUESTS = 429
 
-_CHUNK_BYTES: Final = 1 << 16
-_HEAD_BYTES: Final = 1 << 20
-_COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
-_ANY_HEADER: Final = 32 + zlib.MAX_WBITS
-"""The `wbits` of zlib.decompressobj for a gzip or zlib header."""
-
+_ENCODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+_RETRY: Final = urllib3.Retry(retry_after_max=1 << 40)
 
 _UNAUTHORIZED, _FORBIDDEN, _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 401, 403, 409, 412, 500
 _GATEWAY = frozenset({502, 503, 504})
@@ -72,12 +58,11 @@ _NO_BOOKIE = "Bookie handle is not available"
 """The error of a ledger whose bookie is still restarting."""
 
 
+_Error = TypeVar("_Error", bound=Exception)
+
+
 class ResponseLimitError(urllib3.exceptions.HTTPError):
     """A response beyond a limit; a retry would not help."""
-
-
-class _LimitError(OSError):
-    """A limit exceeded while reading from a socket, below urllib3; see `limit_reached`."""
 
 
 class Reply(NamedTuple):
@@ -230,12 +215,9 @@ def is_too_big(reply: Reply, size: int) -> bool:
 
 def retry_after_s(header: str) -> float | None:
     """Return the delay in a `Retry-After` header, a number or a date, or None if it is neither."""
-    if header.isdecimal():
-        return float(header)
     try:
-        moment = parsedate_to_datetime(header)
-        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):  # not a date, or a date without time zone
+        return float(_RETRY.parse_retry_after(header))
+    except (urllib3.exceptions.InvalidHeader, ValueError, OverflowError):
         return None
 
 
@@ -254,167 +236,99 @@ def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def manager(**options: Any) -> urllib3.PoolManager:
-    """Return a pool manager whose connections read responses within the limits; `options` go to PoolManager."""
-    pool_manager = urllib3.PoolManager(**options)
-    pool_manager.pool_classes_by_scheme = {"http": _HTTPPool, "https": _HTTPSPool}
-    return pool_manager
-
-
-def body_of(response: urllib3.BaseHTTPResponse, *, most: int = MAX_ANSWER_BYTES, cut: bool = False) -> bytes:
-    """Return the decompressed body of an unread response.
-
-    With `cut`, a longer body is cut off after `most` bytes, and the connection is closed.
-
-    Raises:
-        ResponseLimitError: if the body has more than `most` bytes.
-        HTTPError: if the body cannot be read, or has an unrequested compression.
-    """
-    decode = _make_decoder(response.headers.get("Content-Encoding", ""), most)
-    body = bytearray()
-    while data := response.read(_CHUNK_BYTES, decode_content=False):
-        body += decode(data)
-        if len(body) > most:
-            response.close()
-            if cut:
-                break
-            raise ResponseLimitError(f"its answer has more than {most:,} bytes")
-    return bytes(body[:most])
-
-
-def limit_reached(error: BaseException) -> str:
-    """Return the message of the exceeded limit that caused an error, or "" for any other cause."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, (ResponseLimitError, _LimitError)):
-            return str(cause)
-        inner = cause.args[-1] if cause.args else None
-        cause = cause.__cause__ or (inner if isinstance(inner, BaseException) else cause.__context__)
-    return ""
-
-
-def _make_decoder(encoding: str, most: int) -> Callable[[bytes], bytes]:
-    """Return a function that decompresses the next bytes, to at most `most` + 1 bytes at once."""
-    name = encoding.strip().lower()
-    if name in ("", "identity"):
-        return bytes
-    if name not in _COMPRESSED:
-        raise urllib3.exceptions.DecodeError("its answer is compressed in a way that was not asked for")
-    stream = zlib.decompressobj(_ANY_HEADER)
-
-    def decode(data: bytes) -> bytes:
-        try:
-            return stream.decompress(data, most + 1)
-        except zlib.error:
-            raise urllib3.exceptions.DecodeError("its answer cannot be decompressed") from None
-
-    return decode
-
-
-class _LimitedSocket(io.RawIOBase):
-    """The data of a socket, limited in time and size."""
-
-    def __init__(self, raw: io.RawIOBase, settimeout: Callable[[float], None], until_s: float) -> None:
-        super().__init__()
-        self._raw = raw
-        self._settimeout = settimeout
-        self._until_s = until_s
-        self._remaining_bytes = MAX_ANSWER_BYTES + _HEAD_BYTES
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        remaining_s = self._until_s - time.monotonic()
-        if remaining_s <= 0:
-            raise _timeout_error()
-        self._settimeout(remaining_s)
-        try:
-            read: int | None = self._raw.readinto(buffer)
-        except TimeoutError:
-            raise _timeout_error() from None
-        self._remaining_bytes -= read or 0
-        if self._remaining_bytes < 0:
-            raise _LimitError(f"its answer has more than {MAX_ANSWER_BYTES:,} bytes")
-        return read
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _timeout_error() -> _LimitError:
-    return _LimitError(f"its answer takes longer than {ANSWER_WITHIN_S:.0f} s")
-
-
-class _LimitedResponse(http.client.HTTPResponse):
-    """A response whose head and body are read within the limits."""
-
-    def __init__(self, sock: Any, *arguments: Any, until_s: float, **options: Any) -> None:
-        super().__init__(sock, *arguments, **options)
-        # The buffer is still empty, so no data is lost.
-        self.fp = io.BufferedReader(_LimitedSocket(self.fp.detach(), sock.settimeout, until_s))
-
-
-def _resolve(connection: HTTPConnection) -> list[str]:
-    """Return the IP addresses of the connection's host.
-
-    The name is resolved in another thread, because the C library ignores interrupts and alarms meanwhile.
-
-    Raises:
-        NameResolutionError: if there is no address, or no answer within `RESOLVED_WITHIN_S`.
-    """
-    host, port = connection._dns_host, connection.port  # noqa: SLF001  the host, with a dot at its end
-    with suppress(ValueError):
-        return [str(ip_address(host.strip("[]")))]
-    results: list[list[str] | OSError] = []
-
-    def resolve() -> None:
-        try:
-            # In the order of the resolver, each once.
-            entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            results.append([*dict.fromkeys(str(entry[4][0]) for entry in entries)])
-        except (OSError, UnicodeError) as error:
-            results.append(error if isinstance(error, OSError) else OSError(str(error)))
-
-    worker = Worker(resolve)
-    worker.start()
-    worker.wait(RESOLVED_WITHIN_S)
-    result = results[0] if results else OSError(f"the name is not resolved within {RESOLVED_WITHIN_S:.0f} s")
-    if isinstance(result, OSError):
-        raise urllib3.exceptions.NameResolutionError(host, connection, socket.gaierror(*result.args)) from result
-    return result
-
-
-class _LimitedConnection(HTTPConnection):
-    def _new_conn(self) -> socket.socket:
-        host = self._dns_host
-        addresses = _resolve(self)
-        try:
-            for index, address in enumerate(addresses):
-                self._dns_host = address
-                try:
-                    return super()._new_conn()
-                except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError):
-                    if index == len(addresses) - 1:
-                        raise
-        finally:
-            # The name, which TLS verifies.
-            self._dns_host = host
-        raise AssertionError("a name has an address")
+class _WatchedConnection(HTTPConnection):
+    """A connection that tells the request of its thread which socket it waits on, so that another thread can close it."""
 
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
-        self.response_class = partial(_LimitedResponse, until_s=time.monotonic() + ANSWER_WITHIN_S)  # type: ignore[assignment]
+        if wait := getattr(current, "wait", None):
+            wait.begin(self.sock)
         return super().getresponse()
 
 
-class _LimitedHTTPSConnection(_LimitedConnection, HTTPSConnection):
+class _WatchedTLSConnection(_WatchedConnection, HTTPSConnection):
     pass
 
 
-class _HTTPPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _LimitedConnection
+current = local()
+"""The `AnswerWait` of each thread, in `wait`."""
 
 
-class _HTTPSPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _LimitedHTTPSConnection
+class AnswerWait:
+    """The wait of a thread for a response, which ends when another thread closes the socket.
+
+    urllib3 limits the time of each read, and a server that sends a byte from time to time would never exceed that.
+
+    Attributes:
+        is_over: whether the time was used up.
+    """
+
+    __slots__ = ("_socket", "_until_s", "is_over")
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._until_s = math.inf
+        self.is_over = False
+
+    def begin(self, connection: socket.socket | None) -> None:
+        """Count the time of a response from now on."""
+        self._socket, self._until_s, self.is_over = connection, time.monotonic() + ANSWER_WITHIN_S, False
+
+    def end(self) -> None:
+        """Count no longer; raise ResponseLimitError if the time was used up, so that the response is not complete."""
+        self._socket, self._until_s = None, math.inf
+        if self.is_over:
+            raise ResponseLimitError(f"its answer takes longer than {ANSWER_WITHIN_S:.0f} s")
+
+    def explain(self, error: _Error) -> _Error | ResponseLimitError:
+        """Return the cause of an error while waiting: the time limit, or the error itself."""
+        try:
+            self.end()
+        except ResponseLimitError as limit:
+            return limit
+        return error
+
+    def close_if_over(self, now_s: float) -> None:
+        """Close the socket if the time is used up."""
+        if now_s >= self._until_s:
+            self.is_over = True
+            self.close()
+
+    def close(self) -> None:
+        """Close the socket, so that a read in another thread ends."""
+        connection = self._socket
+        if connection is not None:
+            with suppress(OSError):
+                # The method of an SSLSocket would take its state away from the thread that reads.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+def open_pool(manager: urllib3.PoolManager, url: str) -> urllib3.HTTPConnectionPool:
+    """Return the connections to the server of `url`, on which no response takes longer than `ANSWER_WITHIN_S`."""
+    pool = manager.connection_from_url(url)
+    pool.ConnectionCls = _WatchedTLSConnection if pool.scheme == "https" else _WatchedConnection
+    return pool
+
+
+def read_body(response: urllib3.BaseHTTPResponse, *, max_bytes: int = MAX_ANSWER_BYTES, cut: bool = False) -> bytes:
+    """Return the decompressed body of an unread response, and release its connection.
+
+    With `cut`, a longer body is cut off after `max_bytes`, and the connection is closed.
+
+    Raises:
+        ResponseLimitError: if the body has more than `max_bytes`.
+        HTTPError: if the body cannot be read, or has an unrequested compression.
+    """
+    is_complete = False
+    try:
+        if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
+            raise urllib3.exceptions.DecodeError("its answer is compressed in a way that was not asked for")
+        body = response.read(max_bytes + 1, decode_content=True)
+        is_complete = len(body) <= max_bytes
+    finally:
+        if not is_complete:
+            # The rest of the body must not be read as the response to the next request.
+            response.close()
+        response.release_conn()
+    if not is_complete and not cut:
+        raise ResponseLimitError(f"its answer has more than {max_bytes:,} bytes")
+    return body[:max_bytes]

@@ -190,7 +190,7 @@ def _lack_versions(connection: AdminConnection, path: str) -> bool:
     """Return whether neither the first nor the last message has a schema version."""
     path = f"{path}/examinemessage?messagePosition=1&initialPosition="
     # Without a message or permission, this is unknown. The broker then answers 412, which needs no retry here.
-    replies = (connection.send_once("GET", path + position) for position in ("latest", "earliest"))
+    replies = (connection.send("GET", path + position, is_repeated=False) for position in ("latest", "earliest"))
     return all(reply.fine and not reply.has_schema_version for reply in replies)
 
 

@@ -7,6 +7,8 @@ a namespace that has some. A first apply also creates each topic, uploads each v
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +17,9 @@ from pathlib import Path
 import admin_rest
 import pytest
 from command import process
+from faulty import forward
 from scratch import Scratch, record
+from scripted import Request, Response, serve
 
 NAMESPACES, TOPICS_IN_A_NAMESPACE = 2, 30
 TOPICS = NAMESPACES * TOPICS_IN_A_NAMESPACE
@@ -123,3 +127,33 @@ def test_policies_of_topics_are_read_where_a_topic_has_some(
         requests = count_requests(repository, "drift", "--target", "strict")
         client.call("DELETE", "/persistent/strict/n1/t01")
     assert requests[f"GET persistent/*/*/*/{policy}"] == TOPICS_IN_A_NAMESPACE + 1
+
+
+@pytest.mark.parametrize(("options", "parallel"), [((), 8), (("--parallel", "1"), 1), (("--parallel", "3"), 3)])
+def test_requests_at_once_are_limited(url: str, tmp_path: Path, options: tuple[str, ...], parallel: int) -> None:
+    lock, running, highest = threading.Lock(), 0, 0
+
+    def respond(request: Request) -> Response:
+        nonlocal running, highest
+        with lock:
+            running += 1
+            highest = max(highest, running)
+        time.sleep(0.02)
+        try:
+            return forward(url, request)
+        finally:
+            with lock:
+                running -= 1
+
+    with serve(respond) as proxy:
+        scratch = Scratch(tmp_path / "shop")
+        topics = {f"topics/t{n:02}.yaml": f"topic: a/b/t{n:02}\nschema: {{type: STRING}}\n" for n in range(20)}
+        scratch.commit(
+            {
+                "schemactl.yaml": f'version: 1\nroots: [topics]\ntargets: {{live: {{registry: "{proxy.url}"}}}}\n',
+                **topics,
+            }
+        )
+        scratch.flush()
+        process(scratch.path, "plan", *options)
+    assert highest == parallel
