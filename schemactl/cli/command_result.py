@@ -93,6 +93,6 @@ def _write(paths: Sequence[str | None], document: Json, context: Context) -> Non
 
     text = json_text(document)
     for path in filter(None, paths):
-        write_file(Path(context.directory, path), f"{text}\n", context)
+        write_file(Path(context.directory, path), [f"{text}\n"], context)
     if None in paths:
         print(text)

@@ -148,7 +148,7 @@ def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> i
             plan = ready.plan
             if args.out:
                 write_plan(plan, args, context)
-            return _make_report(plan, args), _exit_code(plan, args)
+            return _make_report(plan, args, outputs), _exit_code(plan, args)
 
         sheets, codes = target_sheets("plan", plans_by_target, make_sheet)
         write_sheets(sheets, outputs, context)
@@ -172,12 +172,15 @@ def _show_file(args: argparse.Namespace, context: Context) -> int:
     return CHANGES if receipt.steps and args.detailed_exitcode else 0
 
 
-def _make_report(plan: Plan, args: argparse.Namespace) -> SheetReport:
+def _make_report(plan: Plan, args: argparse.Namespace, outputs: Outputs) -> SheetReport:
     from schemactl.deploy.plan_json import document, plan_digest
     from schemactl.report.plan import plan_sheet, short_sheet
 
-    sheet = short_sheet if args.summary else plan_sheet
-    return sheet(plan, plan_digest(plan) if plan.steps else ""), document(plan)
+    make_sheet = short_sheet if args.summary else plan_sheet
+    if any(name == "json" for name, _ in outputs):
+        values = document(plan)
+        return make_sheet(plan, values["digest"] if plan.steps else ""), values
+    return make_sheet(plan, plan_digest(plan) if plan.steps else ""), {}
 
 
 def _exit_code(plan: Plan, args: argparse.Namespace) -> int:

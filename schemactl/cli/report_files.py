@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -121,11 +122,11 @@ def write_sheets(sheets: Sequence[SheetReport], outputs: Outputs, context: Conte
     write_report(partial(render_sheets, sheets), outputs, context)
 
 
-def write_report(render: Callable[..., str], outputs: Outputs, context: Context) -> None:
+def write_report(render: Callable[..., str | Iterable[str]], outputs: Outputs, context: Context) -> None:
     """Write a report in each of its formats; the format `github` writes the summary of the step as well.
 
     Args:
-        render: returns the report in the format `name`; takes `color`, the `width` of a terminal in columns, and for Markdown a
+        render: returns the report in the format `name`, whole or in pieces; takes `color`, the `width` of a terminal in columns, and for Markdown a
             `limit` of characters.
         outputs: the formats with their files.
         context: where to work.
@@ -136,20 +137,26 @@ def write_report(render: Callable[..., str], outputs: Outputs, context: Context)
     # Write the files first, because the reader of standard output may stop before its end.
     for name, path in sorted(outputs, key=lambda output: output[1] is None):
         width = terminal_width() if path is None else None
-        text = render(name, color=context.color and path is None, width=width)
-        if path is None:
-            text = fit(text, width) if name == "text" else text
-            print(text, file=uncleaned(sys.stdout) if name in OBEYED else sys.stdout)
+        pieces = _to_pieces(render(name, color=context.color and path is None, width=width))
+        if path is not None:
+            write_file(Path(context.directory) / path, chain(pieces, ["\n"]), context)
+        elif name == "text":
+            print(fit("".join(pieces), width))
         else:
-            write_file(Path(context.directory) / path, text + "\n", context)
+            (uncleaned(sys.stdout) if name in OBEYED else sys.stdout).writelines(chain(pieces, ["\n"]))
         if name == "github" and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
-            _append_to_summary(Path(file), render("markdown", limit=SUMMARY_LIMIT) + "\n")
+            _append_to_summary(Path(file), "".join(_to_pieces(render("markdown", limit=SUMMARY_LIMIT))) + "\n")
 
 
-def write_file(path: Path, text: str, context: Context) -> None:
-    """Write the text to the file; if that fails, the file does not change."""
+def _to_pieces(report: str | Iterable[str]) -> Iterable[str]:
+    return [report] if isinstance(report, str) else report
+
+
+def write_file(path: Path, pieces: Iterable[str], context: Context) -> None:
+    """Write the pieces of a text to the file; if that fails, the file does not change."""
+    content = b"".join(piece.encode("utf-8", "backslashreplace") for piece in pieces)
     try:
-        write(path, text.encode("utf-8", "backslashreplace"), below=context.top)
+        write(path, content, below=context.top)
     except OSError as error:
         raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
     print(f"wrote {path}", file=sys.stderr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
@@ -31,6 +31,24 @@ def json_text(value: Any) -> str:
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub(r"[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def json_pieces(value: Json) -> Iterator[str]:
+    """Yield `json_text` of an object in pieces, so that the text of a large report does not exist as a whole.
+
+    A piece is a line, a member, or an entry of a list that is a member.
+    """
+    opening = "{\n"
+    for key, member in value.items():
+        yield f"{opening}  {json_text(key)}: "
+        opening = ",\n"
+        if not isinstance(member, list) or not member:
+            yield json_text(member).replace("\n", "\n  ")
+            continue
+        for index, entry in enumerate(member):
+            yield ("," if index else "[") + "\n    " + json_text(entry).replace("\n", "\n    ")
+        yield "\n  ]"
+    yield "\n}" if value else "{}"
 
 
 def laid_out(value: Any, width: int, indent: str = "") -> str:

@@ -51,6 +51,13 @@ _NOT_IN_DIGEST_OF_ENTRIES: Final = {
 
 def document(plan: Plan) -> Json:
     """Convert `plan` to JSON values, with its digest at the end."""
+    values = _make_values(plan)
+    values["steps"] = [*values["steps"]]
+    return {**values, "digest": _compute_digest(values)}
+
+
+def _make_values(plan: Plan) -> Json:
+    """Return the members of the document except the digest; `steps` can be iterated once."""
     settings = {str(name): sorted(plan.scope.asked(name)) for name in sorted(plan.scope.settings, key=str)}
     values: Json = {
         "format_version": FORMAT_VERSION,
@@ -67,7 +74,7 @@ def document(plan: Plan) -> Json:
             "topics": sorted(map(str, plan.scope.topics)),
             **({"settings": settings} if settings else {}),
         },
-        "steps": [step_document(step) for step in plan.steps],
+        "steps": map(step_document, plan.steps),
         "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
         "left_out": [
             *map(_refusal_value, plan.refusals),
@@ -82,7 +89,7 @@ def document(plan: Plan) -> Json:
     }
     if plan.lists is not None:
         values["lists"] = [*plan.lists]
-    return {**values, "digest": _compute_digest(values)}
+    return values
 
 
 def plan_digest(plan: Plan) -> str:
@@ -90,8 +97,7 @@ def plan_digest(plan: Plan) -> str:
 
     It covers contents and the target, not commits, so that a squash does not change it.
     """
-    digest: str = document(plan)["digest"]
-    return digest
+    return _compute_digest(_make_values(plan))
 
 
 def step_document(step: PlanStep) -> Json:
@@ -133,14 +139,25 @@ def name_value(name: NamespaceName | TopicName) -> Json:
 
 
 def _compute_digest(values: Json) -> str:
-    """Return the SHA-256 of a plan's values, without the keys about its making, commits and messages."""
-    digested = {key: value for key, value in values.items() if key not in _NOT_IN_DIGEST}
-    for key, left_out in _NOT_IN_DIGEST_OF_ENTRIES.items():
-        digested[key] = [
-            {name: value for name, value in entry.items() if name not in left_out} for entry in values[key]
-        ]
-    text = json.dumps(digested, sort_keys=True, separators=(",", ":"))
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    """Return the SHA-256 of a plan's values, without the keys about its making, commits and messages.
+
+    The hashed text is JSON with sorted keys and without spaces. It is hashed member by member, because it can be large.
+    """
+    encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+    digest = hashlib.sha256()
+    for index, key in enumerate(sorted(values.keys() - _NOT_IN_DIGEST)):
+        digest.update(f"{',' if index else '{'}{encode(key)}:".encode())
+        if key not in _NOT_IN_DIGEST_OF_ENTRIES:
+            digest.update(encode(values[key]).encode())
+            continue
+        left_out, separator = _NOT_IN_DIGEST_OF_ENTRIES[key], "["
+        for entry in values[key]:
+            digested = {name: value for name, value in entry.items() if name not in left_out}
+            digest.update(f"{separator}{encode(digested)}".encode())
+            separator = ","
+        digest.update(b"[]" if separator == "[" else b"]")
+    digest.update(b"}")
+    return f"sha256:{digest.hexdigest()}"
 
 
 def _policies_value(step: SetPolicies) -> Json:

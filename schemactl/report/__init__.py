@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -84,11 +84,11 @@ def render_sheets(
     color: bool = False,
     width: int | None = None,  # noqa: ARG001  the caller fits every text
     limit: int | None = None,
-) -> str:
-    """Return the sheets of targets, each with its JSON document, in a format of SHEET_FORMATS; see `render_check`."""
+) -> Iterable[str]:
+    """Return the pieces of a report on targets, of sheets with their JSON documents, in a format of SHEET_FORMATS; see `render_check`."""
     import json
 
-    from schemactl.core.json_values import json_text
+    from schemactl.core.json_values import json_pieces
 
     reports, documents = [sheet for sheet, _ in sheets], [document for _, document in sheets]
     has_several = len(sheets) > 1
@@ -97,11 +97,11 @@ def render_sheets(
     elif name == "json" and has_several:
         rendered = "\n".join(json.dumps(document, separators=(",", ":")) for document in documents)
     elif name == "json":
-        rendered = json_text(documents[0])
+        return (_clean_report(piece, name, color=color) for piece in json_pieces(documents[0]))
     else:
         options = {"limit": limit} if limit else {}
         rendered = _import_renderer(name, "render_documents")(reports, **options)
-    return _clean_report(rendered, name, color=color)
+    return [_clean_report(rendered, name, color=color)]
 
 
 def _import_renderer(module: str, function: str) -> Callable[..., str]:

@@ -147,7 +147,7 @@ def test_names_in_a_plan_are_text_alone(name: str) -> None:
     for seed in range(30):
         sheet, document = _hostile(random.Random(seed))  # noqa: S311  seeded
         for several in (1, 2):
-            text = render_sheets([(sheet, document)] * several, name)
+            text = "".join(render_sheets([(sheet, document)] * several, name))
             if name == "github":
                 assert {*workflow_commands(text)} <= {"error", "warning"}
             elif name == "markdown":
@@ -165,7 +165,7 @@ def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
         (SheetLine(f"topic t{number}", "+"), SheetLine("v0 " + "x" * 200, "+", 1)) for number in range(2_000)
     )
     sheet = Sheet("plan", "prod", "head", blocks, blocks[:300], ("Plan: much.", "doubtful"))
-    text = render_sheets([(sheet, {})], "markdown")
+    text = "".join(render_sheets([(sheet, {})], "markdown"))
     assert len(text) < 65_536
     assert re.search(
         r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._", text
