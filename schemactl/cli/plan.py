@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from schemactl.cli.target_selection import (
     each_target,
     looked_up,
     opened,
+    read_approved,
 )
 from schemactl.cli.topic_selection import add_filters, find, output_file, relative_path
 from schemactl.core.deadline import within
@@ -57,6 +59,10 @@ CREATE_TENANTS_OPTION: Final = (
 ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: set a setting although messages can be lost; the plan without it gives the ADDRESS, a namespace or topic with the setting"
 
 
+_BASE_AND_AT: Final = (
+    "--base plans for a state after the approved tip, and --at for a state before it: give one of them"
+)
+
 ALLOW_UNREADABLE: Final = (
     "--allow-unreadable-messages TOPIC...: delete the topic's schemas although messages that it retains need them"
 )
@@ -83,8 +89,14 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --allow-delete 'shop/sales/*'        of these, the topics that are no longer declared\n"
         "  schemactl plan --allow-data-loss shop/sales:retention_policies    as the plan without it names the setting\n"
         "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
+        "  schemactl plan namespaces --target prod             for a job for each: schemactl plan --namespace NS\n"
     )
-    parser.add_argument("action", nargs="?", metavar="show", help="show a plan file")
+    parser.add_argument(
+        "action",
+        nargs="?",
+        metavar="show|namespaces",
+        help="show a plan file; or list the namespaces of the target's plans, one for each job of a matrix",
+    )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="the file to show")
     add_arguments(parser)
     add_options(
@@ -123,6 +135,8 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
     """Return 0: no changes, or no --detailed-exitcode; 2: changes; 100: something would be rejected, or messages misread."""
     if args.action == "show":
         return _show_file(args, context)
+    if args.action == "namespaces":
+        return within(args.timeout, lambda _: _list_namespaces(args, context))
     if args.action:
         is_file = Path(context.directory, args.action).exists()
         fix = f"schemactl plan {'show' if is_file else '--target'} {quote(args.action)}"
@@ -139,9 +153,7 @@ def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> i
     if args.out:
         selection.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
-        raise UsageError(
-            "--base plans for a state after the approved tip, and --at for a state before it: give one of them"
-        )
+        raise UsageError(_BASE_AND_AT)
     with planned(selection, args, context) as (targets, plans_by_target):
 
         def make_sheet(ready: ReadyPlan) -> tuple[SheetReport, int]:
@@ -170,6 +182,34 @@ def _show_file(args: argparse.Namespace, context: Context) -> int:
     if receipt.left_out or receipt.misread:
         return NEGATIVE
     return CHANGES if receipt.steps and args.detailed_exitcode else 0
+
+
+def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
+    """Print the namespaces that plans of the target cover, also those with nothing but former policies or deleted topics.
+
+    The plans of all these namespaces have together the steps of the plan without --namespace. No registry is contacted.
+    """
+    from schemactl.core.catalog import namespaces_of
+    from schemactl.deploy.planner import select
+    from schemactl.deploy.receipt import OPTIONS_SHAPE
+
+    # Everything else shapes steps, not the namespaces.
+    if args.plan:
+        raise UsageError(f"plan namespaces takes no file: {args.plan}", fix="leave it out")
+    step_options = (*OPTIONS_SHAPE, "out", "results", "summary", "detailed_exitcode")
+    expect_no_options(args, context, step_options, ", not to `plan namespaces`")
+    selection = AskedTargets.of(args)
+    selection.expect_one("plan namespaces", "schemactl plan namespaces --target {}".format)
+    if args.base and args.at:
+        raise UsageError(_BASE_AND_AT)
+    formats = args.format or ["text"]
+    if formats not in (["text"], ["json"]):
+        raise UsageError("plan namespaces has one --format: text or json")
+    approved = read_approved(selection, context, at=args.at, base=args.base)
+    names = sorted(map(str, namespaces_of(select(approved.catalog, topics=args.topic, namespaces=args.namespace))))
+    # On one line, as a variable of a build server.
+    print(json.dumps(names) if formats == ["json"] else "\n".join(names))
+    return 0
 
 
 def _make_report(plan: Plan, args: argparse.Namespace, outputs: Outputs) -> SheetReport:

@@ -474,6 +474,18 @@ def opened(
         yield OpenTargets(names, tuple(open_targets), several, failures, left_out, as_rows)
 
 
+def read_approved(asked: AskedTargets, context: Context, *, at: str | None, base: str | None) -> History:
+    """Read the approved history as the one target `asked` has it, without its registry; see `opened` for `at` and `base`."""
+    from schemactl.history.target_history import read_effective
+
+    places, repository = approved_targets(asked.names, context), context.repository
+    if base:
+        places, whole = _read_merge(places, base, repository, context)
+    else:
+        whole = context.approved(places[0].project, prints_notes=False)
+    return read_effective(repository, places[0].project, places[0].target, at=at, whole=whole)
+
+
 def _read_merge(
     places: Sequence[ChosenTarget], base: str, repository: Repository, context: Context
 ) -> tuple[list[ChosenTarget], History]:
