@@ -12,7 +12,7 @@ from schemactl.core.edits import TextEdit
 from schemactl.core.errors import DeclarationError, SchemactlError, Source
 from schemactl.core.findings import DataState, Finding, Severity, UpgradeFirst, Verdict, Waiver
 from schemactl.core.names import NamespaceName, TopicName, name_kind
-from schemactl.core.policies import CompatibilityStrategy, Level
+from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy, Level
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
 
@@ -207,6 +207,15 @@ class ClientImpact:
     breaks: str = ""
     unread: str = ""
     predates_change: bool = False
+
+    def is_broken(self, strategy: CompatibilityStrategy) -> bool:
+        """Return whether the change breaks the client, now or after its next build.
+
+        A client on `latest` whose current build breaks is upgraded in time, unless `strategy` protects this build.
+        """
+        protecting = READ_BY_OLD if self.client.reads else READS_OLD
+        is_left_behind = bool(self.breaks) and (not self.client.is_latest or strategy in protecting)
+        return bool(self.unread or is_left_behind) and not self.predates_change
 
     @property
     def is_fine(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Final, Literal
@@ -13,10 +14,12 @@ from schemactl.checks.proposal import Proposal
 from schemactl.checks.topics import list_client_impacts
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
-from schemactl.core.catalog import Client, Topic, chosen_topics
-from schemactl.core.findings import UpgradeFirst
+from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS, VersionEffect, compare_version
+from schemactl.core.catalog import Catalog, Client, Topic, chosen_topics
+from schemactl.core.errors import InvalidSchema
+from schemactl.core.findings import UpgradeFirst, WaiversAt
 from schemactl.core.names import TopicName
-from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy, Level
+from schemactl.core.policies import TRANSITIVE, BrokerDefaults, CompatibilityStrategy, Level
 from schemactl.core.project import Target
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
@@ -195,6 +198,64 @@ def find_upgrade_order(
     )
     is_safe = not any(_find_obstacles([row], proposal.number, CheckReport(release, "", 0)))
     return UPGRADE_FIRST[_Facts([row], proposal.number).order if is_safe else "no safe order"]
+
+
+def find_version_effects(
+    versions: Sequence[tuple[TopicName, SchemaVersion]],
+    catalog: Catalog,
+    defaults: BrokerDefaults,
+    waivers: WaiversAt,
+    target: str,
+) -> dict[tuple[TopicName, int], VersionEffect]:
+    """Return the effect of each version, by topic and number; nothing if the versions are of more than MAX_SHOWN_TOPICS.
+
+    Args:
+        versions: versions of topics in `catalog`, oldest first.
+        catalog: the approved topics with their versions.
+        defaults: the strategy to assume if none is declared.
+        waivers: returns the waivers in the tree of a commit.
+        target: the name of the target whose clients count.
+    """
+    if len({name for name, _ in versions}) > MAX_SHOWN_TOPICS:
+        return {}
+    last_numbers = {(name, version.kind): version.number for name, version in versions}
+    effects: dict[tuple[TopicName, int], VersionEffect] = {}
+    for name, version in versions:
+        topic = catalog.topics[name]
+        strategy, level = catalog.data_strategy(name, defaults)
+        effect = VersionEffect(compare_version(topic, version, strategy, waivers))
+        # The declared clients are clients of the last version.
+        if last_numbers[name, version.kind] == version.number:
+            with suppress(InvalidSchema):
+                broken, safe = _list_affected_clients(topic, version, strategy, level, target)
+                effect = replace(effect, broken=broken, safe=safe)
+        effects[name, version.number] = effect
+    return effects
+
+
+def _list_affected_clients(
+    topic: Topic, version: SchemaVersion, strategy: CompatibilityStrategy, level: Level, target: str
+) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the declared clients on a target that a version breaks, each with the reason, and the others.
+
+    Args:
+        topic: the topic, with its versions.
+        version: a version of the topic.
+        strategy: the strategy by which data is judged.
+        level: the level that sets the strategy.
+        target: the name of the target.
+    """
+    part = (topic.get_part(version.kind) or topic) if topic.kinds else topic
+    clients = tuple(client for client in part.clients if client.runs_on(target))
+    earlier = tuple(other for other in part.versions if other.number < version.number)
+    if not (version.info and live(earlier) and clients):
+        return (), ()
+    proposal = Proposal.of(replace(part, clients=clients), version.info, earlier, strategy, level)
+    impacts = list_client_impacts(proposal)
+    broken = tuple(
+        (impact.client.who, impact.unread or impact.breaks) for impact in impacts if impact.is_broken(strategy)
+    )
+    return broken, tuple(impact.client.who for impact in impacts if not impact.is_broken(strategy))
 
 
 def _select_rows(name: TopicName, kind: str, checks: Iterable[TopicCheck]) -> list[TopicCheck]:

@@ -40,6 +40,7 @@ from schemactl.core.names import NamespaceName, TopicName, is_glob, matching, na
 from schemactl.report import SHEET_FORMATS
 
 if TYPE_CHECKING:
+    from schemactl.comparison.revision_diff import VersionEffect
     from schemactl.core.catalog import Catalog
     from schemactl.core.findings import UpgradeFirst
     from schemactl.core.json_values import Json
@@ -364,8 +365,18 @@ class PlanRequest:
             unreadable=self.unreadable,
             upgrade_first=self._find_upgrade_orders(plan),
             brokers=target.compare_brokers(state, self.catalog, self.numbers),
+            effects=self._find_effects(plan),
         )
         return ReadyPlan(plan, target, state)
+
+    def _find_effects(self, plan: Plan) -> dict[tuple[TopicName, int], VersionEffect]:
+        """Return the effect of each version to register."""
+        from schemactl.checks.rollout import find_version_effects
+        from schemactl.deploy.steps import RegisterVersion
+
+        target = self.target
+        versions = [(step.name, step.version) for step in plan.steps if isinstance(step, RegisterVersion)]
+        return find_version_effects(versions, self.catalog, target.place.project.defaults, target.waivers, target.name)
 
     def _find_upgrade_orders(self, plan: Plan) -> dict[str, UpgradeFirst]:
         """Return the clients to upgrade first, for each topic (or `TOPIC#KIND`) that has versions and gets another one."""

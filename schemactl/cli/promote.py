@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -121,8 +121,11 @@ def _make_promotion(
     repository: Repository, project: Project, target: Target, whole: History, new_position: Position
 ) -> Promotion:
     """Return the move of `target` from its current position to the new one."""
+    from schemactl.checks.rollout import find_version_effects
+    from schemactl.comparison.changes import VersionsMissing
     from schemactl.core.catalog import Catalog
     from schemactl.deploy.status import Promotion, changes_between
+    from schemactl.history import waivers_at
     from schemactl.history.target_history import view_on_target
 
     try:
@@ -139,6 +142,14 @@ def _make_promotion(
     older, newer = (after, before) if before and is_back else (before, after)
     changes = changes_between(older.catalog if older else Catalog(), newer.catalog)
     commits = abs(after.commits - before.commits) if before else after.commits
+    versions = [
+        (change.name, version)
+        for change in changes
+        if isinstance(change, VersionsMissing)
+        for version in change.versions
+    ]
+    waivers = cache(lambda commit: waivers_at(repository, project, commit))
+    effects = find_version_effects([] if is_back else versions, newer.catalog, project.defaults, waivers, target.name)
     return Promotion(
         target.name,
         target.promoted or "",
@@ -149,6 +160,7 @@ def _make_promotion(
         changes,
         tuple(_find_added_waivers(repository, project, older, newer, changes)),
         tuple(_find_targets_behind(project, whole, target, after)),
+        effects,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from schemactl import formats
 from schemactl.comparison.changes import (
@@ -21,12 +22,15 @@ from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Direction, Waiver, WaiversAt
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import BrokerDefaults
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
 from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
 from schemactl.formats.type_spec import PartChange, part_changes
 
 NOT_APPROVED = "0" * 40
 """The commit id of changes that are not approved yet."""
+
+MAX_SHOWN_TOPICS: Final = 50
+"""The most topics of a plan or promotion whose changed fields and affected readers are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,21 @@ class NewVersion:
     def is_breaking(self) -> bool:
         """Whether readers that the strategy protects fail or get other values, except for warnings."""
         return any(break_.is_error for break_ in self.breaks)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEffect:
+    """The effect of a version that is to be registered on readers and clients.
+
+    Attributes:
+        change: the version with its changes and the readers that it breaks.
+        broken: the declared clients that break, each with the reason.
+        safe: the declared clients that do not break.
+    """
+
+    change: NewVersion
+    broken: tuple[tuple[str, str], ...] = ()
+    safe: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,19 +221,9 @@ def _add_versions(
     parts: tuple[PartChange, ...] = ()
     for change in changes:
         if isinstance(change, VersionsMissing):
-            for version in change.versions:
-                earlier = [other for other in topic.versions if other.number < version.number]
-                stored = earlier or former_versions
-                existing = [
-                    other for other in stored if not topic.kinds or other.kind == version.kind or not other.info
-                ]
-                before = next((other for other in reversed(live(existing)) if other.info), None)
-                version_parts = _find_part_changes(before.info, version.info) if before else ()
-                breaks: tuple[Break, ...] = ()
-                if version.info:
-                    version_breakages = find_changed_values(existing, version.info, strategy, by_any_release=True)
-                    breaks = tuple(_group_breakages(name, existing, stored, version, version_breakages, waivers))
-                new_versions.append(NewVersion(version, before, version_parts, breaks))
+            new_versions += [
+                compare_version(topic, version, strategy, waivers, former_versions) for version in change.versions
+            ]
         elif isinstance(change, TextDiffers):
             old_topic = older.topics.get(name)
             old_kind = old_topic.get_kind(change.kind) if old_topic else None
@@ -222,6 +231,34 @@ def _add_versions(
             if not change.kind or old_kind:
                 parts += _find_part_changes(old_schema, change.text)
     return replace(subject, versions=tuple(new_versions), parts=parts)
+
+
+def compare_version(
+    topic: Topic,
+    version: SchemaVersion,
+    strategy: CompatibilityStrategy,
+    waivers: WaiversAt,
+    former_versions: Sequence[SchemaVersion] = (),
+) -> NewVersion:
+    """Return a version with its changes since the version before it, and the readers that it breaks.
+
+    Args:
+        topic: the topic, with all its versions.
+        version: a version of the topic.
+        strategy: the strategy by which data is judged.
+        waivers: returns the waivers in the tree of a commit.
+        former_versions: the versions of the topic's old name, which count before the first version.
+    """
+    earlier = [other for other in topic.versions if other.number < version.number]
+    stored = earlier or former_versions
+    existing = [other for other in stored if not topic.kinds or other.kind == version.kind or not other.info]
+    before = next((other for other in reversed(live(existing)) if other.info), None)
+    parts = _find_part_changes(before.info, version.info) if before else ()
+    breaks: tuple[Break, ...] = ()
+    if version.info:
+        breakages = find_changed_values(existing, version.info, strategy, by_any_release=True)
+        breaks = tuple(_group_breakages(topic.name, existing, stored, version, breakages, waivers))
+    return NewVersion(version, before, parts, breaks)
 
 
 def _find_part_changes(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[PartChange, ...]:

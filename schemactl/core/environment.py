@@ -35,6 +35,7 @@ class _BuildServer(NamedTuple):
         repository: the parts of the address of the repository, or () if the server does not show files.
         commit: the variable with the commit.
         line: the template of the rest of the address of a line in a file.
+        commit_page: the template of the rest of the address of a commit.
     """
 
     name: str
@@ -44,6 +45,7 @@ class _BuildServer(NamedTuple):
     repository: tuple[str, ...] = ()
     commit: str = ""
     line: str = ""
+    commit_page: str = "/commit/{commit}"
 
 
 _BUILD_SERVERS: Final = (
@@ -64,6 +66,7 @@ _BUILD_SERVERS: Final = (
         ("CI_PROJECT_URL",),
         "CI_COMMIT_SHA",
         "/-/blob/{commit}/{path}#L{line}",
+        "/-/commit/{commit}",
     ),
     _BuildServer(
         "azure",
@@ -135,6 +138,16 @@ def line_link(source: Source) -> str:
             if _URL_PATTERN.fullmatch(address) and _COMMIT_PATTERN.fullmatch(commit):
                 path = quote(source.path, errors="backslashreplace")
                 return address + server.line.format(commit=commit, path=path, line=source.line)
+    return ""
+
+
+def commit_link(commit: str) -> str:
+    """Return the address of a commit on the host of a build server, or ""."""
+    for server in _BUILD_SERVERS:
+        if os.environ.get(server.always):
+            address = _join_address(server.repository, os.environ)
+            if _URL_PATTERN.fullmatch(address) and _COMMIT_PATTERN.fullmatch(commit):
+                return address + server.commit_page.format(commit=commit)
     return ""
 
 

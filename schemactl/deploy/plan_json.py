@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core import atomic_files
 from schemactl.core.environment import version
 from schemactl.core.errors import SchemactlError
@@ -37,7 +38,7 @@ FORMAT_VERSION = 1
 """The version of the format. Changes that readers must handle raise it; new keys do not."""
 
 _NOT_IN_DIGEST: Final = frozenset(
-    {"schemactl", "registry_version", "approved", "proposed", "unreadable", "brokers", "upgrade_first"}
+    {"schemactl", "registry_version", "approved", "proposed", "unreadable", "brokers", "upgrade_first", "effects"}
 )
 """The keys about the making of a plan and its commit; `left_out` also has the topics of unreadable declarations."""
 
@@ -82,6 +83,7 @@ def _make_values(plan: Plan) -> Json:
         ],
         "unreadable": unreadable_values(plan.unreadable),
         "upgrade_first": dict(plan.upgrade_first),
+        "effects": [_effect_value(name, effect) for (name, _), effect in plan.effects.items()],
         "brokers": comparison_values(plan.brokers),
         "numbers_apart": apart_values(plan.apart),
         "numbers_apart_now": plan.apart_now,
@@ -90,6 +92,30 @@ def _make_values(plan: Plan) -> Json:
     if plan.lists is not None:
         values["lists"] = [*plan.lists]
     return values
+
+
+def _effect_value(name: TopicName, effect: VersionEffect) -> Json:
+    change = effect.change
+    return {
+        "topic": str(name),
+        "version": change.version.number,
+        "changes": [{"change": part.kind, "sign": part.sign, "text": part.text} for part in change.parts],
+        "breaks": [
+            {
+                "rule": breakage.rule,
+                "direction": breakage.direction,
+                "against": [*breakage.against],
+                "reason": breakage.reason,
+                "is_error": breakage.is_error,
+                "waiver": waiver_value(breakage.waiver) if breakage.waiver else None,
+            }
+            for breakage in change.breaks
+        ],
+        "clients": [
+            *({"client": client, "fine": False, "reason": reason} for client, reason in effect.broken),
+            *({"client": client, "fine": True, "reason": None} for client in effect.safe),
+        ],
+    }
 
 
 def plan_digest(plan: Plan) -> str:

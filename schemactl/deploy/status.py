@@ -17,6 +17,7 @@ from schemactl.comparison.changes import (
     find_changes,
     stamp,
 )
+from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Waiver
 from schemactl.core.json_values import Json
@@ -315,6 +316,7 @@ class Promotion:
         changes: the changes from the older to the newer position.
         waivers: the waivers that approved these changes.
         waits_for: the targets in its `after` whose position is older than the new one.
+        effects: the effect of each version that it adds, by topic and number; empty for many topics, or if it goes back.
     """
 
     target: str
@@ -326,6 +328,7 @@ class Promotion:
     changes: tuple[Change, ...]
     waivers: tuple[Waiver, ...] = ()
     waits_for: tuple[str, ...] = ()
+    effects: Mapping[tuple[TopicName, int], VersionEffect] = field(default_factory=dict, compare=False)
 
     @property
     def versions(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core.errors import Problem
 from schemactl.core.findings import Answer, UpgradeFirst, Waiver
 from schemactl.core.json_values import Json
@@ -297,6 +298,7 @@ class Plan:
         unreadable: the approved declarations that cannot be read, which the plan leaves out.
         upgrade_first: the clients to upgrade first, for each topic (or `TOPIC#KIND`) with a version to register; empty if unknown.
         brokers: the configuration of the brokers next to the project file, or None if it was not compared.
+        effects: the effect of each version to register, by topic and number; empty for a plan of many topics.
     """
 
     origin: Origin
@@ -312,6 +314,7 @@ class Plan:
     unreadable: tuple[UnreadableDeclaration, ...] = ()
     upgrade_first: Mapping[str, UpgradeFirst] = field(default_factory=dict, compare=False)
     brokers: BrokerComparison | None = None
+    effects: Mapping[tuple[TopicName, int], VersionEffect] = field(default_factory=dict, compare=False)
 
     @property
     def leaves_out(self) -> bool:

@@ -30,6 +30,7 @@ from schemactl.deploy.status import Promotion
 from schemactl.formats.type_spec import PartChange
 from schemactl.report.document import by_name
 from schemactl.report.markdown import bold, code, fenced, plain, prose
+from schemactl.report.plan import list_effect_lines
 
 PROMOTION_FORMAT_VERSION: Final = 1
 REVISION_FORMAT_VERSION: Final = 1
@@ -60,9 +61,9 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     blocks = [_describe_move(promotion)]
     for name, changes in by_name(promotion.changes).items():
         change_lines = [
-            f"  {paint(sign, SIGNS[sign], color=color)} {line}"
+            f"  {paint(sign, SIGNS[sign.strip()], color=color)} {line}"
             for change in changes
-            for sign, line in _change_lines(change)
+            for sign, line in _promotion_lines(change, promotion)
         ]
         blocks.append("\n".join([f"{kind_of(name)} {paint(str(name), 'bold', color=color)}", *change_lines]))
     if promotion.waivers and not promotion.is_back:
@@ -84,6 +85,17 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     total = ", ".join(counted(count, noun) for count, noun in counts if count) or "nothing that a registry holds"
     blocks.append(f"{'What stays' if promotion.is_back else 'With it'}: {total}.")
     return "\n\n".join(blocks)
+
+
+def _promotion_lines(change: Change, promotion: Promotion) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a change, and below each version its changes and the readers that it breaks."""
+    if not isinstance(change, VersionsMissing):
+        yield from _change_lines(change)
+        return
+    for version in change.versions:
+        yield "+", _describe_version(version)
+        if effect := promotion.effects.get((change.name, version.number)):
+            yield from ((f"  {sign}", on_one_line(line)) for sign, line in list_effect_lines(effect))
 
 
 def _describe_move(promotion: Promotion) -> str:

@@ -17,7 +17,7 @@ from schemactl.core.terminal import SHADES, cut, fit, on_one_line, paint, paint_
 from schemactl.core.wording import counted, numbers
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
-from schemactl.report.headline import MARKS, is_broken, join_names, make_headline, name_client, name_version
+from schemactl.report.headline import MARKS, join_names, make_headline, name_client, name_version
 
 _COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
@@ -144,6 +144,11 @@ def make_title(cause: ShownCause) -> str:
     return f"{title}, and {counted(others, 'more topic')} alike" if others > 0 else title
 
 
+def remove_title(sentences: str, title: str) -> str:
+    """Return the sentences of a finding that its title does not repeat."""
+    return sentences.removeprefix(title).removeprefix(".").strip()
+
+
 def _select_reason(finding: Finding) -> str:
     """Return the sentence of a finding that explains it: the second line if there is one."""
     lines = finding.message.split("\n")
@@ -188,7 +193,7 @@ def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tup
         if part.kind == "reason":
             if part.words in obligations:
                 secondary.append(("rule", part.words))
-            elif text := part.words.removeprefix(title).removeprefix(".").strip():
+            elif text := remove_title(part.words, title):
                 yield "why", text, ""
         elif part.kind == "proof":
             finding = findings_by_proof[part.words]
@@ -216,7 +221,7 @@ def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
         for check in cause.checks.get(topic, ())[:1]:
             for impact in check.clients:
                 reasons = [reason for reason in (impact.unread, impact.breaks) if reason]
-                if is_broken(impact, check.strategy) and any(
+                if impact.is_broken(check.strategy) and any(
                     reason in message for reason in reasons for message in messages
                 ):
                     contact = f", {on_one_line(impact.client.contact)}" if impact.client.contact else ""

@@ -46,6 +46,7 @@ class Sheet:
         summary: the totals, and their color.
         digest: the digest of a plan that can be applied, or "".
         is_short: whether the blocks are single lines, without blank lines in between.
+        lead: the clients that break, as a sentence, or "".
     """
 
     command: Literal["plan", "drift"]
@@ -56,12 +57,14 @@ class Sheet:
     summary: tuple[str, Shade]
     digest: str = ""
     is_short: bool = False
+    lead: str = ""
 
     def text(self, *, color: bool = False) -> str:
         """Return the report for a terminal."""
         blocks = ("\n".join(text_lines(block, color=color)) for block in (*self.blocks, *self.problems))
         end = self.sum_text(color=color)
-        parts = [self.head, *blocks, f"{end}\nDigest: {self.digest}" if self.digest else end]
+        lead = paint(f"✗ {self.lead}", "bold red", color=color) if self.lead else ""
+        parts = [lead, self.head, *blocks, f"{end}\nDigest: {self.digest}" if self.digest else end]
         return ("\n" if self.is_short else "\n\n").join(filter(None, parts))
 
     def sum_text(self, *, color: bool = False) -> str:

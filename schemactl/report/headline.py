@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck, client_impacts
 from schemactl.core.findings import DataState, Outcome
 from schemactl.core.names import TopicName
-from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
 
@@ -95,18 +94,8 @@ def list_broken_clients(
         checks = [*group]
         if topics is None or checks[0].topic in topics:
             for impact in client_impacts(checks):
-                if is_broken(impact, checks[0].strategy):
+                if impact.is_broken(checks[0].strategy):
                     yield checks[0], impact
-
-
-def is_broken(impact: ClientImpact, strategy: CompatibilityStrategy) -> bool:
-    """Return whether the change breaks a client, now or after its next build.
-
-    A client on `latest` whose current build breaks is upgraded in time, unless the strategy protects this build.
-    """
-    protecting = READ_BY_OLD if impact.client.reads else READS_OLD
-    is_left_behind = bool(impact.breaks) and (not impact.client.is_latest or strategy in protecting)
-    return bool(impact.unread or is_left_behind) and not impact.predates_change
 
 
 def name_client(impact: ClientImpact) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Final
 from urllib.parse import quote
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.core.environment import line_link
-from schemactl.core.rules import Rule, every_rule
+from schemactl.core.environment import commit_link, line_link
+from schemactl.core.errors import Source
+from schemactl.core.rules import Rule, every_rule, find_page
 from schemactl.core.terminal import cut, on_one_line
-from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, rank_causes
+from schemactl.core.wording import counted
+from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, proof_text, rank_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows
+from schemactl.report.check_text import list_message_parts, make_title, remove_title
 from schemactl.report.document import Sheet, SheetBlock
+from schemactl.report.headline import make_headline
 
 COMMENT_LIMIT: Final = 65_000
 """GitHub takes comments of up to 65,536 characters."""
@@ -52,6 +57,9 @@ _MENTION = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(/[A-Za-z0-9][A-Za-z0-9_-]
 
 _CHECK_MARKS = {"waived": "🔓", "error": "❌", "warning": "⚠️", "note": "💬"}
 
+_MAX_PROOFS: Final = 2
+"""The most messages that prove a cause."""
+
 _KINDS_BELOW_EDITS = (("broker",), ("topics", "owner", "contact"), ("approve",))
 """The kinds of lines below the diffs; the lines of a tuple form one paragraph."""
 
@@ -65,7 +73,7 @@ _MAX_OPEN_LINES: Final = 60
 
 
 def render_check(report: CheckReport, *, limit: int | None = None) -> str:
-    """Return the summary, tables of the changes, and a folded block for each cause, most important first.
+    """Return who breaks, the clients by team, a table of the changes, and a folded block for each cause, most important first.
 
     Blocks after the first `limit` characters, by default the limit of a comment, are replaced by their number.
     """
@@ -73,29 +81,72 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     causes = rank_causes(report)
     failed = {topic for cause in causes if cause.weight in ("error", "waived") for topic in cause.cause.topics}
     rest = f"run `schemactl {report.command}` to see them"
-    head = [_render_marker(report.command), bold(summary(report))]
+    headline = make_headline(report)
+    head = [_render_marker(report.command)]
+    if report.command == "check":
+        head.append(f"### {_DOCUMENT_MARKS[headline.shade]} {plain(headline.text)}")
+    if clients := client_rows(report):
+        name_row, *rows = clients
+        rows.sort(key=lambda row: row[-1].shade != "bad")
+        head.append(_render_table([name_row, *rows], limit // 8, rest))
     if report.topics:
         name_row, *rows = topic_rows(report)
         # Failed topics come first, because a long table is cut.
         order = sorted(range(len(rows)), key=lambda index: report.topics[index].topic not in failed)
-        head.append(_render_table([name_row, *(rows[index] for index in order)], limit // 2, rest))
-    if clients := client_rows(report):
-        head.append(_render_table(clients, limit // 8, rest))
+        sources = {row[0].text: check.source for row, check in zip(rows, report.topics, strict=True)}
+        head.append(_render_table([name_row, *(rows[index] for index in order)], limit // 2, rest, sources))
     if report.policies:
         head.append(_render_table(policy_rows(report), limit // 8, rest))
     head += [f"> {prose(note)}" for note in report.notes[:20]]
+    head.append(bold(summary(report)))
     rules = every_rule()
     is_open = sum(cause.weight == "error" for cause in causes) <= FEW
+    loud = [cause for cause in causes if cause.weight != "note"]
+    older = [cause for cause in causes if cause.weight == "note" and cause.lead.predates_change]
+    notes = [cause for cause in causes if cause.weight == "note" and not cause.lead.predates_change]
     # Rendered lazily, while there is room.
-    blocks = (
-        _render_cause(cause, rules[cause.lead.rule], is_open=is_open and cause.weight == "error") for cause in causes
+    blocks = chain(
+        (_render_cause(cause, rules[cause.lead.rule], is_open=is_open and cause.weight == "error") for cause in loud),
+        (
+            _render_folded(f"⚠️ {counted(len(older), 'older problem')}, unchanged by this change", older)
+            for _ in older[:1]
+        ),
+        (_render_folded(f"💬 {counted(len(notes), 'note')}", notes) for _ in notes[:1]),
     )
-    return _join_within_limit(limit, head, blocks, len(causes), rest)
+    return _join_within_limit(limit, head, blocks, len(loud) + bool(older) + bool(notes), rest)
 
 
-def _render_table(rows: Sequence[Sequence[Cell]], limit: int, rest: str) -> str:
+def _render_folded(title: str, causes: Sequence[ShownCause]) -> str:
+    """Return the reasons and fixes of causes that fail nothing, in one block."""
+    lines = []
+    for cause in causes[:_MAX_ROWS]:
+        parts = [part for part in dict.fromkeys(cause.parts()) if part.kind in ("reason", "fix")]
+        location = f" at {_render_place(cause)}" if cause.lead.source else ""
+        rule = f"<b>{link(cause.lead.rule, find_page(cause.lead.rule))}</b>"
+        lines.append("  \n".join([f"{rule}{location}", *(_render_line(part) for part in parts)]))
+    more = [f"_{len(causes) - _MAX_ROWS} more_"] if len(causes) > _MAX_ROWS else []
+    return _render_details(title, "\n\n".join([*lines, *more]))
+
+
+def _render_place(cause: ShownCause) -> str:
+    """Return the place of a cause, as a link to the line if the host of the repository is known."""
+    place = cause.lead.place
+    address = line_link(place) if place else ""
+    return f"[{code(cause.place)}]({address})" if address else code(cause.place)
+
+
+def _render_table(
+    rows: Sequence[Sequence[Cell]], limit: int, rest: str, sources: Mapping[str, Source | None] | None = None
+) -> str:
+    """Return a table, with the first cell of a row as a link to its source if the host of the repository is known."""
     head, *others = rows
-    body = [[code(row[0].text), *map(_render_cell, row[1:])] for row in others]
+
+    def render_name(text: str) -> str:
+        source = sources.get(text) if sources else None
+        address = line_link(source) if source else ""
+        return f"[{code(text)}]({address})" if address else code(text)
+
+    body = [[render_name(row[0].text), *map(_render_cell, row[1:])] for row in others]
     return _join_table([[*map(_render_cell, head)], *body], limit=limit, rest=rest)
 
 
@@ -105,19 +156,25 @@ def _render_cell(cell: Cell) -> str:
 
 def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     lead, topics = cause.lead, len(cause.cause.topics)
-    location = f" at {code(cause.place)}" if lead.source else ""
     several = f", {topics} topics" if topics > 1 else ""
-    title = f"{_CHECK_MARKS[cause.weight]} <b>{lead.rule}</b> ({cause.weight}{several}){location}"
+    heading = make_title(cause)
+    title = f"{_CHECK_MARKS[cause.weight]} <b>{lead.rule}</b> ({cause.weight}{several}): {plain(heading)}"
     # Findings of one cause often have one fix.
     parts = [*dict.fromkeys(cause.parts())]
-    body = ["  \n".join(_render_line(part) for part in parts if part.kind in ("waiver", "reason", "older"))]
+    body = [", ".join(_cause_links(cause, rule))]
+    reasons = (
+        part._replace(words=remove_title(part.words, heading))
+        for part in parts
+        if part.kind in ("waiver", "reason", "older")
+    )
+    body += ["  \n".join(_render_line(part) for part in reasons if part.words)]
     if diff := cause.diff():
         body.append(fenced(diff.lines(_MAX_DIFF_LINES), "diff"))
-    body += ["  \n".join(_render_line(part) for part in parts if part.kind == kind) for kind in ("proof", "fix")]
+    body += _render_proofs(cause)
+    body += ["  \n".join(_render_line(part) for part in parts if part.kind == "fix")]
     body += [fenced(diff_lines(edit).lines(_MAX_DIFF_LINES), "diff") for edit in cause.edits[:_MAX_EDITS]]
     for kinds in _KINDS_BELOW_EDITS:
         body += ["  \n".join(_render_line(part) for part in parts if part.kind in kinds)]
-    body.append(" · ".join(_cause_links(cause, rule)))
     return _render_details(title, "\n\n".join(filter(None, body)), is_open=is_open)
 
 
@@ -135,11 +192,42 @@ def _render_line(part: CauseLine) -> str:
 
 
 def _cause_links(cause: ShownCause, rule: Rule) -> Iterator[str]:
-    """Yield links to the rule and, if the host of the repository is known, to the line."""
-    yield f"Rule: {link(rule.id, rule.link)}, {code(f'schemactl explain {rule.id}')}"
-    place = cause.lead.place
-    if place and (address := line_link(place)):
-        yield link(str(place), address)
+    """Yield the place, the rule with its page, and the commits of the older version and of the branch, as links where possible."""
+    if cause.lead.source:
+        yield _render_place(cause)
+    yield f"rule {link(rule.id, find_page(rule.id))} ({code(f'schemactl explain {rule.id}')})"
+    check = cause.find_check(cause.lead)
+    older = [version for version in (check.versions if check else ()) if version.number in cause.lead.against]
+    if older and (commit := older[-1].commit):
+        yield f"version {older[-1].number} from {link(commit.short, commit_link(commit.id))}"
+    if commit := cause.lead.commit:
+        yield f"caused by {link(commit.short, commit_link(commit.id))}"
+
+
+def _render_proofs(cause: ShownCause) -> Iterator[str]:
+    """Yield the messages that prove a cause as blocks of code, in which the guilty value is red."""
+    findings = {proof_text(finding): finding for finding in cause.cause.shown() if finding.counterexample}
+    for finding in [*findings.values()][:_MAX_PROOFS]:
+        assert finding.counterexample  # noqa: S101  selected above
+        lines = ["  "]
+        for part in list_message_parts(finding):
+            if part.is_guilty:
+                # The key belongs to the value.
+                start, separator, key = lines[-1].rpartition(", ")
+                lines[-1] = f"{start}{separator}".rstrip() if separator else ""
+                lines += (
+                    [f"- {key if separator else ''}{part.text}", "  "]
+                    if separator
+                    else [f"- {key.strip()}{part.text}", "  "]
+                )
+            elif lines[-1] == "  " and len(lines) > 1 and part.text.startswith(", "):
+                lines[-2] += ","
+                lines[-1] += part.text[2:]
+            else:
+                lines[-1] += part.text
+        lines.append(f"! {on_one_line(finding.counterexample.result)}")
+        size = counted(len(finding.counterexample.data), "byte")
+        yield f"**Counterexample:** a message of {size}\n\n{fenced((line for line in lines if line.strip()), 'diff')}"
 
 
 def render_documents(sheets: Sequence[Sheet], *, limit: int = COMMENT_LIMIT) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS, NewVersion, VersionEffect
 from schemactl.core import wording
+from schemactl.core.errors import first_of
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.terminal import on_one_line, paint
@@ -30,12 +32,18 @@ from schemactl.deploy.steps import (
     SetPolicies,
     TakeNumber,
 )
+from schemactl.formats.type_spec import outline
 from schemactl.report.check import Shade
 from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
 from schemactl.report.drift import broker_blocks, broker_lines, misread_block, unreadable_block
 
 _MAX_UNTRIED: Final = 50
 """The most untried steps that are listed; the result file has all of them."""
+
+_NAMED_TYPE: Final = re.compile(r"(?:(?<=: )|(?<=> ))(record|enum|fixed) [\w.]+")
+
+_MAX_PARTS: Final = 20
+"""The most changed fields of a version that are shown."""
 
 _MAX_SEPARATE: Final = 3
 """The most failures for one reason that are shown separately."""
@@ -58,6 +66,10 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
         notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
         blocks.append((SheetLine("Unchanged:"), *notes))
     blocks += broker_blocks(plan.brokers)
+    registered = {step.name for step in plan.steps if isinstance(step, RegisterVersion)}
+    if len(registered) > MAX_SHOWN_TOPICS:
+        text = f"Changed fields and affected readers of {len(registered)} topics are not shown: `schemactl plan --topic TOPIC` shows them."
+        blocks.append((SheetLine(text),))
     problems = [
         (
             SheetLine(str(refusal.name), "!", strong=str(refusal.name)),
@@ -81,7 +93,20 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
         tuple(problems),
         (summary(plan), shade),
         digest,
+        lead=_describe_broken_clients(plan),
     )
+
+
+def _describe_broken_clients(plan: Plan) -> str:
+    """Return a sentence with the declared clients that the versions of a plan break, or "" without any."""
+    versions_by_client: dict[str, list[str]] = {}
+    for (name, number), effect in plan.effects.items():
+        for client, _ in effect.broken:
+            versions_by_client.setdefault(client, []).append(f"{str(name).rpartition('/')[2]} v{number}")
+    if not versions_by_client:
+        return ""
+    clients = [f"{client} by {' and '.join(names)}" for client, names in versions_by_client.items()]
+    return on_one_line(f"{counted(len(clients), 'client')} will break: {first_of(clients, 5)}.")
 
 
 def short_sheet(plan: Plan, digest: str = "") -> Sheet:
@@ -145,6 +170,8 @@ def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: P
     yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
     for step in steps:
         yield from (SheetLine(line, line_sign, 1) for line_sign, line in _step_lines(step))
+        if isinstance(step, RegisterVersion) and (effect := plan.effects.get((step.name, step.version.number))):
+            yield from (SheetLine(on_one_line(line), line_sign, 2) for line_sign, line in list_effect_lines(effect))
     for kind in dict.fromkeys(step.version.kind for step in steps if isinstance(step, RegisterVersion)):
         if isinstance(name, TopicName) and (order := plan.upgrade_first.get(name_kind(name, kind))):
             yield SheetLine(f"upgrade first{f' for {kind}' if kind else ''}: {order}", "=", 1)
@@ -184,6 +211,61 @@ def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
             )
             if step.unreadable:
                 yield "!", f"messages that the topic retains become unreadable (allowed: {name})"
+
+
+def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
+    """Yield what a version changes, and the readers and clients that it breaks, each with its sign."""
+    change = effect.change
+    lines = [*_list_part_lines(change)]
+    yield from lines[:_MAX_PARTS]
+    if len(lines) > _MAX_PARTS:
+        yield "~", f"and {counted(len(lines) - _MAX_PARTS, 'more change')}"
+    yield from _list_break_lines(change)
+    yield from (("!", f"breaks {client}: {reason}") for client, reason in effect.broken)
+    if effect.safe:
+        yield "=", f"safe for {', '.join(effect.safe)}"
+    elif change.before and not change.is_breaking and not effect.broken:
+        yield "=", "safe for every reader that the strategy protects"
+
+
+def _list_part_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
+    """Yield the changed fields of a version, and the fields of each new type in one line."""
+    old_types = (
+        {part.rpartition(".")[0] for part in outline(change.before.info)}
+        if change.before and change.before.info
+        else set()
+    )
+    added_types = {part.part for part in change.parts if part.kind == "added" and part.part and "." not in part.part}
+    members: dict[str, list[str]] = {name: [] for name in added_types - old_types}
+    for part in change.parts:
+        type_name, _, name = part.part.rpartition(".")
+        if part.kind == "added" and type_name in members:
+            members[type_name].append(name)
+    for part in change.parts:
+        if part.kind == "documented" or (part.kind == "added" and part.part.rpartition(".")[0] in members):
+            continue
+        sign: Sign = "+" if part.kind == "added" else "-" if part.kind == "removed" else "~"
+        # The part has the name of the type already.
+        text = _NAMED_TYPE.sub(r"\1", part.text)
+        with_members = f" of {', '.join(members[part.part])}" if members.get(part.part) else ""
+        yield sign, f"{text}{with_members}{' (widened)' if part.kind == 'widened' else ''}"
+
+
+def _list_break_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
+    """Yield the readers that a version breaks, with the reason and the waiver."""
+    for breakage in change.breaks:
+        if breakage.is_error:
+            against = wording.versions(breakage.against)
+            match breakage.direction:
+                case "new_reads_old":
+                    readers = f"cannot read {against}"
+                case "old_reads_new":
+                    readers = f"readers with {against} cannot read it"
+                case "both":
+                    readers = f"it and {against} cannot read each other"
+            yield "!", f"{readers}: {breakage.reason}"
+            if breakage.waiver:
+                yield "=", f"waived by {breakage.waiver.owner} until {breakage.waiver.until}: {breakage.waiver.reason}"
 
 
 def _left_relaxed_lines(step: RestoreStrategy) -> Iterator[tuple[Sign, str]]:

@@ -10,7 +10,7 @@ import pyte
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from schemactl.core.rules import rules
+from schemactl.core.rules import find_page, rules
 
 _V2 = re.compile(r"\s*::([^ :]+)(?: (.*?))?::(.*)")
 _V1 = re.compile(r"##(?:vso)?\[([^\]]+)\](.*)", re.IGNORECASE)
@@ -37,7 +37,7 @@ def screen(text: str) -> tuple[list[str], str]:
 
 
 _OURS = re.compile(r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+(?: [\w.%/~-]+)* -->")
-_LINKS = {rule.link for rule in rules().values()}
+_LINKS = {find_page(rule) for rule in rules()}
 _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:")
 """The mentions, references and emoji that GitHub's filters recognize in the text of a rendered page."""
 
@@ -45,15 +45,19 @@ _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:
 def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]:
     """What in a Markdown report is more than text: pictures, HTML that is not ours, mentions, ragged tables; links and code of others.
 
-    Ours are links to what a rule follows and to lines of files on `host`, and blocks of code that are diffs.
+    Ours are links to the pages of rules and to lines and commits on `host`, blocks of code that are diffs, and one heading.
     """
     faults = []
+    headings = 0
     columns = 0
     cells = 0
     for token in _flat(MarkdownIt("gfm-like", {"html": True, "linkify": True}).parse(text)):
         kind: Any = token.type
-        if kind in ("image", "code_block", "bullet_list_open", "ordered_list_open", "hr", "heading_open"):
+        if kind in ("image", "code_block", "bullet_list_open", "ordered_list_open", "hr"):
             faults.append(kind)
+        elif kind == "heading_open":
+            headings += 1
+            faults += [kind] if headings > 1 or token.tag != "h3" else []
         elif kind in ("link_open", "fence"):
             faults += _foreign(token, host)
         elif kind in ("html_inline", "html_block"):

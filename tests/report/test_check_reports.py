@@ -109,7 +109,7 @@ def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
         '{"name": "street", "type": ["string", "long"]}, {"name": "by", "type": ["null", "string"], "default": null}',
     )
     formats = [f"--format={name}=reports/{name}" for name in FORMATS]
-    done = process(folder, "check", "--format=text", *formats)
+    done = process(folder, "check", "--notes", "--format=text", *formats)
     assert done.code == 0, done.out
     reports = {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
     for text in (done.out, *reports.values()):

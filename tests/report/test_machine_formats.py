@@ -327,7 +327,12 @@ def test_markdown_is_text_alone_and_has_each_cause() -> None:
     for report in REPORTS[:10]:
         text = render_check(report, "markdown")
         assert markdown_faults(text) == []
-        assert text.count("<details") == text.count("</details>") == OF_REPORT
+        notes = sum(cause.severity == "note" for cause in report.causes)
+        folded = bool(notes) if notes else 0
+        # A message in a block of code may have any text.
+        ends = len(re.findall("^</details>$", text, re.MULTILINE))
+        assert text.count("<details") == ends == OF_REPORT - notes + folded
+        assert text.count("<b>") == OF_REPORT
 
 
 @pytest.mark.parametrize("limit", [None, 900_000])
@@ -345,4 +350,4 @@ def test_a_comment_has_the_most_important_and_says_how_many_are_left_out(limit: 
     assert weights == sorted(weights)
     (left,) = re.findall(r"_(\d+) more: run `schemactl check` to see them\._", text)
     assert int(left) + len(weights) == len(many)
-    assert len(weights) > (2_000 if limit else 100)
+    assert len(weights) > (1_500 if limit else 100)

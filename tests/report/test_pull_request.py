@@ -79,7 +79,7 @@ def _of_json(text: str) -> Numbers:
 
 
 def _of_markdown(text: str) -> Numbers:
-    heads = re.findall(r"<summary>\W+<b>(\w+)</b> \((\w+)(?:, \d+ topics)?\)", text)
+    heads = re.findall(r"<summary>\W+<b>(\w+)</b> \((\w+)(?:, \d+ topics)?\): ", text)
     return _numbers(heads)
 
 

@@ -1,0 +1,121 @@
+"""A plan and a promotion show what each version changes, and which readers and clients it breaks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch
+
+from schemactl.comparison import revision_diff
+
+PROJECT = """\
+version: 1
+roots: [topics]
+approved: main
+targets: {local: {registry: "sqlite:.schemactl/registry.db", promoted: refs/heads/promoted}}
+defaults: {schema_compatibility_strategy: ALWAYS_COMPATIBLE}
+"""
+TOPIC = """\
+topic: shop/sales/orders
+schema_compatibility_strategy: STRATEGY
+clients:
+  - {name: billing, team: payments, role: consumer, schema: 0}
+  - {name: till, team: stores, role: producer}
+schema: {type: AVRO, definition: orders.avsc}
+"""
+
+
+def record(*fields: str) -> str:
+    return json.dumps({"type": "record", "name": "Order", "fields": [json.loads(f"{{{field}}}") for field in fields]})
+
+
+ID, NOTE, NOTES = '"name": "id", "type": "int"', '"name": "note", "type": "string"', '"name": "id", "type": "long"'
+PLACE = '"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}], "default": null'
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Scratch:
+    repository = Scratch(tmp_path / "shop")
+    topic = TOPIC.replace("STRATEGY", "ALWAYS_COMPATIBLE")
+    repository.commit(
+        {
+            "schemactl.yaml": PROJECT,
+            ".gitignore": ".schemactl/\n",
+            "topics/orders.yaml": topic,
+            "topics/orders.avsc": record(ID, NOTE),
+        }
+    )
+    repository.flush()
+    repository.git("branch", "promoted")
+    return repository
+
+
+def commit(repository: Scratch, *fields: str, strategy: str = "ALWAYS_COMPATIBLE") -> None:
+    repository.commit(
+        {"topics/orders.yaml": TOPIC.replace("STRATEGY", strategy), "topics/orders.avsc": record(*fields)}
+    )
+    repository.flush()
+
+
+LINES = [
+    # Old fields, new fields, strategy, lines below the second version.
+    ((NOTES, NOTE), "BACKWARD", ["    ~ Order.id: int -> long (widened)", "    ! breaks billing (team payments): Order.id: "]),
+    ((ID, NOTE, PLACE), "FULL", ["    + Order.place: null | Place = null", "    + Place: record of city", "    = safe for billing (team payments), till (team stores)"]),
+    ((ID,), "BACKWARD", ["    - Order.note: string", "    ! breaks billing (team payments): Order.note is gone"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "strategy", "expected"), LINES)
+@pytest.mark.parametrize("command", ["plan", "promote"])
+def test_each_version_has_its_changes_and_its_readers(
+    repository: Scratch, fields: tuple[str, ...], strategy: str, expected: list[str], command: str
+) -> None:
+    commit(repository, *fields, strategy=strategy)
+    if command == "plan":
+        repository.git("branch", "-f", "promoted", "main")
+        text = schemactl(repository.path, "plan", "--target", "local").out
+    else:
+        text = schemactl(repository.path, "promote", "local", "--to", "main", "--dry-run").out
+    lines = text.splitlines()
+    position = next(number for number, line in enumerate(lines) if line.startswith("  + v1 AVRO"))
+    for line, start in zip(lines[position + 1 :], expected, strict=False):
+        assert line.startswith(start)
+
+
+def test_a_promotion_names_the_readers_that_the_strategy_protects(repository: Scratch) -> None:
+    commit(repository, ID, strategy="FORWARD")
+    text = schemactl(repository.path, "promote", "local", "--to", "main", "--dry-run").out
+    assert "    ! readers with version 0 cannot read it: Order.note is gone" in text
+
+
+def test_a_plan_that_breaks_a_client_says_so_first(repository: Scratch) -> None:
+    commit(repository, ID)
+    repository.git("branch", "-f", "promoted", "main")
+    printed = schemactl(repository.path, "plan", "--target", "local", "--format", "text", "--format", "json=plan.json")
+    assert printed.out.splitlines()[0] == "✗ 1 client will break: billing (team payments) by orders v1."
+    effects = json.loads((repository.path / "plan.json").read_text())["effects"]
+    assert [
+        (effect["version"], effect["changes"], [client["fine"] for client in effect["clients"]]) for effect in effects
+    ] == [(0, [], []), (1, [{"change": "removed", "sign": "-", "text": "Order.note: string"}], [False, True])]
+
+
+def test_the_digest_is_of_the_steps_alone(repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(repository, ID)
+    repository.git("branch", "-f", "promoted", "main")
+    digests = set()
+    for most in (50, 0):
+        monkeypatch.setattr(revision_diff, "MAX_SHOWN_TOPICS", most)
+        monkeypatch.setattr("schemactl.checks.rollout.MAX_SHOWN_TOPICS", most)
+        monkeypatch.setattr("schemactl.report.plan.MAX_SHOWN_TOPICS", most)
+        plan = json.loads(schemactl(repository.path, "plan", "--target", "local", "--format", "json").out)
+        assert bool(plan["effects"]) is bool(most)
+        digests.add(plan["digest"])
+    assert len(digests) == 1
+    text = schemactl(repository.path, "plan", "--target", "local").out
+    assert (
+        "Changed fields and affected readers of 1 topics are not shown: `schemactl plan --topic TOPIC` shows them."
+        in text
+    )
