@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.apply_results import ReadyPlan
 from schemactl.cli.command_result import add_result_formats
-from schemactl.cli.context import Context
+from schemactl.cli.context import BAR_COLUMNS, Context, describe_progress, render_bar
 from schemactl.cli.parser import Parser, add_options, add_parallel, add_timeout
 from schemactl.cli.plan import (
     ALLOW_DATA_LOSS,
@@ -74,6 +74,9 @@ _PROGRESS_INTERVAL_S: Final = 10.0
 """The interval of progress lines without a terminal."""
 
 _REDRAW_INTERVAL_S: Final = 0.2
+
+_MAX_LINE: Final = 120
+"""The most characters of the progress line if the width of the terminal is not known."""
 
 
 # `schemactl apply`.
@@ -624,10 +627,10 @@ class ApplyProgress:
         if self._is_terminal:
             if now_s - self._shown_s >= _REDRAW_INTERVAL_S:
                 self._shown_s = now_s
-                line = fit(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}", terminal_width()).split(
-                    "\n"
-                )[0]
-                print(f"\r\x1b[K{line}", end="", file=uncleaned(sys.stderr), flush=True)
+                columns = (terminal_width() or _MAX_LINE) - BAR_COLUMNS - 2
+                line = fit(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}", columns).split("\n")[0]
+                bar = render_bar(self._done, self._total)
+                print(f"\r\x1b[K{bar} {line}", end="", file=uncleaned(sys.stderr), flush=True)
             return
         for step_number, (since_s, text) in under_way:
             if now_s - since_s >= _SLOW_STEP_S and step_number not in self._named:
@@ -646,11 +649,7 @@ class ApplyProgress:
             print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
 
     def _format_progress(self, now_s: float) -> str:
-        text = f"{self._done} of {self._total} steps"
-        if not self._done or now_s - self._began_s < _SLOW_STEP_S:
-            return text
-        rate = self._done / (now_s - self._began_s)
-        return f"{text}, {rate:.1f} a second, about {(self._total - self._done) / rate:.0f} s left"
+        return describe_progress(self._done, self._total, "steps", now_s - self._began_s)
 
 
 def _describe_oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
 
 
 _JSON_INTERVAL_S: Final = 0.5
+
+_FIRST_LINE_S: Final = 0.3
+"""The time after which a terminal shows progress."""
+
+_PLAIN_INTERVAL_S: Final = 10.0
+"""The interval of progress lines without a terminal."""
+
+_RATE_AFTER_S: Final = 2.0
+"""The time after which a rate is meaningful."""
+
+BAR_COLUMNS: Final = 24
+"""The width of a bar of progress."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +158,7 @@ class Context:
         return JsonProgress(phase, unit, self.subject) if self.is_json_progress and not self.quiet else None
 
     def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
-        """Return a function that shows the progress of work on a terminal; elsewhere, with --verbose, it prints the total at the end.
+        """Return a function that shows the progress of work: a bar on a terminal, elsewhere a line every ten seconds.
 
         With `--progress json` it prints JSON Lines instead. `what` is the name of the work, and `of` the unit that it counts, such as
         `topics`.
@@ -155,11 +168,21 @@ class Context:
         if not self.quiet and not self.subject and sys.stderr.isatty():
             return Progress(what, of)
 
-        def print_total(done: int, total: int | None) -> None:
-            if done == total:
-                self.detail(f"{on_one_line(what)}: {done} {of}")
+        return PlainProgress(self, what, of)
 
-        return print_total
+    @contextmanager
+    def show_work(self, what: str) -> Iterator[None]:
+        """Show the name of work that has no count on a terminal, and erase it at the end."""
+        is_shown = (
+            not (self.quiet or self.subject or self.is_json_progress) and sys.stderr is not None and sys.stderr.isatty()
+        )
+        if is_shown:
+            print(f"\r\x1b[K{on_one_line(what)} ...", end="", file=uncleaned(sys.stderr), flush=True)
+        try:
+            yield
+        finally:
+            if is_shown:
+                print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
 
     def note(self, *notes: object) -> None:
         """Print the notes to standard error."""
@@ -294,26 +317,87 @@ class JsonProgress:
 
 
 class Progress:
-    """A line of progress on standard error, which is erased at the end of the work.
+    """A line of progress with a bar on a terminal's standard error, which is erased at the end of the work.
 
-    It appears half a second after the start.
+    It appears a third of a second after the first call.
+
+    Args:
+        what: the name of the work.
+        of: the unit that it counts, such as `topics`.
     """
 
     def __init__(self, what: str, of: str) -> None:
         self._what = on_one_line(what)
         self._of = of
-        self._next_s = 0.0
+        self._began_s = self._next_s = 0.0
         self._is_shown = False
 
     def __call__(self, done: int, total: int | None) -> None:
         """Show how many of `total` are done; `total` is None until it is known."""
         now_s = time.monotonic()
-        if done <= 1:
-            self._next_s = now_s + 0.5
+        if done <= 1 or not self._began_s:
+            self._began_s, self._next_s = now_s, now_s + _FIRST_LINE_S
         elif done == total and self._is_shown:
             print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
             self._is_shown = False
         elif now_s >= self._next_s and done != total:
-            number = f"{done}" if total is None else f"{done} of {total}"
-            print(f"\r\x1b[K{self._what}: {number} {self._of}", end="", file=uncleaned(sys.stderr), flush=True)
+            text = f"{self._what}: {describe_progress(done, total, self._of, now_s - self._began_s)}"
+            line = f"{render_bar(done, total)} {text}" if total else text
+            columns = shutil.get_terminal_size().columns
+            shown = line if len(text) + BAR_COLUMNS < columns else text[: columns - 1]
+            print(f"\r\x1b[K{shown}", end="", file=uncleaned(sys.stderr), flush=True)
             self._next_s, self._is_shown = now_s + 0.1, True
+
+
+class PlainProgress:
+    """Prints a line about work that takes long, where standard error is not a terminal.
+
+    Args:
+        context: prints the lines.
+        what: the name of the work.
+        of: the unit that it counts, such as `topics`.
+    """
+
+    def __init__(self, context: Context, what: str, of: str) -> None:
+        self._context = context
+        self._what = on_one_line(what)
+        self._of = of
+        self._began_s = time.monotonic()
+        self._next_s = self._began_s + _PLAIN_INTERVAL_S
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Print how many of `total` are done if the interval has passed, and with --verbose the total at the end."""
+        now_s = time.monotonic()
+        if done == total:
+            self._context.detail(f"{self._what}: {done} {self._of}")
+        elif now_s >= self._next_s:
+            self._next_s = now_s + _PLAIN_INTERVAL_S
+            self._context.say(f"{self._what}: {describe_progress(done, total, self._of, now_s - self._began_s)}")
+
+
+def describe_progress(done: int, total: int | None, unit: str, elapsed_s: float) -> str:
+    """Return how much is done and, after two seconds, how many are done in a second and the time that is left."""
+    text = f"{done:,} {unit}" if total is None else f"{done:,} of {total:,} {unit}"
+    if not done or elapsed_s < _RATE_AFTER_S:
+        return text
+    rate = done / elapsed_s
+    left = "" if total is None else f", about {(total - done) / rate:.0f} s left"
+    return f"{text}, {rate:.1f} a second{left}"
+
+
+def render_bar(done: int, total: int) -> str:
+    """Return a bar of BAR_COLUMNS columns for a terminal."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.progress_bar import ProgressBar
+
+    console = Console(
+        file=StringIO(), force_terminal=True, color_system="standard", width=BAR_COLUMNS, legacy_windows=False
+    )
+    with console.capture() as capture:
+        console.print(
+            ProgressBar(total=total, completed=done, width=BAR_COLUMNS, complete_style="green", finished_style="green"),
+            end="",
+        )
+    return capture.get()

@@ -336,17 +336,22 @@ class PlanRequest:
         from schemactl.deploy.registry_state import observe
 
         registry = self.target.registry
-        state = observe(
-            registry,
-            scope_of(self.catalog),
-            deletions=self.permissions.delete | self.permissions.force_delete,
-            git=self.catalog,
-        )
+        with self.target.context.show_work(f"reading the registry of {self.target.name}"):
+            state = observe(
+                registry,
+                scope_of(self.catalog),
+                deletions=self.permissions.delete | self.permissions.force_delete,
+                git=self.catalog,
+            )
         assert registry.release  # noqa: S101  asked for here, and remembered
         return state
 
     def plan(self, state: RegistryState) -> ReadyPlan:
         """Return the plan for a registry in that state."""
+        with self.target.context.show_work("making the plan"):
+            return self._make_plan(state)
+
+    def _make_plan(self, state: RegistryState) -> ReadyPlan:
         from schemactl.deploy.planner import make_plan
 
         target = self.target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,15 @@ import pytest
 from command import Printed
 from estate import PROJECT, Estate
 
-from schemactl.cli.context import JsonProgress
+from schemactl.cli.context import (
+    BAR_COLUMNS,
+    Context,
+    JsonProgress,
+    PlainProgress,
+    Progress,
+    describe_progress,
+    render_bar,
+)
 
 PHASES: list[tuple[list[str], dict[str, str]]] = [
     (["check"], {"reading the approved history": "commits"}),
@@ -110,3 +119,57 @@ def test_objects_are_at_most_two_a_second_and_end_once(
     assert lines[-1] == {
         "phase": "reading", "target": "prod", "done": 100, "total": 100, "unit": "topics", "elapsed_s": 10.0,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "elapsed_s", "text"),
+    [
+        (0, 20, 9.0, "0 of 20 steps"),
+        (5, 20, 1.0, "5 of 20 steps"),
+        (5, 20, 10.0, "5 of 20 steps, 0.5 a second, about 30 s left"),
+        (1_500, None, 10.0, "1,500 steps, 150.0 a second"),
+        (20, 20, 10.0, "20 of 20 steps, 2.0 a second, about 0 s left"),
+    ],
+)
+def test_progress_has_a_rate_and_the_time_left(done: int, total: int | None, elapsed_s: float, text: str) -> None:
+    assert describe_progress(done, total, "steps", elapsed_s) == text
+
+
+def test_a_bar_is_as_long_as_the_part_that_is_done() -> None:
+    for done in (0, 5, 10, 20):
+        bar = re.sub(r"\x1b\[[0-9;]*m", "", render_bar(done, 20))
+        assert len(bar) == BAR_COLUMNS
+        assert render_bar(done, 20).partition("\x1b[0m")[0].count("\u2501") in (done * BAR_COLUMNS // 20, BAR_COLUMNS)
+
+
+def test_without_a_terminal_there_is_a_line_every_ten_seconds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("schemactl.cli.context.time.monotonic", lambda: now_s)
+    progress = PlainProgress(Context("/"), "reading prod", "topics")
+    for done in range(1, 101):
+        now_s += 0.25
+        progress(done, 100)
+    assert capsys.readouterr().err.splitlines() == [
+        "reading prod: 40 of 100 topics, 4.0 a second, about 15 s left",
+        "reading prod: 80 of 100 topics, 4.0 a second, about 5 s left",
+    ]
+
+
+@pytest.mark.parametrize("columns", [30, 80])
+def test_a_terminal_shows_a_bar_in_the_first_second(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 100.0
+    monkeypatch.setattr("schemactl.cli.context.time.monotonic", lambda: now_s)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    progress = Progress("reading prod", "topics")
+    for done in range(1, 10):
+        now_s += 0.1
+        progress(done, 100)
+    shown = [re.sub(r"\x1b\[[0-9;]*[mK]", "", line) for line in capsys.readouterr().err.split("\r")]
+    assert shown[1].endswith("reading prod: 5 of 100 topics"[: columns - 1])
+    assert max(map(len, shown)) < columns
+    progress(100, 100)
+    assert capsys.readouterr().err == "\r\x1b[K"
