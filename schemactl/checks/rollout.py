@@ -223,9 +223,9 @@ def find_version_effects(
     for name, version in versions:
         topic = catalog.topics[name]
         strategy, level = catalog.data_strategy(name, defaults)
-        effect = VersionEffect(compare_version(topic, version, strategy, waivers))
-        # The declared clients are clients of the last version.
-        if last_numbers[name, version.kind] == version.number:
+        is_last = last_numbers[name, version.kind] == version.number
+        effect = VersionEffect(compare_version(topic, version, strategy, waivers), is_last=is_last)
+        if is_last:
             with suppress(InvalidSchema):
                 broken, safe = _list_affected_clients(topic, version, strategy, level, target)
                 effect = replace(effect, broken=broken, safe=safe)

@@ -121,11 +121,13 @@ class VersionEffect:
         change: the version with its changes and the readers that it breaks.
         broken: the declared clients that break, each with the reason.
         safe: the declared clients that do not break.
+        is_last: whether it is the last version that is to be registered; declared clients are clients of this version.
     """
 
     change: NewVersion
     broken: tuple[tuple[str, str], ...] = ()
     safe: tuple[str, ...] = ()
+    is_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

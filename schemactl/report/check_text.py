@@ -41,7 +41,7 @@ _LABEL_WIDTH: Final = 8
 _MARGIN: Final = 8
 """The columns before a label."""
 
-_CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
+CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
 
 _TOPIC_COLUMNS_TO_DROP: Final = ("strategy", "upgrade first", "tables", "change")
 _CLIENT_COLUMNS_TO_DROP: Final = ("role", "built with", "team")
@@ -391,7 +391,7 @@ def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], *, c
     if width is not None:
         # The default domain takes room from the part of a name that differs.
         texts = [[text.removeprefix("persistent://").replace(", persistent://", ", ") for text in row] for row in texts]
-        texts = [[_CHANGED_NUMBERS.sub(r"v\1 → v\2", text) for text in row] for row in texts]
+        texts = [[CHANGED_NUMBERS.sub(r"v\1 → v\2", text) for text in row] for row in texts]
         for head in droppable:
             widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
             if sum(widths) + 2 * (len(widths) - 1) <= width:

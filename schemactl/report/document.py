@@ -28,6 +28,13 @@ class SheetLine(NamedTuple):
     depth: int = 0
     strong: str = ""
 
+    @property
+    def shade(self) -> Shade:
+        """Bad for a rejection and for messages that would be misread, doubtful for another kind of difference, else ""."""
+        if self.sign == "!" or "misread" in self.text:
+            return "bad"
+        return "doubtful" if self.strong and self.depth else ""
+
 
 SheetBlock = tuple[SheetLine, ...]
 """Lines on one namespace, topic or problem, whose name is in the first line."""

@@ -13,7 +13,7 @@ from typing import Final
 from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.environment import line_link, version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.rules import Rule, every_rule
+from schemactl.core.rules import Rule, every_rule, find_page
 from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted
@@ -30,10 +30,13 @@ from schemactl.report.causes import (
     ShownCause,
     diff_lines,
     diff_schemas,
+    proof_text,
     rank_causes,
 )
 from schemactl.report.check import Cell, Shade, client_rows, policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.check_text import list_message_parts, make_title
 from schemactl.report.document import Sheet, SheetBlock, SheetLine, Sign
+from schemactl.report.headline import make_headline
 
 _CODE: Final = re.compile("`([^`]+)`")
 _REPLACEMENTS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
@@ -56,13 +59,23 @@ _ANSWERS: Final = {
     "no": ("bad", "no"),
 }
 
-_LABELS: Final = {"proof": "Counterexample", "fix": "Fix", "broker": "Broker", "topics": "Topics", "approve": "Approve"}
+_LABELS: Final = {"fix": "Fix", "broker": "Broker", "topics": "Topics", "approve": "Approve"}
+
+_CHANGES: Final[dict[Sign, str]] = {
+    "+": "new",
+    "-": "removed",
+    "~": "changed",
+    "!": "differs",
+    "=": "unchanged",
+    "": "-",
+}
+"""The change that the sign of a block means."""
 
 _KINDS: Final[dict[Sign, str]] = {"+": "come", "-": "gone", "~": "other", "!": "gone", "=": "", "": ""}
 
 
 def render_check(report: CheckReport) -> str:
-    """Return a page with the causes, most important first, the tables, and a section for each changed definition.
+    """Return a page with who breaks, the tables, the causes, most important first, and a section for each changed definition.
 
     That section has the fields, both definitions side by side, and which version can read which.
     """
@@ -71,7 +84,6 @@ def render_check(report: CheckReport) -> str:
     is_open = sum(cause.weight == "error" for cause in causes) <= FEW
     weights = [(weight, sum(cause.weight == weight for cause in causes)) for weight in WEIGHTS]
     sections = [
-        _render_section("Causes", *(_cause(cause, rules[cause.lead.rule], is_open=is_open) for cause in causes)),
         _render_section("Changed topics", _render_table(topic_rows(report), "Both verdicts on each topic"))
         if report.topics
         else "",
@@ -81,12 +93,15 @@ def render_check(report: CheckReport) -> str:
         _render_section("Changed policies", _render_table(policy_rows(report), "Policies after the merge"))
         if report.policies
         else "",
+        _render_section("Causes", *(_cause(cause, rules[cause.lead.rule], is_open=is_open) for cause in causes)),
         _render_section("Definitions", *_definitions(report)),
         _render_section("Notes", *(f"<p>{_render_prose(note)}</p>" for note in report.notes)),
     ]
+    headline = make_headline(report)
+    sections.append(f"<p>{_escape_text(summary(report))}</p>" if report.command == "check" else "")
     return _render_page(
         f"schemactl {report.command}",
-        sentence=summary(report),
+        sentence=headline.text if report.command == "check" else summary(report),
         shade=verdict_of(report),
         weights=weights,
         sections=sections,
@@ -102,14 +117,30 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     parts = [*dict.fromkeys(cause.parts())]
     return _render_details(
         head + (f" {count} topics" if count > 1 else ""),
+        f"<p><b>{_escape_text(make_title(cause))}</b></p>",
         *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
         render_diff(diff, _MAX_LINES) if diff else "",
+        *_render_messages(cause),
         *_labelled(parts),
         *_render_edits(cause),
         f"<p>{' · '.join(_links(cause, rule))}</p>",
         weight=cause.weight,
         is_open=is_open and cause.weight == "error",
     )
+
+
+def _render_messages(cause: ShownCause) -> Iterator[str]:
+    """Yield the messages that prove a cause, with the guilty value marked, and what the reader does with them."""
+    findings = {proof_text(finding): finding for finding in cause.cause.shown() if finding.counterexample}
+    for finding in findings.values():
+        assert finding.counterexample  # noqa: S101  selected above
+        parts = list_message_parts(finding)
+        message = "".join(
+            f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text) for part in parts
+        )
+        size = counted(len(finding.counterexample.data), "byte")
+        result = _escape_text(finding.counterexample.result)
+        yield f'<h4>Counterexample</h4><p class="proof"><code>{message}</code> ({size})<br><span class="bad">{result}</span></p>'
 
 
 def _labelled(parts: Sequence[CauseLine]) -> Iterator[str]:
@@ -130,7 +161,7 @@ def _render_edits(cause: ShownCause) -> Iterator[str]:
 
 
 def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
-    yield f'<a href="{_escape_text(rule.link)}">Reference</a>'
+    yield f'<a href="{_escape_text(find_page(rule.id))}">{_escape_text(rule.id)}</a>'
     yield f"<code>schemactl explain {_escape_text(rule.id)}</code>"
     place = cause.lead.place
     if place and (address := line_link(place)):
@@ -247,7 +278,9 @@ def render_documents(sheets: Sequence[Sheet]) -> str:
     is_open = sum(len(sheet.blocks) for sheet in sheets) <= 30
     return _render_page(
         f"schemactl {command}: {', '.join(sheet.target for sheet in sheets)}",
-        sentence=" ".join(sheet.summary[0] for sheet in sheets) if len(sheets) == 1 else f"{len(sheets)} targets",
+        sentence=" ".join(filter(None, (sheets[0].lead, sheets[0].summary[0])))
+        if len(sheets) == 1
+        else f"{len(sheets)} targets",
         shade=next((shade for shade in order if shade in shades), ""),
         weights=[("error", sum(len(sheet.problems) for sheet in sheets))],
         sections=[_target_section(sheet, is_open=is_open, is_only=len(sheets) == 1) for sheet in sheets],
@@ -262,9 +295,30 @@ def _target_section(sheet: Sheet, *, is_open: bool, is_only: bool) -> str:
         f'<p class="sum {shade}">{_escape_text(summary)}</p>' if summary and not is_only else "",
         f"<p>{_escape_text(sheet.head)}</p>" if sheet.head else "",
         f"<p>Digest: <code>{_escape_text(sheet.digest)}</code></p>" if sheet.digest else "",
+        _block_table(sheet),
         *(_block_details(block, weight="error", is_open=True) for block in sheet.problems),
         *(_block_details(block, is_open=is_open) for block in sheet.blocks),
     )
+
+
+def _block_table(sheet: Sheet) -> str:
+    """Return a table with a row for each rejection and changed namespace or topic, or "" for a single one."""
+    blocks = [*((block, "rejected") for block in sheet.problems), *((block, "") for block in sheet.blocks)]
+    if len(blocks) < 2 or sheet.is_short:
+        return ""
+    rows = [[Cell("name"), Cell("change"), Cell("attention")]]
+    for (first, *others), outcome in blocks[:_MAX_TOPICS]:
+        warnings = [line for line in others if line.sign == "!"]
+        text = "; ".join(line.text for line in warnings[:2]) or "-"
+        change = outcome or _CHANGES[first.sign]
+        rows.append(
+            [
+                Cell(first.text),
+                Cell(change, "bad" if outcome or (first.sign in "!-" and first.sign) else ""),
+                Cell(text, "bad" if warnings else ""),
+            ]
+        )
+    return _render_table(rows, "Changes by name")
 
 
 def _block_details(block: SheetBlock, *, weight: str = "", is_open: bool) -> str:
@@ -279,6 +333,9 @@ def _block_details(block: SheetBlock, *, weight: str = "", is_open: bool) -> str
 
 
 def _block_item(line: SheetLine) -> str:
+    if line.strong and not line.sign:
+        text = f'<b class="{line.shade}">{_escape_text(line.strong)}</b>{_render_prose(line.text.removeprefix(line.strong))}'
+        return f'<li class="deep{min(line.depth, 4)}">{text}</li>'
     return f'<li class="{_KINDS[line.sign]} deep{min(line.depth, 4)}">{_sign(line)}{_render_prose(line.text)}</li>'
 
 
@@ -319,7 +376,7 @@ def _render_page(
             '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_escape_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>",
+            f"<title>{_escape_text(title)}</title>\n<style>{style}</style>\n</head>\n<body class='report'>",
             '<a class="skip" href="#main">Skip to the report</a>',
             f'<header><h1>{_escape_text(title)}</h1>\n<p class="sum {shade}">{_escape_text(sentence)}</p>',
             f'<ul class="counts">{counts}</ul>' if counts else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, groupby
 from typing import Final
 from urllib.parse import quote
 
@@ -16,8 +16,8 @@ from schemactl.core.terminal import cut, on_one_line
 from schemactl.core.wording import counted
 from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, proof_text, rank_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows
-from schemactl.report.check_text import list_message_parts, make_title, remove_title
-from schemactl.report.document import Sheet, SheetBlock
+from schemactl.report.check_text import CHANGED_NUMBERS, list_message_parts, make_title, remove_title
+from schemactl.report.document import Sheet, SheetBlock, SheetLine
 from schemactl.report.headline import make_headline
 
 COMMENT_LIMIT: Final = 65_000
@@ -65,6 +65,9 @@ _KINDS_BELOW_EDITS = (("broker",), ("topics", "owner", "contact"), ("approve",))
 
 _SIGNS: Final = {"+": "+", "-": "-", "~": "!", "!": "!", "=": " ", "": " "}
 """The prefixes by which a block of code in the language `diff` is colored."""
+
+_CHANGE_MARKS: Final = {"+": "🟢", "-": "🔴", "~": "🟡", "!": "❌", "=": "", "": ""}
+"""The sign of a block with sentences."""
 
 _DOCUMENT_MARKS: Final = {"bad": "❌", "doubtful": "⚠️", "good": "✅", "": ""}
 
@@ -144,14 +147,21 @@ def _render_table(
     def render_name(text: str) -> str:
         source = sources.get(text) if sources else None
         address = line_link(source) if source else ""
-        return f"[{code(text)}]({address})" if address else code(text)
+        name = code(_shorten_cell(text))
+        return f"[{name}]({address})" if address else name
 
     body = [[render_name(row[0].text), *map(_render_cell, row[1:])] for row in others]
     return _join_table([[*map(_render_cell, head)], *body], limit=limit, rest=rest)
 
 
+def _shorten_cell(text: str) -> str:
+    """Return the text of a cell without the default domain, which takes room from the part of a name that differs."""
+    return CHANGED_NUMBERS.sub(r"v\1 → v\2", text.removeprefix("persistent://").replace(", persistent://", ", "))
+
+
 def _render_cell(cell: Cell) -> str:
-    return bold(cell.text) if cell.shade == "bad" else plain(cell.text)
+    text = _shorten_cell(cell.text)
+    return bold(text) if cell.shade == "bad" else plain(text)
 
 
 def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
@@ -251,7 +261,8 @@ def _render_head(sheet: Sheet) -> str:
     if not summary:
         return f"{_DOCUMENT_MARKS[shade]} {bold(sheet.target)}"
     digest = f"  \nDigest: {code(sheet.digest)}" if sheet.digest else ""
-    return f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(sheet.head)}{digest}"
+    lead = f"### ❌ {plain(sheet.lead)}\n\n" if sheet.lead else ""
+    return lead + f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(sheet.head)}{digest}"
 
 
 def _render_problem(block: SheetBlock, sheet: Sheet, *, several: bool) -> str:
@@ -263,19 +274,66 @@ def _render_problem(block: SheetBlock, sheet: Sheet, *, several: bool) -> str:
 
 
 def _render_changes(sheet: Sheet, limit: int, rest: str, *, several: bool) -> str:
-    """Return the changes as a block of code in the language `diff`, cut after `limit` characters."""
-    lines: list[str] = []
-    remaining = limit
+    """Return the changes, cut after `limit` characters: lines with a sign as code in the language `diff`, sentences as text.
+
+    Blocks without sentences share a block of code.
+    """
+    parts: list[str] = []
+    shared_lines: list[str] = []
+    line_count, remaining = 0, limit
+
+    def end_shared_block() -> None:
+        if shared_lines:
+            parts.append(fenced(shared_lines, "diff"))
+            shared_lines.clear()
+
     for number, block in enumerate(sheet.blocks):
-        block_lines = [f"{_SIGNS[line.sign]} {'  ' * line.depth}{on_one_line(line.text)}".rstrip() for line in block]
-        remaining -= sum(map(len, block_lines)) + len(block_lines) + 1
+        first, *others = block
+        has_sentences = any(not line.sign for line in others)
+        if has_sentences:
+            body = [f"{_CHANGE_MARKS[first.sign]} {bold(first.text)}".strip(), *_render_sentences(others)]
+        else:
+            body = [_render_diff_line(line) for line in block]
+        remaining -= sum(map(len, body)) + 2 * len(body) + 10
         if remaining < 0:
-            lines.append(f"@@ {len(sheet.blocks) - number} more: {rest} @@")
+            end_shared_block()
+            parts.append(f"_{len(sheet.blocks) - number} more: {rest}._")
             break
-        lines += [*([""] if lines else []), *block_lines]
+        line_count += len(block)
+        if has_sentences:
+            end_shared_block()
+            parts += body
+        else:
+            shared_lines += [*([""] if shared_lines else []), *body]
+    end_shared_block()
     aside = f" on {plain(sheet.target)}" if several else ""
     verb = "changes" if sheet.command == "plan" else "differs"
-    return _render_details(f"What {verb}{aside}", fenced(lines, "diff"), is_open=len(lines) <= _MAX_OPEN_LINES)
+    return _render_details(f"What {verb}{aside}", "\n\n".join(parts), is_open=line_count <= _MAX_OPEN_LINES)
+
+
+def _render_sentences(lines: Sequence[SheetLine]) -> Iterator[str]:
+    """Yield a paragraph for each difference with its cause and its next command, and blocks of code for lines with a sign."""
+    for is_signed, group in groupby(lines, lambda line: bool(line.sign)):
+        if is_signed:
+            signed = [*group]
+            least = min(line.depth for line in signed)
+            yield fenced((_render_diff_line(line._replace(depth=line.depth - least)) for line in signed), "diff")
+            continue
+        paragraph: list[str] = []
+        for line in group:
+            if line.strong and paragraph:
+                yield "  \n".join(paragraph)
+                paragraph = []
+            text = prose(line.text.strip())
+            if line.strong:
+                text = f"{_DOCUMENT_MARKS[line.shade]} **{plain(line.strong)}**{prose(line.text.removeprefix(line.strong))}"
+            paragraph.append(text)
+        if paragraph:
+            yield "  \n".join(paragraph)
+
+
+def _render_diff_line(line: SheetLine) -> str:
+    return f"{_SIGNS[line.sign]} {'  ' * line.depth}{on_one_line(line.text)}".rstrip()
 
 
 def _render_marker(report: str, *targets: str) -> str:

@@ -224,7 +224,7 @@ def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
     yield from (("!", f"breaks {client}: {reason}") for client, reason in effect.broken)
     if effect.safe:
         yield "=", f"safe for {', '.join(effect.safe)}"
-    elif change.before and not change.is_breaking and not effect.broken:
+    elif effect.is_last and change.before and not change.is_breaking and not effect.broken:
         yield "=", "safe for every reader that the strategy protects"
 
 

@@ -14,7 +14,7 @@ from schemactl.core.environment import home, version
 from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
 from schemactl.core.names import name_kind
-from schemactl.core.rules import Rule, every_rule
+from schemactl.core.rules import Rule, every_rule, find_page
 from schemactl.core.wording import versions
 from schemactl.report.causes import ShownCause, describe_waiver, rank_causes
 from schemactl.report.check import summary
@@ -61,9 +61,9 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
         "help": {
             "text": f"{rule.fix}\n\n{rule.example}",
             "markdown": f"{plain(rule.summary)}\n\n{plain(rule.why)}\n\n**Fix:** {plain(rule.fix)}\n\n{example}\n\n"
-            f"{link('Reference', rule.link)}, {code(f'schemactl explain {rule.id}')}",
+            f"{link('Rule', find_page(rule.id))}, {link('reference', rule.link)}, {code(f'schemactl explain {rule.id}')}",
         },
-        "helpUri": rule.link,
+        "helpUri": find_page(rule.id),
         "defaultConfiguration": {"level": "none" if rule.severity == "off" else rule.severity},
         "properties": {"tags": ["schema", rule.verdict]},
     }
@@ -90,7 +90,7 @@ def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
         ],
         "properties": _properties(cause),
     }
-    older = {finding.older: finding for finding in cause.cause.findings if finding.older}
+    older = {place: finding for finding in cause.cause.findings if (place := _find_older_place(cause, finding))}
     if older:
         result["relatedLocations"] = [
             {
@@ -106,6 +106,15 @@ def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
         justification = "\n".join(dict.fromkeys(map(describe_waiver, cause.cause.waivers)))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     return result
+
+
+def _find_older_place(cause: ShownCause, finding: Finding) -> Source | None:
+    """Return the place of a finding in the newest version that it breaks with, at least its definition; None if it is unknown."""
+    if finding.older or not finding.against:
+        return finding.older
+    check = cause.find_check(finding)
+    versions = [version for version in (check.versions if check else ()) if version.number in finding.against]
+    return versions[-1].info.locate("") if versions and versions[-1].info else None
 
 
 def _fix_json(description: str, edits: Sequence[LineEdit]) -> dict[str, Any]:

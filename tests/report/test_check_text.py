@@ -216,3 +216,55 @@ def test_the_summary_is_last(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
     shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
     assert process(folder, "check").out.splitlines()[-1].endswith("1 changed, 1 failed (1 error).")
+
+
+def test_a_comment_begins_with_the_verdict_and_links_what_the_host_shows(
+    repository: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "1" * 40
+    for name, value in {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_SERVER_URL": "https://code.example",
+        "GITHUB_REPOSITORY": "acme/shop",
+        "GITHUB_SHA": commit,
+    }.items():
+        monkeypatch.setenv(name, value)
+    printed = schemactl(repository.path, "check", "--format", "markdown", code=100).out
+    blocks = printed.split("\n\n")
+    assert blocks[
+        1
+    ] == "### ❌ 1 consumer breaks: billing &#40;team payments&#41;. The broker accepts orders v2.".replace(
+        "&#40;", "("
+    ).replace("&#41;", ")")
+    assert blocks[2].splitlines()[0] == "| team | client of | role | built with | after this change |"
+    assert blocks[2].splitlines()[-1].endswith("| broken before |")
+    page = f"https://code.example/acme/shop/blob/{commit}/topics"
+    assert f"]({page}/orders.yaml#L1) | v1 → v2 |" in blocks[3]
+    head = repository.git("rev-parse", "HEAD").strip()
+    assert f"]({page}/orders.avsc#L5), rule [MISSING_ENUM_SYMBOLS](" in printed
+    assert "/page/rules/MISSING_ENUM_SYMBOLS.html)" in printed
+    assert f"version 1 from [{head[:9]}](https://code.example/acme/shop/commit/{head})" in printed
+    assert (
+        '```diff\n  {"id": "",\n- "status": "SHIPPED"\n  }\n! AvroTypeException: No match for SHIPPED\n```' in printed
+    )
+    assert "<summary>⚠️ 1 older problem, unchanged by this change</summary>" in printed
+
+
+def test_a_page_has_the_verdict_and_the_tables_before_the_causes(repository: Scratch) -> None:
+    schemactl(repository.path, "check", "--format", "html=check.html", code=100)
+    page = (repository.path / "check.html").read_text(encoding="utf-8")
+    places = [page.index(text) for text in ("1 consumer breaks: billing", ">Changed topics<", ">Clients<", ">Causes<")]
+    assert places == sorted(places)
+    assert "<mark>&quot;SHIPPED&quot;</mark>" in page
+
+
+def test_sarif_leads_to_the_page_of_the_rule_and_to_the_older_definition(repository: Scratch) -> None:
+    schemactl(repository.path, "check", "--format", "sarif=check.sarif", code=100)
+    [run] = json.loads((repository.path / "check.sarif").read_text(encoding="utf-8"))["runs"]
+    for rule in run["tool"]["driver"]["rules"]:
+        assert rule["helpUri"].endswith(f"/page/rules/{rule['id']}.html")
+    assert run["tool"]["driver"]["informationUri"] in run["tool"]["driver"]["rules"][0]["helpUri"]
+    for result in run["results"]:
+        [place] = result["relatedLocations"]
+        assert place["physicalLocation"]["artifactLocation"]["uri"] == "topics/orders.avsc"
+        assert place["message"]["text"].startswith("In the older definition (version")

@@ -170,3 +170,28 @@ def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
     assert re.search(
         r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._", text
     )
+
+
+def test_markdown_of_drift_has_sentences_as_text_and_signed_lines_as_code() -> None:
+    block = (
+        SheetLine("topic shop/sales/orders", strong="shop/sales/orders"),
+        SheetLine("numbers apart: messages would be misread.", depth=1, strong="numbers apart"),
+        SheetLine("Against Git's version 1, the nearest:", depth=2),
+        SheetLine("Order.id: long", "+", 3),
+        SheetLine("Order.at: int", "-", 3),
+        SheetLine("Cause: a `person`.", depth=2),
+        SheetLine("foreign version: v3.", depth=1, strong="foreign version"),
+    )
+    plain_block = (SheetLine("topic shop/sales/refunds", "+"), SheetLine("partitions: 4", "+", 1))
+    sheet = Sheet("drift", "prod", "head", (block, plain_block), (), ("Drift.", "doubtful"))
+    text = render_sheets([(sheet, {})], "markdown")
+    assert markdown_faults(text) == []
+    changes = text.partition("<details open><summary>What differs</summary>\n\n")[2]
+    assert changes.split("\n\n")[:-1] == [
+        "**topic shop/sales/orders**",
+        "❌ **numbers apart**: messages would be misread.  \nAgainst Git's version 1, the nearest:",
+        "```diff\n+ Order.id: long\n- Order.at: int\n```",
+        "Cause: a <code>person</code>.",
+        "⚠️ **foreign version**: v3.",
+        "```diff\n+ topic shop/sales/refunds\n+   partitions: 4\n```",
+    ]
