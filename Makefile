@@ -19,7 +19,7 @@ STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.0 4.2.1 4.3.0
 SPARK_SMOKE ?= 4.0.0 4.1.1 4.3.0
 
-.PHONY: dist docs-site pictures demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
+.PHONY: dist docs-site pictures tutorials demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -104,6 +104,10 @@ constraints:
 # The documentation as a site, in build/site; a link that leads nowhere is an error.
 docs-site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+# The outputs that the first tutorial shows.
+tutorials: $(STAMP)
+	$(BIN)/python ci/tutorial_outputs.py docs/tutorial/first-project.md
 
 # Every picture of README and docs, from the answers of the real tool.
 pictures: $(STAMP)

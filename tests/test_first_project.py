@@ -60,3 +60,17 @@ def test_the_tutorial_leads_from_nothing_to_messages_of_two_versions(tmp_path: P
     )
     assert "4 passed" in examples.stdout, examples.stdout[-3000:]
     assert examples.returncode == 0
+
+
+def test_the_page_shows_the_output_of_each_command() -> None:
+    # `make tutorials` writes it again.
+    done = subprocess.run(
+        [sys.executable, "ci/tutorial_outputs.py", "--check", str(PAGE)],
+        cwd=PAGE.parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    blocks = PAGE.read_text("utf-8").split("    $ schemactl ")[1:]
+    assert [block.splitlines()[0] for block in blocks if len(block.splitlines()) < 2] == []
