@@ -111,7 +111,7 @@ tutorials: $(STAMP)
 
 # Every picture of README and docs, from the answers of the real tool.
 pictures: $(STAMP)
-	for script in hero badge terminal; do $(BIN)/python ci/$${script}_picture*.py docs/pictures || exit; done
+	for script in hero badge terminal schema diagram; do $(BIN)/python ci/$${script}_picture*.py docs/pictures || exit; done
 
 # The same bytes for the same commit: hatchling gives every file one date and one mode.
 dist: $(STAMP)

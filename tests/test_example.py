@@ -45,7 +45,9 @@ def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
     assert shop.git(folder, "status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("script", ["hero_picture", "badge_pictures", "terminal_picture"])
+@pytest.mark.parametrize(
+    "script", ["hero_picture", "badge_pictures", "terminal_picture", "schema_pictures", "diagram_pictures"]
+)
 def test_the_pictures_of_the_readme_show_what_the_tool_answers(tmp_path: Path, script: str) -> None:
     subprocess.run([sys.executable, str(ROOT / f"ci/{script}.py"), str(tmp_path)], check=True)
     pictures = sorted(tmp_path.iterdir())

@@ -372,12 +372,12 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
         "  schemactl graph common/money.avsc       which topics use this file?\n"
         "  schemactl graph orders                  what is this topic made of?\n"
         "  schemactl graph --format mermaid        for Markdown\n"
-        "  schemactl graph --format dot | dot -Tsvg > graph.svg\n"
+        "  schemactl graph Money --format svg > money.svg\n"
     )
     parser.add_argument(
         "node", metavar="NAME", nargs="?", help="a type, a file or a topic, by as much of its end as is unambiguous"
     )
-    add_format(parser, "text", "mermaid", "dot", "json")
+    add_format(parser, "text", "mermaid", "dot", "svg", "json")
 
 
 def run_graph(args: argparse.Namespace, context: Context) -> int:
@@ -409,6 +409,10 @@ def run_graph(args: argparse.Namespace, context: Context) -> int:
         context.report(usage_graph.text(usage, node, color=context.color))
     elif args.format == "json":
         print(usage_graph.json(part, node))
+    elif args.format == "svg":
+        from schemactl.publish.drawings import draw_usage
+
+        print(draw_usage(part if node else part.shared(), node), end="")
     else:
         render = usage_graph.mermaid if args.format == "mermaid" else usage_graph.dot
         print(render(part if node else part.shared()))
