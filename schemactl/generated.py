@@ -186,6 +186,12 @@ class GeneratedTopic(Generic[Row]):
         name = f"{self.name}#{self._kind}" if self._kind else self.name
         return f"<topic {name}>" if self._target is None else f"<topic {name} on {self._target}>"
 
+    def _repr_html_(self) -> str:
+        """Return the topic for a notebook: its columns since their first version, and its versions with their changes."""
+        from .codec.html import render_topic
+
+        return render_topic(repr(self)[1:-1], self.codec, self.former_names)
+
     def __getstate__(self) -> dict[str, Any]:
         # The environment of another process, such as a worker of Spark, may name no target.
         return {**vars(self), "_target": self._target or self._default_target}
@@ -609,6 +615,10 @@ class GeneratedKinds:
 
     def __repr__(self) -> str:
         return f"<topic {self.name}: {', '.join(self.kinds)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the kinds for a notebook, one after the other."""
+        return "".join(topic._repr_html_() for topic in self.kinds.values())
 
     def __getitem__(self, kind: str) -> GeneratedTopic[Any]:
         return self.kinds[kind]
