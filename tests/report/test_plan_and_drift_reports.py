@@ -184,7 +184,7 @@ def test_markdown_of_drift_has_sentences_as_text_and_signed_lines_as_code() -> N
     )
     plain_block = (SheetLine("topic shop/sales/refunds", "+"), SheetLine("partitions: 4", "+", 1))
     sheet = Sheet("drift", "prod", "head", (block, plain_block), (), ("Drift.", "doubtful"))
-    text = render_sheets([(sheet, {})], "markdown")
+    text = "".join(render_sheets([(sheet, {})], "markdown"))
     assert markdown_faults(text) == []
     changes = text.partition("<details open><summary>What differs</summary>\n\n")[2]
     assert changes.split("\n\n")[:-1] == [
