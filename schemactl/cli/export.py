@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,11 +21,13 @@ from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Metadata, Topic
+    from schemactl.core.findings import WaiversAt
     from schemactl.core.names import TopicName
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
     from schemactl.publish.asyncapi import AsyncApiDocument
+    from schemactl.publish.repository_links import RepositoryLinks
     from schemactl.publish.sql_dialects import Dialect
 
 
@@ -287,6 +289,7 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
         required=True,
     )
     add_options(parser, "--title TEXT: the name of the catalog (default: the name of the repository's folder)")
+    add_options(parser, "--theme FILE: CSS that sets --theme-hue, --theme-chroma and --theme-font")
     add_filters(parser)
 
 
@@ -296,7 +299,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         from schemactl.publish.site_catalog import Catalogue, TargetHistory
         from schemactl.publish.site_pages import Site
     except ModuleNotFoundError as error:
-        if error.name not in ("jinja2", "pyarrow", "numpy"):
+        if error.name not in ("jinja2", "markdown_it", "pyarrow", "numpy"):
             raise
         raise SchemactlError(
             f"the catalogue needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[site]"'
@@ -315,17 +318,29 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     targets = [
         TargetHistory(name, history) for name, history in _read_target_histories(project, approved, context).items()
     ]
+    old_paths = {*old_list.decode().splitlines()}
     written_paths: set[str] = set()
 
     def write_page(path: str, text: str) -> None:
-        write(out / path, text.encode(), below=context.top)
+        data = text.encode()
+        # Most pages of a site stay the same from one run to the next.
+        if path not in old_paths or read(out / path, below=context.top) != data:
+            write(out / path, data, below=context.top)
         written_paths.add(path)
 
     title = args.title or context.folder_name
-    catalogue = Catalogue(approved, project, _read_authors(approved, context), targets)
+    catalogue = Catalogue(
+        approved,
+        project,
+        _read_authors(approved, context),
+        targets,
+        _read_waivers(project, context),
+        _find_web_pages(project, approved, context),
+    )
     progress = context.progress("writing pages", "topics")
-    count = Site(catalogue, title, write_page).write(names, progress=progress)
-    for path in {*old_list.decode().splitlines()} - written_paths:
+    theme = Path(context.directory, args.theme).read_text(encoding="utf-8") if args.theme else ""
+    count = Site(catalogue, title, write_page, theme).write(names, progress=progress)
+    for path in old_paths - written_paths:
         if ".." not in Path(path).parts and not Path(path).is_absolute():
             remove(out / path, below=context.top)
     write(out / _SITE_LIST, "".join(f"{path}\n" for path in sorted(written_paths)).encode(), below=context.top)
@@ -350,10 +365,23 @@ def _read_target_histories(project: Project, approved: History, context: Context
 def _read_authors(approved: History, context: Context) -> dict[str, str]:
     from schemactl.cli.diff import read_authors
 
-    commit_ids = {
-        version.commit.id for topic in approved.catalog.topics.values() for version in topic.versions if version.commit
-    }
-    return read_authors(context.repository, commit_ids)
+    return read_authors(context.repository, approved.list_commits())
+
+
+def _read_waivers(project: Project, context: Context) -> WaiversAt:
+    """Return the function that reads the waivers in the tree of a commit, each commit once."""
+    from schemactl.history import waivers_at
+
+    return cache(lambda commit: waivers_at(context.repository, project, commit))
+
+
+def _find_web_pages(project: Project, approved: History, context: Context) -> RepositoryLinks:
+    """Return the links into the web pages of the repository, by the project file or else by the remote `origin`."""
+    from schemactl.publish.repository_links import RepositoryLinks, web_address
+
+    remote_urls = context.repository.remotes.get("origin", {}).get("url", [])
+    url = project.repository_url or next(filter(None, map(web_address, remote_urls)), "")
+    return RepositoryLinks(url, approved.ref.removeprefix("origin/") or "main")
 
 
 # `schemactl graph`.

@@ -256,10 +256,7 @@ def compare_version(
     existing = [other for other in stored if not topic.kinds or other.kind == version.kind or not other.info]
     before = next((other for other in reversed(live(existing)) if other.info), None)
     parts = _find_part_changes(before.info, version.info) if before else ()
-    breaks: tuple[Break, ...] = ()
-    if version.info:
-        breakages = find_changed_values(existing, version.info, strategy, by_any_release=True)
-        breaks = tuple(_group_breakages(topic.name, existing, stored, version, breakages, waivers))
+    breaks = tuple(find_breaks(topic.name, existing, stored, version, strategy, waivers))
     return NewVersion(version, before, parts, breaks)
 
 
@@ -269,6 +266,29 @@ def _find_part_changes(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[
         return tuple(part_changes(old=old, new=new))
     except InvalidSchema:
         return ()
+
+
+def find_breaks(
+    name: TopicName,
+    existing: Sequence[SchemaVersion],
+    stored: Sequence[SchemaVersion],
+    version: SchemaVersion,
+    strategy: CompatibilityStrategy,
+    waivers: WaiversAt,
+) -> Iterator[Break]:
+    """Yield the reasons why a version breaks readers that a strategy protects, each with the waiver that approved it.
+
+    Args:
+        name: the topic.
+        existing: the earlier versions of the same kind of events, oldest first.
+        stored: all earlier versions of the topic.
+        version: the version.
+        strategy: the strategy by which data is judged.
+        waivers: returns the waivers in the tree of a commit.
+    """
+    if version.info:
+        version_breakages = find_changed_values(existing, version.info, strategy, by_any_release=True)
+        yield from _group_breakages(name, existing, stored, version, version_breakages, waivers)
 
 
 def _group_breakages(

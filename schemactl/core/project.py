@@ -171,6 +171,7 @@ class Project:
         names: the naming styles for the rule NAME_STYLE.
         adopted: the id of the commit at which the versions of the approved history begin, or None for its first commit.
         include: the folders, relative to the repository's top level, that import prefixes of `.proto` files mean.
+        repository_url: the address of the repository's web pages, or "" for the address of the remote `origin`.
     """
 
     folder: str = ""
@@ -192,3 +193,4 @@ class Project:
     waivers: str = "waivers.yaml"
     targets: Mapping[str, Target] = field(default_factory=dict)
     generate: Generate | None = None
+    repository_url: str = ""

@@ -601,6 +601,15 @@ def _tag_severity(value: object) -> str:
     return SEVERITY_TAGS[isinstance(value, dict)]
 
 
+class RepositoryShape(MappingShape):
+    """The web pages of the repository."""
+
+    url: Annotated[Any, text("an https:// URL", r"^https?://\S+$")] = Field(
+        description="The address of the repository on its host, for links to commits and files.",
+        examples=["https://github.com/acme/schemas"],
+    )
+
+
 class ProjectShape(MappingShape):
     """The project file, schemactl.yaml."""
 
@@ -636,6 +645,9 @@ class ProjectShape(MappingShape):
         "Whether a topic whose namespace no file declares is an error (default: false, a new one is a warning)."
     )
     names: NameStylesShape = optional("How names are written, where NAME_STYLE has a severity.")
+    repository: RepositoryShape = optional(
+        "The repository's web pages, for links (default: those of the remote `origin`)."
+    )
     waivers: FilePath = optional("The waiver file (default: waivers.yaml).")
     targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
         "The registries to plan against, by name."

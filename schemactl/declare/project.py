@@ -397,6 +397,7 @@ def _build_project(path: str, value: Mapping[str, Any]) -> Project:
         names=NameStyles(**value.get("names", {})),
         include={prefix: resolve(folder, path) for prefix, path in protobuf.get("include", {}).items()},
         waivers=resolve(folder, value.get("waivers", "waivers.yaml")),
+        repository_url=value.get("repository", {}).get("url", "").rstrip("/").removesuffix(".git"),
         targets={name: _build_target(folder, name, target) for name, target in value.get("targets", {}).items()},
         generate=generate and Generate(**{**generate, "out": resolve(folder, generate.get("out", "generated"))}),
     )

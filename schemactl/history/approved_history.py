@@ -414,6 +414,43 @@ class History:
         """Return whether the topic had no schema for a time, after it had one."""
         return self._cache.was_interrupted(topic.schema_id, topic.domain)
 
+    def list_commits(self) -> list[str]:
+        """Return the ids of the commits of the approved line, oldest first."""
+        return [self._commit(step).id for step in range(self._cache.step + 1)]
+
+    def trace_numbers(self, topic: TopicName) -> list[tuple[Commit, int | None, dict[str, int]]]:
+        """Return each change of the version in force, oldest first: the commit, the number, and the numbers of the kinds of events.
+
+        The number is None from a commit on that removed the schema.
+        """
+        changes: list[tuple[Commit, int | None, dict[str, int]]] = []
+        for step, state in self._cache.states(topic.schema_id, topic.domain):
+            number = None if state.deleted else state.number
+            kinds = {} if state.deleted else state.numbers_by_kind
+            if not changes or changes[-1][1:] != (number, kinds):
+                changes.append((self._commit(step), number, kinds))
+        return changes
+
+    def trace_topic(self, topic: TopicName) -> Iterator[tuple[Commit, Topic | None]]:
+        """Yield each declaration that a topic had, oldest first, without its schema; None where none could be read."""
+        cache = self._cache
+        for step in sorted({step for path in cache.declaring(topic.schema_id) for step in cache.steps_at(path)}):
+            state = cache.at(step).state(topic.schema_id, topic.domain)
+            if state is None or state.deleted:
+                yield self._commit(step), None
+            else:
+                last_step = step if state.as_of is None else state.as_of
+                yield self._commit(step), self._definitions.topic(last_step, state.path, topic.schema_id).topic
+
+    def trace_namespaces(self) -> Iterator[tuple[Commit, Namespace]]:
+        """Yield each declaration that a namespace in the current roots had, oldest first."""
+        paths = [path for path in self._cache.declaring(None) if in_roots(path, self._project)]
+        for step in sorted({step for path in paths for step in self._cache.steps_at(path)}):
+            state = self._cache.at(step)
+            for declaration in state.declarations(None):
+                if declaration.path in paths and step in self._cache.steps_at(declaration.path):
+                    yield self._commit(step), self._definitions.read_namespace(declaration, state)
+
     # The entries of the catalog
 
     def _list_topic_names(self) -> list[TopicName]:
@@ -598,10 +635,10 @@ class DefinitionLoader:
             definitions = self._definitions(step)
             return replace(document.topic, clients=read_clients(document, definitions, self._project).clients)
 
-    def read_namespace(self, declaration: DeclarationRow) -> Namespace:
-        """Read a namespace that is declared at the last step."""
+    def read_namespace(self, declaration: DeclarationRow, state: Cache | None = None) -> Namespace:
+        """Read a namespace that is declared in a state, by default at the last step."""
         with self._lock:
-            documents = self._list_documents(self._cache, declaration)
+            documents = self._list_documents(state or self._cache, declaration)
         namespaces = (document.namespace for document in documents if isinstance(document, NamespaceDocument))
         return next(namespace for namespace in namespaces if str(namespace.name) == declaration.name)
 

@@ -260,6 +260,10 @@ class Cache:
             rows += self._declarations[path].get(schema, [])
         return rows
 
+    def declaring(self, schema: str | None) -> list[str]:
+        """Return the files that ever declared the topics of a schema, or a namespace (None), sorted."""
+        return sorted(self._list_linked(_DECLARED, schema or ""))
+
     def made_of(self, schema: str) -> frozenset[str]:
         """Return the files of the topic's definition, including missing ones, without the declaration."""
         paths: frozenset[str] = self._read_fact(_MADE_OF, schema)
@@ -306,6 +310,18 @@ class Cache:
             for deleted, number, since, path, as_of, kinds in rows:
                 self._states[key] = StateRow(bool(deleted), number, since, _decode_name(path), as_of, kinds)
         return self._states[key]
+
+    def states(self, schema: str, domain: str) -> list[tuple[int, StateRow]]:
+        """Return every state that the topic had, each with the step that brought it, oldest first."""
+        sql = (
+            "SELECT step, deleted, number, since, name, as_of, kinds FROM topic_state JOIN name ON id = path "
+            "WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
+        )
+        rows = self._select_about(schema, sql, domain=DOMAINS.index(domain))
+        return [
+            (step, StateRow(bool(deleted), number, since, _decode_name(path), as_of, kinds))
+            for step, deleted, number, since, path, as_of, kinds in rows
+        ]
 
     def was_interrupted(self, schema: str, domain: str) -> bool:
         """Return whether the topic had no schema at some step after it had one."""

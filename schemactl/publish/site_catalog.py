@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
-from itertools import islice
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
-from schemactl.codegen.spark_types import SparkArray, SparkField, SparkMap, SparkType, Struct, type_ddl
 from schemactl.codegen.topic_struct import StructOptions, decoded_options, message_doc, protobuf_of, value_of
 from schemactl.core.catalog import Catalog, Metadata, Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError
+from schemactl.core.findings import WaiversAt
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Project
-from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
+from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
-from schemactl.formats import pair_of, protobuf, spec
+from schemactl.formats import pair_of, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import parts
 from schemactl.formats.type_spec import PartChange, part_changes
 from schemactl.history import History
+from schemactl.publish.repository_links import RepositoryLinks
+from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, field_rows, list_paths, trace_fields
+from schemactl.publish.site_verdicts import READER_WINDOW, TopicVerdicts, judge_topic
 
-MAX_ROWS: Final = 200
-"""The most fields of a definition in a table, so that pages stay small."""
-
-MAX_COMPARED: Final = 12
+MAX_COMPARED: Final = READER_WINDOW
 """The most versions, the newest ones, in the table of which version can read which."""
 
 _MAX_DISTANCE: Final = 4
 """The most steps from the type in the middle of a graph."""
 
 _MAX_NODES: Final = 10
-"""The most nodes in a column of a graph; below them is the number of the rest."""
+"""The most nodes in a column of a graph; one more stands for the rest, with the lines of all of them."""
 
 _MAX_LETTERS: Final = 26
 """The most characters of a name in a node."""
@@ -58,12 +56,16 @@ class Catalogue:
     Attributes:
         authors: the author of each commit, by its id.
         targets: in the order of the project file.
+        waivers: returns the waivers in the tree of a commit.
+        repository: the links into the web pages of the repository.
     """
 
     history: History
     project: Project
     authors: Mapping[str, str]
     targets: Sequence[TargetHistory] = field(default=())
+    waivers: WaiversAt = lambda _: ()
+    repository: RepositoryLinks = field(default_factory=lambda: RepositoryLinks(""))
 
     @property
     def catalog(self) -> Catalog:
@@ -82,6 +84,16 @@ class Catalogue:
             number = self.history.current(name)
             info = topic.schema.load() if topic.schema and number is not None else last.info
             strategy, level = self.catalog.strategy(name, self.project.defaults)
+            data_strategy, _ = self.catalog.data_strategy(name, self.project.defaults)
+            kind = next((version.kind for version in versions if version.number == number), "")
+            lives, ended = trace_fields(
+                (
+                    version
+                    for version in versions
+                    if version.kind == kind and (number is None or version.number <= number)
+                ),
+                self._read_rows,
+            )
             yield TopicEntry(
                 topic,
                 self.catalog.metadata(name),
@@ -92,7 +104,10 @@ class Catalogue:
                 strategy.value,
                 level,
                 self._read_rows(info, options),
-                self._find_first_versions(versions, number),
+                lives,
+                ended,
+                judge_topic(topic, number, data_strategy, self.waivers),
+                self.history.since(name),
                 self._explain_missing_columns(info, options),
                 [*self._list_targets(name)],
                 [*self._list_versions(versions)][::-1],
@@ -124,19 +139,6 @@ class Catalogue:
             return read(info, self.project.release)
         except InvalidSchema:
             return None
-
-    def _find_first_versions(
-        self, versions: Sequence[SchemaVersion], number: int | None
-    ) -> dict[tuple[str, str], SchemaVersion]:
-        """Map each field, by holder and name, to the first version of its current run, up to version `number`."""
-        first_versions: dict[tuple[str, str], SchemaVersion] = {}
-        kind = next((version.kind for version in versions if version.number == number), "")
-        for version in versions:
-            if version.info is None or (number is not None and version.number > number) or version.kind != kind:
-                continue
-            fields = {(row.holder, row.name) for row in self._read_rows(version.info)}
-            first_versions = {key: first_versions.get(key, version) for key in fields}
-        return first_versions
 
     def _list_targets(self, name: TopicName) -> Iterator[TopicOnTarget]:
         for target, history in self.targets:
@@ -172,7 +174,10 @@ class TopicEntry:
         info: the definition in force as formatted now, or the last one.
         doc: the documentation of the message.
         type_docs: the documentation of each named type, by full name.
-        since: the first version of each field, by its holder and name.
+        lives: the fields in force, by path.
+        ended: the removed and renamed fields, the last one to go first.
+        verdicts: the verdicts of its versions and clients.
+        state_since: the commit that put the version in force, or removed the schema; None if it is unknown.
         no_columns: the reason why it has no columns in Spark, or "".
         environments: its version on each target.
         latest_first: its versions, newest first.
@@ -188,7 +193,10 @@ class TopicEntry:
     strategy: str
     level: str
     rows: Sequence[FieldRow]
-    since: Mapping[tuple[str, str], SchemaVersion]
+    lives: Mapping[str, FieldLife]
+    ended: Sequence[FieldLife]
+    verdicts: TopicVerdicts
+    state_since: Commit | None
     no_columns: str
     environments: Sequence[TopicOnTarget]
     latest_first: Sequence[VersionEntry]
@@ -263,11 +271,22 @@ class VersionEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class TypeChange:
+    """A change of a named type by a commit, and the versions of topics that it made."""
+
+    commit: Commit
+    text: str
+    versions: list[tuple[TopicName, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
 class TypeUse:
     """A named type as its first topic defines it.
 
     Attributes:
         topics: the topics that use it.
+        paths: the fields of each topic that are of it.
+        history: its changes, newest first.
         otherwise: the topics among them whose definition of it differs.
         uses, used_by: the named types that it references, and that reference it.
     """
@@ -280,6 +299,8 @@ class TypeUse:
     otherwise: list[TopicName] = field(default_factory=list)
     uses: set[str] = field(default_factory=set)
     used_by: set[str] = field(default_factory=set)
+    paths: dict[TopicName, list[str]] = field(default_factory=dict)
+    history: list[TypeChange] = field(default_factory=list)
 
     def is_like(self, other: TypeUse) -> bool:
         """Return whether both have the same fields and symbols, regardless of documentation."""
@@ -295,6 +316,7 @@ class TypeUses(dict[str, TypeUse]):
     def __init__(self) -> None:
         super().__init__()
         self._message_types: dict[TopicName, set[str]] = {}
+        self._history: dict[str, dict[tuple[str, str], TypeChange]] = {}
 
     def add(self, entry: TopicEntry) -> None:
         """Add the types of a topic's definition in force."""
@@ -313,10 +335,36 @@ class TypeUses(dict[str, TypeUse]):
             use.uses.update(used)
             if len(entry.rows) < MAX_ROWS and not use.is_like(definition):
                 use.otherwise.append(entry.name)
+        for path, row in zip(list_paths(entry.rows), entry.rows, strict=True):
+            for name in row.types:
+                if name in entry.uses:
+                    self[name].paths.setdefault(entry.name, []).append(path)
+        self._add_history(entry)
+
+    def _add_history(self, entry: TopicEntry) -> None:
+        """Add the changes of the types in the versions of a topic; a change of a shared type counts once."""
+        names = {name.rpartition(".")[2]: name for name in entry.uses if name}
+        for version_entry in entry.latest_first:
+            version = version_entry.version
+            for change in version_entry.changes if version.commit else ():
+                holder = change.part.partition(".")[0].partition(":")[0]
+                if version.commit is None or holder not in names:
+                    continue
+                history = self._history.setdefault(names[holder], {})
+                key = (version.commit.id, change.part)
+                type_change = history.setdefault(key, TypeChange(version.commit, f"{change.sign} {change.text}"))
+                type_change.versions.append((entry.name, version.number))
+
+    def is_message_of_one(self, use: TypeUse) -> bool:
+        """Return whether a type is the message of one topic, and part of nothing else; call it after `connect`."""
+        return len(use.topics) == 1 and not use.used_by and use.name in self._message_types[use.topics[0]]
 
     def connect(self) -> None:
         """Set `used_by` of all types, once all topics are added."""
         for use in self.values():
+            use.history.extend(
+                sorted(self._history.get(use.name, {}).values(), key=lambda change: -change.commit.time_s)
+            )
             for name in use.uses & self.keys():
                 self[name].used_by.add(use.name)
 
@@ -332,267 +380,6 @@ class TypeUses(dict[str, TypeUse]):
             for box in boxes:
                 users[box].append(user)
         return users, parts
-
-
-@dataclass(frozen=True, slots=True)
-class FieldRow:
-    """A field.
-
-    Attributes:
-        depth: 0 for a field of the message itself.
-        name: the name within its record.
-        type: the type in the syntax of its language, in pieces.
-        logical: the logical type, with its parameters.
-        default: the default as JSON, or "".
-        doc: its documentation, or the documentation of its unnamed type.
-        aliases: former names.
-        holder: the full name of the record or message with the field, or "" if the message is not a record.
-        spark: the type of its column in Spark's DDL, or "".
-        symbols: the symbols of an enum.
-        branch: the name of the record with the field, if a union has several records.
-    """
-
-    depth: int
-    name: str
-    type: tuple[Piece, ...]
-    logical: str = ""
-    default: str = ""
-    doc: str = ""
-    aliases: tuple[str, ...] = ()
-    holder: str = ""
-    spark: str = ""
-    symbols: tuple[str, ...] = ()
-    branch: str = ""
-
-    @property
-    def types(self) -> list[str]:
-        """The full names of its named types."""
-        return [piece.name for piece in self.type if piece.name]
-
-    @property
-    def type_text(self) -> str:
-        """The type as one text."""
-        return "".join(piece.text for piece in self.type)
-
-
-class Piece(NamedTuple):
-    """A part of the text of a type; `name` is the full name if the part is a named type, else ""."""
-
-    text: str
-    name: str = ""
-
-
-def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None = None) -> list[FieldRow]:
-    """Return the fields of a message, at most MAX_ROWS of them; a message that is not a record has one row, `value`.
-
-    Args:
-        info: the definition.
-        release: the release of Pulsar whose Avro parses it.
-        options: the options of the Spark types, or None for rows without them.
-
-    Raises:
-        InvalidSchema: if the definition does not parse.
-    """
-    return [*islice(_schema_rows(info, release, options), MAX_ROWS)]
-
-
-def _schema_rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> Iterator[FieldRow]:
-    if pair := pair_of(info):
-        for name, part in pair.halves.items():
-            rows = [*_schema_rows(part, release, options)]
-            if [row.name for row in rows] == ["value"]:
-                yield replace(rows[0], name=name)
-                continue
-            yield FieldRow(0, name, (Piece(part.type.name),))
-            for row in rows:
-                yield replace(row, depth=row.depth + 1)
-        return
-    spark = _find_spark_type(info, release, options)
-    schema_spec = spec(info)
-    native = protobuf_of(info)
-    if native is not None:
-        root = protobuf.load("definition").parse(native.schema).root
-        yield from _message_rows(root, spark, 0, frozenset(), native.comments())
-    elif schema_spec.language == "avro":
-        root = parse(info.schema, release)
-        if isinstance(root, avro.Record):
-            yield from _record_rows(root, spark, 0, frozenset())
-        else:
-            yield from _value_rows("value", root, spark, 0, frozenset(), doc=avro.doc_of(root))
-    else:
-        yield FieldRow(0, "value", (Piece(info.type.name),), spark=_format_ddl(spark))
-
-
-def _find_spark_type(info: SchemaInfo, release: Release, options: StructOptions | None) -> SparkType | None:
-    if options is None:
-        return None
-    try:
-        value = value_of(info, options, release)
-    except SchemactlError:
-        return None
-    return value.type if value else None
-
-
-def _record_rows(
-    record: avro.Record, spark: SparkType | None, depth: int, parents: frozenset[str]
-) -> Iterator[FieldRow]:
-    columns = _columns_by_name(spark)
-    for avro_field in record.fields:
-        column = columns.get(avro_field.name)
-        yield from _value_rows(
-            avro_field.name,
-            avro_field.schema,
-            column.type if column else None,
-            depth,
-            parents | {record.full_name},
-            default="" if avro_field.default is avro.NO_DEFAULT else json.dumps(avro_field.default, ensure_ascii=False),
-            doc=avro_field.doc or avro.doc_of(avro_field.schema),
-            aliases=avro_field.aliases,
-            holder=record.full_name,
-        )
-
-
-def _columns_by_name(spark: SparkType | None) -> dict[str, SparkField]:
-    return {field.name: field for field in spark.fields} if isinstance(spark, Struct) else {}
-
-
-def _value_rows(
-    name: str, schema: avro.Schema, spark: SparkType | None, depth: int, parents: frozenset[str], **attributes: Any
-) -> Iterator[FieldRow]:
-    """Yield the row of a value, and below it the rows of its records, except records that contain the value."""
-    named = [*_find_named_types(schema)]
-    enums = [named_type for named_type, _ in named if isinstance(named_type, avro.Enum)]
-    records = [(named_type, path) for named_type, path in named if isinstance(named_type, avro.Record)]
-    yield FieldRow(
-        depth,
-        name,
-        tuple(_avro_pieces(schema)),
-        _find_logical_type(schema),
-        spark="" if records else _format_ddl(spark),
-        symbols=enums[0].symbols if len(enums) == 1 else (),
-        **attributes,
-    )
-    for record, path in records:
-        if record.full_name not in parents:
-            for row in _record_rows(record, _follow_path(spark, path), depth + 1, parents):
-                is_branch = len(records) > 1 and row.depth == depth + 1
-                yield replace(row, branch=record.name) if is_branch else row
-
-
-def _find_named_types(
-    schema: avro.Schema, path: tuple[str, ...] = ()
-) -> Iterator[tuple[avro.NamedSchema, tuple[str, ...]]]:
-    """Yield the named types of a value, each with its path in the Spark type."""
-    match schema:
-        case avro.Array():
-            yield from _find_named_types(schema.items, (*path, "[]"))
-        case avro.Map():
-            yield from _find_named_types(schema.values, (*path, "{}"))
-        case avro.Union():
-            branches = [branch for branch in schema.branches if branch.type != "null"]
-            for number, branch in enumerate(branches):
-                yield from _find_named_types(branch, path if len(branches) == 1 else (*path, f"member{number}"))
-        case avro.Record() | avro.Enum() | avro.Fixed():
-            yield schema, path
-
-
-def _follow_path(spark: SparkType | None, path: tuple[str, ...]) -> SparkType | None:
-    for step in path:
-        match spark:
-            case SparkArray():
-                spark = spark.element
-            case SparkMap():
-                spark = spark.value
-            case Struct():
-                field = _columns_by_name(spark).get(step)
-                spark = field.type if field else None
-    return spark
-
-
-def _avro_pieces(schema: avro.Schema) -> Iterator[Piece]:
-    match schema:
-        case avro.Array() | avro.Map():
-            yield Piece(f"{schema.type}<")
-            yield from _avro_pieces(schema.items if isinstance(schema, avro.Array) else schema.values)
-            yield Piece(">")
-        case avro.Union():
-            for number, branch in enumerate(schema.branches):
-                if number:
-                    yield Piece(" | ")
-                yield from _avro_pieces(branch)
-        case avro.Primitive():
-            yield Piece(schema.type)
-        case _:
-            yield Piece(schema.name, schema.full_name)
-
-
-def _find_logical_type(schema: avro.Schema) -> str:
-    """Return the logical type of a value, of its elements, or of its only branch that is not null."""
-    if isinstance(schema, avro.Union):
-        branches = [branch for branch in schema.branches if branch.type != "null"]
-        return _find_logical_type(branches[0]) if len(branches) == 1 else ""
-    if isinstance(schema, avro.Array):
-        return _find_logical_type(schema.items)
-    if isinstance(schema, avro.Map):
-        return _find_logical_type(schema.values)
-    name = schema.properties.get("logicalType")
-    if name == "decimal":
-        return f"decimal({schema.properties.get('precision')},{schema.properties.get('scale', 0)})"
-    return name if isinstance(name, str) else ""
-
-
-def _message_rows(
-    message: Any, spark: SparkType | None, depth: int, parents: frozenset[str], comments: Mapping[str, str]
-) -> Iterator[FieldRow]:
-    kinds, definitions = protobuf.load("descriptor"), protobuf.load("definition")
-    columns = _columns_by_name(spark)
-    parents |= {message.full_name}
-    for number, proto_field in sorted(message.fields().items()):
-        value = proto_field.value
-        name = value.type_name or kinds.KIND_NAMES[value.kind]
-        short = name.rpartition(".")[2]
-        column = columns.get(proto_field.name)
-        nested = value.message_type if value.is_message else None
-        if nested is not None and definitions.is_shipped(nested.file.name):
-            nested = None
-        oneof_note = f"One of {proto_field.oneof}." if proto_field.oneof else ""
-        yield FieldRow(
-            depth,
-            proto_field.name,
-            (*_protobuf_pieces(proto_field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
-            doc="\n".join(filter(None, (definitions.doc_of(proto_field, comments), oneof_note))),
-            holder=message.full_name,
-            spark=_format_ddl(column.type) if column and not isinstance(_element_type(column.type), Struct) else "",
-            symbols=tuple(value.enum.numbers()) if value.kind == kinds.ENUM else (),
-        )
-        if nested is not None and nested.full_name not in parents:
-            nested_spark = _element_type(column.type) if column else None
-            yield from _message_rows(nested, nested_spark, depth + 1, parents, comments)
-
-
-def _protobuf_pieces(field: Any, value: Piece, kinds: Any) -> Iterator[Piece]:
-    """Yield the type of a field; `value` is the type of one value."""
-    if field.cardinality == kinds.MAP:
-        yield Piece(f"map<{kinds.KIND_NAMES[field.message_type.fields()[1].kind]}, ")
-    elif field.is_repeated:
-        yield Piece(f"{field.cardinality} ")
-    yield value
-    if field.cardinality == kinds.MAP:
-        yield Piece(">")
-
-
-def _element_type(spark: SparkType) -> SparkType:
-    match spark:
-        case SparkArray():
-            return spark.element
-        case SparkMap():
-            return spark.value
-    return spark
-
-
-def _format_ddl(spark: SparkType | None) -> str:
-    """Return the type in Spark's DDL, without NOT NULL, which is shown with the definition."""
-    return re.sub(r" /\* NOT NULL \*/| NOT NULL", "", type_ddl(spark)) if spark else ""
 
 
 def type_docs(info: SchemaInfo, release: Release) -> dict[str, str]:
@@ -648,23 +435,30 @@ def graph(middle: Box, users: Edges, parts: Edges) -> str:
     positions: dict[Box, tuple[int, int]] = {}
     boxes = ""
     for column, level in enumerate(sorted(columns)):
-        shown, hidden = columns[level][:_MAX_NODES], len(columns[level]) - _MAX_NODES
+        nodes = columns[level]
+        # The middle is never part of the fold, and neither is a fold of one node.
+        nodes.sort(key=lambda node: node != middle)
+        shown = nodes if len(nodes) <= _MAX_NODES + 1 else nodes[:_MAX_NODES]
         x = 2 + column * _COLUMN
-        y = (height - _ROW * (len(shown) + (hidden > 0))) // 2 + 6
+        y = (height - _ROW * (len(shown) + (len(shown) < len(nodes)))) // 2 + 6
         for node in shown:
             positions[node] = x, y
             boxes += _draw_box(node, x, y, is_middle=node == middle)
             y += _ROW
-        if hidden > 0:
-            boxes += f'<text class="more" x="{x + 12}" y="{y + 27}">and {hidden} more</text>'
-    lines = "".join(
+        if hidden := nodes[len(shown) :]:
+            positions |= dict.fromkeys(hidden, (x, y))
+            boxes += (
+                f'<g class="fold"><rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
+                f'<text x="{x + 12}" y="{y + 27}">and {len(hidden)} more</text></g>'
+            )
+    lines = {
         _draw_line(position, positions[part])
         for node, position in positions.items()
         for part in parts.get(node, ())
         if part in positions and position[0] < positions[part][0]
-    )
+    }
     size = f'width="{len(columns) * _COLUMN - 52}" height="{height}"'
-    return f'<svg class="graph" role="group" aria-label="Graph" {size}>{lines}{boxes}</svg>'
+    return f'<svg class="graph" role="group" aria-label="Graph" {size}>{"".join(sorted(lines))}{boxes}</svg>'
 
 
 class Box(NamedTuple):

@@ -1,4 +1,4 @@
-"""Write the files of the catalog site: its pages, the search index and the feed."""
+"""Write the files of the catalog site: its pages, the scripts for the search and for comparisons, and the feeds."""
 
 from __future__ import annotations
 
@@ -7,39 +7,72 @@ import json
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from difflib import unified_diff
+from functools import cache
 from importlib.resources import files
-from itertools import accumulate, takewhile
+from itertools import accumulate, groupby, takewhile
 from random import Random
-from typing import Any, Final, NamedTuple, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from schemactl.codec import CodecError
 from schemactl.codec.topic import json_value
 from schemactl.codegen.topics import module_paths, schema_of
+from schemactl.core.catalog import Client
 from schemactl.core.environment import version
 from schemactl.core.errors import SchemactlError
+from schemactl.core.findings import Counterexample
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.schema import SchemaInfo
+from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import counted, day, versions
-from schemactl.formats import ReadingAnswer, has_client_rules, reading, spec
+from schemactl.formats import ReadingAnswer, has_client_rules, spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish.sample_messages import values
-from schemactl.publish.site_catalog import MAX_ROWS, Box, Catalogue, TopicEntry, TypeUses, VersionEntry, graph
-from schemactl.report.causes import diff_schemas
-from schemactl.report.html import render_diff
+from schemactl.publish.site_catalog import Box, Catalogue, TopicEntry, TypeUse, TypeUses, VersionEntry, graph
+from schemactl.publish.site_events import (
+    EVENT_KINDS,
+    FORMAT_VERSION,
+    Event,
+    Month,
+    group_months,
+    list_namespace_events,
+    list_topic_events,
+    sort_events,
+)
+from schemactl.publish.site_fields import MAX_ROWS, FieldLife, list_paths
+from schemactl.publish.site_flow import draw_flow
+from schemactl.publish.site_text import highlight, plain_text, render_markdown, service_url, write_snippets
+from schemactl.publish.site_verdicts import Pair, TopicVerdicts, count_broken, group_reasons, span_text
 
 _FEED_ENTRIES: Final = 100
-"""Versions in the feed and on the page of changes."""
+"""Events in a feed."""
 
-_RECENT_VERSIONS: Final = 10
-"""Versions on the start page."""
+_MAX_EVENTS: Final = 80
+"""Events on a page of changes."""
 
-_MAX_DIFF_LINES: Final = 300
+_MAX_EVENT_PAGES: Final = 10
+"""The pages of changes; `changes.json` has older ones, too."""
+
+_OWN_EVENTS: Final = 20
+"""The latest events on the page of an owner or a namespace."""
+
+_RECENT_EVENTS: Final = 6
+"""Events on the start page."""
+
+_RECENT_DAYS: Final = 90
+"""The days before the newest commit in which a topic counts as one that broke readers."""
+
+_CONTEXT: Final = 3
+"""The unchanged lines around a difference."""
+
+_MAX_DIFF_LINES: Final = 80
+"""The most lines of a difference on a page of versions; the comparison of two versions has all."""
 
 _MAX_DEFINITION: Final = 12_000
 """Characters of a definition that a page shows, in whole lines."""
@@ -47,15 +80,41 @@ _MAX_DEFINITION: Final = 12_000
 _MAX_EXAMPLE: Final = 8_000
 """Characters of an example message."""
 
-_MAX_TOPICS: Final = 200
-"""The most topics on a page of a namespace, an owner or a type, and on the start page, which lists all or none."""
+_MAX_TOPICS: Final = 100
+"""The most topics in a list of a page; the start page lists those that need attention first."""
 
 _MAX_LISTED: Final = 300
 """The most namespaces, owners and types in a list; the search finds the others."""
 
-_MAX_VERSIONS: Final = 50
-"""The most versions on a page of a topic; older versions have further pages."""
+_MAX_VERSIONS: Final = 30
+"""The most versions on the page of a topic; pages of versions have all."""
 
+_VERSIONS_OF_PAGE: Final = 20
+"""The versions on one page of versions, counted from version 0 on, so that addresses do not change."""
+
+_MAX_PAGE: Final = 70_000
+"""The characters of differences on one page of versions."""
+
+_MAX_CELLS: Final = 14
+"""The newest versions that a list of topics shows as cells."""
+
+_MAX_TREE: Final = 80
+"""The most topics in the tree of namespaces; of a larger site it shows the namespace of the page alone."""
+
+_MAX_COMMITS: Final = 2_000
+"""The newest commits that the search finds."""
+
+_TOPIC_HEADS: Final = ["Topic", "Versions", "Verdict", "Type", "Strategy", "Owner", "Clients", "Changed"]
+
+_CELLS: Final = {"hurts": "n", "breaks": "o", "waived": "w"}
+"""The letter of a version's cell in a list, by the kind of its verdict."""
+
+_FORWARDING: Final = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+    '<meta http-equiv="refresh" content="0; url={page}#fields"></head>'
+    '<body><p>The fields of <a href="{page}#fields">{name}</a></p></body></html>\n'
+)
+"""The page of a type that is the message of one topic, which leads to the topic."""
 
 _Row = TypeVar("_Row")
 
@@ -64,20 +123,134 @@ Write = Callable[[str, str], None]
 """Writes a file, given its path below the site and its text."""
 
 
+@dataclass(frozen=True)
+class ListedTopic:
+    """A topic in lists and in the search.
+
+    Attributes:
+        number: the version in force as text, or "" if it has none.
+        page: the path of its page, or "".
+        cells: a letter for each of its newest versions: `r` safe, `o` broke readers, `w` waived, `n` breaks a client today.
+        changed: the day of its newest change, or "".
+        states: what it is: `hurts`, `broke` (readers, recently), `old` (deprecated), `gone` (deleted).
+    """
+
+    name: TopicName
+    type: str
+    number: str
+    strategy: str
+    owner: str
+    description: str
+    page: str
+    chip_kind: str = ""
+    chip: str = ""
+    cells: str = ""
+    clients: int = 0
+    changed: str = ""
+    states: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether its schema was removed."""
+        return "gone" in self.states
+
+    @property
+    def cell_words(self) -> str:
+        """The cells in words."""
+        counts = {
+            word: self.cells.count(cell)
+            for cell, word in (("o", "broke readers"), ("w", "waived"), ("n", "breaks a client"))
+        }
+        words = [f"{count} {word}" for word, count in counts.items() if count]
+        return f"{counted(len(self.cells), 'version')}: {', '.join(words) or 'all safe'}"
+
+
+@dataclass
+class ListedClient:
+    """A declared client, or a team's clients, with what they read and write.
+
+    Attributes:
+        broken: the topics that it cannot read today.
+        pairs: its pairs with other clients, each with the topic.
+    """
+
+    name: str
+    roles: dict[str, None] = field(default_factory=dict)
+    teams: dict[str, None] = field(default_factory=dict)
+    languages: dict[str, None] = field(default_factory=dict)
+    contacts: dict[str, None] = field(default_factory=dict)
+    writes: list[TopicName] = field(default_factory=list)
+    reads: list[TopicName] = field(default_factory=list)
+    broken: list[TopicName] = field(default_factory=list)
+    pairs: list[tuple[TopicName, Pair]] = field(default_factory=list)
+
+    def add(self, topic: TopicName, client: Client, pairs: Sequence[Pair]) -> None:
+        """Add a topic that the client reads or writes, and its pairs there."""
+        self.roles[client.role] = None
+        for known_values, value in (
+            (self.teams, client.team),
+            (self.languages, client.language),
+            (self.contacts, client.contact),
+        ):
+            if value:
+                known_values[value] = None
+        topics = self.reads if client.reads else self.writes
+        if topic not in topics:
+            topics.append(topic)
+        if any(pair.breaks for pair in pairs if pair.consumer is client) and topic not in self.broken:
+            self.broken.append(topic)
+        self.pairs += [
+            (topic, pair)
+            for pair in pairs
+            if client in (pair.producer, pair.consumer) and (topic, pair) not in self.pairs
+        ]
+
+
+@dataclass
+class Figures:
+    """The figures of the start page and of the health page.
+
+    Attributes:
+        topics: the number of topics that are not deleted.
+        broken: the clients that break today, each with its topic.
+        breaking: the breaking changes of the newest month.
+        shares: what is done: words, part and whole.
+    """
+
+    topics: int = 0
+    namespaces: int = 0
+    types: int = 0
+    clients: int = 0
+    broken: list[tuple[str, TopicName]] = field(default_factory=list)
+    breaking: list[Event] = field(default_factory=list)
+    fields: int = 0
+    documented: int = 0
+    shares: list[tuple[str, int, int]] = field(default_factory=list)
+
+
 class Site:
     """Writes the site one topic at a time, keeping only the facts that other pages show of a topic."""
 
-    def __init__(self, catalogue: Catalogue, title: str, write: Write) -> None:
-        """Create a site with a title, whose files `write` writes."""
+    def __init__(self, catalogue: Catalogue, title: str, write: Write, theme: str = "") -> None:
+        """Create a site with a title, whose files `write` writes; `theme` is CSS that follows the style of the site."""
         self._catalogue = catalogue
         self._write = write
+        self._theme = theme
         self._paths = module_paths(catalogue.catalog.topics)
         self._names: set[TopicName] = set()
         self._types = TypeUses()
         self._search: list[list[Any]] = []
+        self._topics: list[ListedTopic] = []
         self._listed: dict[NamespaceName, list[ListedTopic]] = defaultdict(list)
         self._owned: dict[str, list[ListedTopic]] = defaultdict(list)
-        self._changes: list[tuple[int, TopicName, VersionEntry]] = []
+        self._events: list[Event] = []
+        self._clients: dict[str, ListedClient] = {}
+        self._teams: dict[str, ListedClient] = {}
+        self._clients_of: dict[TopicName, list[str]] = defaultdict(list)
+        self._problems: dict[str, list[tuple[TopicName, str]]] = defaultdict(list)
+        self._figures = Figures()
+        self._tree: dict[NamespaceName, list[TopicName]] = {}
         self._jinja = Environment(
             loader=PackageLoader("schemactl.publish"),
             autoescape=True,
@@ -87,188 +260,434 @@ class Site:
             undefined=StrictUndefined,
             finalize=_clean_value,
         )
-        self._jinja.globals |= {"site": title, "made_by": f"schemactl {version()}"}
-        self._jinja.globals |= {"link": self._link, "space_link": space_link, "type_link": type_link}
-        self._jinja.globals |= {"owner_link": owner_link, "page_of": self._page_of}
-        self._jinja.globals |= {"max_rows": MAX_ROWS, "max_listed": _MAX_LISTED, "known": self._types}
-        self._jinja.filters |= {"day": day, "counted": counted, "versions": versions}
+        self._jinja.globals |= {
+            "site": title,
+            "made_by": f"schemactl {version()}",
+            "tip": catalogue.history.tip,
+            "ref": catalogue.history.ref,
+            "pages_of": catalogue.repository,
+            "link": self._link,
+            "version_page": self._version_page,
+            "space_link": space_link,
+            "type_link": type_link,
+            "owner_link": owner_link,
+            "client_link": client_link,
+            "team_link": team_link,
+            "page_of": self._page_of,
+            "event_link": self._event_link,
+            "event_id": _event_id,
+            "month_page": _find_month_page,
+            "row_paths": list_paths,
+            "spans": span_text,
+            "strip": draw_strip,
+            "answers": _draw_answers,
+            "grouped": group_reasons,
+            "topic_heads": _TOPIC_HEADS,
+            "event_kinds": EVENT_KINDS,
+            "max_rows": MAX_ROWS,
+            "max_listed": _MAX_LISTED,
+            "max_versions": _MAX_VERSIONS,
+            "known": self._types,
+            "tree": self._list_tree,
+            "here_namespace": None,
+            "here_topic": None,
+            "namespace_sizes": {},
+        }
+        self._jinja.filters |= {
+            "day": day,
+            "counted": counted,
+            "versions": versions,
+            "markdown": render_markdown,
+            "plain": plain_text,
+            "prose": _render_prose,
+            "highlight": highlight,
+            "proof": _mark_proof,
+        }
+        self._jinja.globals["figures"] = self._figures
 
     def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
-        """Write all pages, first the pages of the topics `names`, and return the number of listed topics."""
+        """Write all pages, first the pages of the topics `names`, and return the number of topics that are not deleted."""
         self._names.update(names)
+        self._build_tree()
         for number, entry in enumerate(self._catalogue.topics(names), 1):
             self._write_topic(entry)
             progress(number, len(names))
         for name in self._catalogue.without_schema(names):
             self._list_topic(name)
+        owners = {name: self._catalogue.catalog.metadata(name).owner for name in self._catalogue.namespaces()}
+        selected = {name.namespace_name for name in names}
+        self._events += [
+            event
+            for event in list_namespace_events(self._catalogue.history, owners)
+            if event.name in selected or not names
+        ]
+        authors = self._catalogue.authors
+        self._events = sort_events([_with_author(event, authors) for event in self._events])
+        months = group_months(self._events)
+        self._count_figures(months)
         self._write_types()
         for namespace in self._catalogue.namespaces():
             self._write_namespace(namespace)
         for owner, topics in self._owned.items():
-            self._write_topic_list("owner.html", owner_link(owner), topics, owner=owner)
-        # Newest first, then by name.
-        self._changes.sort(key=lambda change: (-change[0], str(change[1])))
-        self._write_index()
-        self._write_feed()
+            self._write_owner(owner, topics)
+        self._write_clients()
+        self._write_index(months)
+        self._write_changes(months)
         self._write_search_index()
-        report_css, site_css, site_js = (
-            files(package).joinpath(name).read_text("utf-8")
-            for package, name in (
-                ("schemactl.report", "page.css"),
-                ("schemactl.publish", "site.css"),
-                ("schemactl.publish", "site.js"),
-            )
-        )
-        self._write("site.css", report_css + site_css)
-        self._write("site.js", site_js)
-        return len(self._search)
+        for file in ("site.css", "site.js", "favicon.svg"):
+            text = files("schemactl.publish").joinpath(file).read_text("utf-8")
+            self._write(file, text + (f"\n/* Theme */\n{self._theme}" if file == "site.css" and self._theme else ""))
+        return self._figures.topics
 
     def _render(self, template: str, path: str, **values: Any) -> None:
         root = "../" * path.count("/")
-        self._write(path, self._jinja.get_template(template).render(root=root, **values))
+        self._write(path, self._jinja.get_template(template).render(root=root, path=path, **values))
 
-    def _link(self, name: TopicName, number: int | None = None) -> str:
-        """Return the path of a topic's page, or of one of its versions."""
-        path = "/".join(self._paths[name])
-        return f"topics/{path}.html" if number is None else f"topics/{path}.v{number}.html"
+    # Addresses
+
+    def _link(self, name: TopicName) -> str:
+        """Return the path of a topic's page."""
+        return f"topics/{'/'.join(self._paths[name])}.html"
+
+    def _version_page(self, name: TopicName, number: int) -> str:
+        """Return the path of a version: the page of versions, and the place on it."""
+        start = number // _VERSIONS_OF_PAGE * _VERSIONS_OF_PAGE
+        return f"topics/{'/'.join(self._paths[name])}.v{start}.html#v{number}"
 
     def _page_of(self, name: TopicName) -> str:
         """Return the path of a topic's page, or "" if the site does not have it."""
         return self._link(name) if name in self._names and self._catalogue.catalog.topics[name].versions else ""
 
+    def _event_link(self, event: Event) -> str:
+        """Return the path of the page of an event."""
+        if isinstance(event.name, NamespaceName):
+            return space_link(event.name)
+        if event.number is not None:
+            return self._version_page(event.name, event.number)
+        return self._page_of(event.name) or space_link(event.namespace)
+
+    def _build_tree(self) -> None:
+        """Collect the namespaces and the topics that are not deleted."""
+        topics = self._catalogue.catalog.topics
+        for name in sorted(self._names):
+            if not topics[name].deleted and topics[name].versions:
+                self._tree.setdefault(name.namespace_name, []).append(name)
+        self._jinja.globals["namespace_sizes"] = {name: len(members) for name, members in self._tree.items()}
+
+    def _list_tree(self, here: NamespaceName | None) -> list[tuple[NamespaceName, list[TopicName]]]:
+        """Return the tree beside a page of the namespace `here`: all topics, or only those near the page."""
+        if len(self._names) <= _MAX_TREE:
+            return [*self._tree.items()]
+        if here is None or here not in self._tree:
+            return [(name, []) for name in [*self._tree][:20]]
+        return [(here, self._tree[here][:20])]
+
+    # Topics
+
     def _write_topic(self, entry: TopicEntry) -> None:
         name = entry.name
         catalogue = self._catalogue
-        matrix = [
-            (reader, [(writer, reading(reader=reader, writer=writer)) for writer in entry.compared])
-            for reader in entry.compared
-        ]
-        languages = [client.known_language for client in entry.topic.clients if client.reads]
+        verdicts = entry.verdicts
+        readings = verdicts.readings
+        matrix = _list_answers(entry, "")
         matrices = [("", matrix)]
+        languages = [client.known_language for client in entry.topic.clients if client.reads]
         for language in dict.fromkeys(languages):
             if entry.info and has_client_rules(entry.info, language):
-                rows = [
-                    (
-                        reader,
-                        [
-                            (writer, reading(reader=reader, writer=writer, language=language))
-                            for writer in entry.compared
-                        ],
-                    )
-                    for reader in entry.compared
-                ]
-                matrices.append((language.capitalize(), rows))
+                own_matrix = _list_answers(entry, language)
+                if own_matrix != matrix:
+                    matrices.append((language.capitalize(), own_matrix))
         today: dict[str, list[tuple[int, str]]] = {answer: [] for answer in get_args(ReadingAnswer)}
         for reader, cells in matrix:
-            for writer, read in cells:
+            for writer, answer in cells:
                 if writer.number == entry.number:
-                    today[read.answer].append((reader.number, read.reason))
-        latest = next(
-            (version_entry for version_entry in entry.latest_first if version_entry.version.number == entry.number),
-            None,
-        )
-        pages = _paginate(self._link(name), entry.latest_first, _MAX_VERSIONS)
+                    today[answer].append((reader.number, readings.explain(reader, writer)))
+        latest = entry.find_latest(entry.kind)
         generate = catalogue.project.generate
-        module = ".".join(self._paths[name]) if generate else ""
+        constant = self._paths[name][2].upper()
+        target = next(
+            (one for one in reversed([*catalogue.project.targets.values()]) if one.registry.startswith("http")), None
+        )
+        snippets = write_snippets(
+            name,
+            entry.info,
+            url=service_url(target),
+            module=".".join(self._paths[name]) if generate else "",
+            constant=constant,
+            package=generate.package if generate else "",
+            has_columns=not entry.no_columns,
+        )
+        events = [*list_topic_events(catalogue.history, entry)]
+        source = entry.topic.source
+        consumers = {client.name for client in entry.topic.clients if client.reads}
+        breaking = [
+            (number, verdict)
+            for number, verdict in [*verdicts.versions.items()][::-1]
+            if verdict.is_breaking and verdict.reasons
+        ]
+        page = self._link(name)
         self._render(
             "topic.html",
-            self._link(name),
+            page,
             entry=entry,
-            pages=pages,
             latest=latest,
             matrix=matrix,
             matrices=matrices,
             today=today,
             known=entry.uses.keys() - {""} if entry.number is not None else (),
-            package=generate.package if generate else "",
-            module=module,
-            constant=self._paths[name][2].upper(),
+            snippets=snippets,
+            target_name=target.name if target else "",
             definition=_cut_definition(entry.info),
             example=example_of(entry.info, name),
+            version_link=lambda number: self._version_page(name, number).rpartition("/")[2],
+            script=page.rpartition("/")[2].removesuffix("html") + "js",
+            source=source,
+            flow=Markup(draw_flow(name.topic, verdicts.pairs)),  # noqa: S704  the text in it is escaped
+            pairs=[(name, pair) for pair in verdicts.pairs],
+            broken_words=count_broken(verdicts.broken_consumers, len(consumers)),
+            reader_cells=lambda number: _reader_cells(entry, number),
+            writers_of=_name_clients(verdicts, writes=True),
+            readers_of=_name_clients(verdicts, writes=False),
+            breaking_versions=breaking,
+            explained={number for number, _ in breaking[:12]},
+            returns=[event for event in events if event.kind in ("return", "deletion")][::-1],
+            lanes=draw_lanes(entry),
+            here_namespace=name.namespace_name,
+            here_topic=name,
         )
-        for path in [*pages][1:]:
-            self._render("versions.html", path, entry=entry, pages=pages, here=path)
-        for version_entry in entry.latest_first:
-            if version_entry.version.info is not None:
-                latest_of_kind = entry.find_latest(version_entry.version.kind) if entry.kinds else latest
-                self._write_version(entry, version_entry, version_entry.version.info, latest_of_kind)
+        lines_of = cache(lambda info: [on_one_line(line) for line in spec(info).lines(info)])
+        self._write_versions(entry, lines_of)
+        self._write_script(entry, lines_of, page.removesuffix("html") + "js")
+        self._events += events
         self._list_topic(name, entry)
+        for client in entry.topic.clients:
+            self._clients.setdefault(client.name, ListedClient(client.name)).add(name, client, verdicts.pairs)
+            self._clients_of[name].append(client.name)
+            if client.team:
+                team = self._teams.setdefault(client.team, ListedClient(client.team))
+                team.add(name, client, verdicts.pairs)
         if entry.number is not None:
             self._types.add(entry)
-        self._changes += [
-            (version_entry.version.commit.time_s, name, version_entry)
-            for version_entry in entry.latest_first
-            if version_entry.version.commit
-        ]
 
-    def _write_version(
-        self, entry: TopicEntry, version_entry: VersionEntry, info: SchemaInfo, latest: VersionEntry | None
-    ) -> None:
-        """Write the page of a version: its changes, and the changes since then up to the latest version."""
-        since = None
-        if (
-            latest
-            and latest.version.number != version_entry.version.number
-            and latest.before is not version_entry.version
-        ):
-            since = VersionEntry(latest.version, latest.author, version_entry.version)
-        self._render(
-            "version.html",
-            self._link(entry.name, version_entry.version.number),
-            entry=entry,
-            each=version_entry,
-            diff=_version_diff(version_entry),
-            latest=latest,
-            since=since,
-            since_diff=_version_diff(since) if since else "",
-            definition=_cut_definition(info),
-        )
+    def _write_versions(self, entry: TopicEntry, lines_of: Callable[[SchemaInfo], Sequence[str]]) -> None:
+        """Write the pages of versions, each with the changes to the version before."""
+        groups: dict[str, list[VersionEntry]] = {}
+        for one in entry.latest_first:
+            groups.setdefault(self._version_page(entry.name, one.version.number).partition("#")[0], []).append(one)
+        for here, shown in groups.items():
+            differences: dict[int, Markup] = {}
+            size = 0
+            for one in shown:
+                differences[one.version.number] = _render_difference(one, lines_of, is_short=size > _MAX_PAGE)
+                size += len(differences[one.version.number])
+            self._render(
+                "history.html",
+                here,
+                entry=entry,
+                shown=shown,
+                differences=differences,
+                pages=[*groups],
+                here=here,
+                here_namespace=entry.name.namespace_name,
+                here_topic=entry.name,
+            )
+
+    def _write_script(self, entry: TopicEntry, lines_of: Callable[[SchemaInfo], Sequence[str]], path: str) -> None:
+        """Write the definitions of all versions as a script, each as its differences from the version before.
+
+        A page that was opened from the disk can load a script, and no other file.
+        """
+        if len(entry.latest_first) < 2:
+            return
+        versions_of_script: list[list[Any]] = []
+        previous: Sequence[str] = []
+        for one in reversed(entry.latest_first):
+            lines = lines_of(one.version.info) if one.version.info else []
+            head, tail = _count_common(previous, lines)
+            label = day(one.version.commit) if one.version.commit else ""
+            changed_lines = lines[head : len(lines) - tail]
+            versions_of_script.append([one.version.number, label, head, len(previous) - head - tail, changed_lines])
+            previous = lines
+        value = {"force": entry.number, "versions": versions_of_script}
+        self._write(path, f"window.schemactlTopic={_to_json(value)};\n")
 
     def _list_topic(self, name: TopicName, entry: TopicEntry | None = None) -> None:
-        """Record a topic for the lists and the search; a topic without schema has no page."""
+        """Record a topic for the lists, the search and the figures; a topic without schema has no page."""
         metadata = self._catalogue.catalog.metadata(name)
-        strategy, _ = self._catalogue.catalog.strategy(name, self._catalogue.project.defaults)
-        listed = ListedTopic(
-            name,
-            entry.info.type.name if entry else "no schema",
-            ("gone" if entry.number is None else str(entry.number)) if entry else "",
-            strategy.value if entry else "",
-            metadata.owner,
-            metadata.description or (entry.doc if entry else ""),
-            bool(metadata.deprecated),
-            self._link(name) if entry else "",
-        )
+        listed = self._describe_topic(name, entry)
+        self._topics.append(listed)
         self._listed[name.namespace_name].append(listed)
         if metadata.owner:
             self._owned[metadata.owner].append(listed)
-        fields = [
-            [row.name, " ".join(filter(None, (row.type_text, row.logical))), row.doc]
-            for row in (entry.rows if entry else ())
-        ]
+        fields: list[list[Any]] = []
+        if entry:
+            for path, row in zip(list_paths(entry.rows), entry.rows, strict=True):
+                life = entry.lives.get(path)
+                since = ""
+                if life and life.first.commit:
+                    since = f"since v{life.first.number}, {life.first.commit.short}"
+                about = " ".join(filter(None, (row.type_text, row.logical)))
+                fields.append([path, about, plain_text(row.doc), since, [*row.symbols[:50]], [*row.aliases]])
+            for life in entry.ended[:40]:
+                if life.path not in entry.lives:
+                    until = f"v{life.first.number} to v{life.last.number}" if life.last else ""
+                    fields.append(
+                        [
+                            life.path,
+                            life.row.type_text,
+                            f"renamed to {life.later}" if life.later else "removed",
+                            until,
+                            [],
+                            [],
+                        ]
+                    )
         place = listed.page or space_link(name.namespace_name)
-        text = " ".join(dict.fromkeys(filter(None, (metadata.description, entry.doc if entry else ""))))
-        self._search.append([place, str(name), metadata.owner, text, listed.type, fields])
+        text = plain_text(" ".join(dict.fromkeys(filter(None, (metadata.description, entry.doc if entry else "")))))
+        self._search.append(
+            [
+                place,
+                str(name),
+                metadata.owner,
+                text,
+                listed.type,
+                fields,
+                [*listed.labels],
+                listed.strategy,
+                listed.number,
+                listed.chip_kind,
+                listed.chip,
+                listed.cells,
+                listed.clients,
+                listed.changed,
+                [*listed.states],
+            ]
+        )
+        if listed.is_deleted:
+            return
+        self._figures.topics += 1
+        if entry:
+            self._figures.fields += len(entry.rows)
+            self._figures.documented += sum(bool(row.doc) for row in entry.rows)
+            self._figures.broken += [(consumer, name) for consumer in entry.verdicts.broken_consumers]
+        if not metadata.owner:
+            self._problems["owner"].append((name, ""))
+        if not (entry and entry.topic.clients):
+            self._problems["clients"].append((name, ""))
+        if not metadata.description and not (entry and entry.doc):
+            self._problems["description"].append((name, ""))
+        tip = self._catalogue.history.tip
+        end = metadata.deprecated.remove_after if metadata.deprecated else None
+        if end and tip and end < datetime.fromtimestamp(tip.time_s, UTC).date():
+            self._problems["overdue"].append((name, f"to be removed after {end}"))
+
+    def _describe_topic(self, name: TopicName, entry: TopicEntry | None) -> ListedTopic:
+        metadata = self._catalogue.catalog.metadata(name)
+        strategy, _ = self._catalogue.catalog.strategy(name, self._catalogue.project.defaults)
+        labels = tuple(f"{key}={text}" if text else key for key, text in metadata.labels.items())
+        description = plain_text(metadata.description or (entry.doc if entry else ""))[:200]
+        if entry is None:
+            return ListedTopic(name, "no schema", "", "", metadata.owner, description, "", labels=labels)
+        verdicts = entry.verdicts
+        states = []
+        kind, words = "", ""
+        if entry.number is not None:
+            current = verdicts.versions[entry.number]
+            kind, words = current.kind, current.text
+        if metadata.deprecated:
+            states.append("old")
+            end = metadata.deprecated.remove_after
+            kind, words = "waived", f"remove after {end}" if end else "deprecated"
+        if broken := verdicts.broken_consumers:
+            states.append("hurts")
+            more = f" and {len(broken) - 2} more" if len(broken) > 2 else ""
+            kind, words = "hurts", f"breaks {', '.join(broken[:2])}{more}"
+        if entry.number is None:
+            states.append("gone")
+            kind, words = "deleted", "deleted"
+        newest = [entry.state_since] if entry.state_since else []
+        newest += [one.version.commit for one in entry.latest_first[:1] if one.version.commit]
+        tip = self._catalogue.history.tip
+        start_s = tip.time_s - timedelta(days=_RECENT_DAYS).total_seconds() if tip else 0
+        if any(
+            verdicts.versions[one.version.number].is_breaking
+            and one.version.commit
+            and one.version.commit.time_s >= start_s
+            for one in entry.latest_first
+        ):
+            states.append("broke")
+        cells = "".join(
+            _CELLS.get(verdicts.versions[one.version.number].kind, "r")
+            for one in reversed(entry.latest_first[:_MAX_CELLS])
+        )
+        return ListedTopic(
+            name,
+            entry.info.type.name,
+            "" if entry.number is None else f"v{entry.number}",
+            strategy.value,
+            metadata.owner,
+            description,
+            self._link(name),
+            kind,
+            words,
+            cells,
+            len({client.name for client in entry.topic.clients}),
+            day(max(newest, key=lambda commit: commit.time_s)) if newest else "",
+            tuple(states),
+            labels,
+        )
+
+    # Other pages
+
+    def _count_figures(self, months: Sequence[Month]) -> None:
+        figures = self._figures
+        figures.namespaces = len({topic.name.namespace_name for topic in self._topics if not topic.is_deleted})
+        figures.types = len(self._list_shown_types())
+        figures.clients = len(self._clients)
+        figures.breaking = [event for event in months[0].events if event.is_breaking] if months else []
+        count = figures.topics
+        figures.shares = [
+            ("Topics with declared clients", count - len(self._problems["clients"]), count),
+            ("Fields with documentation", figures.documented, figures.fields),
+            ("Topics with an owner", count - len(self._problems["owner"]), count),
+        ]
 
     def _write_types(self) -> None:
         self._types.connect()
         users, parts = self._types.edges(_type_box, self._topic_box)
+        catalog = self._catalogue.catalog
         for use in self._types.values():
             topics = sorted(use.topics, key=str)
+            if self._types.is_message_of_one(use):
+                # The page of the topic says all of it.
+                page = f"../{self._link(topics[0])}"
+                self._write(
+                    type_link(use.name), _FORWARDING.format(name=escape(_clean_value(use.name)), page=escape(page))
+                )
+                continue
+            clients = {client for name in topics for client in self._clients_of.get(name, ())}
             self._render(
                 "type.html",
                 type_link(use.name),
                 use=use,
                 users=topics[:_MAX_TOPICS],
                 more=len(topics[_MAX_TOPICS:]),
+                clients=clients,
+                clients_of=self._clients_of,
+                owners=sorted({owner for name in topics if (owner := catalog.metadata(name).owner)}),
                 graph=Markup(graph(_type_box(use.name), users, parts)),  # noqa: S704  the text in it is escaped
             )
-        by_users = sorted(self._types.values(), key=lambda use: (-len(use.topics), use.name))
-        self._render("types.html", "types.html", types=by_users)
+        by_users = sorted(self._list_shown_types(), key=lambda use: (-len(use.topics), use.name))
+        self._render("types.html", "types.html", types=by_users, messages=len(self._types) - len(by_users))
+
+    def _list_shown_types(self) -> list[TypeUse]:
+        """Return the types that have a page: all but those that are the messages of one topic and of nothing else."""
+        return [use for use in self._types.values() if not self._types.is_message_of_one(use)]
 
     def _topic_box(self, name: TopicName) -> Box:
         return Box(name.schema_id, f"../{self._link(name)}", "topic")
 
     def _write_namespace(self, name: NamespaceName) -> None:
+        events = [event for event in self._events if event.namespace == name]
         self._write_topic_list(
             "namespace.html",
             space_link(name),
@@ -276,81 +695,386 @@ class Site:
             name=name,
             space=self._catalogue.catalog.namespaces.get(name),
             said=self._catalogue.catalog.metadata(name),
+            months=group_months(events[:_OWN_EVENTS]),
+            here_namespace=name,
         )
+
+    def _write_owner(self, owner: str, topics: Sequence[ListedTopic]) -> None:
+        events = [event for event in self._events if event.owner == owner]
+        feed = owner_link(owner).removesuffix("html") + "xml"
+        self._write_topic_list(
+            "owner.html",
+            owner_link(owner),
+            topics,
+            owner=owner,
+            feed=feed,
+            team_page=team_link(owner) if owner in self._teams else "",
+            months=group_months(events[:_OWN_EVENTS]),
+        )
+        self._write_feed(feed, f"{owner}: {self._jinja.globals['site']}", owner_link(owner), events, owner)
 
     def _write_topic_list(self, template: str, path: str, topics: Sequence[ListedTopic], **values: Any) -> None:
         """Write a page with a list of topics, and further pages for a long list."""
         pages = _paginate(path, sorted(topics, key=lambda topic: str(topic.name)), _MAX_TOPICS)
+        count = sum(not topic.is_deleted for topic in topics)
         for here in pages:
-            self._render(template, here, count=len(topics), pages=pages, here=here, **values)
+            own_values = {**values, "months": values.get("months") if here == path else []}
+            self._render(template, here, count=count, pages=pages, here=here, **own_values)
 
-    def _write_index(self) -> None:
-        spaces = [
-            (name, self._catalogue.catalog.metadata(name), len(self._listed[name]))
-            for name in self._catalogue.namespaces()
+    def _write_clients(self) -> None:
+        order = sorted(self._clients.values(), key=lambda client: (not client.broken, client.name))
+        names_by_team: dict[str, list[str]] = defaultdict(list)
+        for client in order:
+            for team in client.teams:
+                names_by_team[team].append(client.name)
+        self._render("clients.html", "clients.html", clients=order, teams=sorted(names_by_team.items()))
+        for client, is_team in [(one, False) for one in order] + [(one, True) for one in self._teams.values()]:
+            pairs_by_topic: dict[TopicName, list[Pair]] = {}
+            for topic, pair in client.pairs:
+                pairs_by_topic.setdefault(topic, []).append(pair)
+            self._render(
+                "client.html",
+                (team_link if is_team else client_link)(client.name),
+                name=client.name,
+                is_team=is_team,
+                names=names_by_team[client.name] if is_team else [],
+                roles=[*client.roles],
+                teams=[*client.teams],
+                languages=[*client.languages],
+                contacts=[*client.contacts],
+                owner_page=owner_link(client.name) if is_team and client.name in self._owned else "",
+                pictures=[
+                    (topic, Markup(draw_flow(topic.topic, pairs)))  # noqa: S704  the text in it is escaped
+                    for topic, pairs in [*pairs_by_topic.items()][:20]
+                ],
+                pairs=sorted(client.pairs, key=lambda row: (not row[1].breaks, str(row[0]))),
+            )
+
+    def _write_index(self, months: Sequence[Month]) -> None:
+        order = {"hurts": 0, "waived": 1, "breaks": 2}
+        alive = [topic for topic in self._topics if not topic.is_deleted]
+        listed = sorted(alive, key=lambda topic: topic.name)
+        listed.sort(key=lambda topic: topic.changed, reverse=True)
+        listed.sort(key=lambda topic: order.get(topic.chip_kind, 3))
+        self._render(
+            "index.html",
+            "index.html",
+            spaces=[
+                (name, sum(not topic.is_deleted for topic in self._listed[name]))
+                for name in self._catalogue.namespaces()
+            ],
+            owners=sorted(
+                (owner, sum(not topic.is_deleted for topic in listed)) for owner, listed in self._owned.items()
+            ),
+            recent=self._events[:_RECENT_EVENTS],
+            listed=listed[:_MAX_TOPICS],
+            more=len(listed[_MAX_TOPICS:]),
+            months=months,
+            examples=self._choose_examples(),
+        )
+        self._write_topic_list("topics.html", "topics.html", self._topics)
+        problems = [
+            ("Overdue deprecations", "Remove the declaration, or set a later day.", self._problems["overdue"]),
+            ("Topics without an owner", "Add `owner` to the topic or to its namespace.", self._problems["owner"]),
+            (
+                "Topics without a description",
+                "Add `description`, or documentation to the definition.",
+                self._problems["description"],
+            ),
+            ("Topics without clients", "Add `clients`, so that checks name who breaks.", self._problems["clients"]),
         ]
-        topics = sorted(
-            (topic for listed in self._listed.values() for topic in listed), key=lambda topic: str(topic.name)
-        )
-        self._render(
-            "index.html",
-            "index.html",
-            spaces=spaces,
-            owners=sorted((owner, len(listed)) for owner, listed in self._owned.items()),
-            recent=self._changes[:_RECENT_VERSIONS],
-            topics=len(self._search),
-            listed=topics if len(topics) <= _MAX_TOPICS else [],
-            types=len(self._types),
-            tip=self._catalogue.history.tip,
-            ref=self._catalogue.history.ref,
-        )
-        self._render("changes.html", "changes.html", changes=self._changes[:_FEED_ENTRIES])
+        self._render("health.html", "health.html", problems=problems)
 
-    def _write_feed(self) -> None:
-        """Write the feed. Its ids derive from commits, so they are unique and do not change with the title."""
-        entries = self._changes[:_FEED_ENTRIES]
-        newest_s = entries[0][0] if entries else 0
-        first = self._changes[-1][2].version.commit if entries else None
+    def _choose_examples(self) -> list[str]:
+        """Return words that the search finds, one of each kind."""
+        examples = []
+        shared = max(self._types.values(), key=lambda use: len(use.topics), default=None)
+        if shared:
+            examples.append(shared.name.rpartition(".")[2])
+        examples += [symbols[-1] for row in self._search for field_row in row[5] if (symbols := field_row[4])][:1]
+        examples += [*self._clients][:1]
+        examples += [event.commit.short[:7] for event in self._events[:1]]
+        return examples
+
+    def _write_changes(self, months: Sequence[Month]) -> None:
+        """Write the pages of changes, `changes.json`, and the feeds."""
+        breaking = [event for event in self._events if event.is_breaking]
+        lead = _summarize_months(months)
+        for path, heading, events in (
+            ("changes.html", "Changes", self._events),
+            ("breaking.html", "Breaking changes", breaking),
+        ):
+            shown_events = events[: _MAX_EVENTS * _MAX_EVENT_PAGES]
+            pages = _paginate(path, shown_events, _MAX_EVENTS)
+            for here, shown in pages.items():
+                self._render(
+                    "changes.html",
+                    here,
+                    heading=heading,
+                    lead=lead if here == "changes.html" else "",
+                    overview=months if heading == "Changes" else group_months(breaking),
+                    months=group_months(shown),
+                    pages=pages,
+                    here=here,
+                    older=len(events) - len(shown_events),
+                )
+        value = {
+            "format_version": FORMAT_VERSION,
+            "months": [
+                {
+                    "month": month.key,
+                    "breaking": sum(event.is_breaking for event in month.events),
+                    "events": [event.value() for event in month.events],
+                }
+                for month in months
+            ],
+        }
+        self._write("changes.json", json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n")
+        site = self._jinja.globals["site"]
+        self._write_feed("feed.xml", str(site), "index.html", self._events)
+        self._write_feed("breaking.xml", f"Breaking changes: {site}", "breaking.html", breaking, "breaking")
+
+    def _write_feed(self, path: str, name: str, page: str, events: Sequence[Event], *key: str) -> None:
+        """Write a feed. Its ids derive from commits, so they are unique and do not change with the title."""
+        first = self._events[-1].commit.id if self._events else ""
         self._render(
             "feed.xml",
-            "feed.xml",
-            id=_make_urn(first.id if first else ""),
-            changes=entries,
-            updated=_format_time(newest_s),
+            path,
+            id=_make_urn(first, *key),
+            name=name,
+            page=page,
+            events=events[:_FEED_ENTRIES],
+            updated=_format_time(events[0].commit.time_s if events else 0),
             moment=_format_time,
             entry_id=_make_urn,
         )
 
     def _write_search_index(self) -> None:
         """Write the index as a script, because a page opened as a file cannot fetch another file."""
+        commits: dict[str, list[str]] = {}
+        for event in self._events:
+            if len(commits) < _MAX_COMMITS:
+                place = f"{self._event_link(event)}" if event.number is not None else ""
+                row = [
+                    event.commit.short,
+                    event.commit.subject,
+                    day(event.commit),
+                    place or self._event_link(event),
+                    event.title,
+                ]
+                commits.setdefault(event.commit.id, row)
         index = {
             "topics": self._search,
-            "types": [[type_link(name), name, len(use.topics)] for name, use in sorted(self._types.items())],
+            "types": [
+                [type_link(use.name), use.name, len(use.topics), [*use.symbols[:50]]]
+                for use in sorted(self._list_shown_types(), key=lambda use: use.name)
+            ],
             "namespaces": [
                 [space_link(name), str(name), len(self._listed[name])] for name in self._catalogue.namespaces()
             ],
             "owners": [[owner_link(name), name, len(owned)] for name, owned in sorted(self._owned.items())],
+            "clients": [
+                [client_link(name), name, ", ".join([*client.roles, *(f"team {team}" for team in client.teams)])]
+                for name, client in sorted(self._clients.items())
+            ],
+            "teams": [[team_link(name), name, ""] for name in sorted(self._teams) if name not in self._owned],
+            "commits": [*commits.values()],
         }
-        text = json.dumps(index, ensure_ascii=True, separators=(",", ":"))
-        self._write("search.js", f"window.schemactlIndex={text};\n")
+        self._write("search.js", f"window.schemactlIndex={_to_json(index)};\n")
 
 
-class ListedTopic(NamedTuple):
-    """A topic in the lists of its namespace and its owner.
+def _to_json(value: object) -> str:
+    """Return JSON in ASCII that is safe in a script."""
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _with_author(event: Event, authors: Mapping[str, str]) -> Event:
+    return event if event.author else Event(**{**vars(event), "author": authors.get(event.commit.id, "")})
+
+
+def _event_id(event: Event) -> str:
+    """Return the place of an event on its page: a name that is unique on the site."""
+    name = slug(f"{event.namespace.name}-{event.title}".replace(" ", "-").replace("/", "-"))
+    return f"e-{name}-{event.kind}-{event.commit.short}"
+
+
+def _find_month_page(key: str, pages: Mapping[str, Sequence[Event]]) -> str:
+    """Return the page of changes on which a month begins."""
+    return next(
+        (path for path, events in pages.items() if any(event.month == key for event in events)), next(iter(pages))
+    )
+
+
+def _summarize_months(months: Sequence[Month]) -> str:
+    """Return a sentence on the two newest months."""
+    return " ".join(f"{month.name}: {month.summary}." for month in months[:2])
+
+
+def draw_strip(cells: str, words: str) -> Markup:
+    """Return a cell for each letter: `n` stops here or breaks a client, `o` had stopped, `w` waived, `r` reads."""
+    runs = ""
+    for letter, run in groupby(cells):
+        count = len([*run])
+        style = "" if letter == "r" else f' class="{letter}"'
+        runs += f"<i{style}{f' style=--n:{count}' if count > 1 else ''}></i>"
+    clean = escape(_clean_value(words))
+    return Markup(f'<span class="strip" role="img" aria-label="{clean}" title="{clean}">{runs}</span>')  # noqa: S704  escaped
+
+
+_ANSWERS: Final[Mapping[str, tuple[str, str]]] = {
+    "yes": ("", "yes"),
+    "doubtful": ("doubtful", "warning"),
+    "strict": ("doubtful", "Java"),
+    "misread": ("bad", "other values"),
+    "no": ("bad", "no"),
+}
+"""The style and the word of each answer of a reader."""
+
+
+def _draw_answers(
+    cells: Sequence[tuple[SchemaVersion, ReadingAnswer]],
+    reader: SchemaVersion,
+    readers_of: Mapping[int, str],
+    writers_of: Mapping[int, str],
+) -> Markup:
+    """Return the cells of one row of the table of readers and writers; pairs of declared clients stand out."""
+    html = ""
+    for writer, answer in cells:
+        style, word = _ANSWERS[answer]
+        if readers_of[reader.number] and writers_of[writer.number]:
+            style = f"{style} live".strip()
+        html += f'<td class="{style}">{word}</td>' if style else f"<td>{word}</td>"
+    return Markup(html)  # noqa: S704  constant words
+
+
+def _reader_cells(entry: TopicEntry, number: int) -> str:
+    """Return a letter for each of the newest reader versions at one version: `n` stops here, `o` had stopped before, `r` reads."""
+    verdict = entry.verdicts.versions[number]
+    here, before = {*verdict.readers}, {*verdict.stopped}
+    stop = "w" if verdict.kind == "waived" else "n"
+    readers = [one.version.number for one in reversed(entry.latest_first) if one.version.info]
+    return "".join(stop if reader in here else "o" if reader in before else "r" for reader in readers[-_MAX_CELLS:])
+
+
+def _name_clients(verdicts: TopicVerdicts, *, writes: bool) -> Mapping[int, str]:
+    """Map the versions that clients write, or are built with, to the names of the clients."""
+    names: dict[int, dict[str, None]] = defaultdict(dict)
+    for pair in verdicts.pairs:
+        client = pair.producer if writes else pair.consumer
+        for one in pair.writes if writes else pair.reads:
+            if client:
+                names[one.number][client.name] = None
+    texts = {
+        number: ", ".join([*members][:2]) + (f" +{len(members) - 2}" if len(members) > 2 else "")
+        for number, members in names.items()
+    }
+    return defaultdict(str, texts)
+
+
+def _list_answers(
+    entry: TopicEntry, language: str
+) -> list[tuple[SchemaVersion, list[tuple[SchemaVersion, ReadingAnswer]]]]:
+    """Return a row for each reader version: the answer for each writer version."""
+    answer = entry.verdicts.readings.answer
+    return [
+        (reader, [(writer, answer(reader, writer, language)) for writer in entry.compared]) for reader in entry.compared
+    ]
+
+
+def _render_prose(text: str) -> Markup | str:
+    """Return the documentation of a field: its text, or HTML if it has Markdown."""
+    return render_markdown(text) if re.search(r"[*_`\[]|\n\s*[-+*\d]", text) else text
+
+
+def _mark_proof(proof: Counterexample) -> Markup:
+    """Return a message with the values that the result names marked."""
+    text = proof.message
+    words = [word for word in re.findall(r"[\w.-]+", proof.result) if f'"{word}"' in text]
+    html = str(escape(text))
+    for word in words[:1]:
+        quoted = str(escape(f'"{word}"'))
+        html = html.replace(quoted, f'<span class="guilty">{quoted}</span>', 1)
+    return Markup(html)  # noqa: S704  all text is escaped
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A field in the picture of the evolution.
 
     Attributes:
-        number: the version in force, "gone" if the schema was removed, or "" if it never had one.
-        page: the path of its page, or "".
+        bars: the start and the width of each bar in percent, and whether it is an earlier type or name.
+        dots: the place of each change in percent, and whether readers stopped there.
     """
 
-    name: TopicName
-    type: str
-    number: str
-    strategy: str
-    owner: str
-    description: str
-    is_deprecated: bool
-    page: str
+    path: str
+    words: str
+    bars: Sequence[tuple[float, float, bool]]
+    dots: Sequence[tuple[float, bool]]
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The picture of the evolution of a topic; `axis` has the number, place and verdict of each version."""
+
+    axis: Sequence[tuple[int, float, bool]]
+    rows: Sequence[Lane]
+
+
+def draw_lanes(entry: TopicEntry) -> Lanes | None:
+    """Return a lane for each field that changed after the first version, or None if no field did."""
+    numbers = [
+        one.version.number
+        for one in reversed(entry.latest_first)
+        if one.version.info and one.version.kind == entry.kind
+    ]
+    if entry.number is not None:
+        numbers = [number for number in numbers if number <= entry.number]
+    if len(numbers) < 2:
+        return None
+    places = {number: round(100 * index / len(numbers), 1) for index, number in enumerate(numbers)}
+    broke = {number for number in numbers if entry.verdicts.versions[number].is_breaking}
+    rows = [
+        *_draw_lives(entry.lives.values(), places, broke, numbers[0]),
+        *_draw_lives(entry.ended, places, broke, numbers[0]),
+    ]
+    if not rows:
+        return None
+    step = max(1, len(numbers) // 12)
+    axis = [
+        (number, round(place + 1.5, 1), number in broke)
+        for number, place in places.items()
+        if numbers.index(number) % step == 0
+    ]
+    return Lanes(axis, rows[:40])
+
+
+def _draw_lives(lives: Any, places: Mapping[int, float], broke: set[int], first: int) -> Iterator[Lane]:
+    for life in lives:
+        assert isinstance(life, FieldLife)  # noqa: S101
+        changes = [number for _, start, _ in life.types for number in [start]][1:]
+        changes += [life.type_since] if life.types else []
+        changes += [life.renamed.number] if life.renamed else []
+        changes += [*life.symbols.values()]
+        born = life.first.number
+        if born == first and not changes and life.last is None:
+            continue
+        start = places.get(born, 0.0)
+        following = [place for number, place in places.items() if life.last and number > life.last.number]
+        end = min(following, default=100.0)
+        switch = max((places.get(number, start) for number in changes), default=start)
+        bars = [(start, round(switch - start, 1), True)] if switch > start else []
+        bars.append((switch, round(end - switch, 1), life.last is not None))
+        dots = [] if born == first else [(round(start + 1, 1), False)]
+        dots += [(round(places.get(number, 0.0) + 1, 1), number in broke) for number in dict.fromkeys(changes)]
+        if life.last and following:
+            gone = next(number for number in places if number > life.last.number)
+            dots.append((round(end, 1), gone in broke))
+        words = f"since v{born}" + (f", until v{life.last.number}" if life.last else "")
+        words += "".join(
+            f", {'renamed' if life.renamed and number == life.renamed.number else 'changed'} at v{number}"
+            for number in dict.fromkeys(changes)
+        )
+        yield Lane(life.path, words, bars, dots)
 
 
 def example_of(info: SchemaInfo, name: TopicName) -> str:
@@ -382,6 +1106,16 @@ def space_link(name: NamespaceName) -> str:
 def owner_link(name: str) -> str:
     """Return the path of the page of an owner's topics."""
     return f"owners/{slug(name)}.html"
+
+
+def client_link(name: str) -> str:
+    """Return the path of a client's page."""
+    return f"clients/{slug(name)}.html"
+
+
+def team_link(name: str) -> str:
+    """Return the path of the page of a team's clients."""
+    return f"teams/{slug(name)}.html"
 
 
 def type_link(name: str) -> str:
@@ -417,14 +1151,57 @@ def _cut_definition(info: SchemaInfo) -> tuple[str, int]:
     return "\n".join(lines[:count]), len(lines) - count
 
 
-def _version_diff(entry: VersionEntry) -> Markup:
-    """Return a table with the difference to the previous version, or "" if there is none."""
-    old, new = entry.before.info if entry.before else None, entry.version.info
-    if entry.before is None or old is None or new is None:
+def _render_difference(
+    entry: VersionEntry, lines_of: Callable[[SchemaInfo], Sequence[str]], *, is_short: bool
+) -> Markup:
+    """Return the difference of the text to the version before, or the definition of the first version.
+
+    Args:
+        entry: the version.
+        lines_of: returns the lines of a definition in a uniform layout.
+        is_short: whether the page has no room for it.
+    """
+    info = entry.version.info
+    if info is None:
         return Markup()
-    labels = (f"version {entry.before.number}", f"version {entry.version.number}")
-    diff = diff_schemas(old=old, new=new, labels=labels)
-    return Markup(render_diff(diff, _MAX_DIFF_LINES) if diff else "")  # noqa: S704  the text in it is escaped
+    old = entry.before.info if entry.before else None
+    if old is None:
+        text, more = _cut_definition(info)
+        if is_short:
+            return Markup()
+        rest = f"<p>{counted(more, 'line')} more.</p>" if more else ""
+        html = f'<details><summary>Definition</summary><div class="inside"><pre tabindex="0"><code>{escape(_clean_value(text))}</code></pre>{rest}</div></details>'
+        return Markup(html)  # noqa: S704  the text is escaped
+    rows = _diff_lines(lines_of(old), lines_of(info))
+    if not rows:
+        return Markup('<p class="soft small">Only formatting or metadata changed.</p>')
+    if is_short:
+        return Markup('<p class="soft small">The comparison of two versions shows the lines.</p>')
+    classes = {"+": "come", "-": "gone", "@": "far"}
+    spans = []
+    for line in rows[:_MAX_DIFF_LINES]:
+        style = classes.get(line[:1])
+        spans.append(f"<span{f' class={style}' if style else ''}>{escape(_clean_value(line))}</span>")
+    if len(rows) > _MAX_DIFF_LINES:
+        spans.append(f'<span class="far">{counted(len(rows) - _MAX_DIFF_LINES, "line")} more</span>')
+    return Markup(f'<pre class="diff" tabindex="0">{"".join(spans)}</pre>')  # noqa: S704  the text is escaped
+
+
+def _count_common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return the number of equal lines at the start, and at the end after it."""
+    most = min(len(old), len(new))
+    head = next((index for index in range(most) if old[index] != new[index]), most)
+    most -= head
+    tail = next((index for index in range(most) if old[-1 - index] != new[-1 - index]), most)
+    return head, tail
+
+
+def _diff_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Return the lines of a unified diff after its head; difflib sees the lines between the equal ends alone."""
+    head, tail = _count_common(old, new)
+    start, end = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
+    diff = unified_diff(old[start : len(old) - end], new[start : len(new) - end], n=_CONTEXT, lineterm="")
+    return ["@@" if line.startswith("@@") else line for line in [*diff][2:]]
 
 
 def slug(name: str) -> str:

@@ -25,11 +25,13 @@ PAGES = {
     "index": "index.html",
     "namespace": "namespaces/shop/sales.html",
     "topic": "topics/shop/sales/orders.html",
-    "version": "topics/shop/sales/orders.v5.html",
+    "version": "topics/shop/sales/orders.v0.html",
     "types": "types.html",
     "type": f"types/{slug('com.example.shop.Money')}.html",
     "owner": "owners/team-orders.html",
     "changes": "changes.html",
+    "clients": "clients.html",
+    "health": "health.html",
 }
 
 SEARCH = """
@@ -126,9 +128,10 @@ def test_the_search_finds_topics_fields_types_and_words_of_the_documentation(sit
     (field,) = (address for text, address in seen["channel"] if text.startswith("field channel"))
     path, _, row = field.partition("#")
     assert path == "../../../topics/shop/sales/orders.html"
-    assert f'<tr id="{row}"><th scope="row"><code>channel</code>' in (site / "topics/shop/sales" / path).read_text(
-        "utf-8"
-    )
+    assert row == "f-channel"
+    assert f'<tr id="{row}"><th scope="row"><a href="#{row}"><code>channel</code>' in (
+        site / "topics/shop/sales" / path
+    ).read_text("utf-8")
     assert seen["team-orders"][0] == ["owner team-orders owns 5 topics ", "../../../owners/team-orders.html"]
     assert any(address.startswith("../../../types/com.example.shop.money") for _, address in seen["money"])
     assert seen["written each time"][0][1] == "../../../topics/shop/sales/orders.html"
@@ -143,8 +146,9 @@ def test_somebody_new_finds_the_answers(site: Path) -> None:
     orders = opened(site, seen["orders"][0][1])
     assert '<dt>Owner</dt><dd><a href="../../../owners/team-orders.html">team-orders</a>' in orders
     assert "Today's messages are of version 5." in orders
-    assert '<strong class="bad">v2 cannot</strong>: Order.customer_id is gone' in orders
+    assert '<strong class="bad">v0\u2013v3 cannot</strong>: Order.customer_id is gone' in orders
     assert "rows, rejected = ORDERS.split(ORDERS.decode(messages))" in orders
+    assert "Schema.AUTO_CONSUME()" in orders
     (field,) = (address for text, address in seen["channel"] if text.startswith("field channel"))
     row = field.partition("#")[2]
     (since,) = re.findall(
@@ -152,11 +156,12 @@ def test_somebody_new_finds_the_answers(site: Path) -> None:
         orders,
         re.DOTALL,
     )
+    assert since == "orders.v0.html#v5"
     assert re.search(
-        r"<dt>Commit</dt><dd><code>73de7ff0[0-9a-f]{32}</code>", opened(site, f"topics/shop/sales/{since}")
+        r'id="v5">.*?2026-03-26, Ada, <code>73de7ff0f</code>', opened(site, f"topics/shop/sales/{since}"), re.DOTALL
     )
     (money,) = (address for text, address in seen["money"] if text.startswith("type com.example.shop.Money"))
-    used = opened(site, money).partition("<h2>Used by 2 topics</h2>")[2].partition("</ul>")[0]
+    used = opened(site, money).partition("<h2>Used by 2 topics</h2>")[2].partition("</table>")[0]
     assert re.findall(r">(shop/[^<]+)<", used) == ["shop/sales/orders", "shop/sales/payments"]
 
 
@@ -250,7 +255,7 @@ def test_a_large_catalogue_is_searched_and_its_pages_stay_small(large: Path, tmp
     place = f"topics/acme/ns{(LARGE - 1) % 20}/event_{LARGE - 1}.html"
     seen = searched(large, topic, f"what 7 is of {LARGE - 1}", "team-7", at=place)
     assert seen[topic][0][1].endswith(place)
-    assert [address.endswith(f"{place}#f7") for _, address in seen[f"what 7 is of {LARGE - 1}"]] == [True]
+    assert [address.endswith(f"{place}#f-field_7") for _, address in seen[f"what 7 is of {LARGE - 1}"]] == [True]
     assert len(seen["team-7"]) > 0
     for page in large.rglob("*.html"):
         assert page.stat().st_size < 100_000
