@@ -239,16 +239,16 @@ def require_readable(*, reader: Schema, writer: Schema, release: Release) -> Non
     Raises:
         JavaException: SchemaValidationException if it cannot; another exception if the check itself fails.
     """
-    answer = _can_read(reader, writer, release)
+    answer = _can_read(reader=reader, writer=writer, release=release)
     if answer.outcome == "error":
         raise JavaException(answer.exception, answer.message)
     if answer.outcome == "incompatible":
-        raise JavaException(VALIDATION, _make_unable_to_read(reader, writer))
+        raise JavaException(VALIDATION, _unable_to_read(reader=reader, writer=writer))
 
 
 def make_never_readable(schema: Schema) -> JavaException:
     """Return the exception of a validator that rejects every schema (NeverSchemaValidator)."""
-    return JavaException(VALIDATION, _make_unable_to_read(schema, schema))
+    return JavaException(VALIDATION, _unable_to_read(reader=schema, writer=schema))
 
 
 @dataclass(frozen=True)
@@ -289,15 +289,10 @@ def _raise_or_return(result: Schema | JavaException) -> Schema:
     return result
 
 
-@lru_cache(_CACHE_SIZE)
-def _can_read(reader: Schema, writer: Schema, release: Release) -> resolving_grammar.GrammarAnswer:
-    return resolving_grammar.can_read(reader=reader, writer=writer, release=release)
-
-
-@lru_cache(64)
-def _make_unable_to_read(reader: Schema, writer: Schema) -> str:
-    # The texts are long, and the same for an upload and its test.
-    return resolving_grammar.unable_to_read(reader=reader, writer=writer)
+_can_read: Final = lru_cache(_CACHE_SIZE)(resolving_grammar.can_read)
+_unable_to_read: Final = lru_cache(64)(
+    resolving_grammar.unable_to_read
+)  # long, and the same for an upload and its test
 
 
 # Protobuf

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import json
 import math
-import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +41,7 @@ from schemactl.codec.record_classes import (
 )
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
+from schemactl.core.terminal import escape
 from schemactl.formats import protobuf
 from schemactl.formats.avro.go_definitions import find_changes, find_default_changes
 
@@ -153,7 +153,8 @@ def extract(
             for change in find_changes(definition):
                 place = f"{name_of(kind)} at /{'/'.join(change.parts)}"
                 on_note(f"{place}: Go's client registers another definition, for {change.message}. {change.fix}")
-        text = laid_out_json(_to_json(definition))
+        # The bytes of a default are often not text, so control characters are escaped.
+        text = laid_out_json(escape(json.dumps(definition, ensure_ascii=False), r"[\x7f-\xa0\ud800-\udfff]"))
     else:
         raise SchemactlError(
             f"no definition can be taken from {name_of(kind)}",
@@ -221,12 +222,6 @@ def _find_json_differences(kind: Any, path: str, outer_kinds: frozenset[Any]) ->
                     "all other clients write and read the name.",
                     f'make the values the names, {renamed[0].name} = "{renamed[0].name}", or send with `pulsar_schema` of the generated package',
                 )
-
-
-def _to_json(value: Any) -> str:
-    """Return a definition as JSON, with control characters escaped, since the bytes of a default are often not text."""
-    text = json.dumps(value, ensure_ascii=False)
-    return re.sub(r"[\x7f-\xa0\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _require_type(kind: type, description: str, schema_type: SchemaType | None, *possible: SchemaType) -> None:

@@ -188,14 +188,14 @@ def _compare_identity(request: Request) -> Answer:
 
 def _compute_fingerprints(request: Request) -> Answer:
     from schemactl.formats import InvalidInput
-    from schemactl.formats.avro.json_text import canonical_form, fingerprints
+    from schemactl.formats.avro.json_text import canonical_form, schema_fingerprints
     from schemactl.formats.avro.parser import parse
 
     text = request.get("schema")
     if not isinstance(text, str):
         raise InvalidInput("`schema` is not a string")
     form = canonical_form(parse(text, Release.R5_0))
-    crc64, sha256 = fingerprints(form)
+    crc64, sha256 = schema_fingerprints(form)
     return {"canonical": form, "crc64": crc64, "sha256": sha256}
 
 

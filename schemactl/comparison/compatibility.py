@@ -11,7 +11,8 @@ A strategy names the pairs of reader and writer that must work:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, groupby
 from typing import NamedTuple
 
@@ -129,25 +130,22 @@ def _find_client_breakages(
 ) -> tuple[Breakage, ...]:
     """Return the values that clients of a language do not read; those with earlier versions that the latest has as well are left out."""
 
-    def find_with(old: SchemaInfo, number: int, schema: SchemaInfo) -> Iterator[Breakage]:
-        for direction in directions:
-            reader, writer = (schema, old) if direction == "new_reads_old" else (old, schema)
-            for misreading in formats.find_client_misreadings(reader=reader, writer=writer, language=language):
-                yield Breakage(misreading, direction, number)
-
     def identify(breakage: Breakage) -> tuple[str, str, Direction]:
         return breakage.incompatibility.pointer, breakage.incompatibility.message, breakage.direction
 
+    find = partial(formats.find_client_misreadings, language=language)
     directions = _list_directions(strategy)
     versions = _select_protected(existing, strategy, None)
     latest = versions[0][1] if versions else None
     client_breakages: list[Breakage] = []
     try:
         for number, old in versions:
-            known = {identify(breakage) for breakage in find_with(old, number, latest)} if latest else set()
-            client_breakages += [
-                breakage for breakage in find_with(old, number, new) if old is latest or identify(breakage) not in known
-            ]
+            new_misreadings = [*_find_misreadings([(number, old)], new, directions, find)]
+            if latest is not None and old is not latest:
+                latest_misreadings = _find_misreadings([(number, old)], latest, directions, find)
+                approved = {identify(misreading) for misreading in latest_misreadings}
+                new_misreadings = [misreading for misreading in new_misreadings if identify(misreading) not in approved]
+            client_breakages += new_misreadings
     except InvalidSchema:
         return ()
     return tuple(client_breakages)
@@ -219,12 +217,15 @@ def _find_breakages(
 
 
 def _find_misreadings(
-    versions: Sequence[tuple[int, SchemaInfo]], new: SchemaInfo, directions: Sequence[Direction]
+    versions: Sequence[tuple[int, SchemaInfo]],
+    new: SchemaInfo,
+    directions: Sequence[Direction],
+    find: Callable[..., Iterable[Incompatibility]] = formats.find_misreadings,
 ) -> Iterator[Breakage]:
     for number, old in versions:
         for direction in directions:
             reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
-            for misreading in formats.find_misreadings(reader=reader, writer=writer):
+            for misreading in find(reader=reader, writer=writer):
                 yield Breakage(misreading, direction, number)
 
 
@@ -246,14 +247,14 @@ def _select_approved(
     by_version = groupby((breakage for breakage in breakages if breakage.against in earlier), lambda item: item.against)
     for number, breakages_of_version in by_version:
         old_version = [(number, earlier[number])]
-        known_breakages = chain(
+        latest_breakages = chain(
             _find_breakages(old_version, latest.info, directions),
             _find_misreadings(old_version, latest.info, directions),
         )
         try:
-            known = {identify(breakage, latest.info) for breakage in known_breakages}
+            latest_problems = {identify(breakage, latest.info) for breakage in latest_breakages}
         except InvalidSchema:
             # A latest version that does not parse has another type than the new definition.
             continue
-        approved += [breakage for breakage in breakages_of_version if identify(breakage, new) in known]
+        approved += [breakage for breakage in breakages_of_version if identify(breakage, new) in latest_problems]
     return tuple(approved)

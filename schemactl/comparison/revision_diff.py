@@ -309,8 +309,8 @@ def _group_breakages(
     commit_waivers = tuple(waivers(version.commit)) if version.commit and version_breakages else ()
     new = version.info
     for (rule, pointer, direction), group in groups.items():
-        nearest = group[0]
-        old = infos.get(nearest.against)
+        first = group[0]
+        old = infos.get(first.against)
         if new is None or old is None:
             continue
         against = [info for breakage in group if (info := infos.get(breakage.against))]
@@ -321,7 +321,7 @@ def _group_breakages(
             rule,
             direction,
             tuple(sorted({breakage.against for breakage in group})),
-            formats.explain(nearest, new=new, old=old).reason,
+            formats.explain(first, new=new, old=old).reason,
             all(breakage.incompatibility.strict_only for breakage in group),
             waiver or broker_waiver(commit_waivers, name, stored, new),
             all(breakage.incompatibility.is_warning for breakage in group),
@@ -337,17 +337,10 @@ def _list_changed_metadata(
     older: Catalog, newer: Catalog, kind: type[NamespaceName | TopicName]
 ) -> Iterator[NamespaceName | TopicName]:
     """Yield the names that both states declare, with different metadata."""
-    if kind is TopicName:
-        names = (name for name in newer.topics if name in older.topics)
-        yield from (
-            name for name in names if not newer.topics[name].deleted and any(_find_metadata_changes(older, newer, name))
-        )
-    else:
-        yield from (
-            name
-            for name in newer.namespaces
-            if name in older.namespaces and any(_find_metadata_changes(older, newer, name))
-        )
+    names: Iterable[NamespaceName | TopicName] = newer.topics if kind is TopicName else newer.namespaces
+    for name in names:
+        if older.get(name) and _is_declared(newer, name) and any(_find_metadata_changes(older, newer, name)):
+            yield name
 
 
 def _find_metadata_changes(

@@ -84,7 +84,7 @@ class Metadata:
         }
         return {key: " ".join(text.split()) for key, text in texts.items()}
 
-    def within(self, namespace: Metadata) -> Metadata:
+    def inherit_from(self, namespace: Metadata) -> Metadata:
         """Return the metadata of a topic with the owner, labels and deprecation that it inherits from its namespace."""
         return replace(
             self,
@@ -146,7 +146,7 @@ class Catalog:
         namespace = self.namespaces.get(name.namespace_name)
         inherited = namespace.metadata if namespace else NO_METADATA
         topic = self.topics.get(name) if isinstance(name, TopicName) else None
-        return topic.metadata.within(inherited) if topic else inherited
+        return topic.metadata.inherit_from(inherited) if topic else inherited
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the versions of a topic, () if the catalog does not have the topic."""

@@ -51,7 +51,7 @@ class Incompatibility:
         """Whether it is an error by default: Pulsar's Java readers fail, or get another value than the written one."""
         return not (self.strict_only or self.is_warning)
 
-    def moved(self, pointer: str) -> Incompatibility:
+    def move_to(self, pointer: str) -> Incompatibility:
         """Return the incompatibility with another pointer, for an outer or inner definition."""
         return replace(self, pointer=pointer)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import NoneType, UnionType
@@ -14,6 +13,7 @@ from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
 from schemactl.core.findings import Breakage, Waiver
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
+from schemactl.core.terminal import escape
 
 Json = dict[str, Any]
 
@@ -29,8 +29,7 @@ def json_text(value: Any) -> str:
     Raises:
         ValueError: if it contains a number that JSON cannot represent.
     """
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    return re.sub(r"[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
+    return escape(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False), r"[\ud800-\udfff]")
 
 
 def json_pieces(value: Json) -> Iterator[str]:

@@ -19,15 +19,15 @@ _PARTS: Final = ("schema", "properties", "source", "locator", "proto", "comments
 
 
 class Release(StrEnum):
-    """The Pulsar releases whose answers are predicted; any other counts as the nearest lower release."""
+    """The Pulsar releases whose answers are predicted; any other counts as the next lower release."""
 
     R4_0 = "4.0"
     R4_2 = "4.2"
     R5_0 = "5.0"
 
     @classmethod
-    def nearest(cls, version: str) -> Release | None:
-        """Return the newest release that is not newer than `version`, or None if there is none or `version` is not valid."""
+    def from_version(cls, version: str) -> Release | None:
+        """Return the newest release that is not newer than `version`, or None if every release is newer or `version` is not valid."""
         parts = version.split(".")[:2]
         if not all(part.isdecimal() and len(part) <= _MAX_DIGITS for part in parts):
             return None

@@ -90,7 +90,7 @@ def clean(text: str, *, styled: bool = False, starts_line: bool = True) -> str:
             else clean(part, starts_line=starts_line and (not index or parts[index - 2].endswith("\n")))
             for index, part in enumerate(parts)
         )
-    text = re.sub(_CONTROL_CHARACTERS, _escape, text)
+    text = escape(text, _CONTROL_CHARACTERS)
     text = re.sub(_COMMAND_INSIDE, r"#\\u0023", text, flags=re.IGNORECASE)
     first = "" if starts_line else text.partition("\n")[0]
     return first + re.sub(_COMMAND_START, r"\1\\u003a", text[len(first) :], flags=re.MULTILINE)
@@ -101,8 +101,9 @@ def on_one_line(text: str) -> str:
     return clean(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+def escape(text: str, characters: str | re.Pattern[str]) -> str:
+    r"""Return `text` with each of the characters that a pattern matches escaped as in JSON, such as `\u009b`."""
+    return re.sub(characters, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class CleanStream:

@@ -101,15 +101,15 @@ def obligation(
     against: Sequence[int],
 ) -> str:
     """Return the requirement of a strategy in sentences, with the versions that break and the others."""
-    nearest = next(version for version in existing if version.number == breakage.against)
+    old_version = next(version for version in existing if version.number == breakage.against)
     # Readers may distinguish a definition from a version that the registry considers equal.
     new = "the new schema" if number in (None, breakage.against) else f"version {number}"
     if breakage.direction == "old_reads_new":
-        requirement = f"consumers still on {format_version(nearest)} must read messages of {new}"
+        requirement = f"consumers still on {format_version(old_version)} must read messages of {new}"
     elif breakage.direction == "both":
-        requirement = f"{new} and {format_version(nearest)} must read each other's messages"
+        requirement = f"{new} and {format_version(old_version)} must read each other's messages"
     else:
-        requirement = f"{new} must read messages written with {format_version(nearest)}"
+        requirement = f"{new} must read messages written with {format_version(old_version)}"
     sentence = f"{topic} is {strategy} ({policy_origin(level)}): {requirement}."
     other_versions = [value for value in against if value != breakage.against]
     if other_versions:

@@ -446,7 +446,7 @@ def _build_target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
 
 def _parse_release(text: str) -> Release:
     """Return the supported release whose rules apply to the Pulsar version `text`."""
-    return Release.nearest(text) or Release.R4_0
+    return Release.from_version(text) or Release.R4_0
 
 
 def choose_target(project: Project, name: str | None, shown: str) -> Target:

@@ -23,6 +23,7 @@ from yaml.reader import Reader, ReaderError
 from yaml.scanner import Scanner
 
 from schemactl.core.errors import DeclarationError, Problem, Source
+from schemactl.core.terminal import escape
 from schemactl.declare.files import MAX_BYTES, decode, shown
 from schemactl.declare.source_location import MAX_DEPTH, Tokens, node_at, node_place, place
 from schemactl.declare.source_location import key_node as find_key_node
@@ -446,7 +447,7 @@ def scalar(value: str | int) -> str:
     if _PLAIN_TEXT.fullmatch(value) and not _RESERVED_WORD.fullmatch(value):
         return value
     # A JSON string is a YAML scalar, except for some characters that only YAML requires to be escaped.
-    return _TO_ESCAPE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return escape(json.dumps(value, ensure_ascii=False), _TO_ESCAPE)
 
 
 # Messages for syntax errors

@@ -125,7 +125,7 @@ class PairSpec(TypeSpec):
         """Yield the defaults of both halves that are not applied, under `/key` and `/value`, except in a half whose type changed."""
         for name, reader_half, writer_half in _list_halves_of_one_type(reader, writer):
             for default in spec(reader_half).find_unapplied_defaults(reader=reader_half, writer=writer_half):
-                yield default.moved(_prefix_pointer(name, default.pointer))
+                yield default.move_to(_prefix_pointer(name, default.pointer))
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return encoding, types and the halves' own keys: a half in another layout is the same version, STRING to INT32 is not."""
@@ -166,13 +166,13 @@ class PairSpec(TypeSpec):
                 )
             else:
                 for incompatibility in spec(reader_half).resolve(reader=reader_half, writer=writer_half):
-                    yield incompatibility.moved(_prefix_pointer(name, incompatibility.pointer))
+                    yield incompatibility.move_to(_prefix_pointer(name, incompatibility.pointer))
 
     def find_misreadings(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield the misreadings of both halves, under `/key` and `/value`. A half whose type changed has no misreadings."""
         for name, reader_half, writer_half in _list_halves_of_one_type(reader, writer):
             for misreading in spec(reader_half).find_misreadings(reader=reader_half, writer=writer_half):
-                yield misreading.moved(_prefix_pointer(name, misreading.pointer))
+                yield misreading.move_to(_prefix_pointer(name, misreading.pointer))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Explain a changed encoding or type of a half; a half's own type explains everything inside it."""
@@ -290,7 +290,7 @@ def _move_inside(breakage: Breakage, half: Half, info: SchemaInfo) -> Breakage:
     """Return the breakage with a pointer into the half's own definition."""
     root = "/" if spec(info).language == "avro" else ""
     pointer = breakage.incompatibility.pointer.removeprefix(f"/{half}") or root
-    return replace(breakage, incompatibility=breakage.incompatibility.moved(pointer))
+    return replace(breakage, incompatibility=breakage.incompatibility.move_to(pointer))
 
 
 def _list_halves_of_one_type(reader: SchemaInfo, writer: SchemaInfo) -> Iterator[tuple[Half, SchemaInfo, SchemaInfo]]:

@@ -199,8 +199,8 @@ def test_a_default_that_go_registers_otherwise_is_left_out(
     assert "Holder.x: its default is left out" in notes[0]
     [written] = json.loads(extract(kind, release=Release.R4_0, is_portable=False).schema)["fields"]
     assert written == {"name": "x", "type": type_, "default": exact}
-    kept = make_dataclass("Holder", [("x", annotation, field(metadata={"avro": {"default": exact}}))])
-    assert json.loads(extract(kept, release=Release.R4_0).schema)["fields"][0]["default"] == exact
+    holder = make_dataclass("Holder", [("x", annotation, field(metadata={"avro": {"default": exact}}))])
+    assert json.loads(extract(holder, release=Release.R4_0).schema)["fields"][0]["default"] == exact
 
 
 def test_what_the_class_spells_out_stays_with_a_note() -> None:

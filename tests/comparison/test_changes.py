@@ -141,13 +141,13 @@ contents = st.lists(st.sampled_from([A, B, C, SchemaInfo(SchemaType.STRING)]), u
 @settings(deadline=None)
 @given(contents, contents)
 def test_missing_one_way_is_unknown_the_other_way(one: list[SchemaInfo], other: list[SchemaInfo]) -> None:
-    there, back = (
+    forward, backward = (
         find_changes(catalog(topic(ORDERS, *base)), catalog(topic(ORDERS, *target)))
         for base, target in ((one, other), (other, one))
     )
     if one and other:
-        missing = [version for change in there if isinstance(change, VersionsMissing) for version in change.versions]
+        missing = [version for change in forward if isinstance(change, VersionsMissing) for version in change.versions]
         assert [version.info for version in missing] == [info for info in other if info not in one]
         assert missing == [
-            version for change in back if isinstance(change, VersionsUnknown) for version in change.versions
+            version for change in backward if isinstance(change, VersionsUnknown) for version in change.versions
         ]

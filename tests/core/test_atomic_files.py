@@ -25,27 +25,27 @@ roots: [topics]
 targets: {local: {registry: "sqlite:.schemactl/registry.db"}}
 generate: {package: shop_schemas, out: generated}
 """
-KEPT = "what nobody may overwrite\n"
+KEPT = "must not be overwritten\n"
 
 
 class Attacked:
     """A repository whose pull request may bring links, and files outside it that they lead to."""
 
     def __init__(self, folder: Path) -> None:
-        made = Scratch(folder / "shop")
-        made.commit(
+        repository = Scratch(folder / "shop")
+        repository.commit(
             {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")},
             "approved",
         )
-        made.flush()
-        self.path = made.path
+        repository.flush()
+        self.path = repository.path
         self.outside = folder / "outside"
         self.outside.mkdir()
         self.victim = self.outside / "victim"
         self.victim.write_text(KEPT)
 
-    def link(self, name: str, to: Path) -> None:
-        """A link `name` of the repository leads to `to`."""
+    def add_link(self, name: str, to: Path) -> None:
+        """Add a link `name` to the repository that leads to `to`."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(to)
@@ -54,7 +54,7 @@ class Attacked:
         return shop.run(self.path, *arguments, code=code)
 
     def is_unharmed(self) -> bool:
-        """Outside, nothing has changed and nothing has been added."""
+        """Return whether nothing was changed or added outside of the repository."""
         return [path.name for path in self.outside.iterdir()] == ["victim"] and self.victim.read_text() == KEPT
 
 
@@ -79,7 +79,7 @@ WRITERS = {
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_link_in_place_of_the_file_is_refused_with_its_place(attacked: Attacked, writer: str) -> None:
     arguments, file = WRITERS[writer]
-    attacked.link(file, attacked.victim)
+    attacked.add_link(file, attacked.victim)
     done = attacked.run(*arguments, code=1)
     assert attacked.is_unharmed()
     assert f"{file} is a symbolic link: " in done.err
@@ -90,7 +90,7 @@ def test_a_link_in_place_of_the_file_is_refused_with_its_place(attacked: Attacke
 def test_a_linked_folder_is_refused_with_its_place(attacked: Attacked, writer: str) -> None:
     arguments, file = WRITERS[writer]
     folder = file.split("/")[0]
-    attacked.link(folder, attacked.outside)
+    attacked.add_link(folder, attacked.outside)
     done = attacked.run(*arguments, code=1)
     assert attacked.is_unharmed()
     assert f"{folder} is a symbolic link: " in done.err
@@ -111,13 +111,13 @@ def test_without_links_the_files_are_there_and_nothing_beside_them(attacked: Att
 
 
 def test_a_link_that_leads_nowhere_yet_is_refused_too(attacked: Attacked) -> None:
-    attacked.link("out.sarif", attacked.outside / "new")
+    attacked.add_link("out.sarif", attacked.outside / "new")
     attacked.run("check", "--format", "sarif=out.sarif", code=1)
     assert attacked.is_unharmed()
 
 
 def test_a_link_in_the_way_of_generate_check_is_refused_and_not_read(attacked: Attacked) -> None:
-    attacked.link("generated/shop_schemas/__init__.py", Path("/dev/zero"))
+    attacked.add_link("generated/shop_schemas/__init__.py", Path("/dev/zero"))
     done = attacked.run("generate", "--check", code=1)
     assert "generated/shop_schemas/__init__.py is a symbolic link" in done.err
 
@@ -125,7 +125,7 @@ def test_a_link_in_the_way_of_generate_check_is_refused_and_not_read(attacked: A
 def test_a_compiled_folder_that_is_a_link_is_left_alone(attacked: Attacked) -> None:
     attacked.run("generate")
     (attacked.outside / "victim").rename(attacked.outside / "victim.pyc")
-    attacked.link("generated/shop_schemas/shop/sales/__pycache__", attacked.outside)
+    attacked.add_link("generated/shop_schemas/shop/sales/__pycache__", attacked.outside)
     (attacked.path / "topics" / "orders.yaml").write_text(declared("shop/other/orders"))
     shop.git(attacked.path, "add", ".")
     shop.git(attacked.path, "commit", "-q", "-m", "moved")
@@ -193,7 +193,7 @@ def test_a_repository_may_be_reached_through_a_link_and_its_own_are_still_refuse
 ) -> None:
     (tmp_path / "short").symlink_to(attacked.path)
     shop.run(tmp_path, "-C", "short", "check", "--format", "json=a.json")
-    attacked.link("linked", attacked.outside)
+    attacked.add_link("linked", attacked.outside)
     for path in (f"{tmp_path}/short/linked/b.json", "linked/b.json", "topics/../linked/b.json"):
         done = shop.run(tmp_path, "-C", "short", "check", "--format", f"json={path}", code=1)
         assert "linked is a symbolic link" in done.err
@@ -213,12 +213,12 @@ INTO_GIT = {
 
 @pytest.mark.parametrize("command", INTO_GIT)
 def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(attacked: Attacked, command: str) -> None:
-    def everything() -> set[Path]:
+    def list_paths() -> set[Path]:
         return set(attacked.path.rglob("*"))
 
-    # What the tool keeps there itself, and what else a command makes, is there before.
-    for made in (["apply", "--yes", "--target", "local"], ["check"], ["generate"]):
-        attacked.run(*made)
+    # The files of the tool and of commands exist before.
+    for arguments in (["apply", "--yes", "--target", "local"], ["check"], ["generate"]):
+        attacked.run(*arguments)
     (attacked.outside / "short").symlink_to(attacked.path / ".git")
     git = (attacked.path / ".git" / "config").read_bytes()
     for place in (
@@ -229,10 +229,10 @@ def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(attacked
         "topics/.git/new",
         f"{attacked.outside}/short/config",
     ):
-        before = everything()
+        before = list_paths()
         done = attacked.run(*(word.format(place) for word in INTO_GIT[command]), code=1)
         assert " leads into Git's own folder: " in done.err, (place, done.err)
-        assert everything() == before
+        assert list_paths() == before
         assert (attacked.path / ".git" / "config").read_bytes() == git
 
 

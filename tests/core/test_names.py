@@ -125,15 +125,15 @@ TARGET_NAMES = TargetNames("prod", {"shop": "live", "lab": "shop"}, {SALES: Name
 
 
 @pytest.mark.parametrize(
-    ("declared", "there"),
+    ("declared", "on_target"),
     [("shop/sales", "eu/sales"), ("shop/web", "live/web"), ("lab/sales", "shop/sales"), ("lab/x", "shop/x")],
 )
-def test_a_namespaces_own_entry_goes_before_its_tenants(declared: str, there: str) -> None:
-    ours, theirs = NamespaceName.parse(declared), NamespaceName.parse(there)
+def test_a_namespaces_own_entry_goes_before_its_tenants(declared: str, on_target: str) -> None:
+    ours, theirs = NamespaceName.parse(declared), NamespaceName.parse(on_target)
     assert TARGET_NAMES.there(ours) == theirs
     assert TARGET_NAMES.declared(theirs) == ours
     topic = TopicName.parse(f"non-persistent://{declared}/orders")
-    assert str(TARGET_NAMES.there(topic)) == f"non-persistent://{there}/orders"
+    assert str(TARGET_NAMES.there(topic)) == f"non-persistent://{on_target}/orders"
     assert TARGET_NAMES.declared(TARGET_NAMES.there(topic)) == topic
 
 
@@ -144,7 +144,7 @@ def test_what_no_entry_names_has_no_name() -> None:
         "target prod: neither its `tenants` nor its `namespaces` have a name for web/clicks\n"
         "  Fix: write `tenants: {shop: live, lab: shop, web: web}` in the target, with the names that are used there"
     )
-    # The tenant's entry would lead there, but the namespace has one of its own.
+    # The tenant's entry would lead there, but the namespace has its own entry.
     assert TARGET_NAMES.declared(NamespaceName("live", "sales")) is None
     assert TARGET_NAMES.declared(NamespaceName("web", "clicks")) is None
 

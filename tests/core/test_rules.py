@@ -329,14 +329,14 @@ def fits(rule: Rule) -> bool:
 @pytest.mark.parametrize("rule", [rule for rule in rules().values() if fits(rule)], ids=lambda rule: rule.id)
 def test_the_example_of_a_rule_on_protobuf_fires_it(rule: Rule) -> None:
     before, after = re.split(r"^// after.*\n", rule.example, flags=re.MULTILINE)
-    texts = [whole(side, head, rule.example) for head in HEADS for side in (before, after)]
+    texts = [complete_excerpt(side, head, rule.example) for head in HEADS for side in (before, after)]
     infos = compile_all([Proto(root(text), "a.proto", {"a.proto": text.encode()}) for text in texts])
     pairs = zip(infos[::2], infos[1::2], strict=True)
     assert any(rule.id in everything_found(old, new) for old, new in pairs)
 
 
-def whole(text: str, head: str, example: str) -> str:
-    """The excerpt as a file that may compile under `head`: with the types that it only names, and a root for its enums."""
+def complete_excerpt(text: str, head: str, example: str) -> str:
+    """Return the excerpt as a file that may compile under `head`, with the types that it only names, and a root for its enums."""
     text = re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"^rpc .*$", r"service S { \g<0> }", text, flags=re.MULTILINE)
     named = set(re.findall(r"\b[A-Z][a-z]\w*", re.sub(r'"[^"]*"', "", example)))

@@ -132,7 +132,7 @@ def judge_pair(reader: str, writer: str) -> dict[str, Any]:
     from schemactl.core.errors import InvalidSchema
     from schemactl.core.findings import DataState
     from schemactl.core.schema import Release, SchemaInfo, SchemaType
-    from schemactl.formats.avro.json_text import canonical_form, fingerprints
+    from schemactl.formats.avro.json_text import canonical_form, schema_fingerprints
     from schemactl.formats.avro.parser import parse
     from schemactl.formats.type_spec import changes
 
@@ -143,7 +143,7 @@ def judge_pair(reader: str, writer: str) -> dict[str, Any]:
         outcome[f"refused by {release}"] = [problem.what[:80] for problem in problems[:2]]
     try:
         formats.identity(new)
-        fingerprints(canonical_form(parse(reader, Release.R5_0)))
+        schema_fingerprints(canonical_form(parse(reader, Release.R5_0)))
         outcome["changes"] = len([*changes(old=old, new=new)])
     except InvalidSchema as problem:
         outcome["invalid"] = problem.what[:80]

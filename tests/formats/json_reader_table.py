@@ -36,7 +36,7 @@ def make_logical(kind: str, logical: str, **more: Json) -> Json:
     return {"type": kind, "logicalType": logical, **more}
 
 
-def _typed(kind: str, *texts: str) -> list[Json]:
+def _tag_texts(kind: str, *texts: str) -> list[Json]:
     return [{kind: text} for text in texts]
 
 
@@ -47,8 +47,8 @@ KINDS: Final[Mapping[str, tuple[Json, list[Json]]]] = {
     "boolean": ("boolean", [True, False]),
     "int": ("int", [0, 1, 5, -7, 16_777_217, 2**31 - 1, -(2**31)]),
     "long": ("long", [0, 1, 5, 2**31, 2**53 + 1, -(2**63), 1_704_164_645_678]),
-    "float": ("float", _typed("float", "0.0", "1.5", "0.1", "-3.4028235E38", "NaN", "Infinity")),
-    "double": ("double", _typed("double", "0.0", "1.5", "0.1", "1e300", "123456789012.25", "NaN", "-Infinity")),
+    "float": ("float", _tag_texts("float", "0.0", "1.5", "0.1", "-3.4028235E38", "NaN", "Infinity")),
+    "double": ("double", _tag_texts("double", "0.0", "1.5", "0.1", "1e300", "123456789012.25", "NaN", "-Infinity")),
     "string": (
         "string",
         [
@@ -56,55 +56,55 @@ KINDS: Final[Mapping[str, tuple[Json, list[Json]]]] = {
             *("2024-01-02T03:04:05", "00000000-0000-0001-0000-000000000002", "NaN"),
         ],
     ),
-    "bytes": ("bytes", _typed("bytes", "", "00", "010203", "ffffffff", "d76df8")),
-    "fixed": ({"type": "fixed", "name": "F", "size": 3}, _typed("bytes", "010203", "d76df8")),
-    "enum": (_ENUM, _typed("enum", "A", "B")),
+    "bytes": ("bytes", _tag_texts("bytes", "", "00", "010203", "ffffffff", "d76df8")),
+    "fixed": ({"type": "fixed", "name": "F", "size": 3}, _tag_texts("bytes", "010203", "d76df8")),
+    "enum": (_ENUM, _tag_texts("enum", "A", "B")),
     "array": ({"type": "array", "items": "int"}, [[], [1], [1, 2, 3], [2024, 1, 2]]),
     "map": ({"type": "map", "values": "int"}, [{"map": {}}, {"map": {"a": 1}}, {"map": {"b": 1}}]),
     "record": (_RECORD, [{"record": {"a": 1}}]),
     "decimal": (
         make_logical("bytes", "decimal", precision=20, scale=3),
-        _typed("decimal", "0.000", "1.500", "1.005", "12345678901234567.890", "5.000", "-7.000"),
+        _tag_texts("decimal", "0.000", "1.500", "1.005", "12345678901234567.890", "5.000", "-7.000"),
     ),
-    "date": (make_logical("int", "date"), _typed("date", "2024-01-02", "1970-01-01")),
-    "time-millis": (make_logical("int", "time-millis"), _typed("time", "01:02:03.004", "00:00")),
-    "time-micros": (make_logical("long", "time-micros"), _typed("time", "01:02:03.004005", "00:00")),
+    "date": (make_logical("int", "date"), _tag_texts("date", "2024-01-02", "1970-01-01")),
+    "time-millis": (make_logical("int", "time-millis"), _tag_texts("time", "01:02:03.004", "00:00")),
+    "time-micros": (make_logical("long", "time-micros"), _tag_texts("time", "01:02:03.004005", "00:00")),
     "timestamp-millis": (
         make_logical("long", "timestamp-millis"),
-        _typed("instant", "2024-01-02T03:04:05.678Z", "2024-01-02T03:04:05Z"),
+        _tag_texts("instant", "2024-01-02T03:04:05.678Z", "2024-01-02T03:04:05Z"),
     ),
     "timestamp-micros": (
         make_logical("long", "timestamp-micros"),
-        _typed("instant", "2024-01-02T03:04:05.678901Z", "2024-01-02T03:04:05Z"),
+        _tag_texts("instant", "2024-01-02T03:04:05.678901Z", "2024-01-02T03:04:05Z"),
     ),
     "timestamp-nanos": (
         make_logical("long", "timestamp-nanos"),
-        _typed("instant", "2024-01-02T03:04:05.678901234Z", "2024-01-02T03:04:05Z"),
+        _tag_texts("instant", "2024-01-02T03:04:05.678901234Z", "2024-01-02T03:04:05Z"),
     ),
     "local-timestamp-millis": (
         make_logical("long", "local-timestamp-millis"),
-        _typed("local", "2024-01-02T03:04:05.678", "2024-01-02T03:04"),
+        _tag_texts("local", "2024-01-02T03:04:05.678", "2024-01-02T03:04"),
     ),
     "local-timestamp-micros": (
         make_logical("long", "local-timestamp-micros"),
-        _typed("local", "2024-01-02T03:04:05.678901", "2024-01-02T03:04"),
+        _tag_texts("local", "2024-01-02T03:04:05.678901", "2024-01-02T03:04"),
     ),
     "local-timestamp-nanos": (
         make_logical("long", "local-timestamp-nanos"),
-        _typed("local", "2024-01-02T03:04:05.678901234", "2024-01-02T03:04"),
+        _tag_texts("local", "2024-01-02T03:04:05.678901234", "2024-01-02T03:04"),
     ),
-    "uuid": (make_logical("string", "uuid"), _typed("uuid", "00000000-0000-0001-0000-000000000002")),
+    "uuid": (make_logical("string", "uuid"), _tag_texts("uuid", "00000000-0000-0001-0000-000000000002")),
     "duration": (
         {"type": "fixed", "name": "D", "size": 12, "logicalType": "duration"},
-        _typed("bytes", "010000000200000003000000"),
+        _tag_texts("bytes", "010000000200000003000000"),
     ),
     "BigDecimal": (
         {"type": "string", "java-class": "java.math.BigDecimal"},
-        _typed("decimal", "0", "1.50", "5", "12345678901234567.890"),
+        _tag_texts("decimal", "0", "1.50", "5", "12345678901234567.890"),
     ),
     "BigInteger": (
         {"type": "string", "java-class": "java.math.BigInteger"},
-        _typed("integer", "0", "5", "12345678901234567890"),
+        _tag_texts("integer", "0", "5", "12345678901234567890"),
     ),
     "Character": ({"type": "int", "java-class": "java.lang.Character"}, [113, 53, 65]),
 }
@@ -127,12 +127,12 @@ NUMBERS: Final[Mapping[str, list[str]]] = {
 """Times as other clients write them: whole numbers in the unit of the type."""
 
 _NUMBER_MEANINGS: Final[Mapping[str, list[Json]]] = {
-    "date as number": _typed("date", "2024-01-02", "1970-01-01"),
-    "time-millis as number": _typed("time", "01:02:03.004"),
-    "time-micros as number": _typed("time", "01:02:03.004005"),
-    "timestamp-millis as number": _typed("instant", "2024-01-02T03:04:05.678Z"),
-    "timestamp-micros as number": _typed("instant", "2024-01-02T03:04:05.678901Z"),
-    "local-timestamp-millis as number": _typed("local", "2024-01-02T03:04:05.678"),
+    "date as number": _tag_texts("date", "2024-01-02", "1970-01-01"),
+    "time-millis as number": _tag_texts("time", "01:02:03.004"),
+    "time-micros as number": _tag_texts("time", "01:02:03.004005"),
+    "timestamp-millis as number": _tag_texts("instant", "2024-01-02T03:04:05.678Z"),
+    "timestamp-micros as number": _tag_texts("instant", "2024-01-02T03:04:05.678901Z"),
+    "local-timestamp-millis as number": _tag_texts("local", "2024-01-02T03:04:05.678"),
 }
 
 
@@ -344,9 +344,9 @@ def render_page(measured: Mapping[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for writer, readers in outcomes.items():
-        kept, rounded, throws = (", ".join(readers.get(outcome, [])) for outcome in ("kept", "rounded", "throws"))
+        same, rounded, throws = (", ".join(readers.get(outcome, [])) for outcome in ("kept", "rounded", "throws"))
         other_values = ", ".join([*readers.get("changed", []), *readers.get("null", [])])
-        rows.append(f"| {writer} | {kept} | {rounded} | {other_values} | {throws} |")
+        rows.append(f"| {writer} | {same} | {rounded} | {other_values} | {throws} |")
     text = _replace_section(text, "types", rows)
     rows = ["| change | message | class | GenericRecord |", "|---|---|---|---|"]
     for name, case in measured["cases"].items():

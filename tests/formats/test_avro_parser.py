@@ -17,7 +17,7 @@ from schemactl.codec.avro_schema import parse as parse_for_codec
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import identity
 from schemactl.formats import problems as format_problems
-from schemactl.formats.avro.json_text import InvalidAvro, canonical_form, fingerprints
+from schemactl.formats.avro.json_text import InvalidAvro, canonical_form, schema_fingerprints
 from schemactl.formats.avro.parser import parse, problems
 from schemactl.formats.avro.schema import equal, identity_key
 from schemactl.formats.digest import digest
@@ -101,7 +101,7 @@ def test_layout_changes_neither_identity_nor_canonical_form(
     other = parse(f"/* laid out */ {json.dumps(definition, indent=indent, ensure_ascii=False)}\n", release)
     assert equal(one, other)
     assert identity_key(one) == identity_key(other)
-    assert fingerprints(canonical_form(one)) == fingerprints(canonical_form(other))
+    assert schema_fingerprints(canonical_form(one)) == schema_fingerprints(canonical_form(other))
 
 
 @THOROUGH

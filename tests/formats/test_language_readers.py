@@ -77,12 +77,18 @@ def test_rules_are_those_of_the_types(language: str, schema_type: str) -> None:
         for outcome, readers in outcomes.items():
             for reader in (reader for reader in readers if reader in KINDS):
                 sides = [make_info(schema_type, make_field(KINDS[kind][1])) for kind in (reader, writer)]
-                found = [*find_client_misreadings(reader=sides[0], writer=sides[1], language=language)]
-                worst = "throws" if any(item.is_error for item in found) else "changed" if found else "kept"
-                # What is read as another value is an error, or a warning where the number or the bytes are the same.
+                misreadings = [*find_client_misreadings(reader=sides[0], writer=sides[1], language=language)]
+                worst = (
+                    "throws"
+                    if any(misreading.is_error for misreading in misreadings)
+                    else "changed"
+                    if misreadings
+                    else "kept"
+                )
+                # Another value is an error, or a warning where the number or the bytes are the same.
                 if worst != outcome and {worst, outcome} != {"throws", "changed"}:
                     wrong[writer, reader] = (outcome, worst)
-    assert {pair: why for pair, why in wrong.items() if (language, schema_type, *pair) not in APART} == {}
+    assert {pair: outcomes for pair, outcomes in wrong.items() if (language, schema_type, *pair) not in APART} == {}
 
 
 APART = {
@@ -156,10 +162,10 @@ def test_each_error_has_a_reason_a_fix_and_a_message(language: str, schema_type:
                 explanation = explain(breakage, new=new, old=old)
                 assert explanation.reason.endswith(".")
                 assert explanation.fix
-                shown = counterexample(breakage, new=new, old=old)
+                proof = counterexample(breakage, new=new, old=old)
                 if error.rule == "CLIENT_BREAKS":
-                    assert shown is not None
-                    assert shown.result
+                    assert proof is not None
+                    assert proof.result
 
 
 @pytest.mark.parametrize(
@@ -202,12 +208,12 @@ def test_go_fails_on_the_message_of_a_finding_with_its_words(go_program: Path) -
         for writer, reader in pairs:
             new, old = make_info("AVRO", reader), make_info("AVRO", writer)
             for error in list_errors("go", "AVRO", reader=reader, writer=writer):
-                shown = counterexample(Breakage(error, "new_reads_old", 0), new=new, old=old)
-                assert shown is not None
-                [result] = read(writer, reader, [shown.data])
+                proof = counterexample(Breakage(error, "new_reads_old", 0), new=new, old=old)
+                assert proof is not None
+                [result] = read(writer, reader, [proof.data])
                 # The errors spell out the fields of a struct.
                 result = re.sub(r"struct \{.*?\" \}", "struct", result).replace("avro record", "Avro record")
-                _, fails, words = shown.result.partition("fails: ")
+                _, fails, words = proof.result.partition("fails: ")
                 if fails and words not in result:
                     wrong.append((writer, reader, words, result))
     assert wrong == []

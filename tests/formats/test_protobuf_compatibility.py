@@ -257,12 +257,12 @@ def scalar(field: Any, rng: random.Random) -> Any:
 
 def assert_same_values(written: Any, read: Any, writer: ProtoMessage, reader: ProtoMessage) -> None:
     """Assert that every common field has the same value, set or not."""
-    there, here = writer.fields(), reader.fields()
-    for number in there.keys() & here.keys():
-        before, after = value(written, there[number]), value(read, here[number])
-        if there[number].is_message:
-            inner = [field.message_type for field in (there[number], here[number])]
-            if MAP in (there[number].cardinality, here[number].cardinality):
+    writer_fields, reader_fields = writer.fields(), reader.fields()
+    for number in writer_fields.keys() & reader_fields.keys():
+        before, after = value(written, writer_fields[number]), value(read, reader_fields[number])
+        if writer_fields[number].is_message:
+            inner = [field.message_type for field in (writer_fields[number], reader_fields[number])]
+            if MAP in (writer_fields[number].cardinality, reader_fields[number].cardinality):
                 before, after = by_key(before, inner[0]), by_key(after, inner[1])
             if isinstance(read, Entry) and not before:
                 # A map has a value for every key.
@@ -270,18 +270,18 @@ def assert_same_values(written: Any, read: Any, writer: ProtoMessage, reader: Pr
             assert len(before) == len(after)
             for one, other in zip(before, after, strict=True):
                 assert_same_values(one, other, inner[0], inner[1])
-        elif there[number].kind == STRING and here[number].kind == BYTES:
+        elif writer_fields[number].kind == STRING and reader_fields[number].kind == BYTES:
             assert (before.encode() if isinstance(before, str) else [text.encode() for text in before]) == after
         else:
             assert before == after
-            assert (there[number].kind == ENUM) == (here[number].kind == ENUM)
+            assert (writer_fields[number].kind == ENUM) == (reader_fields[number].kind == ENUM)
 
 
 def value(message: Any, field: ProtoField) -> Any:
     """Return the value of a field: a list for messages, the entries by key for a map."""
     if isinstance(message, Entry):
         return message.get(field)
-    name = {known.number: known.name for known in message.DESCRIPTOR.fields}[field.proto.number]
+    name = {proto_field.number: proto_field.name for proto_field in message.DESCRIPTOR.fields}[field.proto.number]
     got = getattr(message, name)
     if field.cardinality == MAP:
         return [Entry(key, got[key]) for key in sorted(got)]

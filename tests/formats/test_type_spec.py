@@ -143,13 +143,13 @@ def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.Cap
         output = capsys.readouterr()
         return code, output.out + output.err
 
-    def declared(*columns: str) -> dict[str, str]:
+    def make_declaration(*columns: str) -> dict[str, str]:
         schema = {"type": "COLUMNS", "definition": {"columns": columns}}
         return {"namespaces/orders.yaml": json.dumps({"topic": "shop/sales/orders", "schema": schema})}
 
     project = "version: 1\napproved: main\ntargets:\n  local: {registry: 'sqlite:registry.db'}\n"
-    repository.commit({"schemactl.yaml": project, **declared("id")})
-    repository.commit(declared("id", "total"))
+    repository.commit({"schemactl.yaml": project, **make_declaration("id")})
+    repository.commit(make_declaration("id", "total"))
     repository.git("checkout", "-qf", "main")
     assert run("check")[0] == 0
     code, output = run("plan", "--target", "local", "--out", "plan.json", "--detailed-exitcode")
@@ -161,7 +161,7 @@ def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.Cap
     assert (code, output.count("COLUMNS")) >= (0, 1), output
     assert '"total"' in run("show", "shop/sales/orders@1")[1]
     assert "total: column" in run("diff", "shop/sales/orders@0", "shop/sales/orders@1")[1]
-    (repository.path / "namespaces/orders.yaml").write_text(declared("total")["namespaces/orders.yaml"])
+    (repository.path / "namespaces/orders.yaml").write_text(make_declaration("total")["namespaces/orders.yaml"])
     code, output = run("check")
     assert code == 100, output
     assert "The column id is not in every message." in output

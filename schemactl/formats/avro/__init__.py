@@ -14,7 +14,6 @@ arrives. A shared kernel would hold both sets of rules behind switches.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
@@ -255,27 +254,27 @@ class AvroSpec(TypeSpec):
         """Yield small messages, except for PROTOBUF, whose messages the Avro definition does not describe."""
         if self.payload == "protobuf":
             return
-        from schemactl.formats.avro.counterexample import encode, messages, to_json
+        from schemactl.formats.avro.counterexample import encode, messages, to_json, write_json
 
         schema = parsed_by_any(info.schema)
         for datum in messages(schema):
             if self.payload == "json":
-                yield Wire(_dumps(to_json(schema, datum, tagged=False)).encode())
+                yield Wire(write_json(to_json(schema, datum, tagged=False)).encode())
             else:
                 yield Wire(encode(schema, datum))
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the value of a message, decoded by the definition; a JSON message needs none."""
         from schemactl.formats.avro.counterexample import decode as decode_avro
-        from schemactl.formats.avro.counterexample import decode_json, to_json
+        from schemactl.formats.avro.counterexample import decode_json, to_json, write_json
 
         if self.payload == "protobuf":
             raise UnknownWire
         data = wire.payload or b""
         if self.payload == "json":
-            return _dumps(decode_json(data))
+            return write_json(decode_json(data))
         schema = parsed_by_any(info.schema)
-        return _dumps(to_json(schema, decode_avro(data, schema)))
+        return write_json(to_json(schema, decode_avro(data, schema)))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Return the path of the field, the reason and the fix."""
@@ -349,7 +348,3 @@ def _is_json_schema(text: bytes) -> bool:
         value = read(decode(text))
         return isinstance(value, dict) and value.get("type") == "object"
     return False
-
-
-def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

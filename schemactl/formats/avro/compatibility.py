@@ -123,18 +123,18 @@ class PartNumbers:
 
     def add(self, *schemas: Schema) -> None:
         """Compute the number of every part of some definitions."""
-        run_recursion(lambda: [self._number(schema) for schema in schemas], self.clear)
+        run_recursion(lambda: [self._number_part(schema) for schema in schemas], self.clear)
 
     def clear(self) -> None:
         """Forget all parts; their numbers are not used again."""
         self._numbers, self._parts = {}, {}
 
-    def _number(self, schema: Schema) -> int | None:
+    def _number_part(self, schema: Schema) -> int | None:
         if schema in self._parts:
             return self._parts[schema]
         if isinstance(schema, Named):
             self._parts[schema] = None  # until the number is known: a reference to it means that it contains itself
-        child_numbers = [self._number(child) for child in children(schema)]
+        child_numbers = [self._number_part(child) for child in children(schema)]
         number = None
         if None not in child_numbers:
             key = (schema.type, *self._describe(schema), *child_numbers)
@@ -462,6 +462,11 @@ def pointer(location: Location) -> str:
     return "".join(steps) or "/"
 
 
+def reader_pointer(location: Location) -> str:
+    """Return the JSON pointer of a location into the reader's definition, without the branches of the writer; `/` for the root."""
+    return "".join(f"/{token}" for token in tokens(location) if not is_writer_branch(token)) or "/"
+
+
 def tokens(location: Location) -> tuple[str | int, ...]:
     """Return the tokens from the roots of reader and writer to a location, including the branches of both."""
     reversed_tokens: list[str | int] = []
@@ -488,7 +493,7 @@ class MissingBranch(Incompatibility):
         set_attribute(self, "_reason", reason)
         set_attribute(self, "_proofs", proofs)
 
-    def moved(self, pointer: str) -> Incompatibility:
+    def move_to(self, pointer: str) -> Incompatibility:
         """See Incompatibility."""
         return MissingBranch(pointer, self._reason, self._proofs)
 
@@ -612,7 +617,7 @@ def walk(schema: Schema, trace: Tokens) -> Walk:
         if is_writer_branch(token):
             continue
         pointer += f"/{token}"
-        child = _child(parts[-1], token)
+        child = _find_child(parts[-1], token)
         if child is not None:
             path += _step_text(parts[-1], child)
             parts.append(child)
@@ -628,12 +633,12 @@ def find_counterpart(trace: Tokens, *, reader: Schema, writer: Schema) -> tuple[
     writer_part: Part = writer
     pointer = ""
     for token in trace:
-        reader_child = _child(reader_part, token)
+        reader_child = _find_child(reader_part, token)
         for step in _list_writer_steps(reader_part, reader_child, token, writer_part):
             if step is None:
                 return pointer, _schema_of(writer_part)
             pointer += f"/{step}"
-            writer_part = _child(writer_part, step) or writer_part
+            writer_part = _find_child(writer_part, step) or writer_part
         reader_part = reader_child or reader_part
     return pointer, _schema_of(writer_part)
 
@@ -687,7 +692,7 @@ def message_trace(reader: Schema, trace: Tokens) -> tuple[Token, ...]:
     message_tokens: list[Token] = []
     part: Part = reader
     for token in trace:
-        child = _child(part, token)
+        child = _find_child(part, token)
         if is_writer_branch(token):
             message_tokens.append(~int(token))
         elif isinstance(child, Field):
@@ -698,7 +703,7 @@ def message_trace(reader: Schema, trace: Tokens) -> tuple[Token, ...]:
     return tuple(message_tokens)
 
 
-def _child(part: Part, token: Token) -> Part | None:
+def _find_child(part: Part, token: Token) -> Part | None:
     """Return the schema or field that `token` leads to, or None."""
     match part, token:
         case Record(), int() if 0 <= token < len(part.fields):

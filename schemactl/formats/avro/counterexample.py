@@ -120,8 +120,8 @@ def counterexample(
         messages += find_unreadable_messages(writer=writer, reader=reader, release=release)
     if not messages:
         return _find_lost_value(trace, reader, writer, plain_json=plain_json, release=release)
-    best = min(messages, key=lambda message: _fitness(message, incompatibility, trace))
-    text = _to_text(to_json(writer, best.datum, tagged=not plain_json))
+    best = min(messages, key=lambda message: _rank_message(message, incompatibility, trace))
+    text = write_json(to_json(writer, best.datum, tagged=not plain_json))
     failure = best.failure
     if plain_json:
         # JSON libraries differ in how they read it; the Avro rules are the common ground of such topics.
@@ -132,11 +132,11 @@ def counterexample(
 
 def _is_at(message: UnreadableMessage, incompatibility: Incompatibility, trace: Sequence[Token]) -> bool:
     """Return whether a message fails at the place of an incompatibility."""
-    is_named, shared, _ = _fitness(message, incompatibility, trace)
+    is_named, shared, _ = _rank_message(message, incompatibility, trace)
     return bool(is_named) or -shared == len(trace)
 
 
-def _fitness(
+def _rank_message(
     message: UnreadableMessage, incompatibility: Incompatibility, trace: Sequence[Token]
 ) -> tuple[int, int, int]:
     """Return a sort key that is smaller the better the message proves the incompatibility."""
@@ -170,13 +170,13 @@ def _find_lost_value(
             is_elsewhere = any(loss_token != token for loss_token, token in zip(loss_trace, trace, strict=False))
             if default is NO_DEFAULT or written == default or is_elsewhere:
                 continue
-            text = _to_text(to_json(writer, datum, tagged=not plain_json))
+            text = write_json(to_json(writer, datum, tagged=not plain_json))
             reader_name = "Avro's Java reader" if plain_json else "Java"
             best = Counterexample(
                 text,
                 text.encode() if plain_json else data,
-                f"{reader_name} reads {lost_value.field.name} as its default, {_to_text(default)}: the {lost_value.source.name} that was "
-                f"written, {_to_text(written)}, is lost",
+                f"{reader_name} reads {lost_value.field.name} as its default, {write_json(default)}: the {lost_value.source.name} that was "
+                f"written, {write_json(written)}, is lost",
             )
             break
     return best
@@ -192,10 +192,6 @@ def value_along(datum: Datum, tokens: Sequence[str | int]) -> Datum:
         else:
             (datum,) = datum.values() if isinstance(datum, dict) else datum
     return datum
-
-
-def _to_text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -714,6 +710,11 @@ class DatumReader:
 
 
 # Binary and JSON encoding
+
+
+def write_json(value: Any) -> str:
+    """Return a JSON value on one line, without escapes of letters outside ASCII."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def to_json(schema: Schema, datum: Datum, *, tagged: bool = True) -> Any:

@@ -259,17 +259,17 @@ def _explain_missing_symbols(case: _Case) -> _Advice:
 def _explain_missing_branch(case: _Case) -> _Advice:
     """Explain that no branch reads the value, and why the branch with its name or type does not, through nested unions."""
     advice = _explain_no_branch(case)
-    nearest = case
+    innermost = case
     for _ in range(_MAX_LEVELS):
-        inner = _find_case_in_branch(nearest) if nearest.incompatibility.rule == "MISSING_UNION_BRANCH" else None
+        inner = _find_case_in_branch(innermost) if innermost.incompatibility.rule == "MISSING_UNION_BRANCH" else None
         if inner is None:
             break
-        nearest = inner
-    if nearest is case:
+        innermost = inner
+    if innermost is case:
         return advice
-    is_missing_branch = nearest.incompatibility.rule == "MISSING_UNION_BRANCH"
-    explain_nearest = _explain_no_branch if is_missing_branch else _SENTENCES[nearest.incompatibility.rule]
-    inner_advice = explain_nearest(nearest)
+    is_missing_branch = innermost.incompatibility.rule == "MISSING_UNION_BRANCH"
+    explain_innermost = _explain_no_branch if is_missing_branch else _SENTENCES[innermost.incompatibility.rule]
+    inner_advice = explain_innermost(innermost)
     return inner_advice._replace(reason=f"{advice.reason} {inner_advice.reason}")
 
 
@@ -282,7 +282,7 @@ def _explain_no_branch(case: _Case) -> _Advice:
     branches = _list_names(
         [branch.full_name if isinstance(branch, Named) else branch.type for branch in union.branches]
     )
-    reason = f"{case.place}: {_article(name)} {name} may be written, and "
+    reason = f"{case.place}: {_choose_article(name)} {name} may be written, and "
     if len(union.branches) > 1:
         reason += f"no branch of {whose} ({branches}) reads it."
     else:
@@ -440,12 +440,12 @@ def _list_names(names: Sequence[str]) -> str:
     return text if len(names) <= _MAX_NAMES else f"{text} and {len(names) - _MAX_NAMES:,} more"
 
 
-def _article(noun: str) -> str:
+def _choose_article(noun: str) -> str:
     return "an" if noun[:1] in "aeiou" else "a"
 
 
 def _add_article(kind: str) -> str:
-    return kind if kind in PRIMITIVE_TYPES else f"{_article(kind)} {kind}"
+    return kind if kind in PRIMITIVE_TYPES else f"{_choose_article(kind)} {kind}"
 
 
 # Outline of a definition

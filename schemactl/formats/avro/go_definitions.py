@@ -188,7 +188,7 @@ def _check_default(
     if isinstance(schema, list):
         if not schema:
             return
-        if not _fits(default, schema[0], namespace, types):
+        if not _is_of_type(default, schema[0], namespace, types):
             yield GoChange(
                 parts,
                 "a default of a later branch of the union is an error",
@@ -254,7 +254,7 @@ def _resolve(schema: Any, namespace: str, types: Mapping[str, Any]) -> tuple[str
     return _resolve(definition, namespace, types) if isinstance(definition, dict) else (name, {}, namespace)
 
 
-def _fits(default: Any, schema: Any, namespace: str, types: Mapping[str, Any]) -> bool:
+def _is_of_type(default: Any, schema: Any, namespace: str, types: Mapping[str, Any]) -> bool:
     """Return whether a default can be of a type, by its form alone."""
     kind, _, _ = _resolve(schema, namespace, types)
     match kind:

@@ -23,7 +23,7 @@ from schemactl.formats.avro.compatibility import (
     find_branch,
     find_counterpart,
     message_trace,
-    tokens,
+    reader_pointer,
     trace_of,
     walk,
 )
@@ -270,7 +270,7 @@ def _list_fields(
             misreadings = [*_check_alias(field_, reader, writer, field_location)]
             yield from misreadings
             if not misreadings and field_.default is not NO_DEFAULT and field_.default is not None:
-                yield Incompatibility(DEFAULT_NOT_APPLIED, _get_pointer(field_location), trace=field_location)
+                yield Incompatibility(DEFAULT_NOT_APPLIED, reader_pointer(field_location), trace=field_location)
         else:
             yield pair.enter(reader=field_.schema, writer=source.schema), (*field_location, "type")
 
@@ -376,7 +376,9 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
     changed = compare_value_types(reader=reader_type, writer=writer_type)
     if changed is None:
         return None
-    return Incompatibility(changed.rule, _get_pointer(location), message, trace=location, is_warning=changed.is_warning)
+    return Incompatibility(
+        changed.rule, reader_pointer(location), message, trace=location, is_warning=changed.is_warning
+    )
 
 
 def _describe_type(schema: Schema, value_type: ValueType) -> str:
@@ -412,13 +414,7 @@ def _is_nullable(schema: Schema) -> bool:
 
 
 def _make_misreading(problem: Problem, location: Location, message: str) -> JsonMisreading:
-    return JsonMisreading(JSON_UNREADABLE, _get_pointer(location), message, trace=location, problem=problem)
-
-
-def _get_pointer(location: Location) -> str:
-    """Return the JSON pointer of a location into the reader's definition, without the branches of the writer."""
-    steps = [str(token) for token in tokens(location) if isinstance(token, str) or token >= 0]
-    return "".join(f"/{step}" for step in steps) or "/"
+    return JsonMisreading(JSON_UNREADABLE, reader_pointer(location), message, trace=location, problem=problem)
 
 
 # Explanations

@@ -118,7 +118,7 @@ def read(text: str) -> Any:
     if rest:
         position = len(text) - len(rest)
         raise TrailingText(
-            f"{_excerpt(rest)} follows the schema at {_describe_position(text, position)}; expected the end of the definition",
+            f"{_make_excerpt(rest)} follows the schema at {_describe_position(text, position)}; expected the end of the definition",
             fix="remove what stands after the schema; comments may stand before its end only",
             value=value,
             text=rest,
@@ -187,7 +187,7 @@ def _make_syntax_error(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
         )
     return InvalidAvro(
         f"the definition is not JSON: {problem.msg} at {_describe_position(text, problem.pos)}, "
-        f"found {_excerpt(text[problem.pos :]) or 'the end of the text'}"
+        f"found {_make_excerpt(text[problem.pos :]) or 'the end of the text'}"
     )
 
 
@@ -196,7 +196,7 @@ def _describe_position(text: str, position: int) -> str:
     return f"line {line}, column {position - text.rfind(chr(10), 0, position)}"
 
 
-def _excerpt(text: str) -> str:
+def _make_excerpt(text: str) -> str:
     if not text:
         return ""
     start = text[:20].partition("\n")[0]
@@ -424,7 +424,7 @@ def _make_canonical_tree(schema: Schema, written_names: set[str]) -> JsonValue:
     return schema.type
 
 
-def fingerprints(form: str) -> tuple[str, str]:
+def schema_fingerprints(form: str) -> tuple[str, str]:
     """Return CRC-64-AVRO and SHA-256 of a canonical form's UTF-8 bytes, in hexadecimal."""
     data = form.encode()
     return f"{crc64(data):016x}", hashlib.sha256(data).hexdigest()

@@ -21,11 +21,11 @@ from schemactl.formats.avro.compatibility import (
     find_counterpart,
     incompatibilities,
     message_trace,
-    tokens,
+    reader_pointer,
     trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import ONES, SampleMessages, UnionValue, encode, to_json
+from schemactl.formats.avro.counterexample import ONES, SampleMessages, UnionValue, encode, to_json, write_json
 from schemactl.formats.avro.logical_types import ValueType, compare_value_types, value_type_of
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
@@ -308,7 +308,7 @@ def _compare(
     def make(problem: Problem, message: str, at: Location = location, *, is_warning: bool = False) -> Incompatibility:
         return LanguageMisreading(
             CLIENT_BREAKS,
-            _get_pointer(at),
+            reader_pointer(at),
             message,
             trace=at,
             is_warning=is_warning,
@@ -420,11 +420,7 @@ def _compare_fields(
         elif rules is _PYTHON_AVRO or not (
             rules.applies_defaults or _is_zero(reader_field.default, reader_field.schema, rules)
         ):
-            yield Incompatibility(DEFAULT_NOT_APPLIED, _get_pointer(at), trace=at, is_warning=True)
-
-
-def _get_pointer(location: Location) -> str:
-    return "".join(f"/{token}" for token in tokens(location) if isinstance(token, str) or token >= 0) or "/"
+            yield Incompatibility(DEFAULT_NOT_APPLIED, reader_pointer(at), trace=at, is_warning=True)
 
 
 def _list_branches(schema: Schema) -> list[tuple[int, Schema]]:
@@ -610,7 +606,7 @@ def _describe_result(misreading: LanguageMisreading, reader: Schema, writer: Sch
         return f"reads {written}, which the reader's union does not list"
     if misreading.is_json:
         return f"does not read {written} as {read}"
-    if not isinstance(reader, Union) and not _fails(reader, writer):
+    if not isinstance(reader, Union) and not _is_failure(reader, writer):
         return f"does not read {written} as {read}"
     return f"fails: {_name_go_type(reader)} is unsupported for Avro {writer.type}"
 
@@ -654,7 +650,7 @@ def _name_go_type(schema: Schema) -> str:
     return f"[{schema.size}]uint8" if isinstance(schema, Fixed) and kind == "fixed" else _GO_TYPES.get(kind, kind)
 
 
-def _fails(reader: Schema, writer: Schema) -> bool:
+def _is_failure(reader: Schema, writer: Schema) -> bool:
     """Return whether Go's client fails on a type, instead of reading another value."""
     reader_kind, writer_kind = kind_of(reader, GO_AVRO), kind_of(writer, GO_AVRO)
     if (writer_kind, reader_kind) in (("array", "bytes"), ("record", "duration")) or reader_kind in _LENIENT:
@@ -667,6 +663,6 @@ def _fails(reader: Schema, writer: Schema) -> bool:
 def _show(writer: Schema, datum: Any, misreading: LanguageMisreading, result: str) -> Counterexample | None:
     if datum is None:
         return None
-    message = json.dumps(to_json(writer, datum, tagged=not misreading.is_json), ensure_ascii=False)
+    message = write_json(to_json(writer, datum, tagged=not misreading.is_json))
     payload = message.encode() if misreading.is_json else encode(writer, datum)
     return Counterexample(message, payload, result)

@@ -8,7 +8,6 @@ Sources: the sections "Logical Types" and "Schema Resolution" of the specificati
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -29,11 +28,19 @@ from schemactl.formats.avro.compatibility import (
     incompatibilities,
     is_writer_branch,
     needs_aliases,
-    tokens,
+    reader_pointer,
     trace_of,
     walk,
 )
-from schemactl.formats.avro.counterexample import Datum, SampleMessages, decode, encode, to_json, value_along
+from schemactl.formats.avro.counterexample import (
+    Datum,
+    SampleMessages,
+    decode,
+    encode,
+    to_json,
+    value_along,
+    write_json,
+)
 from schemactl.formats.avro.resolving_grammar import Likeness, Resolution, apply_aliases
 from schemactl.formats.avro.schema import (
     LOGICAL_TYPES,
@@ -48,6 +55,7 @@ from schemactl.formats.avro.schema import (
     Record,
     Schema,
     Union,
+    has_aliases,
     parts,
 )
 
@@ -220,18 +228,18 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
             if misreading and getattr(reader_part, "size", 0) == getattr(writer_part, "size", 0):
                 message = f"written as {writer_type.text}, read as {reader_type.text}"
                 yield Incompatibility(
-                    misreading.rule, _get_pointer(location), message, trace=location, is_warning=misreading.is_warning
+                    misreading.rule, reader_pointer(location), message, trace=location, is_warning=misreading.is_warning
                 )
         elif (reader_part, writer_part) not in compared:
             compared.add((reader_part, writer_part))
             if _ignores_aliases(reader_part, writer_part):
                 name_location: Location = (location, "name")
                 message = f"expected: {writer_part.full_name}"
-                yield Incompatibility("NAME_MISMATCH", _get_pointer(name_location), message, trace=name_location)
+                yield Incompatibility("NAME_MISMATCH", reader_pointer(name_location), message, trace=name_location)
             elif pairing.has_no_branch(reader_part, writer_part):
                 # Java's SchemaCompatibility compares names without namespaces, and finds a branch.
                 message = f"reader union lacking writer type: {writer_part.type.upper()}"
-                yield Incompatibility("MISSING_UNION_BRANCH", _get_pointer(location), message, trace=location)
+                yield Incompatibility("MISSING_UNION_BRANCH", reader_pointer(location), message, trace=location)
             pending += reversed([*pairing.list_inner(meeting)])
 
 
@@ -293,12 +301,6 @@ def _ignores_aliases(reader: Schema, writer: Schema) -> bool:
         and writer.full_name not in reader.aliases
         and needs_aliases(reader, writer)
     )
-
-
-def _get_pointer(location: Location) -> str:
-    """Return the JSON pointer of a location into the reader's definition, without the branches of the writer."""
-    steps = [str(token) for token in tokens(location) if isinstance(token, str) or token >= 0]
-    return "".join(f"/{step}" for step in steps) or "/"
 
 
 class _Pairing:
@@ -376,7 +378,7 @@ class _Pairing:
 
     def _rename(self, writer: Schema) -> Schema:
         """Return a part of the writer under the reader's names, which its aliases give."""
-        if isinstance(writer, Primitive) or not _has_aliases(self._reader):
+        if isinstance(writer, Primitive) or not has_aliases(self._reader):
             return writer
         if writer not in self._renamed:
             try:
@@ -386,15 +388,6 @@ class _Pairing:
                 renamed = writer
             self._renamed[writer] = renamed
         return self._renamed[writer]
-
-
-@lru_cache(maxsize=2048)
-def _has_aliases(schema: Schema) -> bool:
-    return any(
-        part.aliases or (isinstance(part, Record) and any(field.aliases for field in part.fields))
-        for part in parts(schema)
-        if isinstance(part, Named)
-    )
 
 
 def _find_source(field: Field, writer: Record) -> Field | None:
@@ -435,7 +428,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: 
         return None
     data = encode(writer, datum)
     value = value_along(decode(data, writer), message_tokens)
-    text = json.dumps(to_json(writer, datum, tagged=not plain_json), ensure_ascii=False)
+    text = write_json(to_json(writer, datum, tagged=not plain_json))
     field = walk(reader, trace).field
     name = field.name if field else "the value"
     result = f"{name} is written as {describe_value(writer_type, value)} and {_describe_reading(reader_type, writer_type, value)}"
@@ -543,7 +536,7 @@ def describe_value(value_type: ValueType, value: Datum) -> str:
             return value if isinstance(value, str) else str(UUID(bytes=value))
     if isinstance(value, bytes):
         return f"0x{value.hex()}"
-    return json.dumps(value, ensure_ascii=False)
+    return write_json(value)
 
 
 def _describe_reading(reader_type: ValueType, writer_type: ValueType, value: Datum) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
+from schemactl.core.errors import meant
 from schemactl.core.schema import Release
 from schemactl.formats.avro.defaults import INT_RANGE, LONG_RANGE, FieldDefaults, parse_default
 from schemactl.formats.avro.json_text import (
@@ -488,15 +489,12 @@ class Avro111(DefinitionReader):
         return self._types.get(full_name)
 
     def _make_undefined_error(self, name: str, path: Path) -> InvalidAvro:
-        import difflib
-
-        names = [*PRIMITIVE_TYPES, *list(self._types)[:1000]]
-        matches = difflib.get_close_matches(name, names, 1) or difflib.get_close_matches(name.lower(), names, 1)
         if name in _COMPLEX_TYPES:
             message = f"{describe_value(name)} is a type with parts, which needs its own object"
             fix = f'write {{"type": {{"type": {describe_value(name)}, ...}}}}, with its parts inside'
             return make_error(message, path, fix=fix)
-        hint = f"write {describe_value(matches[0])}, if that is meant; otherwise define" if matches else "define"
+        similar_name = meant(name, [*PRIMITIVE_TYPES, *list(self._types)[:1000]], likeness=0.6)
+        hint = f"write {describe_value(similar_name)}, if that is meant; otherwise define" if similar_name else "define"
         return make_error(
             f"{describe_value(name)} is not defined at this place", path, fix=f"{hint} it before its first use"
         )
@@ -742,8 +740,9 @@ def _make_array_error(json: Json, key: str, path: Path) -> InvalidAvro:
 
 def _suggest_key(key: str, json: JsonValue) -> str:
     """Return the fix for a missing `key`: add it, or correct a similar key."""
-    # The import takes some milliseconds, and only errors need it.
-    from difflib import get_close_matches
-
-    matches = get_close_matches(key, json if isinstance(json, dict) else (), 1)
-    return f"write {describe_value(key)} for {describe_value(matches[0])}" if matches else f"add {describe_value(key)}"
+    similar_key = meant(key, json if isinstance(json, dict) else (), likeness=0.6)
+    return (
+        f"write {describe_value(key)} for {describe_value(similar_key)}"
+        if similar_key
+        else f"add {describe_value(key)}"
+    )

@@ -40,8 +40,8 @@ from schemactl.formats.avro.schema import (
     Union,
     children,
     equal,
+    has_aliases,
     out_of_memory,
-    parts,
     run_recursion,
     stack_overflow,
 )
@@ -219,7 +219,7 @@ class Resolution:
                 # The first branch that matches, or the last one that also has the writer's unqualified name.
                 if matches and (structural_match is None or branch.name == writer.name):
                     structural_match = branch
-        return structural_match or next((branch for branch in reader.branches if _promotes(writer, branch)), None)
+        return structural_match or next((branch for branch in reader.branches if _is_promoted(writer, branch)), None)
 
     def _resolve_records(self, writer: Record, reader: Record) -> Symbol | None:
         """Follow RecordAdjust.resolve: the writer's fields in their order, then the fields that only the reader has."""
@@ -298,7 +298,7 @@ class Resolution:
 def compare_leaves(writer: Schema, reader: Schema) -> Mark | None:
     """Return the symbol for two schemas of different types, or of a type without inner schemas."""
     if writer.type != reader.type:
-        return None if _promotes(writer, reader) else Mark.ERROR
+        return None if _is_promoted(writer, reader) else Mark.ERROR
     if isinstance(writer, Fixed) and isinstance(reader, Fixed):
         return None if writer.name == reader.name and writer.size == reader.size else Mark.ERROR
     if isinstance(writer, EnumSchema) and isinstance(reader, EnumSchema):
@@ -309,7 +309,7 @@ def compare_leaves(writer: Schema, reader: Schema) -> Mark | None:
     return None
 
 
-def _promotes(writer: Schema, reader: Schema) -> bool:
+def _is_promoted(writer: Schema, reader: Schema) -> bool:
     """Return whether a value of `writer` is promoted to another type (Resolver.Promote)."""
     return writer.type != reader.type and writer.type in PROMOTIONS.get(reader.type, ())
 
@@ -475,12 +475,7 @@ def apply_aliases(*, writer: Schema, reader: Schema, release: Release) -> Schema
         JavaException: if the writer has an invalid default or a `$` in a name; or if two fields of a record, or two branches of a
             union, get the same name.
     """
-    has_aliases = any(
-        part.aliases or (isinstance(part, Record) and any(field.aliases for field in part.fields))
-        for part in parts(reader)
-        if isinstance(part, Named)
-    )
-    if not has_aliases or equal(writer, reader):
+    if not has_aliases(reader) or equal(writer, reader):
         return writer
 
     def rename() -> Schema:

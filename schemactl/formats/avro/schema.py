@@ -238,6 +238,16 @@ def count_parts(schema: Schema, *, at_most: int) -> int:
     return sum(1 for _ in islice(parts(schema), at_most))
 
 
+@lru_cache(maxsize=2048)
+def has_aliases(schema: Schema) -> bool:
+    """Return whether any type or field in `schema` has an alias."""
+    return any(
+        part.aliases or (isinstance(part, Record) and any(field.aliases for field in part.fields))
+        for part in parts(schema)
+        if isinstance(part, Named)
+    )
+
+
 def doc_of(schema: Schema) -> str:
     """Return the documentation of the named type of a value or its items, or "" if there is none or there are several types."""
     match schema:

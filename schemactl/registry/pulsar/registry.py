@@ -175,7 +175,7 @@ class PulsarRegistry(Relaxing):
                 f"{self._connection.url} is Pulsar {self.version}, older than the supported releases, and its brokers differ: {differences}",
                 fix="upgrade the cluster to Pulsar 4.0 or newer; nothing was changed",
             )
-        return Release.nearest(self.version) or self._fallback
+        return Release.from_version(self.version) or self._fallback
 
     def keep_others_waiting(self) -> None:
         """See `Registry.keep_others_waiting`."""

@@ -163,7 +163,7 @@ def test_a_non_persistent_topic_can_keep_no_mark(registry: PulsarRegistry) -> No
     ],
 )
 def test_a_release_is_read_as_the_nearest_lower_one(version: str, release: Release | None) -> None:
-    assert Release.nearest(version) is release
+    assert Release.from_version(version) is release
 
 
 def test_a_cluster_that_does_not_tell_its_release_has_the_targets() -> None:
