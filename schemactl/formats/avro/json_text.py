@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
@@ -324,39 +324,31 @@ def _shorten_name(full_name: str, enclosing_namespace: str | None) -> str:
 
 def json_text(value: JsonValue, *, pretty: bool = False) -> str:
     """Return `value` like Jackson writes it: compact like `JsonNode.toString`, or like its DefaultPrettyPrinter."""
-    parts: list[str] = []
-    pending: list[str | tuple[JsonValue, int]] = [(value, 0)]
-    while pending:
-        piece = pending.pop()
-        if isinstance(piece, str):
-            parts.append(piece)
-        elif isinstance(piece[0], dict | list):
-            pending += reversed(list(_split_container(*piece, pretty=pretty)))
+    pieces: list[str] = []
+
+    def write(value: JsonValue, depth: int) -> None:
+        """Append the pieces of a value inside `depth` objects."""
+        if isinstance(value, dict):
+            gap, colon = ("\n" + "  " * (depth + 1), " : ") if pretty else ("", ":")
+            opening = "{"
+            for key, item in value.items():
+                pieces.append(f"{opening}{gap}{_quote(key)}{colon}")
+                write(item, depth + 1)
+                opening = ","
+            pieces.append(f"{gap[:-2]}}}" if value else "{ }" if pretty else "{}")
+        elif isinstance(value, list):
+            gap = " " if pretty else ""
+            opening = "["
+            for item in value:
+                pieces.append(opening + gap)
+                write(item, depth)
+                opening = ","
+            pieces.append(f"{gap}]" if value else f"[{gap}]")
         else:
-            parts.append(_scalar_text(piece[0]))
-    return "".join(parts)
+            pieces.append(_scalar_text(value))
 
-
-def _split_container(
-    value: dict[str, JsonValue] | list[JsonValue], depth: int, *, pretty: bool
-) -> Iterator[str | tuple[JsonValue, int]]:
-    """Yield the text of an object or array inside `depth` objects, and its items with their depth."""
-    if isinstance(value, dict):
-        gap, colon = ("\n" + "  " * (depth + 1), " : ") if pretty else ("", ":")
-        opening = "{"
-        for key, item in value.items():
-            yield f"{opening}{gap}{_quote(key)}{colon}"
-            yield item, depth + 1
-            opening = ","
-        yield f"{gap[:-2]}}}" if value else "{ }" if pretty else "{}"
-        return
-    gap = " " if pretty else ""
-    opening = "["
-    for item in value:
-        yield opening + gap
-        yield item, depth
-        opening = ","
-    yield f"{gap}]" if value else f"[{gap}]"
+    run_recursion(lambda: write(value, 0), pieces.clear)
+    return "".join(pieces)
 
 
 def _scalar_text(value: JsonValue) -> str:
