@@ -72,14 +72,14 @@ def connect(client: Any, opened: ExitStack, topic: TopicName, role: Role, info: 
     brought = {} if info.type is SchemaType.BYTES else {"schema": Carried(info)}
     try:
         if role == "producer":
-            made = client.create_producer(str(topic), **brought)
+            participant = client.create_producer(str(topic), **brought)
         elif role == "consumer":
-            made = client.subscribe(str(topic), name, **brought)
+            participant = client.subscribe(str(topic), name, **brought)
         else:
-            made = client.create_reader(str(topic), pulsar.MessageId.earliest, **brought)
+            participant = client.create_reader(str(topic), pulsar.MessageId.earliest, **brought)
     except pulsar.PulsarException:
         return False
-    opened.callback(made.close)
+    opened.callback(participant.close)
     return True
 
 
@@ -111,7 +111,7 @@ class Both:
         self.consumers += role != "producer"
         return True, decision.allowed
 
-    def held(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    def list_versions(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
         ours = live(self.registry.versions(self.topic))
         return _held(self.rest, self.topic), [
             (version.number, version.info.type.name) for version in ours if version.info
@@ -148,8 +148,8 @@ def assert_the_same(broker: brokers.Broker, client: Any, seed: int) -> None:
                 trail.append((role, info))
                 theirs, ours = both.connect(role, info, f"s{number}")
             assert theirs == ours, trail
-            held, kept = both.held()
-            assert held == kept, trail
+            of_broker, of_embedded = both.list_versions()
+            assert of_broker == of_embedded, trail
 
 
 def _make(rest: admin_rest.Client, topic: TopicName, policies: Policies) -> None:
@@ -191,7 +191,7 @@ class Planned:
         uploads: what is uploaded before, whether the broker takes it or not.
         beside: a client without schema that is connected before; None: nobody is.
         decision: what `admit` says.
-        held: the numbers and types of the versions then.
+        versions: the numbers and types of the versions then.
     """
 
     topic: TopicName
@@ -201,7 +201,7 @@ class Planned:
     role: Role
     info: SchemaInfo
     decision: Decision
-    held: list[tuple[int, str]]
+    versions: list[tuple[int, str]]
 
 
 def planned(seed: int, release: Release) -> Planned:
@@ -227,9 +227,9 @@ def planned(seed: int, release: Release) -> Planned:
     decision = admit(role, info, state, in_force, release)
     if decision.registered is not None:
         versions.append(SchemaVersion(decision.registered, info))
-    held = [(version.number, version.info.type.name) for version in versions if version.info]
+    registered = [(version.number, version.info.type.name) for version in versions if version.info]
     topic = TopicName(brokers.new_tenant(), "ns", "topic")
-    return Planned(topic, policies, tuple(uploads), beside, role, info, decision, held)
+    return Planned(topic, policies, tuple(uploads), beside, role, info, decision, registered)
 
 
 @pytest.mark.live
@@ -243,7 +243,9 @@ def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tm
     with connected(broker, tmp_path / "log") as client, ThreadPoolExecutor(8) as threads:
         seen = list(threads.map(partial(carried_out, broker, client), plans))
     differing = [
-        (plan, found) for plan, found in zip(plans, seen, strict=True) if found != (plan.decision.allowed, plan.held)
+        (plan, outcome)
+        for plan, outcome in zip(plans, seen, strict=True)
+        if outcome != (plan.decision.allowed, plan.versions)
     ]
     assert differing == []
 

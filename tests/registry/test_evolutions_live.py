@@ -147,5 +147,5 @@ def test_each_answer_is_predicted(release: str) -> None:
             client.create_namespace(f"{tenant}/{strategy.value.lower()}", policies)
     run = partial(live_through, release=release, url=url, tenant=tenant)
     with ThreadPoolExecutor(8) as threads:
-        differences = [difference for found in threads.map(run, range(HISTORIES)) for difference in found]
+        differences = [difference for differences in threads.map(run, range(HISTORIES)) for difference in differences]
     assert differences == []

@@ -120,7 +120,7 @@ def sales(registry: Registry) -> NamespaceName:
 
 @pytest.fixture
 def orders(sales: NamespaceName) -> TopicName:
-    """A topic that nobody has made yet."""
+    """A topic that does not exist."""
     return TopicName(sales.tenant, sales.name, "orders")
 
 

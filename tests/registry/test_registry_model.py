@@ -125,22 +125,22 @@ class RegistryMachine(RuleBasedStateMachine):
     @rule(name=topics, info=st.sampled_from(CONTENTS))
     def put(self, name: TopicName, info: SchemaInfo) -> None:
         modelled = self.model[name]
-        known = next((number for number, stored in modelled.live if stored == info), None)
+        equal_number = next((number for number, stored in modelled.live if stored == info), None)
         try:
             number = self.registry.put_schema(name, info)
         except SchemaRejected:
-            assert known is None
+            assert equal_number is None
             assert not modelled.accepts(info, self.strategy(name))
         except RegistryError:
             assert self.namespace is None
         else:
             assert self.namespace is not None
-            if known is None:
+            if equal_number is None:
                 assert modelled.accepts(info, self.strategy(name))
                 assert number == len(modelled.entries)
                 modelled.entries.append(info)
             else:
-                assert number == known
+                assert number == equal_number
 
     @rule(name=topics)
     def delete_schema(self, name: TopicName) -> None:

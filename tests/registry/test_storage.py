@@ -110,17 +110,17 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     sys.modules.pop("folder_storage", None)
 
 
-def opened(url: str, folder: Path) -> Registry:
+def open_storage(url: str, folder: Path) -> Registry:
     return open_registry(Target("t", url), release=Release.R4_0, defaults=BrokerDefaults(), folder=folder)
 
 
 def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path) -> None:
     url = f"{module}:FolderStorage?metadata=metadata.db&path=my%20schemas"
-    with closing(opened(url, tmp_path)) as registry:
+    with closing(open_storage(url, tmp_path)) as registry:
         registry.create_namespace(SALES)
         numbers = [registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING)) for _ in range(2)]
         assert (numbers, registry.delete_schema(ORDERS), registry.url) == ([0, 0], 1, url)
-    with closing(opened(url, tmp_path)) as registry:
+    with closing(open_storage(url, tmp_path)) as registry:
         catalog = registry.read(Scope(frozenset({SALES}), frozenset({ORDERS})))
         assert [(version.number, version.info) for version in catalog.topics[ORDERS].versions] == [
             (0, SchemaInfo(SchemaType.STRING)),
@@ -144,7 +144,7 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
 )
 def test_an_impossible_storage_is_one_error(tmp_path: Path, url: str, kind: type[Exception], what: str) -> None:
     with pytest.raises(kind, match=what):
-        opened(url, tmp_path)
+        open_storage(url, tmp_path)
     assert not (tmp_path / "m.db").exists()
 
 
@@ -160,15 +160,15 @@ def test_a_storage_that_nobody_allowed_by_its_full_name_is_not_imported(
     if allowed is not None:
         monkeypatch.setenv("SCHEMACTL_ALLOW_STORAGE", allowed)
     with pytest.raises(RegistryError, match="storage folder_storage:FolderStorage is code") as raised:
-        opened("folder_storage:FolderStorage?metadata=m.db&path=x", tmp_path)
+        open_storage("folder_storage:FolderStorage?metadata=m.db&path=x", tmp_path)
     assert "SCHEMACTL_ALLOW_STORAGE=folder_storage:FolderStorage" in raised.value.fix
 
 
 def test_a_registry_in_memory_is_gone_with_it(tmp_path: Path) -> None:
-    with closing(opened("memory:", tmp_path)) as registry:
+    with closing(open_storage("memory:", tmp_path)) as registry:
         registry.create_namespace(SALES)
         assert registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING)) == 0
-    with closing(opened("memory:", tmp_path)) as registry:
+    with closing(open_storage("memory:", tmp_path)) as registry:
         assert registry.everything() == Scope(frozenset(), frozenset())
     assert list(tmp_path.iterdir()) == []
 
@@ -232,7 +232,7 @@ def writer(path: Path, name: str, count: int) -> tuple[int, IO[str]]:
     def write(say: Say) -> None:
         registry = EmbeddedRegistry(str(path))
         registry.create_namespace(SALES)
-        for text in written(name, range(count)):
+        for text in write_file(name, range(count)):
             say(registry.put_schema(ORDERS, SchemaInfo(SchemaType.AVRO, text.encode())))
 
     return forked(write)
@@ -253,7 +253,7 @@ def texts(path: Path) -> list[str]:
     return [version.info.schema.decode() for version in versions if version.info]
 
 
-def written(name: str, numbers: Sequence[int]) -> list[str]:
+def write_file(name: str, numbers: Sequence[int]) -> list[str]:
     return [f'{{"type": "record", "name": "R", "fields": [], "{name}": {number}}}' for number in numbers]
 
 
@@ -396,7 +396,7 @@ def test_processes_at_once_lose_nothing_and_keep_each_ones_order(tmp_path: Path)
     stored = texts(path)
     assert len(stored) == count * len(names)
     for name in names:
-        assert [stored[number] for number in numbers[name]] == written(name, range(count))
+        assert [stored[number] for number in numbers[name]] == write_file(name, range(count))
         assert numbers[name] == sorted(numbers[name])
 
 
@@ -404,11 +404,11 @@ def test_processes_with_one_list_register_it_once(tmp_path: Path) -> None:
     path = tmp_path / "registry.db"
     writers = [writer(path, "same", 12) for _ in range(3)]
     assert [numbers_of(*writer_process) for writer_process in writers] == [list(range(12))] * 3
-    assert texts(path) == written("same", range(12))
+    assert texts(path) == write_file("same", range(12))
 
 
 def test_threads_share_one_open_registry() -> None:
-    contents = [SchemaInfo(SchemaType.AVRO, text.encode()) for text in written("n", range(40))]
+    contents = [SchemaInfo(SchemaType.AVRO, text.encode()) for text in write_file("n", range(40))]
     with closing(EmbeddedRegistry(":memory:")) as registry, ThreadPoolExecutor(8) as threads:
         registry.create_namespace(SALES)
         registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
@@ -429,7 +429,7 @@ def test_a_killed_writer_leaves_a_whole_registry(tmp_path: Path) -> None:
         os.kill(process, signal.SIGKILL)
         assert_killed(process, output)
         stored = texts(path)
-        assert stored == written("same", range(len(stored)))
+        assert stored == write_file("same", range(len(stored)))
         assert len(stored) >= wait_lines
         with sqlite3.connect(path) as opened_again:
             assert opened_again.execute("PRAGMA integrity_check").fetchone() == ("ok",)

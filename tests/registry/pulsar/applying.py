@@ -17,7 +17,7 @@ from schemactl.registry.pulsar.registry import PulsarRegistry
 MAX_RUNS = 30
 
 
-def planned(registry: Registry, history: History) -> Plan:
+def plan_history(registry: Registry, history: History) -> Plan:
     """Return the plan of the history, which must not have rejections."""
     state = observe(registry, scope_of(history.target))
     permissions = Permissions(delete=history.deleted & history.target.topics.keys(), relax=True)
@@ -31,7 +31,7 @@ def apply_until_done(url: str, history: History) -> None:
     for _ in range(MAX_RUNS):
         with closing(PulsarRegistry(url)) as registry:
             try:
-                plan = planned(registry, history)
+                plan = plan_history(registry, history)
                 if not plan.steps:
                     return
                 apply_plan(plan, registry, progress=lambda _number, _step: None)

@@ -38,47 +38,47 @@ class Faults:
 
     def __call__(self, request: Request) -> Response:
         if self._chance.random() < 2 / 3:
-            return self._forwarded(request)
+            return self._forward(request)
         self.injected += 1
         kinds: list[Callable[[Request], Response]] = [
-            self._lost,
-            self._unanswered,
-            self._late,
-            self._redirected,
-            self._answered_before,
-            self._answered_after,
+            self._lose_request,
+            self._lose_response,
+            self._delay,
+            self._redirect,
+            self._answer_instead,
+            self._answer_after,
         ]
         if request.method != "DELETE":
-            # Nobody could tell two deletions from one that was sent twice.
-            kinds.append(self._twice)
+            # A deletion that was sent twice looks like two deletions.
+            kinds.append(self._send_twice)
         return self._chance.choice(kinds)(request)
 
-    def _lost(self, _: Request) -> Response:
+    def _lose_request(self, _: Request) -> Response:
         return CUT
 
-    def _unanswered(self, request: Request) -> Response:
-        self._forwarded(request)
+    def _lose_response(self, request: Request) -> Response:
+        self._forward(request)
         return CUT
 
-    def _late(self, request: Request) -> Response:
+    def _delay(self, request: Request) -> Response:
         time.sleep(self._chance.random() / 100)
-        return self._forwarded(request)
+        return self._forward(request)
 
-    def _twice(self, request: Request) -> Response:
-        self._forwarded(request)
-        return self._forwarded(request)
+    def _send_twice(self, request: Request) -> Response:
+        self._forward(request)
+        return self._forward(request)
 
-    def _redirected(self, request: Request) -> Response:
+    def _redirect(self, request: Request) -> Response:
         return Response(307, headers={"Location": f"http://{request.headers['Host']}/admin/v2{request.path}"})
 
-    def _answered_before(self, _: Request) -> Response:
+    def _answer_instead(self, _: Request) -> Response:
         return self._chance.choice(OWN_ANSWERS)
 
-    def _answered_after(self, request: Request) -> Response:
-        self._forwarded(request)
+    def _answer_after(self, request: Request) -> Response:
+        self._forward(request)
         return self._chance.choice(OWN_ANSWERS)
 
-    def _forwarded(self, request: Request) -> Response:
+    def _forward(self, request: Request) -> Response:
         return forward(self._upstream, request)
 
 
@@ -96,8 +96,8 @@ def forward(upstream: str, request: Request) -> Response:
 
 
 @contextmanager
-def faulty(upstream: str, seed: int) -> Iterator[tuple[Server, Faults]]:
-    """The proxy's address, and what it did."""
+def run_faulty_proxy(upstream: str, seed: int) -> Iterator[tuple[Server, Faults]]:
+    """Yield the proxy and its faults."""
     faults = Faults(upstream, seed)
     with serve(faults) as server:
         yield server, faults

@@ -28,7 +28,7 @@ def record(number: int, *, compatible: bool = True) -> SchemaInfo:
     return SchemaInfo(SchemaType.AVRO, text.encode())
 
 
-def versions(infos: list[SchemaInfo]) -> tuple[SchemaVersion, ...]:
+def make_versions(infos: list[SchemaInfo]) -> tuple[SchemaVersion, ...]:
     """Return the versions 0, 1, ... of a topic, each from another commit."""
     return tuple(
         SchemaVersion(number, info, Commit(f"{number + 1:040x}", 1_767_225_600 + number, "change"))
@@ -49,7 +49,7 @@ class History:
     """A namespace with some topics: plain, partitioned, one that needs relaxing, one that is to be deleted.
 
     Attributes:
-        target: what Git approved.
+        target: the approved catalog.
         deleted: the topics whose schema is to be deleted.
     """
 
@@ -72,7 +72,7 @@ class History:
         topics = {
             topic.name: replace(
                 topic,
-                versions=versions(infos[topic.name]),
+                versions=make_versions(infos[topic.name]),
                 schema=infos[topic.name][-1] if infos[topic.name] and not topic.deleted else None,
             )
             for topic in (plain, counted, replayed, gone)
@@ -86,13 +86,13 @@ class History:
         for name in self.deleted:
             registry.put_schema(name, record(0))
 
-    def expected(self) -> dict[str, Any]:
+    def expected_state(self) -> dict[str, Any]:
         """Return the result of `read_state` after the history was applied."""
         state = {"policies": in_force(self.target.namespaces[self.space].policies)}
         for topic in self.target.topics.values():
             definitions: list[SchemaInfo | None] = [version.info for version in topic.versions]
             if topic.deleted:
-                # What a tombstone hides can no longer be read.
+                # A tombstone hides all earlier versions.
                 definitions = [None] * (len(definitions) + 1)
             own = topic.policies.schema_compatibility_strategy or S.UNDEFINED
             state[topic.name.topic] = (not topic.deleted, topic.partitions, own, definitions)

@@ -87,9 +87,9 @@ def release(request: pytest.FixtureRequest) -> brokers.Broker:
 @pytest.fixture
 def client(release: brokers.Broker, tmp_path: Path) -> Iterator[Any]:
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(tmp_path / "client.log"))
-    made = pulsar.Client(release.service_url, operation_timeout_seconds=20, logger=logger)
-    with closing(made):
-        yield made
+    connection = pulsar.Client(release.service_url, operation_timeout_seconds=20, logger=logger)
+    with closing(connection):
+        yield connection
 
 
 @pytest.mark.parametrize("strategy", ["FORWARD", "FULL"])

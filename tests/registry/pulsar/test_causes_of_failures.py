@@ -72,7 +72,7 @@ class Proxy(Faults):
         response = self.answer(request, self.number)
         self.own += response is not None
         self.has_written |= response is None and request.method != "GET"
-        return self._forwarded(request) if response is None else response
+        return self._forward(request) if response is None else response
 
 
 @pytest.fixture

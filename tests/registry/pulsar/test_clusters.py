@@ -105,85 +105,87 @@ class Replicated(Estate):
 def test_what_is_applied_to_every_cluster_has_the_same_numbers_before_messages_bring_it(
     clusters: Clusters, tmp_path: Path
 ) -> None:
-    made = Replicated(tmp_path / "r", clusters, auto_update=False)
-    made.run("apply", *ALL)
+    estate = Replicated(tmp_path / "r", clusters, auto_update=False)
+    estate.run("apply", *ALL)
     for cluster in ("us", "eu"):
-        replicated_to = clusters.call(cluster, "GET", f"/namespaces/{made.tenant}/sales/replication")
+        replicated_to = clusters.call(cluster, "GET", f"/namespaces/{estate.tenant}/sales/replication")
         assert sorted(replicated_to) == ["eu", "us"]
-    clusters.send("us", made.there, 1)
-    assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
-    assert [clusters.schemas(cluster, made.tenant) for cluster in ("us", "eu")] == [[1, 2], [1, 2]]
-    assert "No changes" in made.run("plan", "--all-targets").out
-    assert made.status() == [{"namespace": "shop/sales", "clusters": ["eu", "us"], "not_compared": [], "differing": []}]
+    clusters.send("us", estate.there, 1)
+    assert_soon(lambda: clusters.waiting("us", estate.there, "eu"), 0)
+    assert [clusters.schemas(cluster, estate.tenant) for cluster in ("us", "eu")] == [[1, 2], [1, 2]]
+    assert "No changes" in estate.run("plan", "--all-targets").out
+    assert estate.status() == [
+        {"namespace": "shop/sales", "clusters": ["eu", "us"], "not_compared": [], "differing": []}
+    ]
 
 
 def test_without_automatic_updates_messages_wait_for_their_version_and_then_for_an_unload(
     clusters: Clusters, tmp_path: Path
 ) -> None:
-    made = Replicated(tmp_path / "r", clusters, auto_update=False)
-    made.run("apply", *ALL)
-    clusters.send("us", made.there, 1)
-    assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
-    made.orders("id", note=0, more=0)
-    made.run("apply", "--target", "us", "--auto-approve")
-    clusters.send("us", made.there, 2)
-    made.run("apply", "--target", "eu", "--auto-approve")
-    assert clusters.waiting("us", made.there, "eu") == 1
-    clusters.call("eu", "PUT", f"/persistent/{made.tenant}/sales/orders/unload")
-    assert_soon(lambda: clusters.waiting("us", made.there, "eu"), 0)
-    assert clusters.schemas("eu", made.tenant) == [1, 2, 3]
+    estate = Replicated(tmp_path / "r", clusters, auto_update=False)
+    estate.run("apply", *ALL)
+    clusters.send("us", estate.there, 1)
+    assert_soon(lambda: clusters.waiting("us", estate.there, "eu"), 0)
+    estate.orders("id", note=0, more=0)
+    estate.run("apply", "--target", "us", "--auto-approve")
+    clusters.send("us", estate.there, 2)
+    estate.run("apply", "--target", "eu", "--auto-approve")
+    assert clusters.waiting("us", estate.there, "eu") == 1
+    clusters.call("eu", "PUT", f"/persistent/{estate.tenant}/sales/orders/unload")
+    assert_soon(lambda: clusters.waiting("us", estate.there, "eu"), 0)
+    assert clusters.schemas("eu", estate.tenant) == [1, 2, 3]
 
 
 def test_messages_bring_versions_in_their_own_order_and_status_and_drift_say_so(
     clusters: Clusters, tmp_path: Path
 ) -> None:
-    made = Replicated(tmp_path / "r", clusters, auto_update=True)
-    clusters.call("eu", "PUT", f"/tenants/{made.tenant}", {"allowedClusters": ["us", "eu"]})
-    clusters.call("eu", "PUT", f"/namespaces/{made.tenant}/sales")
-    clusters.call("eu", "POST", f"/namespaces/{made.tenant}/sales/replication", ["us", "eu"])
-    made.run("apply", "--target", "us", "--auto-approve")
-    clusters.send("us", made.there, 1)
-    assert_soon(lambda: clusters.schemas("eu", made.tenant), [2])
-    made.run("apply", "--target", "eu", "--auto-approve", code=(0, 3))
-    assert clusters.schemas("eu", made.tenant) == [2, 1]
-    (status,) = made.status()
+    estate = Replicated(tmp_path / "r", clusters, auto_update=True)
+    clusters.call("eu", "PUT", f"/tenants/{estate.tenant}", {"allowedClusters": ["us", "eu"]})
+    clusters.call("eu", "PUT", f"/namespaces/{estate.tenant}/sales")
+    clusters.call("eu", "POST", f"/namespaces/{estate.tenant}/sales/replication", ["us", "eu"])
+    estate.run("apply", "--target", "us", "--auto-approve")
+    clusters.send("us", estate.there, 1)
+    assert_soon(lambda: clusters.schemas("eu", estate.tenant), [2])
+    estate.run("apply", "--target", "eu", "--auto-approve", code=(0, 3))
+    assert clusters.schemas("eu", estate.tenant) == [2, 1]
+    (status,) = estate.status()
     orders = "persistent://shop/sales/orders"
     assert status["differing"] == [
         {"topic": orders, "version": 0, "numbers": {"eu": 1, "us": 0}},
         {"topic": orders, "version": 1, "numbers": {"eu": 0, "us": 1}},
     ]
     for arguments in (["status"], ["drift", "--all-targets"]):
-        output = made.run(*arguments, code=(0, 100)).out
+        output = estate.run(*arguments, code=(0, 100)).out
         assert "shop/sales is replicated: eu, us" in output
         assert f"{orders}: Git's v1 is eu v0, us v1" in output
-    assert "not compared: us" in made.run("status", "--target", "eu").out
+    assert "not compared: us" in estate.run("status", "--target", "eu").out
 
 
 def test_a_cluster_that_is_taken_away_loses_its_topics_which_needs_the_users_word(
     clusters: Clusters, tmp_path: Path
 ) -> None:
     def taken_away(number: int) -> Replicated:
-        made = Replicated(tmp_path / f"r{number}", clusters, auto_update=False)
-        made.run("apply", *ALL)
-        made.declare(["us"])
-        assert "DATA_LOSS" in made.run("check", "--base", "HEAD~1").out
-        assert "brokers of eu delete the topics there" in made.run("plan", "--target", "us", code=100).out
-        made.run("apply", *ALL, "--allow-data-loss", LOSS.format(tenant=made.tenant))
-        return made
+        estate = Replicated(tmp_path / f"r{number}", clusters, auto_update=False)
+        estate.run("apply", *ALL)
+        estate.declare(["us"])
+        assert "DATA_LOSS" in estate.run("check", "--base", "HEAD~1").out
+        assert "brokers of eu delete the topics there" in estate.run("plan", "--target", "us", code=100).out
+        estate.run("apply", *ALL, "--allow-data-loss", LOSS.format(tenant=estate.tenant))
+        return estate
 
-    def is_deleted(made: Replicated) -> bool:
+    def is_deleted(estate: Replicated) -> bool:
         try:
-            assert_soon(lambda: clusters.call("eu", "GET", f"/persistent/{made.tenant}/sales"), [])
+            assert_soon(lambda: clusters.call("eu", "GET", f"/persistent/{estate.tenant}/sales"), [])
         except AssertionError:
             return False
         return True
 
     # A broker that fails at a step of a deletion may repeat it without end (apache/pulsar#26432): then it is asked for another.
-    made = next(filter(is_deleted, map(taken_away, range(3))), None)
-    assert made is not None, "the broker of eu kept the topic three times"
+    estate = next(filter(is_deleted, map(taken_away, range(3))), None)
+    assert estate is not None, "the broker of eu kept the topic three times"
     # It answers 412 for their schemas until it is a cluster of the namespace again.
-    output = made.run("plan", "--target", "eu", code=100).out
-    assert f"the namespace {made.tenant}/sales is on us only, and brokers of eu keep no topic of it" in output
-    assert "No changes" in made.run("plan", "--target", "us").out
-    clusters.call("eu", "POST", f"/namespaces/{made.tenant}/sales/replication", ["us", "eu"])
-    assert_soon(lambda: clusters.schemas("eu", made.tenant), [])
+    output = estate.run("plan", "--target", "eu", code=100).out
+    assert f"the namespace {estate.tenant}/sales is on us only, and brokers of eu keep no topic of it" in output
+    assert "No changes" in estate.run("plan", "--target", "us").out
+    clusters.call("eu", "POST", f"/namespaces/{estate.tenant}/sales/replication", ["us", "eu"])
+    assert_soon(lambda: clusters.schemas("eu", estate.tenant), [])

@@ -115,17 +115,17 @@ ODD: list[Any] = [
 ]
 
 
-def good(path: str) -> Any:
+def answer_well(path: str) -> Any:
     """Return the answer of Pulsar, or None for a 404."""
     plain = path.partition("?")[0]
     return GOOD.get(plain, GOOD.get(plain.rpartition("/")[2]))
 
 
-def spoilt(value: Any, dice: random.Random) -> bytes:
-    """`value` as JSON, something in it replaced by what does not belong there."""
+def spoil(value: Any, dice: random.Random) -> bytes:
+    """`value` as JSON, with some parts replaced by odd values."""
     holder = [copy.deepcopy(value)]
     for _ in range(dice.choice([1, 1, 2, 5])):
-        places = list(_places(holder))
+        places = list(_list_places(holder))
         where, key = dice.choice(places)
         if isinstance(where, dict) and dice.random() < 0.2:
             del where[key]
@@ -137,22 +137,22 @@ def spoilt(value: Any, dice: random.Random) -> bytes:
     return text.replace(f'"{NOT_JSON}"', dice.choice(["NaN", "1e999", "9" * 5_000, "", "'", "\\ud800"])).encode()
 
 
-def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+def _list_places(value: Any) -> Iterator[tuple[Any, Any]]:
     keys: Iterable[Any] = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     for key in list(keys):
         yield value, key
-        yield from _places(value[key])
+        yield from _list_places(value[key])
 
 
-def answer(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
-    """An answer as it is sent."""
+def make_response(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
+    """Return the bytes of a response."""
     # The server announces that it closes the connection; otherwise the next request may be sent on it.
     head = ("Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close")
     lines = [f"HTTP/1.1 {status}", *head, *headers]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
 
-Answering = Callable[[str, str], "bytes | Iterable[bytes]"]
+Respond = Callable[[str, str], "bytes | Iterable[bytes]"]
 """The bytes to send, from a method and a path below /admin/v2/; then the connection is closed."""
 
 
@@ -162,17 +162,17 @@ class Hostile:
 
     url: str
     requests: list[Request]
-    answering: Answering = lambda _method, _path: answer(b"{}")
+    respond: Respond = lambda _method, _path: make_response(b"{}")
 
 
 @contextmanager
-def serving() -> Iterator[Hostile]:
+def run_hostile_server() -> Iterator[Hostile]:
     """The server."""
 
-    def answering(request: Request) -> Response | bytes | Iterable[bytes]:
-        return hostile.answering(request.method, request.path.removeprefix("/"))
+    def respond(request: Request) -> Response | bytes | Iterable[bytes]:
+        return hostile.respond(request.method, request.path.removeprefix("/"))
 
-    with scripted.serve(answering) as server:
+    with scripted.serve(respond) as server:
         hostile = Hostile(server.url, server.requests)
         yield hostile
 
@@ -226,7 +226,7 @@ class Place:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with serving() as server:
+    with run_hostile_server() as server:
         yield Place(tmp_path_factory.mktemp("hostile") / "r", server)
 
 
@@ -253,7 +253,7 @@ def expect_one_error(out: str, err: str, code: int, *words: str) -> None:
 def test_answers_spoilt_at_random_end_in_a_verdict_or_one_error(place: Place) -> None:
     for seed in range(SEEDS):
         dice = random.Random(seed)  # noqa: S311  no secret
-        place.server.answering = _spoiling(dice.choice([*GOOD, *GOOD, ""]), dice)
+        place.server.respond = _respond_spoilt(dice.choice([*GOOD, *GOOD, ""]), dice)
         command = dice.choice(COMMANDS)
         out, err, code = place.run(*command)
         assert code in (0, 1, 2, 3, 4, 100), (seed, command, err)
@@ -262,17 +262,17 @@ def test_answers_spoilt_at_random_end_in_a_verdict_or_one_error(place: Place) ->
             assert err.startswith(("schemactl: ", "note: ", "warning: ", "waiting: ")), (seed, err[:500])
 
 
-def _spoiling(bad: str, dice: random.Random) -> Answering:
+def _respond_spoilt(bad: str, dice: random.Random) -> Respond:
     """Return the answer of Pulsar, except for the path or last part `bad`; "" replaces every answer."""
 
-    def answering(_method: str, path: str) -> bytes:
-        value = good(path)
+    def respond(_method: str, path: str) -> bytes:
+        value = answer_well(path)
         if value is None:
-            return answer(b"{}", "404 Not Found")
+            return make_response(b"{}", "404 Not Found")
         is_bad = bad in ("", path, path.rpartition("/")[2])
-        return answer(spoilt(value, dice) if is_bad else json.dumps(value).encode())
+        return make_response(spoil(value, dice) if is_bad else json.dumps(value).encode())
 
-    return answering
+    return respond
 
 
 BROKEN = {
@@ -285,33 +285,33 @@ BROKEN = {
     "a defective header": b"HTTP/1.1 200 OK\r\n: x\r\nfolded\r\n  y\r\nContent-Length: 4\r\n\r\n[1]]",
     "a length below zero": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{]",
     "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n[]",
-    "a length that is none": b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{]",
+    "a length without digits": b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{]",
     "too short a body": b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n[]",
     "a chunk cut off": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[",
     "a chunk of no size": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n[]\r\n0\r\n\r\n",
     "a chunk size without end": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"0" * 3_000_000,
     "trailers": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n0\r\n" + b"a: b\r\n" * 100_000,
-    "continue for ever": b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
-    "no gzip": answer(b"[]", "200 OK", "Content-Encoding: gzip"),
-    "an unknown encoding": answer(b"[]", "200 OK", "Content-Encoding: schemactl"),
-    "encodings": answer(b"[]", "200 OK", "Content-Encoding: " + ", ".join(["gzip"] * 1_000)),
-    "no utf-8": answer(b'["\xff\xfe"]'),
-    "half a pair": answer(b'["\\ud800"]'),
-    "deep": answer(b"[" * 1_000_000),
-    "deep and closed": answer(b"[" * 100_000 + b"]" * 100_000),
-    "not a number": answer(b"NaN"),
-    "a huge number": answer(b"9" * 1_000_000),
-    "a page": answer(b"<html>welcome</html>"),
-    "empty": answer(b""),
-    "null": answer(b"null"),
-    "a redirect to nowhere": answer(b"", "307 x", "Location: http://[::1"),
-    "a redirect to a name of no host": answer(b"", "307 x", f"Location: http://{'x' * 300}/"),
-    "a redirect to dots": answer(b"", "307 x", "Location: http://a..b/"),
-    "a redirect without place": answer(b"", "307 x"),
-    "a redirect to bytes": answer(b"", "307 x", "Location: http://\xff\xfe/"),
-    "an endless wait": answer(b"{}", "503 x", f"Retry-After: {'9' * 400}"),
-    "a deep refusal": answer(b'{"reason":' * 100_000, "500 x"),
-    "newlines": answer(
+    "continue without end": b"HTTP/1.1 100 Continue\r\n\r\n" * 100_000,
+    "no gzip": make_response(b"[]", "200 OK", "Content-Encoding: gzip"),
+    "an unknown encoding": make_response(b"[]", "200 OK", "Content-Encoding: schemactl"),
+    "encodings": make_response(b"[]", "200 OK", "Content-Encoding: " + ", ".join(["gzip"] * 1_000)),
+    "no utf-8": make_response(b'["\xff\xfe"]'),
+    "half a pair": make_response(b'["\\ud800"]'),
+    "deep": make_response(b"[" * 1_000_000),
+    "deep and closed": make_response(b"[" * 100_000 + b"]" * 100_000),
+    "not a number": make_response(b"NaN"),
+    "a huge number": make_response(b"9" * 1_000_000),
+    "a page": make_response(b"<html>welcome</html>"),
+    "empty": make_response(b""),
+    "null": make_response(b"null"),
+    "a redirect to nowhere": make_response(b"", "307 x", "Location: http://[::1"),
+    "a redirect to a name of no host": make_response(b"", "307 x", f"Location: http://{'x' * 300}/"),
+    "a redirect to dots": make_response(b"", "307 x", "Location: http://a..b/"),
+    "a redirect without place": make_response(b"", "307 x"),
+    "a redirect to bytes": make_response(b"", "307 x", "Location: http://\xff\xfe/"),
+    "an endless wait": make_response(b"{}", "503 x", f"Retry-After: {'9' * 400}"),
+    "a deep refusal": make_response(b'{"reason":' * 100_000, "500 x"),
+    "newlines": make_response(
         b'{"reason": "' + b"An unexpected error occurred in the server Message:" + b"\\n" * 20_000 + b'x"}', "500 x"
     ),
 }
@@ -319,7 +319,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_what_is_no_answer_is_one_error(place: Place, how: str) -> None:
-    place.server.answering = lambda _method, _path: BROKEN[how]
+    place.server.respond = lambda _method, _path: BROKEN[how]
     number = [*BROKEN].index(how)
     # To the list of one topic, an empty answer says that there is no schema.
     command = COMMANDS[0] if how in ("empty", "null") else COMMANDS[(0, 7, 5)[number % 3]]
@@ -327,27 +327,29 @@ def test_what_is_no_answer_is_one_error(place: Place, how: str) -> None:
 
 
 @lru_cache
-def bomb() -> bytes:
+def make_bomb() -> bytes:
     """256 megabytes of spaces in one."""
     squeezer = zlib.compressobj(1, zlib.DEFLATED, 31)
     packed = b"".join(squeezer.compress(b" " * (1 << 20)) for _ in range(256)) + squeezer.flush()
-    return answer(packed, "200 OK", "Content-Encoding: gzip")
+    return make_response(packed, "200 OK", "Content-Encoding: gzip")
 
 
-def flood() -> Iterable[bytes]:
-    """An answer that goes on for ever."""
+def send_flood() -> Iterable[bytes]:
+    """Yield an endless response."""
     yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n["
     while True:
         yield b"1," * (1 << 19)
 
 
 FLOODS: dict[str, Callable[[], bytes | Iterable[bytes]]] = {
-    "much in little": bomb,
-    "much in less": lambda: answer(gzip.compress(bomb()), "200 OK", "Content-Encoding: gzip, gzip"),
-    "an answer without end": flood,
-    "much of nothing": lambda: answer(b"[" + b"[]," * (21 << 19) + b"[]]"),
+    "much in little": make_bomb,
+    "much in less": lambda: make_response(gzip.compress(make_bomb()), "200 OK", "Content-Encoding: gzip, gzip"),
+    "an answer without end": send_flood,
+    "much of nothing": lambda: make_response(b"[" + b"[]," * (21 << 19) + b"[]]"),
     "an announced terabyte": lambda: (
-        part for whole in ([b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n["], flood()) for part in whole
+        part
+        for whole in ([b"HTTP/1.1 200 OK\r\nContent-Length: 1099511627776\r\n\r\n["], send_flood())
+        for part in whole
     ),
 }
 
@@ -363,7 +365,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.parametrize("how", FLOODS)
 def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place, how: str) -> None:
-    place.server.answering = lambda _method, _path: FLOODS[how]()
+    place.server.respond = lambda _method, _path: FLOODS[how]()
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, "registry", "list", ORDERS],
         cwd=place.scratch.path,
@@ -392,24 +394,24 @@ def test_an_answer_that_drips_is_given_up(
 ) -> None:
     monkeypatch.setattr(responses, "ANSWER_WITHIN_S", 0.5)
 
-    def dripping() -> Iterable[bytes]:
+    def drip_bytes() -> Iterable[bytes]:
         yield drip[0]
         while True:
             time.sleep(0.05)
             yield drip[1]
 
-    place.server.answering = lambda _method, _path: dripping()
+    place.server.respond = lambda _method, _path: drip_bytes()
     expect_one_error(*place.run("registry", "list", ORDERS), "takes longer than")
 
 
-def otherwise(values: dict[str, Any]) -> Answering:
+def respond_with(values: dict[str, Any]) -> Respond:
     """Return the answer of Pulsar, except for these last parts of paths."""
 
-    def answering(_method: str, path: str) -> bytes:
-        value = values.get(path.rpartition("/")[2], good(path))
-        return answer(json.dumps(value).encode(), "200 OK" if value is not None else "404 x")
+    def respond(_method: str, path: str) -> bytes:
+        value = values.get(path.rpartition("/")[2], answer_well(path))
+        return make_response(json.dumps(value).encode(), "200 OK" if value is not None else "404 x")
 
-    return answering
+    return respond
 
 
 @pytest.mark.parametrize("version", [10**8, 2**62, 100_000, -1])
@@ -422,13 +424,13 @@ def test_a_number_that_no_list_can_have_is_not_counted_up_to(place: Place, versi
     if where == "metadata":
         documents["schemas"] = {"getSchemaResponses": []}
 
-    place.server.answering = otherwise(documents)
+    place.server.respond = respond_with(documents)
     expect_one_error(*place.run("registry", "list", ORDERS), f"reports a version {version}")
 
 
 def test_the_largest_number_is_listed(place: Place) -> None:
     last = {"getSchemaResponses": [{**VERSION, "version": 99_999}]}
-    place.server.answering = otherwise({"schemas": last})
+    place.server.respond = respond_with({"schemas": last})
     assert place.run("plan").code in (0, 100)
 
 
@@ -447,16 +449,16 @@ def test_who_waits_is_told_for_what_and_how_long(
 
         return RequestWatch(tell)
 
-    def answering(_method: str, _path: str) -> bytes:
+    def respond(_method: str, _path: str) -> bytes:
         if len(place.server.requests) == 2:
             # Now it is known what the first one was answered.
             monkeypatch.setattr(connections, "_WARN_AFTER_S", 0.0)
-        return answer(b"", "404 x" if was_warned.is_set() else "503 x")
+        return make_response(b"", "404 x" if was_warned.is_set() else "503 x")
 
     monkeypatch.setattr(connections, "RequestWatch", watch)
     monkeypatch.setattr(connections, "_WARN_AFTER_S", 1000.0)
     place.server.requests.clear()
-    place.server.answering = answering
+    place.server.respond = respond
     err = place.run(*quiet, "registry", "list", ORDERS).err
     trying = "answers 503; trying again for up to"
     waiting = f"waiting: {re.escape(place.server.url)}: GET schemas/{ORDERS}/schemas: {trying} \\d+ s"
@@ -470,13 +472,13 @@ def test_a_command_does_not_wait_again_and_again(place: Place, monkeypatch: pyte
     place.server.requests.clear()
     failing = iter([True])
 
-    def answering(_method: str, path: str) -> bytes:
+    def respond(_method: str, path: str) -> bytes:
         # The first is answered at the second attempt; then the time is up, and the next one has one attempt.
         if next(failing, False) or path.endswith("/metadata"):
-            return answer(b"", "503 x")
-        return answer(b'{"getSchemaResponses": []}')
+            return make_response(b"", "503 x")
+        return make_response(b'{"getSchemaResponses": []}')
 
-    place.server.answering = answering
+    place.server.respond = respond
     expect_one_error(*place.run("registry", "list", ORDERS), "answers 503")
     assert len(place.server.requests) == 3
 

@@ -7,14 +7,16 @@ import json
 import re
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
 import trustme
+import urllib3
 from oauth2_issuer import SECRET, Issuer, authority_and_tls, oauth2
 from scripted import Request, Response, Server, respond_json, serve
 from waiting import assert_soon
@@ -113,6 +115,44 @@ def test_what_never_answered_may_be_a_wrong_address(monkeypatch: pytest.MonkeyPa
         with pytest.raises(RegistryError, match="does not answer"):
             get(server.url)
         assert len(server.requests) == 1
+
+
+@contextmanager
+def run_deaf_server() -> Iterator[str]:
+    """Yield the URL of a server that accepts no connection, and does not reject one either."""
+    with socket.socket() as listener, ExitStack() as clients:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            client = clients.enter_context(socket.socket())
+            client.settimeout(0)
+            client.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("kind", ["circle", "deaf broker"])
+def test_a_circle_of_redirects_and_an_unreachable_broker_are_given_up_early(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_UNREACHABLE_RETRY_S", 0.5)
+    monkeypatch.setattr(connections, "_TIMEOUT", urllib3.Timeout(connect=0.1, read=60.0))
+    with (
+        run_deaf_server() as deaf_url,
+        serve(lambda _: redirect(server.url if kind == "circle" else deaf_url)) as server,
+    ):
+        started_s = time.monotonic()
+        with pytest.raises(RegistryError, match=r"redirected more than 5 times|does not answer"):
+            get(server.url)
+        assert time.monotonic() - started_s < 20
+        assert len(server.requests) > 1
+
+
+def test_the_next_address_is_tried_after_one_that_accepts_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.0)
+    monkeypatch.setattr(connections, "_TIMEOUT", urllib3.Timeout(connect=0.1, read=60.0))
+    with run_deaf_server() as deaf_url, serve(lambda _: respond_json(["one"])) as server:
+        assert get(f"{deaf_url},{server.url}") == ["one"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import admin_rest
 import brokers
 import pytest
 from applying import apply_until_done
-from faulty import faulty
+from faulty import run_faulty_proxy
 from pulsar_histories import History, read_state
 
 from schemactl.registry.pulsar import http as connections
@@ -36,9 +36,9 @@ def disturbed(url: str, seed: int) -> None:
     history = History(random.Random(seed), brokers.new_tenant())  # noqa: S311  no secret
     with closing(PulsarRegistry(url)) as direct:
         history.prepare(direct)
-        with faulty(url, seed) as (server, faults):
+        with run_faulty_proxy(url, seed) as (server, faults):
             apply_until_done(server.url, history)
-        assert read_state(direct, history) == history.expected()
+        assert read_state(direct, history) == history.expected_state()
         assert faults.injected > 0
 
 

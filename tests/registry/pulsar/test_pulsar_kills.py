@@ -16,9 +16,9 @@ from typing import Any
 
 import brokers
 import pytest
-from applying import apply_until_done, planned
+from applying import apply_until_done, plan_history
 from forks import Say, forked, kill_oneself
-from pulsar_histories import History, read_state, record, versions
+from pulsar_histories import History, make_versions, read_state, record
 
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import StalePlan
@@ -43,15 +43,15 @@ def apply_and_die(url: str, history: History, last: int, _: Say) -> None:
     """An apply; after so many requests that change something nobody lives to see the answer."""
     send_once, changes = AdminConnection.send_once, count(1)
 
-    def counted(self: AdminConnection, method: str, path: str, body: Any = None) -> Reply:
+    def send_counted(self: AdminConnection, method: str, path: str, body: Any = None) -> Reply:
         reply = send_once(self, method, path, body)
         if method != "GET" and next(changes) == last:
             kill_oneself()
         return reply
 
-    AdminConnection.send_once = counted  # type: ignore[method-assign]
+    AdminConnection.send_once = send_counted  # type: ignore[method-assign]
     with closing(PulsarRegistry(url)) as registry:
-        result = apply_plan(planned(registry, history), registry, progress=lambda _number, _step: None)
+        result = apply_plan(plan_history(registry, history), registry, progress=lambda _number, _step: None)
         assert result.failure is None
 
 
@@ -68,7 +68,7 @@ def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker
                 assert os.WTERMSIG(status) == signal.SIGKILL
                 kills += 1
                 apply_until_done(broker.url, history)
-            assert read_state(registry, history) == history.expected(), f"killed after {last} changes"
+            assert read_state(registry, history) == history.expected_state(), f"killed after {last} changes"
             if not status:
                 break
     assert kills > 15 // STEP
@@ -83,7 +83,7 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(bro
             history.target.namespaces,
             {name: topic for name, topic in history.target.topics.items() if name not in history.deleted},
         )
-        plan = planned(registry, history)
+        plan = plan_history(registry, history)
 
         def attempt(_: int) -> Result | StalePlan:
             with closing(PulsarRegistry(broker.url)) as own:
@@ -97,7 +97,7 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(bro
         assert any(isinstance(result, Result) for result in results)
         apply_until_done(broker.url, history)
         gone = {name.topic: read_state(registry, history)[name.topic] for name in history.deleted}
-        assert read_state(registry, history) == {**history.expected(), **gone}
+        assert read_state(registry, history) == {**history.expected_state(), **gone}
 
 
 @pytest.mark.live
@@ -107,15 +107,15 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         history = new_history()
         name = next(iter(history.target.topics))
         infos = [record(number) for number in range(16)]
-        long = replace(history.target.topics[name], versions=versions(infos), schema=infos[-1])
+        long = replace(history.target.topics[name], versions=make_versions(infos), schema=infos[-1])
         history.target = Catalog(history.target.namespaces, {**history.target.topics, name: long})
         with closing(PulsarRegistry(broker.url)) as registry:
             history.prepare(registry)
-            plan = planned(registry, history)
+            plan = plan_history(registry, history)
             result = restarted_meanwhile(plan, registry, broker)
             assert result.failure is None, result.failure
-            assert read_state(registry, history) == history.expected()
-            assert planned(registry, history).steps == ()
+            assert read_state(registry, history) == history.expected_state()
+            assert plan_history(registry, history).steps == ()
     finally:
         brokers.recipe("stop", broker.environment)
 

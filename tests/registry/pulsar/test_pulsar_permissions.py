@@ -174,16 +174,16 @@ def test_a_command_needs_the_permission_that_the_page_names(
     role: str,
     less: tuple[str, str],
 ) -> None:
-    made = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
-    permit(strict, made.topic.tenant, tmp_path)
+    estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
+    permit(strict, estate.topic.tenant, tmp_path)
     monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
-    made.run("apply", "--yes")
-    made.orders("id", note=0)
-    named = [argument.format(tenant=made.topic.tenant) for argument in command]
+    estate.run("apply", "--yes")
+    estate.orders("id", note=0)
+    named = [argument.format(tenant=estate.topic.tenant) for argument in command]
     lesser, words = less
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(lesser))
-    output = made.run(*named, code=1).err
-    assert re.search(words.format(tenant=made.topic.tenant), output), output
+    output = estate.run(*named, code=1).err
+    assert re.search(words.format(tenant=estate.topic.tenant), output), output
     assert f"give the role {lesser} the permission: `schemactl docs reference/targets`" in output
     first_advice = (
         "name the namespaces with `--namespace TENANT/NAMESPACE`" if "GET tenants" in words else "give the role"
@@ -191,39 +191,39 @@ def test_a_command_needs_the_permission_that_the_page_names(
     assert f"  Fix: {first_advice}" in output
     monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
     # A schema of another type is rejected by those that may ask, too; what else is on the broker has no declared name.
-    printed = made.run(*named, code=(0, 1, 100))
+    printed = estate.run(*named, code=(0, 1, 100))
     assert printed.code != 1 or "have no declared name for" in printed.err
 
 
 def test_a_tenants_administrator_cannot_read_the_configuration_and_nothing_fails(
     strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
-    permit(strict, made.topic.tenant, tmp_path)
+    estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
+    permit(strict, estate.topic.tenant, tmp_path)
     monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
-    made.run("apply", "--yes")
+    estate.run("apply", "--yes")
     for command in (["plan"], ["drift", "--detailed-exitcode"], ["status", "--detailed-exitcode"]):
-        text = made.run(*command).out
+        text = estate.run(*command).out
         assert text.count("GET brokers/configuration/runtime answers 401; only a superuser may read it") == 1
     monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
-    assert "brokers" not in made.run("plan").out
+    assert "brokers" not in estate.run("plan").out
 
 
 def test_a_missing_tenant_takes_a_superuser(
     strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
-    tenant = made.topic.tenant
+    estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
+    tenant = estate.topic.tenant
     for role in ("nobody", "boss", "admin"):
         monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
         step = f"sales in the new tenant {tenant}, which only a superuser can create"
-        assert step in made.run("plan").out
+        assert step in estate.run("plan").out
     monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
-    refused = made.run("apply", "--yes", code=1).out
+    refused = estate.run("apply", "--yes", code=1).out
     assert re.search(f"Failed: tenant {tenant}: create\n.*(PUT tenants/{tenant}|GET clusters) answers 401: ", refused)
     monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
-    made.run("apply", "--yes")
-    assert "No changes" in made.run("plan").out
+    estate.run("apply", "--yes")
+    assert "No changes" in estate.run("plan").out
 
 
 def test_no_token_is_ever_shown(strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,14 +44,14 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     for path, text in package_files(topics, generate, release=Release.R4_0).items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_text(text)
-    with imported(out, GENERATE.package) as made:
-        yield made
+    with imported(out, GENERATE.package) as created:
+        yield created
 
 
 @pytest.fixture(scope="module", params=brokers.VERSIONS)
 def space(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    with namespace(brokers.running(request.param), tmp_path_factory.mktemp("client") / "log") as made:
-        yield made
+    with namespace(brokers.running(request.param), tmp_path_factory.mktemp("client") / "log") as created:
+        yield created
 
 
 def orders_of(package: Any) -> Any:
@@ -178,15 +178,15 @@ def test_what_only_receives_needs_no_number_of_its_target(package: Any, space: N
     orders, client = orders_of(package), space.client
     topic = space.create("unnumbered", FIRST, SECOND)
     codec = orders.codec
-    there = Codec(codec.versions[:2], reader=codec.reader, numbers=Numbers("prod"))
+    registered = Codec(codec.versions[:2], reader=codec.reader, numbers=Numbers("prod"))
     with pytest.raises(UnknownVersion, match="prod has no number for the version that is written"):
-        topic_schema(there, client, topic, to_value=to_value)
+        topic_schema(registered, client, topic, to_value=to_value)
     with closing(client.create_producer(topic, schema=orders.pulsar_schema(client, 1, topic=topic))) as producer:  # fmt: skip
         producer.send({"id": 1, "note": "x"})
-    ahead = topic_schema(there, client, topic, mode="RECEIVE_ONLY", to_value=to_value)
+    ahead = topic_schema(registered, client, topic, mode="RECEIVE_ONLY", to_value=to_value)
     assert (ahead.version, ahead.properties) == (None, {})
     assert received(client, topic, ahead, 1) == [{"id": 1, "remark": "x"}]
-    written = topic_schema(there, client, topic, mode="AUTO_CONSUME", to_value=to_value)
+    written = topic_schema(registered, client, topic, mode="AUTO_CONSUME", to_value=to_value)
     assert received(client, topic, written, 1) == [{"id": 1, "note": "x"}]
 
 

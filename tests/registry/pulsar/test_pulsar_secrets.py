@@ -65,11 +65,11 @@ def test_what_leaves_this_machine_in_the_open_is_known_by_its_url(url: str, *, p
 def test_a_token_for_another_machine_needs_https(
     tmp_path: Path, url: str, command: tuple[str, ...], credentials: str
 ) -> None:
-    made = Scratch(tmp_path / "r")
+    scratch = Scratch(tmp_path / "r")
     target = f'registry: "{url}", {credentials}'
-    made.commit({"schemactl.yaml": f"version: 1\ntargets: {{live: {{{target}}}}}\n", "token": f"{SECRET}\n"})
-    made.flush()
-    out, err, _ = schemactl(made.path, *command, code=1)
+    scratch.commit({"schemactl.yaml": f"version: 1\ntargets: {{live: {{{target}}}}}\n", "token": f"{SECRET}\n"})
+    scratch.flush()
+    out, err, _ = schemactl(scratch.path, *command, code=1)
     assert out == ""
     assert "sent over http" in err
     assert "to this machine" in err

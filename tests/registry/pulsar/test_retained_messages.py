@@ -18,39 +18,39 @@ pytestmark = [pytest.mark.broker, pytest.mark.live]
 
 @pytest.fixture(params=brokers.VERSIONS)
 def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespace]:
-    with namespace(brokers.running(request.param), tmp_path / "client.log") as made:
-        yield made
+    with namespace(brokers.running(request.param), tmp_path / "client.log") as created:
+        yield created
 
 
-def retained(space: Namespace, name: str, domain: str = "persistent") -> str:
+def describe_retained(space: Namespace, name: str, domain: str = "persistent") -> str:
     with brokers.opened(space.broker) as registry:
         return registry.retained(TopicName.parse(f"{domain}://{space.name}/{name}"))
 
 
 def test_a_message_counts_until_it_is_removed(space: Namespace) -> None:
     space.create("orders")
-    assert (retained(space, "orders"), retained(space, "absent")) == ("", "")
+    assert (describe_retained(space, "orders"), describe_retained(space, "absent")) == ("", "")
     space.send("orders", [b"a"])
-    assert retained(space, "orders") == "orders retains 1 entry of messages"
-    assert retained(space, "orders", "non-persistent") == "orders retains 1 entry of messages"
+    assert describe_retained(space, "orders") == "orders retains 1 entry of messages"
+    assert describe_retained(space, "orders", "non-persistent") == "orders retains 1 entry of messages"
     space.unload("orders")
-    assert retained(space, "orders") == "orders retains 1 entry of messages"
+    assert describe_retained(space, "orders") == "orders retains 1 entry of messages"
     space.empty("orders")
-    assert retained(space, "orders") == ""
+    assert describe_retained(space, "orders") == ""
 
 
 def test_every_partition_counts(space: Namespace) -> None:
     space.create("orders", partitions=3)
-    assert retained(space, "orders") == ""
+    assert describe_retained(space, "orders") == ""
     space.send("orders-partition-2", [b"a"])
-    assert retained(space, "orders") == "orders-partition-2 retains 1 entry of messages"
+    assert describe_retained(space, "orders") == "orders-partition-2 retains 1 entry of messages"
 
 
 def test_what_compaction_has_kept_counts(space: Namespace) -> None:
     space.create("orders")
     space.send("orders", [b"a"], partition_key="k")
     space.call("PUT", "/persistent/NAMESPACE/orders/compaction")
-    assert_soon(lambda: retained(space, "orders"), "orders retains 1 entry after compaction")
+    assert_soon(lambda: describe_retained(space, "orders"), "orders retains 1 entry after compaction")
 
 
 def test_what_is_offloaded_counts() -> None:

@@ -207,7 +207,7 @@ def test_an_apply_that_is_out_of_time_tells_what_each_target_got(estate: Estate)
     uploads = count(1)
     over = threading.Event()
     with admin_rest.served() as (url, _):
-        forward = Faults(url, 0)._forwarded
+        forward = Faults(url, 0)._forward
 
         def answer(request: Request) -> Response:
             if request.method == "POST" and request.path.endswith("/schema") and next(uploads) > 1:

@@ -116,7 +116,7 @@ APPLY_SPACE = f"schemactl apply {ON} --namespace shop/sales"
 
 
 class Troubled(Estate):
-    """A repository whose target is in a tenant of its own, and somebody who changes things over the admin API."""
+    """A repository whose target is in a separate tenant, with changes over the admin API."""
 
     def __init__(self, path: Path, place: Place, client: Client, orders: str) -> None:
         self.place = place
@@ -130,13 +130,13 @@ class Troubled(Estate):
         self.call("PUT", f"/tenants/{self.topic.tenant}", {"allowedClusters": ["standalone"]})
 
     def call(self, method: str, path: str, body: Any = None) -> None:
-        """A request that succeeds; `SPACE` and `TOPIC` stand for the names of both."""
-        text = None if body is None else self.named(json.dumps(body))
-        answer = self.client.call(method, self.named(path), text)
+        """A request that succeeds; `SPACE` and `TOPIC` are replaced by the names."""
+        text = None if body is None else self.insert_names(json.dumps(body))
+        answer = self.client.call(method, self.insert_names(path), text)
         assert answer.status < 300, (method, path, answer)
 
-    def named(self, text: str) -> str:
-        """With the names that `TOPIC` and `SPACE` stand for."""
+    def insert_names(self, text: str) -> str:
+        """Return the text with the names for `TOPIC` and `SPACE`."""
         return text.replace("TOPIC", f"{self.space}/orders").replace("SPACE", self.space)
 
     def create(self, partitions: int | None = None) -> None:
@@ -172,13 +172,13 @@ class Troubled(Estate):
         for _ in range(50):
             self.call("DELETE", "/persistent/TOPIC/truncate")
             self.call("PUT", "/persistent/TOPIC/unload")
-            if not json.loads(self.client.call("GET", self.named("/persistent/TOPIC/internalStats")).content)[
+            if not json.loads(self.client.call("GET", self.insert_names("/persistent/TOPIC/internalStats")).content)[
                 "numberOfEntries"
             ]:
                 return
         raise AssertionError("the topic still holds messages")
 
-    def waive(self, definition: str) -> None:
+    def waive_change(self, definition: str) -> None:
         """Approve a definition that the strategy rejects, with the waivers of its findings."""
         self.scratch.flush()
         (self.scratch.path / "namespaces/orders.avsc").write_text(definition)
@@ -206,7 +206,7 @@ class Troubled(Estate):
         infos = [readable.get(version.number) for version in versions]
         return tuple(info.schema.decode() if info else None for info in infos)
 
-    def advised(self, text: str) -> set[tuple[str, ...]]:
+    def list_advice(self, text: str) -> set[tuple[str, ...]]:
         """Every way out that a report prints: the commands of a line, or all of it where it names none."""
         plain = text.replace(self.space, "SPACE").replace("SPACE/orders", "TOPIC")
         lines = re.findall(r"^ +(?:Fix|Next|or): (.*)$", plain.replace("apply this", f"`{THIS}`"), re.MULTILINE)
@@ -244,21 +244,21 @@ class Way:
 
     Attributes:
         steps: what is done, in this order.
-        held: the definitions that the registry holds afterwards; None: a tombstone.
+        definitions: the definitions in the registry afterwards, None for a tombstone.
         ends: how a command refuses, which ends it; "": it leads to an empty plan, and nothing drifts.
     """
 
     steps: tuple[Step, ...]
-    held: tuple[str | None, ...] = (V0,)
+    definitions: tuple[str | None, ...] = (V0,)
     ends: str = ""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What is wrong, and what is said about it.
+    """A problem and its messages.
 
     Attributes:
-        made: by hand, over the admin API.
+        make: makes the problem by hand, over the admin API.
         plan, drift: words that the two commands print.
         ways: every way out that one of the two prints.
         orders: the declaration of the topic.
@@ -266,7 +266,7 @@ class Trouble:
         beyond: a way out that is printed, and that no test can take.
     """
 
-    made: Hand
+    make: Hand
     plan: tuple[str, ...]
     drift: tuple[str, ...]
     ways: tuple[Way, ...]
@@ -275,57 +275,57 @@ class Trouble:
     beyond: str = ""
 
 
-def in_turn(*hands: Hand) -> Hand:
+def run_in_turn(*hands: Hand) -> Hand:
     """One after the other."""
 
-    def done(it: Troubled) -> None:
+    def change(it: Troubled) -> None:
         for hand in hands:
             hand(it)
 
-    return done
+    return change
 
 
-def calls(*requests: tuple[Any, ...]) -> Hand:
+def send_requests(*requests: tuple[Any, ...]) -> Hand:
     """Requests to the admin API."""
 
-    def done(it: Troubled) -> None:
+    def change(it: Troubled) -> None:
         for request in requests:
             it.call(*request)
 
-    return done
+    return change
 
 
-def files(**contents: str | None) -> Hand:
+def commit_files(**contents: str | None) -> Hand:
     """These files of the folder of declarations are approved, each by its name with `_` for the dot; None: without it."""
     named = {f"namespaces/{name.replace('_', '.')}": text for name, text in contents.items()}
     return lambda it: it.scratch.commit(named)
 
 
-def foreign(definition: str, kind: str = "AVRO") -> Hand:
+def upload_foreign(definition: str, kind: str = "AVRO") -> Hand:
     """Somebody's first version."""
-    return in_turn(Troubled.create, lambda it: it.upload(definition, kind))
+    return run_in_turn(Troubled.create, lambda it: it.upload(definition, kind))
 
 
 def applied_then(*requests: tuple[Any, ...]) -> Hand:
-    """Requests of somebody, after an apply."""
-    return in_turn(Troubled.apply, calls(*requests))
+    """Requests of another party, after an apply."""
+    return run_in_turn(Troubled.apply, send_requests(*requests))
 
 
 def approve(definition: str, more: str = "") -> Hand:
     """The next definition."""
-    return files(orders_yaml=declared(more=more), orders_avsc=definition)
+    return commit_files(orders_yaml=declared(more=more), orders_avsc=definition)
 
 
 def new_generation(definition: str) -> Hand:
     """The topic begins again with this definition."""
-    return in_turn(approve(definition, more="generation: 2\n"), Troubled.apply)
+    return run_in_turn(approve(definition, more="generation: 2\n"), Troubled.apply)
 
 
-def ghost(definition: str) -> Hand:
+def leave_ghost(definition: str) -> Hand:
     """A schema of a namespace that was deleted."""
-    deletion = calls(("DELETE", "/namespaces/SPACE"))
-    topic = calls(("DELETE", "/persistent/TOPIC"))
-    return in_turn(Troubled.create, topic, lambda it: it.upload(definition), deletion)
+    deletion = send_requests(("DELETE", "/namespaces/SPACE"))
+    topic = send_requests(("DELETE", "/persistent/TOPIC"))
+    return run_in_turn(Troubled.create, topic, lambda it: it.upload(definition), deletion)
 
 
 KEPT = """\
@@ -341,31 +341,31 @@ MINUTE = {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1}
 LONGER = "retention_policies: {retentionTimeInMinutes: 20160, retentionSizeInMB: -1}\n"
 
 
-def overridden(key: str, value: str, wanted: str, *request: Any) -> Trouble:
+def make_override(key: str, value: str, wanted: str, *request: Any) -> Trouble:
     """A setting of the topic itself, made with this request, where Git declares the wanted one for the namespace."""
     right = f"approve `{key}: {value}` for the topic, if it is right."
     effect = "removes the topic's own value" if wanted == "UNDEFINED" else "sets it"
     removed = f"approve `{key}: {wanted}` for the topic: `apply` {effect}."
-    declared_away = in_turn(files(orders_yaml=declared(more=f"{key}: {wanted}\n")), Troubled.apply)
+    declared_away = run_in_turn(commit_files(orders_yaml=declared(more=f"{key}: {wanted}\n")), Troubled.apply)
     return Trouble(
-        in_turn(files(sales_yaml=KEPT), applied_then(request)),
+        run_in_turn(commit_files(sales_yaml=KEPT), applied_then(request)),
         plan=("No changes.",),
         drift=(f"  policy overridden: {key} of the topic is {value}, which Git does not declare; it wins over ",),
         ways=(
-            Way(((right, files(orders_yaml=declared(more=f"{key}: {value}\n"))),)),
+            Way(((right, commit_files(orders_yaml=declared(more=f"{key}: {value}\n"))),)),
             Way(((removed, declared_away),)),
             Way((RECORD,)),
         ),
     )
 
 
-LOST_WITH_MESSAGES = in_turn(
-    Troubled.apply, lambda it: it.send(V0), calls(("DELETE", "/schemas/TOPIC/schema?force=true"))
+LOST_WITH_MESSAGES = run_in_turn(
+    Troubled.apply, lambda it: it.send(V0), send_requests(("DELETE", "/schemas/TOPIC/schema?force=true"))
 )
 
 TROUBLES = {
     "wedged by a default that no release can read": Trouble(
-        foreign(BAD_DEFAULT),
+        upload_foreign(BAD_DEFAULT),
         plan=(
             "the topic is wedged by the registry's v0 (AVRO, uploaded 20",
             "), which Git does not know: brokers of Pulsar ",
@@ -374,26 +374,30 @@ TROUBLES = {
             "a tombstone takes a number",
         ),
         drift=("  wedged: the topic is wedged by the registry's v0",),
-        ways=(Way((AGAIN,)), Way((HIDE, APPLY, RECORD_ALL), held=(None, None, V0))),
+        ways=(Way((AGAIN,)), Way((HIDE, APPLY, RECORD_ALL), definitions=(None, None, V0))),
     ),
     "wedged, and recorded": Trouble(
-        in_turn(foreign(BAD_DEFAULT), Troubled.accept),
+        run_in_turn(upload_foreign(BAD_DEFAULT), Troubled.accept),
         plan=("the topic is wedged by the registry's v0",),
         drift=("  wedged: ",),
-        ways=(Way((HIDE, APPLY, RECORD_ALL), held=(None, None, V0)),),
+        ways=(Way((HIDE, APPLY, RECORD_ALL), definitions=(None, None, V0)),),
     ),
     "wedged, with messages": Trouble(
-        in_turn(foreign(BAD_DEFAULT), Troubled.send),
+        run_in_turn(upload_foreign(BAD_DEFAULT), Troubled.send),
         plan=("the topic is wedged by the registry's v0",),
         drift=("  wedged: ",),
         ways=(
-            Way((AGAIN,), held=(BAD_DEFAULT,), ends="its versions are not deleted: orders retains 1 entry of messages"),
-            Way((HIDE, APPLY), held=(BAD_DEFAULT,), ends="cannot be hidden: orders retains 1 entry of messages"),
+            Way(
+                (AGAIN,),
+                definitions=(BAD_DEFAULT,),
+                ends="its versions are not deleted: orders retains 1 entry of messages",
+            ),
+            Way((HIDE, APPLY), definitions=(BAD_DEFAULT,), ends="cannot be hidden: orders retains 1 entry of messages"),
         ),
         only="broker",
     ),
     "wedged by a version of Git's": Trouble(
-        in_turn(approve(BAD_DEFAULT), Troubled.apply, approve(V1)),
+        run_in_turn(approve(BAD_DEFAULT), Troubled.apply, approve(V1)),
         plan=("the topic is wedged by the registry's v0 (AVRO, ", "which is Git's v0", "Git's version 1 ("),
         drift=("  wedged: the registry does not have Git's version 1 (", "the topic is wedged by the registry's v0"),
         ways=(
@@ -404,88 +408,88 @@ TROUBLES = {
                         new_generation(V1),
                     ),
                 ),
-                held=(None, None, None, V1),
+                definitions=(None, None, None, V1),
             ),
         ),
         beyond="bring the brokers to a release that reads it.",
         orders=f"topic: {T}\n",
     ),
     "a foreign first version of another shape": Trouble(
-        foreign(INVOICE),
+        upload_foreign(INVOICE),
         plan=(
             "Git's version 0 (",
             "would be rejected: incompatible under BACKWARD. Compared with the registry's v0 (AVRO, ",
             "Git's v0 becomes v1, which is to be recorded then.",
         ),
         drift=("  foreign version: v0 (AVRO, ", "would be rejected: incompatible under BACKWARD"),
-        ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), held=(INVOICE, V0))),
+        ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), definitions=(INVOICE, V0))),
     ),
     "a foreign first version of another shape, recorded": Trouble(
-        in_turn(foreign(INVOICE), Troubled.accept),
+        run_in_turn(upload_foreign(INVOICE), Troubled.accept),
         plan=("would be rejected: incompatible under BACKWARD",),
         drift=("would be rejected: incompatible under BACKWARD",),
-        ways=(Way((RELAX,), held=(INVOICE, V0)),),
+        ways=(Way((RELAX,), definitions=(INVOICE, V0)),),
     ),
     "a foreign first version where the strategy rejects every other": Trouble(
-        in_turn(
+        run_in_turn(
             approve(V1, more=REJECTING),
-            foreign(INVOICE),
-            calls(("PUT", "/persistent/TOPIC/schemaCompatibilityStrategy", "ALWAYS_INCOMPATIBLE")),
+            upload_foreign(INVOICE),
+            send_requests(("PUT", "/persistent/TOPIC/schemaCompatibilityStrategy", "ALWAYS_INCOMPATIBLE")),
         ),
         plan=("would be rejected: incompatible under ALWAYS_INCOMPATIBLE",),
         drift=("would be rejected: incompatible under ALWAYS_INCOMPATIBLE",),
         ways=(
-            Way((f"{AGAIN} --relax-while-replaying",), held=(V0, V1)),
-            Way((RELAX, RECORD_ALL), held=(INVOICE, V0, V1)),
+            Way((f"{AGAIN} --relax-while-replaying",), definitions=(V0, V1)),
+            Way((RELAX, RECORD_ALL), definitions=(INVOICE, V0, V1)),
         ),
     ),
     "a foreign first version of another type": Trouble(
-        foreign("", "STRING"),
+        upload_foreign("", "STRING"),
         plan=("The schema type was STRING and is AVRO",),
         drift=("  foreign version: v0 (STRING, ",),
-        ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), held=("", V0))),
+        ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), definitions=("", V0))),
     ),
     "a foreign first version of the type NONE": Trouble(
-        foreign("", "BYTES"),
+        upload_foreign("", "BYTES"),
         plan=("The schema type was NONE and is AVRO",),
         drift=("  foreign version: v0 (NONE, ",),
-        ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), held=("", V0))),
+        ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), definitions=("", V0))),
     ),
     "a foreign first version that the strategy lets pass": Trouble(
-        foreign(V1),
+        upload_foreign(V1),
         plan=("in the registry Git's v0 is v1", "v0 is not known to Git, v1 is Git's v0"),
         drift=("  foreign version: v0 (AVRO, ", "  missing versions: ", "  numbers apart: "),
         ways=(
-            Way((THIS, RECORD_ALL), held=(V1, V0)),
-            Way((APPLY, RECORD_ALL), held=(V1, V0)),
-            Way((RECORD, LOG, APPLY), held=(V1, V0)),
-            Way((GET, (GET, files(orders_avsc=V1)), APPLY, RECORD_ALL), held=(V1, V0)),
+            Way((THIS, RECORD_ALL), definitions=(V1, V0)),
+            Way((APPLY, RECORD_ALL), definitions=(V1, V0)),
+            Way((RECORD, LOG, APPLY), definitions=(V1, V0)),
+            Way((GET, (GET, commit_files(orders_avsc=V1)), APPLY, RECORD_ALL), definitions=(V1, V0)),
         ),
     ),
     "a schema of the type NONE on a topic without schema": Trouble(
-        foreign("", "BYTES"),
+        upload_foreign("", "BYTES"),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=("  foreign version: v0 (NONE, ", "; no file can declare it: ", "it describes no message"),
-        ways=(Way((DESTROY,), held=()), Way((RECORD,), held=("",))),
+        ways=(Way((DESTROY,), definitions=()), Way((RECORD,), definitions=("",))),
         orders=f"topic: {T}\n",
     ),
     "a schema that no file can declare on a topic without schema": Trouble(
-        foreign(BAD_DEFAULT),
+        upload_foreign(BAD_DEFAULT),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=(
             "  wedged: the topic is wedged by the registry's v0, and Git declares no schema of it: brokers of Pulsar ",
             ", and store no schema after it.",
         ),
-        ways=(Way((DESTROY,), held=()), Way((RECORD,), held=(BAD_DEFAULT,))),
+        ways=(Way((DESTROY,), definitions=()), Way((RECORD,), definitions=(BAD_DEFAULT,))),
         orders=f"topic: {T}\n",
     ),
     "a schema on a topic without schema": Trouble(
-        foreign(V0),
+        upload_foreign(V0),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=("  foreign version: v0 (AVRO, ",),
         ways=(
-            Way((("approve it: declare it in Git.", files(orders_yaml=declared())),)),
-            Way((HIDE,), held=(None, None)),
+            Way((("approve it: declare it in Git.", commit_files(orders_yaml=declared())),)),
+            Way((HIDE,), definitions=(None, None)),
             Way((RECORD,)),
         ),
         orders=f"topic: {T}\n",
@@ -495,27 +499,27 @@ TROUBLES = {
         plan=("registers v2, which is Git's v0",),
         drift=("  tombstone: the schema was deleted", "registers what is missing under new numbers"),
         ways=(
-            Way((THIS, RECORD_ALL), held=(None, None, V0)),
-            Way((APPLY, RECORD_ALL), held=(None, None, V0)),
+            Way((THIS, RECORD_ALL), definitions=(None, None, V0)),
+            Way((APPLY, RECORD_ALL), definitions=(None, None, V0)),
             Way((AGAIN,)),
-            Way((RECORD, LOG, APPLY), held=(None, None, V0)),
+            Way((RECORD, LOG, APPLY), definitions=(None, None, V0)),
         ),
     ),
     "a tombstone after which everything was registered again": Trouble(
-        in_turn(
+        run_in_turn(
             applied_then(("DELETE", "/schemas/TOPIC/schema")), lambda it: it.run("apply", "--auto-approve", code=3)
         ),
         plan=("No changes, but messages of 1 topic would be misread.",),
         drift=("messages with those numbers are then rejected",),
         ways=(
-            Way((RECORD_ALL,), held=(None, None, V0)),
-            Way((RECORD,), held=(None, None, V0)),
-            Way((RECORD, LOG), held=(None, None, V0)),
+            Way((RECORD_ALL,), definitions=(None, None, V0)),
+            Way((RECORD,), definitions=(None, None, V0)),
+            Way((RECORD, LOG), definitions=(None, None, V0)),
             Way((AGAIN,)),
         ),
     ),
     "a half-deleted namespace": Trouble(
-        calls(("PUT", "/namespaces/SPACE", {"deleted": True})),
+        send_requests(("PUT", "/namespaces/SPACE", {"deleted": True})),
         plan=("/sales is being deleted: that was begun and is not finished",),
         drift=("  namespace missing: the namespace is being deleted",),
         ways=(Way(("pulsar-admin namespaces delete SPACE", APPLY_SPACE)),),
@@ -530,7 +534,7 @@ TROUBLES = {
                 (
                     (
                         "remove `partitions` from the topic's declaration, and have that approved.",
-                        files(orders_yaml=declared()),
+                        commit_files(orders_yaml=declared()),
                     ),
                     APPLY,
                 )
@@ -548,7 +552,7 @@ TROUBLES = {
                 (
                     (
                         "approve `partitions: 4` for the topic, which is what it has.",
-                        files(orders_yaml=declared(more="partitions: 4\n")),
+                        commit_files(orders_yaml=declared(more="partitions: 4\n")),
                     ),
                 )
             ),
@@ -556,7 +560,7 @@ TROUBLES = {
         orders=PARTITIONED,
     ),
     "the ghost of a namespace": Trouble(
-        ghost(INVOICE),
+        leave_ghost(INVOICE),
         plan=(
             "incompatible under BACKWARD",
             "The topic itself does not exist: a deleted namespace leaves its schemas behind",
@@ -564,12 +568,12 @@ TROUBLES = {
         drift=("  topic missing: the topic does not exist, though its schema does (version 0)",),
         ways=(
             Way((AGAIN,)),
-            Way((RELAX, RECORD_ALL), held=(INVOICE, V0)),
-            Way((APPLY_SPACE, RELAX, RECORD_ALL), held=(INVOICE, V0)),
+            Way((RELAX, RECORD_ALL), definitions=(INVOICE, V0)),
+            Way((APPLY_SPACE, RELAX, RECORD_ALL), definitions=(INVOICE, V0)),
         ),
     ),
     "the ghost of a namespace with what Git approved": Trouble(
-        ghost(V0),
+        leave_ghost(V0),
         plan=("+ namespace ", "Plan: 1 namespace, 1 topic."),
         drift=("  namespace missing: ", "  topic missing: the topic does not exist, though its schema does"),
         ways=(Way((APPLY_SPACE,)), Way((APPLY,))),
@@ -590,7 +594,7 @@ TROUBLES = {
         only="broker",
     ),
     "a topic whose messages were written without a schema": Trouble(
-        in_turn(Troubled.create, Troubled.send),
+        run_in_turn(Troubled.create, Troubled.send),
         plan=("registers v0",),
         drift=("  missing versions: the topic exists without a schema",),
         ways=(Way((APPLY,)), Way((REBUILD,))),
@@ -612,10 +616,10 @@ TROUBLES = {
         applied_then(("PUT", "/namespaces/SPACE/schemaCompatibilityStrategy", "FULL")),
         plan=("schema_compatibility_strategy: FULL -> BACKWARD",),
         drift=("  policy: schema_compatibility_strategy is FULL, but Git approved BACKWARD",),
-        ways=(Way((APPLY_SPACE,)), Way((("approve the registry's value in Git.", files(sales_yaml=FULL)),))),
+        ways=(Way((APPLY_SPACE,)), Way((("approve the registry's value in Git.", commit_files(sales_yaml=FULL)),))),
     ),
     "a version that the strategy rejects": Trouble(
-        in_turn(Troubled.apply, approve(STRICT)),
+        run_in_turn(Troubled.apply, approve(STRICT)),
         plan=(
             "Git's version 1 (",
             "Compared with the registry's v0 (AVRO, uploaded 20",
@@ -624,25 +628,30 @@ TROUBLES = {
         drift=("  missing versions: the registry does not have Git's version 1",),
         ways=(
             Way(
-                (("approve another strategy for the topic.", in_turn(files(orders_yaml=OPEN), Troubled.apply)),),
-                held=(V0, STRICT),
+                (
+                    (
+                        "approve another strategy for the topic.",
+                        run_in_turn(commit_files(orders_yaml=OPEN), Troubled.apply),
+                    ),
+                ),
+                definitions=(V0, STRICT),
             ),
-            Way((RELAX,), held=(V0, STRICT)),
+            Way((RELAX,), definitions=(V0, STRICT)),
         ),
     ),
     "a version that no release takes": Trouble(
-        in_turn(Troubled.apply, approve(BAD_DEFAULT)),
+        run_in_turn(Troubled.apply, approve(BAD_DEFAULT)),
         plan=("Git's version 1 (", "The registry says: Invalid default for field n"),
         drift=("  missing versions: the registry does not have Git's version 1",),
-        ways=(Way(((NEVER_STORED, new_generation(V1)),), held=(None, None, None, V1)),),
+        ways=(Way(((NEVER_STORED, new_generation(V1)),), definitions=(None, None, None, V1)),),
     ),
     "a topic that is no longer declared": Trouble(
-        in_turn(Troubled.apply, files(orders_yaml=None, orders_avsc=None)),
+        run_in_turn(Troubled.apply, commit_files(orders_yaml=None, orders_avsc=None)),
         plan=(
             f"is no longer declared, but the registry keeps its schema (v0); to delete it: --allow-delete persistent://{T}",
         ),
         drift=("  no longer declared: ",),
-        ways=(Way((f"{APPLY} --allow-delete {T}",), held=(None, None)), Way((RECORD,))),
+        ways=(Way((f"{APPLY} --allow-delete {T}",), definitions=(None, None)), Way((RECORD,))),
     ),
     "an apply that was killed before the topic was relaxed": Trouble(
         applied_then(*RELAXING[:3]),
@@ -662,7 +671,7 @@ TROUBLES = {
 }
 
 TROUBLES |= {
-    "a strategy of the topic itself": overridden(
+    "a strategy of the topic itself": make_override(
         "schema_compatibility_strategy",
         "ALWAYS_COMPATIBLE",
         "UNDEFINED",
@@ -670,7 +679,7 @@ TROUBLES |= {
         "/persistent/TOPIC/schemaCompatibilityStrategy",
         "ALWAYS_COMPATIBLE",
     ),
-    "a retention of the topic itself": overridden(
+    "a retention of the topic itself": make_override(
         "retention_policies",
         "{retentionTimeInMinutes: 1, retentionSizeInMB: -1}",
         "{retentionTimeInMinutes: 10080, retentionSizeInMB: -1}",
@@ -678,11 +687,13 @@ TROUBLES |= {
         "/persistent/TOPIC/retention",
         MINUTE,
     ),
-    "a time to live of the topic itself": overridden(
+    "a time to live of the topic itself": make_override(
         "message_ttl_in_seconds", "60", "3600", "POST", "/persistent/TOPIC/messageTTL?messageTTL=60"
     ),
     "automatic updates switched on by hand": Trouble(
-        in_turn(files(sales_yaml=KEPT), applied_then(("POST", "/namespaces/SPACE/isAllowAutoUpdateSchema", True))),
+        run_in_turn(
+            commit_files(sales_yaml=KEPT), applied_then(("POST", "/namespaces/SPACE/isAllowAutoUpdateSchema", True))
+        ),
         plan=("is_allow_auto_update_schema: true -> false",),
         drift=("  policy: is_allow_auto_update_schema is true, but Git approved false",),
         ways=(
@@ -691,25 +702,25 @@ TROUBLES |= {
                 (
                     (
                         "approve the registry's value in Git.",
-                        files(sales_yaml=KEPT.replace("schema: false", "schema: true")),
+                        commit_files(sales_yaml=KEPT.replace("schema: false", "schema: true")),
                     ),
                 )
             ),
         ),
     ),
     "a retention of the namespace changed by hand": Trouble(
-        in_turn(files(sales_yaml=KEPT), applied_then(("POST", "/namespaces/SPACE/retention", MINUTE))),
+        run_in_turn(commit_files(sales_yaml=KEPT), applied_then(("POST", "/namespaces/SPACE/retention", MINUTE))),
         plan=(
             "retention_policies: {retentionTimeInMinutes: 1, retentionSizeInMB: -1} -> {retentionTimeInMinutes: 10080,",
         ),
         drift=("  policy: retention_policies is {retentionTimeInMinutes: 1, ",),
         ways=(
             Way((APPLY_SPACE,)),
-            Way((("approve the registry's value in Git.", files(sales_yaml=KEPT.replace("10080", "1"))),)),
+            Way((("approve the registry's value in Git.", commit_files(sales_yaml=KEPT.replace("10080", "1"))),)),
         ),
     ),
     "a strategy of the topic itself that rejects the next version": Trouble(
-        in_turn(
+        run_in_turn(
             applied_then(("PUT", "/persistent/TOPIC/schemaCompatibilityStrategy", "ALWAYS_INCOMPATIBLE")), approve(V1)
         ),
         plan=(
@@ -721,28 +732,28 @@ TROUBLES |= {
                 (
                     (
                         "approve `schema_compatibility_strategy: UNDEFINED` for the topic: `apply` removes that value first.",
-                        in_turn(approve(V1, "schema_compatibility_strategy: UNDEFINED\n"), Troubled.apply),
+                        run_in_turn(approve(V1, "schema_compatibility_strategy: UNDEFINED\n"), Troubled.apply),
                     ),
                 ),
-                held=(V0, V1),
+                definitions=(V0, V1),
             ),
             Way(
                 (
                     (
                         "approve `schema_compatibility_strategy: UNDEFINED` for the topic: `apply` removes the topic's own value.",
-                        in_turn(approve(V1, "schema_compatibility_strategy: UNDEFINED\n"), Troubled.apply),
+                        run_in_turn(approve(V1, "schema_compatibility_strategy: UNDEFINED\n"), Troubled.apply),
                     ),
                 ),
-                held=(V0, V1),
+                definitions=(V0, V1),
             ),
             Way(
                 (
                     (
                         "approve another strategy for the topic.",
-                        in_turn(approve(V1, "schema_compatibility_strategy: FULL\n"), Troubled.apply),
+                        run_in_turn(approve(V1, "schema_compatibility_strategy: FULL\n"), Troubled.apply),
                     ),
                 ),
-                held=(V0, V1),
+                definitions=(V0, V1),
             ),
             Way(
                 (
@@ -752,17 +763,17 @@ TROUBLES |= {
                     ),
                     RELAX,
                 ),
-                held=(V0, V1),
+                definitions=(V0, V1),
             ),
-            Way((RECORD, RELAX), held=(V0, V1)),
-            Way((RELAX, RECORD), held=(V0, V1)),
+            Way((RECORD, RELAX), definitions=(V0, V1)),
+            Way((RELAX, RECORD), definitions=(V0, V1)),
         ),
     ),
     "two settings that could lose messages": Trouble(
-        in_turn(
-            files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
+        run_in_turn(
+            commit_files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
             Troubled.apply,
-            files(sales_yaml=BARE, orders_yaml=declared()),
+            commit_files(sales_yaml=BARE, orders_yaml=declared()),
         ),
         plan=("left out: everything, for 2 settings that could lose messages",),
         drift=("No drift.",),
@@ -776,7 +787,7 @@ TROUBLES |= {
                 (
                     (
                         "declare a value in Git that loses nothing.",
-                        files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
+                        commit_files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
                     ),
                 )
             ),
@@ -787,14 +798,16 @@ TROUBLES |= {
 
 def foreign_of_another_type(definition: str) -> Hand:
     """INT32 as v0, a tombstone, this Avro definition as v2, and a message of v2."""
-    deletion = calls(("DELETE", "/schemas/TOPIC/schema"))
-    return in_turn(foreign("", "INT32"), deletion, lambda it: it.upload(definition), lambda it: it.send(definition))
+    deletion = send_requests(("DELETE", "/schemas/TOPIC/schema"))
+    return run_in_turn(
+        upload_foreign("", "INT32"), deletion, lambda it: it.upload(definition), lambda it: it.send(definition)
+    )
 
 
 def killed_while_waived(it: Troubled) -> None:
     """An apply of a waived change that died when the topic accepted every upload."""
     it.apply()
-    it.waive(STRICT)
+    it.waive_change(STRICT)
 
     def apply(_: Say) -> None:
         for kind in (EmbeddedRegistry, PulsarRegistry):
@@ -816,19 +829,19 @@ ALLOWED_LOSS = (
 )
 READ_FIRST = (
     "let consumers read them, and retention remove them.",
-    in_turn(Troubled.forget_messages, lambda it: it.follow(AGAIN)),
+    run_in_turn(Troubled.forget_messages, lambda it: it.follow(AGAIN)),
 )
 
 TROUBLES |= {
     "a foreign first version of another shape, with messages": Trouble(
-        in_turn(foreign(INVOICE), lambda it: it.send(INVOICE)),
+        run_in_turn(upload_foreign(INVOICE), lambda it: it.send(INVOICE)),
         plan=("would be rejected: incompatible under BACKWARD",),
         drift=("  foreign version: v0 (AVRO, ",),
         ways=(
-            Way((AGAIN,), held=(INVOICE,), ends=REFUSED),
+            Way((AGAIN,), definitions=(INVOICE,), ends=REFUSED),
             Way((AGAIN, ALLOWED_LOSS)),
             Way((AGAIN, READ_FIRST)),
-            Way((RELAX, RECORD_ALL), held=(INVOICE, V0)),
+            Way((RELAX, RECORD_ALL), definitions=(INVOICE, V0)),
         ),
         only="broker",
     ),
@@ -837,10 +850,10 @@ TROUBLES |= {
         plan=("would be rejected: incompatible under BACKWARD. Compared with the registry's v2 (AVRO, ",),
         drift=("  tombstone: ", "  foreign version: v2 (AVRO, "),
         ways=(
-            Way((AGAIN,), held=(None, None, INVOICE), ends=REFUSED),
+            Way((AGAIN,), definitions=(None, None, INVOICE), ends=REFUSED),
             Way((AGAIN, ALLOWED_LOSS)),
             Way((AGAIN, READ_FIRST)),
-            Way((RELAX, RECORD_ALL), held=(None, None, INVOICE, V0)),
+            Way((RELAX, RECORD_ALL), definitions=(None, None, INVOICE, V0)),
         ),
         only="broker",
         beyond=LEFT_UNCHANGED,
@@ -849,7 +862,7 @@ TROUBLES |= {
         foreign_of_another_type(V0),
         plan=("No changes, but messages of 1 topic would be misread.",),
         drift=("  tombstone: the schema was deleted: numbers 0-1 ", "  numbers apart: in the registry v0 is deleted, "),
-        ways=(Way((RECORD, LOG), held=(None, None, V0)), Way((RECORD_ALL,), held=(None, None, V0))),
+        ways=(Way((RECORD, LOG), definitions=(None, None, V0)), Way((RECORD_ALL,), definitions=(None, None, V0))),
         only="broker",
         beyond=LEFT_UNCHANGED,
     ),
@@ -860,7 +873,7 @@ TROUBLES |= {
             "  ~ waived by team-orders",
         ),
         drift=("  updates off: ", "  relaxed: the topic accepts every upload"),
-        ways=(Way((APPLY,), held=(V0, STRICT)),),
+        ways=(Way((APPLY,), definitions=(V0, STRICT)),),
     ),
 }
 
@@ -877,10 +890,10 @@ def test_each_way_out_leads_out(place: Place, trouble: Trouble, client: Client, 
     printed: set[tuple[str, ...]] = set()
     for number, way in enumerate(trouble.ways):
         it = Troubled(tmp_path / f"shop-{number}", place, client, trouble.orders)
-        trouble.made(it)
+        trouble.make(it)
         if not printed:
             printed = read_advice(it, trouble)
-        taken(it, way, printed)
+        follow_way(it, way, printed)
 
 
 def read_advice(it: Troubled, trouble: Trouble) -> set[tuple[str, ...]]:
@@ -890,21 +903,21 @@ def read_advice(it: Troubled, trouble: Trouble) -> set[tuple[str, ...]]:
         text = it.run(command, code=(0, 100)).out
         for words in expected:
             assert words in text, text
-        printed |= it.advised(text)
-    known = [tuple(map(printed_form, way.steps)) for way in trouble.ways] + [(trouble.beyond,)]
-    unknown = [steps for steps in printed if not any(steps == way[: len(steps)] for way in known)]
+        printed |= it.list_advice(text)
+    known_ways = [tuple(map(printed_form, way.steps)) for way in trouble.ways] + [(trouble.beyond,)]
+    unknown = [steps for steps in printed if not any(steps == way[: len(steps)] for way in known_ways)]
     assert not unknown, unknown
     return printed
 
 
-def taken(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
+def follow_way(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
     """The way out leads where it should."""
     advice = {words for steps in printed for words in steps}
     for step in way.steps:
         assert printed_form(step) in advice, (step, advice)
         if isinstance(step, str):
-            done = it.follow(it.named(step))
-            advice |= {words for steps in it.advised(done.out) for words in steps} if done else set()
+            done = it.follow(it.insert_names(step))
+            advice |= {words for steps in it.list_advice(done.out) for words in steps} if done else set()
             if way.ends and done and way.ends in done.err + done.out:
                 break
         else:
@@ -912,7 +925,7 @@ def taken(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
     else:
         assert not way.ends
         expect_nothing_left(it)
-    assert it.definitions() == way.held
+    assert it.definitions() == way.definitions
 
 
 def expect_nothing_left(estate: Estate) -> None:
@@ -935,7 +948,7 @@ EACH_PLACE = pytest.mark.parametrize(
 def test_a_broken_approved_branch_is_shown_until_it_is_repaired(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, declared())
     it.apply()
-    files(orders_yaml=declared().replace("orders.avsc", "nope.avsc"))(it)
+    commit_files(orders_yaml=declared().replace("orders.avsc", "nope.avsc"))(it)
     message = "namespaces/orders.yaml:4:15: there is no file `namespaces/nope.avsc`"
     for command, code in (("plan", 100), ("apply", 100), ("drift", 0), ("status", 0)):
         assert message in it.run(command, code=code).out, command
@@ -951,9 +964,9 @@ def test_a_broken_approved_branch_is_shown_until_it_is_repaired(place: Place, cl
 @EACH_PLACE
 def test_an_import_has_the_settings_of_namespaces_and_topics(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, declared())
-    files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER))(it)
+    commit_files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER))(it)
     it.apply()
-    files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
+    commit_files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
     it.run("import", "--namespace", it.space, "--one-commit")
     folder = it.scratch.path / "namespaces/shop/sales"
     # Brokers answer whether validation is enforced even where it is not set.
@@ -974,13 +987,13 @@ def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Cli
     it.call("PUT", "/scalable/TOPIC")
     ways = {("leave it out here: `exclude` of the target.",), ("remove the topic from Git, and merge that.",)}
     for command in ("plan", "drift"):
-        assert ways <= it.advised(it.run(command, code=(0, 100)).out), command
+        assert ways <= it.list_advice(it.run(command, code=(0, 100)).out), command
     project = (it.scratch.path / "schemactl.yaml").read_text()
     it.scratch.commit({"schemactl.yaml": project.replace("local: {", "local: {exclude: [orders], ")})
     assert "No changes." in it.run("plan", "--detailed-exitcode").out
     assert "No drift." in it.run("drift", "--detailed-exitcode").out
     it.scratch.commit({"schemactl.yaml": project})
-    files(orders_yaml=None, orders_avsc=None)(it)
+    commit_files(orders_yaml=None, orders_avsc=None)(it)
     assert "No changes." in it.run("plan", "--detailed-exitcode").out
     assert "No drift." in it.run("drift", "--detailed-exitcode").out
 
@@ -1001,7 +1014,7 @@ def test_of_two_domains_the_persistent_topic_is_imported_with_its_policies(
     place: Place, client: Client, tmp_path: Path
 ) -> None:
     it = Troubled(tmp_path / "shop", place, client, declared())
-    files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
+    commit_files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
     it.create(partitions=3)
     it.call("PUT", "/non-persistent/TOPIC/partitions", 2)
     it.call("PUT", "/persistent/TOPIC/schemaCompatibilityStrategy", "FULL")
@@ -1025,7 +1038,7 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
     it.scratch.commit({"schemactl.yaml": project.replace("local: {", "local: {promoted: promoted/local, ")})
     it.scratch.flush()
     first = it.scratch.git("rev-parse", "HEAD").strip()
-    files(orders_yaml=declared(more="partitions: 4\n"))(it)
+    commit_files(orders_yaml=declared(more="partitions: 4\n"))(it)
     for position in (first, "main"):
         it.run("promote", "local", "--to", position)
         it.apply()
@@ -1035,8 +1048,8 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
     # Unapproved partitions are drift there as well; the printed fix repairs it once it is merged and promoted.
     it.call("POST", "/persistent/TOPIC/partitions", 6)
     assert "the topic has 6 partitions, and Git asks for 2" in it.run("plan", code=100).out
-    assert it.advised(it.run("drift").out) == {("approve `partitions: 6` for the topic, which is what it has.",)}
-    files(orders_yaml=declared(more="partitions: 6\n"))(it)
+    assert it.list_advice(it.run("drift").out) == {("approve `partitions: 6` for the topic, which is what it has.",)}
+    commit_files(orders_yaml=declared(more="partitions: 6\n"))(it)
     it.run("promote", "local", "--to", "main")
     expect_nothing_left(it)
     assert it.definitions() == (V0,)
