@@ -55,11 +55,14 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, run_registry(Path(folder), args.registry) as url:
         path = Path(folder, "shop")
-        make(path, url, args.topics, ["bare", "live"])
+        make(path, url, args.topics, ["warm", "bare", "live"])
         run(path, "log", "bench/n00/t000")
         print(f"{args.topics:,} topics, {url}")
         names = read_namespaces(path)
-        send_all(url, list(list_creations(names["bare"])), 1)
+        # Java compiles during the first requests.
+        for target, count in (("warm", min(args.topics, 1_000)), ("bare", 0)):
+            send_all(url, list(list_creations(names[target])), 1)
+            send_all(url, list_first_requests(names[target], count), CONNECTIONS)
         loop = measure(partial(send_all, url, list_first_requests(names["bare"], args.topics), CONNECTIONS))
         applied, errors = run(path, "apply", "--target", "live", "--yes", "--debug")
         print_row("first apply", args.topics, [loop], [applied], len(REQUEST.findall(errors)))
