@@ -65,7 +65,8 @@
   };
   const score = (line, words) => {
     const exact = words.some((word) => line.last === word) ? 0 : words.some((word) => line.last.startsWith(word)) ? 1 : words.some((word) => line.low.includes(word)) ? 2 : 3;
-    return exact * 10 + line.rank;
+    // Among equal matches, `channel` means the field, and `Channel` the type.
+    return exact * 10 + line.rank - (/[A-Z]/.test(search.value) === /[A-Z]/.test(line.name.split(/[/.]/).pop()) ? 1.5 : 0);
   };
   const findHits = (lines, words) => {
     let hits = lines.filter((line) => words.every((word) => line.text.includes(word)));
