@@ -140,7 +140,7 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
     else:
         report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
     deadline.begin("writing the report")
-    write_report(partial(render_check, report, notes=args.notes), outputs, context)
+    write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
     if report.is_partial:
         return SchemactlError.exit_code
     is_failing = report.count("error") or (args.strict and any(map(_fails_strict, report.findings)))

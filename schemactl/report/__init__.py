@@ -48,6 +48,7 @@ def render_check(
     width: int | None = None,
     limit: int | None = None,
     notes: bool = False,
+    folder: str = "",
 ) -> str:
     """Return a check in the format `name`, without a final newline and control characters.
 
@@ -58,9 +59,10 @@ def render_check(
         width: the columns of the terminal for a text, or None for any width.
         limit: the most characters of Markdown, or None for the limit of a comment.
         notes: whether a text has the notes, and not only their number.
+        folder: the top folder of the repository, to which the places of a text are links, or "".
     """
     options: dict[str, Any] = {
-        "text": {"color": color, "width": width, "notes": notes},
+        "text": {"color": color, "width": width, "notes": notes, "folder": folder},
         "concise": {"color": color, "width": width},
         "markdown": {"limit": limit},
     }.get(name, {})

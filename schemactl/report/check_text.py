@@ -7,10 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from schemactl.checks.check_report import CheckReport, ClientImpact
 from schemactl.core.environment import line_link
+from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
 from schemactl.core.rules import find_page
 from schemactl.core.terminal import SHADES, cut, fit, on_one_line, paint, paint_link, table
@@ -67,17 +69,20 @@ class MessagePart(NamedTuple):
     is_guilty: bool = False
 
 
-def render_text(report: CheckReport, *, color: bool = False, width: int | None = None, notes: bool = False) -> str:
+def render_text(
+    report: CheckReport, *, color: bool = False, width: int | None = None, notes: bool = False, folder: str = ""
+) -> str:
     """Return who breaks, the causes, most important first, the tables of topics, clients and policies, and the summary.
 
-    Notes, and problems that are older than the change, are counted in one line each, unless `notes` is set.
+    Notes, and problems that are older than the change, are counted in one line each, unless `notes` is set. Places are links to
+    the host of a build server, else to the file below `folder`, the top folder of the repository.
     """
     headline = make_headline(report)
     shade = SHADES[headline.shade]
     causes = rank_causes(report)
     folded = [] if notes or report.command == "lint" else [cause for cause in causes if cause.weight == "note"]
     blocks = [_render_headline(report, color=color)] if report.command == "check" else []
-    blocks += [_render_cause(cause, color=color, width=width) for cause in causes if cause not in folded]
+    blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in causes if cause not in folded]
     if fold_lines := [*_fold_notes(folded)]:
         blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
     if report.topics:
@@ -155,16 +160,16 @@ def _select_reason(finding: Finding) -> str:
     return lines[1] if len(lines) > 1 and finding.verdict == "data" else lines[0]
 
 
-def _render_cause(cause: ShownCause, *, color: bool, width: int | None) -> str:
+def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: str) -> str:
     lead, style = cause.lead, _COLORS[cause.weight]
     title = make_title(cause)
-    rule = paint_link(paint(lead.rule, style, color=color), find_page(lead.rule), color=color)
+    rule = paint_link(paint(lead.rule, style, color=color), find_page(lead.rule) if color else "", color=color)
     bracket, end = paint(f"{cause.weight}[", style, color=color), paint("]", style, color=color)
     head = _wrap(f"{bracket}{rule}{end}: {paint(title, 'bold', color=color)}", width, "  ")
     lines = [head]
     if lead.source:
         place = paint(cause.place, "cyan", color=color)
-        address = line_link(lead.place) if lead.place else ""
+        address = _find_address(lead.place, folder) if lead.place else ""
         lines.append(f"  {paint('-->', 'dim', color=color)} {paint_link(place, address, color=color)}")
         lines += _render_excerpt(cause, color=color, width=width)
     previous_label = ""
@@ -177,6 +182,11 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None) -> str:
         hanging = " " * (_MARGIN + _LABEL_WIDTH + 1)
         lines.append(prefix + _wrap(paint(text, text_style, color=color), width, hanging))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _find_address(place: Source, folder: str) -> str:
+    """Return the address of a line on the host of a build server, or else of the file below `folder`."""
+    return line_link(place) or (Path(folder, place.path).as_uri() if folder.startswith("/") else "")
 
 
 def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tuple[str, str, str]]:
@@ -202,6 +212,9 @@ def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tup
             yield "result", on_one_line(finding.counterexample.result), "red"
         elif part.kind in _SECONDARY:
             secondary.append((_LABELS[part.kind], part.words))
+        elif part.kind == "broker" and not part.words.startswith("BROKER_"):
+            # The consequences of an answer that was stated before.
+            secondary.append(("broker", part.words))
         else:
             yield _LABELS[part.kind], part.words, ""
     if cause.edits and cause.weight != "note":
@@ -286,6 +299,9 @@ def _list_removed_lines(cause: ShownCause) -> Iterator[tuple[str, str]]:
     if diff is None or cause.lead.verdict != "data" or not cause.lead.against:
         return
     rows = [row for hunk in diff.hunks for row in hunk if row.sign == "-" and re.search(r"\w", row.text)]
+    if len(rows) > _MAX_REMOVED:
+        name = re.escape(cause.lead.field.rpartition(".")[2])
+        rows = [row for row in rows if name and re.search(rf"\b{name}\b", row.text)]
     if len(rows) <= _MAX_REMOVED:
         for row in rows:
             yield f"v{max(cause.lead.against)}", f"- {on_one_line(row.text.strip())}"
@@ -302,7 +318,11 @@ def list_message_parts(finding: Finding) -> list[MessagePart]:
         value = json.loads(text)
     except ValueError:
         return [MessagePart(on_one_line(cut(text, 300)))]
-    keys = re.findall(r"[^.\[\]]+|\[\]", finding.field.partition(".")[2])
+    part, _, field = finding.field.partition(".")
+    keys = re.findall(r"[^.\[\]]+|\[\]", field)
+    if part in ("key", "value") and isinstance(value, dict) and part in value and not value.keys() - {"key", "value"}:
+        # The key or value of a pair, whose fields start with the name of a record.
+        keys = [part, *keys[1:]]
     return [*_join_parts(_split_message(value, keys))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,9 @@ def test_the_caret_is_below_the_place(repository: Scratch, line: str, excerpt: l
         ('{"id": ""}', "Order.iban", ["{", '"id": "", ', "*no iban", "}"]),
         ('{"id": ""}', "", ['{"id": ""}']),
         ("{", "Order.id", ["{"]),
+        ('{"value": {"a": 1, "b": 2}}', "value.Cart.b", ["{", '"value": ', "{", '"a": 1, ', '"b": ', "*2", "}", "}"]),
+        ('{"key": 7, "value": {"a": 1}}', "key", ["{", '"key": ', "*7", ", ...}"]),
+        ('{"value": {"value": 1}, "a": 2}', "R.value", ["{", '"value": ', '*{"value": 1}', ", ...}"]),
         ('{"id": "\\u001b[31m"}', "Order.id", ["{", '"id": ', '*"\\u001b[31m"', "}"]),
         (json.dumps({"big": ["x" * 90], "id": 1}), "R.id", ["{", '"big": [...], ', '"id": ', "*1", "}"]),
     ],
@@ -268,3 +272,19 @@ def test_sarif_leads_to_the_page_of_the_rule_and_to_the_older_definition(reposit
         [place] = result["relatedLocations"]
         assert place["physicalLocation"]["artifactLocation"]["uri"] == "topics/orders.avsc"
         assert place["message"]["text"].startswith("In the older definition (version")
+
+
+@pytest.mark.parametrize("is_on_host", [True, False])
+def test_places_and_rules_are_links(repository: Scratch, *, is_on_host: bool) -> None:
+    commit = "2" * 40
+    host = {"GITLAB_CI": "1", "CI_PROJECT_URL": "https://code.example/acme/shop", "CI_COMMIT_SHA": commit}
+    address = f"{repository.path.resolve().as_uri()}/topics/orders.avsc"
+    if is_on_host:
+        address = f"https://code.example/acme/shop/-/blob/{commit}/topics/orders.avsc#L5"
+    variables = {"FORCE_HYPERLINK": "1", **(host if is_on_host else {})}
+    printed = process(repository.path, "check", "--color", "always", **variables).out
+    links = re.findall(r"\x1b\]8;id=\w+;(.+?)\x1b\\(.*?)\x1b\]8;;\x1b\\", printed)
+    texts_by_address = {link: re.sub(r"\x1b\[[0-9;]*m", "", text) for link, text in links}
+    assert texts_by_address.pop(address) == "topics/orders.avsc:5:16"
+    assert {*texts_by_address.values()} == {"MISSING_ENUM_SYMBOLS", "CLIENT_BREAKS"}
+    assert "\x1b]8" not in process(repository.path, "check", "--color", "never", **variables).out
