@@ -459,7 +459,7 @@ def check_broken_clients(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
     for client in (*removed_clients, *declared_clients):
         latest_number = proposal.latest
         client_breakages = _find_client_breakages(client, proposal)
-        # A producer with an older version has a finding of its own.
+        # A producer with an older version has a separate finding.
         client_breakages += [
             item for item in _find_unread_producers(client, proposal) if item[0].number == latest_number
         ]
@@ -698,8 +698,8 @@ def _select_older_breakages(
 
     builds = [build for build, _ in breakages]
     approved_breakages = _find_breakages(client, list(dict.fromkeys(builds)), approved_proposal)
-    known = {identify(item, approved_proposal.schema) for item in approved_breakages}
-    return [item for item in breakages if identify(item, proposal.schema) in known]
+    approved_keys = {identify(item, approved_proposal.schema) for item in approved_breakages}
+    return [item for item in breakages if identify(item, proposal.schema) in approved_keys]
 
 
 def _find_unread_producers(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:

@@ -344,8 +344,8 @@ class Progress:
             text = f"{self._what}: {describe_progress(done, total, self._of, now_s - self._began_s)}"
             line = f"{render_bar(done, total)} {text}" if total else text
             columns = shutil.get_terminal_size().columns
-            shown = line if len(text) + BAR_COLUMNS < columns else text[: columns - 1]
-            print(f"\r\x1b[K{shown}", end="", file=uncleaned(sys.stderr), flush=True)
+            visible = line if len(text) + BAR_COLUMNS < columns else text[: columns - 1]
+            print(f"\r\x1b[K{visible}", end="", file=uncleaned(sys.stderr), flush=True)
             self._next_s, self._is_shown = now_s + 0.1, True
 
 

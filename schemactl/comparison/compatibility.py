@@ -252,9 +252,9 @@ def _select_approved(
             _find_misreadings(old_version, latest.info, directions),
         )
         try:
-            latest_problems = {identify(breakage, latest.info) for breakage in latest_breakages}
+            approved_keys = {identify(breakage, latest.info) for breakage in latest_breakages}
         except InvalidSchema:
             # A latest version that does not parse has another type than the new definition.
             continue
-        approved += [breakage for breakage in breakages_of_version if identify(breakage, new) in latest_problems]
+        approved += [breakage for breakage in breakages_of_version if identify(breakage, new) in approved_keys]
     return tuple(approved)

@@ -61,12 +61,12 @@ def render_check(
         notes: whether a text has the notes, and not only their number.
         folder: the top folder of the repository, to which the places of a text are links, or "".
     """
-    options: dict[str, Any] = {
+    options_by_format: dict[str, dict[str, Any]] = {
         "text": {"color": color, "width": width, "notes": notes, "folder": folder},
         "concise": {"color": color, "width": width},
         "markdown": {"limit": limit},
-    }.get(name, {})
-    rendered = _import_renderer(*CHECK_FORMATS[name])(report, **options)
+    }
+    rendered = _import_renderer(*CHECK_FORMATS[name])(report, **options_by_format.get(name, {}))
     return _clean_report(rendered, name, color=color)
 
 

@@ -265,7 +265,7 @@ def _finding_lines(finding: Finding, report: CheckReport) -> Iterator[CauseLine]
 
 
 def proof_text(finding: Finding) -> str:
-    """Return the message that proves a finding, its size, and what the reader does with it; "" without a message."""
+    """Return the message that proves a finding, its size, and the result of the reader; "" without a message."""
     if finding.counterexample is None:
         return ""
     message, size = finding.counterexample.message, len(finding.counterexample.data)

@@ -56,7 +56,7 @@ _MAX_VALUE: Final = 40
 """The most characters of a value of a message that is not the guilty one."""
 
 _MAX_PAIRS: Final = 2
-"""The values of a message before the guilty one that are shown."""
+"""The number of values that are shown before the guilty value of a message."""
 
 _MAX_REMOVED: Final = 3
 """The most removed lines in an excerpt."""
@@ -262,7 +262,7 @@ def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Ite
     bar = paint(f"{'':{gutter + 1}} |", "dim", color=color)
     limit = (width or _MAX_LINE) - gutter - 4
 
-    def number(label: str) -> str:
+    def paint_number(label: str) -> str:
         return paint(f" {label:>{gutter}} |", "dim", color=color)
 
     line = lines[place.line - 1]
@@ -277,11 +277,11 @@ def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Ite
     guilty_room = max(limit - len(before), 1)
     yield bar
     if place.line > 1 and lines[place.line - 2].strip() and not skipped:
-        yield f"{number(str(place.line - 1))} {cut(on_one_line(lines[place.line - 2].replace(chr(9), ' ')), limit)}"
+        yield f"{paint_number(str(place.line - 1))} {cut(on_one_line(lines[place.line - 2].replace(chr(9), ' ')), limit)}"
     for label, removed in _list_removed_lines(cause):
-        yield f"{number(label)} {paint(cut(removed, limit), 'red', color=color)}"
+        yield f"{paint_number(label)} {paint(cut(removed, limit), 'red', color=color)}"
     guilty, after = guilty[:guilty_room], after[: max(guilty_room - len(guilty), 0)]
-    yield f"{number(str(place.line))} {before}{paint(guilty, 'marked', color=color)}{after}"
+    yield f"{paint_number(str(place.line))} {before}{paint(guilty, 'marked', color=color)}{after}"
     yield f"{bar} {' ' * len(before)}{paint('^' * max(len(guilty), 1), 'bold red', color=color)}"
 
 
@@ -294,7 +294,7 @@ def _find_token(text: str) -> str:
 
 
 def _list_removed_lines(cause: ShownCause) -> Iterator[tuple[str, str]]:
-    """Yield the lines of the older version that the change removes there, with the version; none if they are many."""
+    """Yield the lines of the older version that the change removes there, with the version; nothing if they are many."""
     diff = cause.diff()
     if diff is None or cause.lead.verdict != "data" or not cause.lead.against:
         return

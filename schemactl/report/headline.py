@@ -61,17 +61,22 @@ def make_headline(report: CheckReport) -> Headline:
     broker = _describe_broker(report)
     if consumers := [*dict.fromkeys(consumers)]:
         return Headline(
-            "bad", f"{counted(len(consumers), 'consumer')} {_inflect('break', consumers)}", (*consumers,), broker
+            "bad", f"{counted(len(consumers), 'consumer')} {_inflect_verb('break', consumers)}", (*consumers,), broker
         )
     if producers := [*dict.fromkeys(producers)]:
-        lead = f"{counted(len(producers), 'producer')} {_inflect('write', producers)} what new readers cannot read"
+        lead = f"{counted(len(producers), 'producer')} {_inflect_verb('write', producers)} what new readers cannot read"
         return Headline("bad", lead, (*producers,), broker)
     breaking = [
-        name_version(check, report) for check in report.topics if check.topic in failed_topics and _breaks(check)
+        name_version(check, report)
+        for check in report.topics
+        if check.topic in failed_topics and _breaks_readers(check)
     ]
     if breaking := [*dict.fromkeys(breaking)]:
         return Headline(
-            "bad", f"{counted(len(breaking), 'schema')} {_inflect('break', breaking)} readers", (*breaking,), broker
+            "bad",
+            f"{counted(len(breaking), 'schema')} {_inflect_verb('break', breaking)} readers",
+            (*breaking,),
+            broker,
         )
     if errors:
         return Headline("bad", f"The change has {counted(errors, 'error')}", broker=broker)
@@ -139,11 +144,11 @@ def _describe_broker(report: CheckReport) -> str:
     return f"The broker accepts {join_names(accepted)}." if accepted else ""
 
 
-def _breaks(check: TopicCheck) -> bool:
+def _breaks_readers(check: TopicCheck) -> bool:
     if check.verdict is None:
         return False
     return bool(check.verdict.errors) or check.verdict.state is DataState.UNPARSABLE
 
 
-def _inflect(verb: str, names: Sequence[str]) -> str:
+def _inflect_verb(verb: str, names: Sequence[str]) -> str:
     return f"{verb}s" if len(names) == 1 else verb

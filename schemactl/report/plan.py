@@ -214,7 +214,7 @@ def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
 
 
 def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
-    """Yield what a version changes, and the readers and clients that it breaks, each with its sign."""
+    """Yield the changes of a version, and the readers and clients that it breaks, each with its sign."""
     change = effect.change
     lines = [*_list_part_lines(change)]
     yield from lines[:_MAX_PARTS]

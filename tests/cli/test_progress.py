@@ -168,8 +168,8 @@ def test_a_terminal_shows_a_bar_in_the_first_second(
     for done in range(1, 10):
         now_s += 0.1
         progress(done, 100)
-    shown = [re.sub(r"\x1b\[[0-9;]*[mK]", "", line) for line in capsys.readouterr().err.split("\r")]
-    assert shown[1].endswith("reading prod: 5 of 100 topics"[: columns - 1])
-    assert max(map(len, shown)) < columns
+    lines = [re.sub(r"\x1b\[[0-9;]*[mK]", "", line) for line in capsys.readouterr().err.split("\r")]
+    assert lines[1].endswith("reading prod: 5 of 100 topics"[: columns - 1])
+    assert max(map(len, lines)) < columns
     progress(100, 100)
     assert capsys.readouterr().err == "\r\x1b[K"

@@ -35,7 +35,7 @@ STATUS = """\
 """
 
 
-def status(symbols: str, extra: str = "") -> str:
+def make_status(symbols: str, extra: str = "") -> str:
     return STATUS.replace("SYMBOLS", json.dumps(symbols.split())).replace("EXTRA", extra)
 
 
@@ -44,10 +44,10 @@ def repository(tmp_path: Path) -> Scratch:
     """Two versions, whose second has a symbol that `desk` does not know; the third drops a symbol that `till` writes."""
     repository = Scratch(tmp_path / "shop")
     files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": TOPIC + CLIENTS}
-    repository.commit({**files, "topics/orders.avsc": status("PAID SHIPPED")})
-    repository.commit({"topics/orders.avsc": status("PAID SHIPPED CANCELED")})
+    repository.commit({**files, "topics/orders.avsc": make_status("PAID SHIPPED")})
+    repository.commit({"topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
     repository.flush()
-    repository.write({"topics/orders.avsc": status("PAID CANCELED")})
+    repository.write({"topics/orders.avsc": make_status("PAID CANCELED")})
     return repository
 
 
@@ -98,19 +98,19 @@ def test_concise_has_one_line_for_each_finding(repository: Scratch) -> None:
     ("change", "code", "headline"),
     [
         (None, 0, "✓ No schema changed."),
-        (status("PAID SHIPPED CANCELED", ',\n  {"name": "note", "type": "string", "default": ""}'), 0, "✓ No reader breaks. The broker accepts orders v2."),
+        (make_status("PAID SHIPPED CANCELED", ',\n  {"name": "note", "type": "string", "default": ""}'), 0, "✓ No reader breaks. The broker accepts orders v2."),
         # The broker compares types and fields, and no symbols.
-        (status("PAID SHIPPED CANCELED").replace('"string"', '"int"'), 100, "✗ 2 consumers break: desk (team care), billing (team payments). The broker rejects orders v2."),
+        (make_status("PAID SHIPPED CANCELED").replace('"string"', '"int"'), 100, "✗ 2 consumers break: desk (team care), billing (team payments). The broker rejects orders v2."),
     ],
 )  # fmt: skip
 def test_the_first_line_states_who_breaks(repository: Scratch, change: str | None, code: int, headline: str) -> None:
-    repository.write({"topics/orders.avsc": change or status("PAID SHIPPED CANCELED")})
+    repository.write({"topics/orders.avsc": change or make_status("PAID SHIPPED CANCELED")})
     assert schemactl(repository.path, "check", code=code).out.splitlines()[0] == headline
 
 
 def test_without_clients_the_first_line_names_the_schemas(repository: Scratch) -> None:
-    repository.commit({"topics/orders.yaml": TOPIC, "topics/orders.avsc": status("PAID SHIPPED CANCELED")})
-    repository.write({"topics/orders.avsc": status("PAID CANCELED")})
+    repository.commit({"topics/orders.yaml": TOPIC, "topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
+    repository.write({"topics/orders.avsc": make_status("PAID CANCELED")})
     first, *_ = schemactl(repository.path, "check", code=100).out.splitlines()
     assert first == "✗ 1 schema breaks readers: orders v2. The broker accepts orders v2."
 
@@ -126,7 +126,7 @@ def test_without_clients_the_first_line_names_the_schemas(repository: Scratch) -
     ],
 )  # fmt: skip
 def test_the_caret_is_below_the_place(repository: Scratch, line: str, excerpt: list[str] | None) -> None:
-    text = status("PAID SHIPPED CANCELED").replace('  {"name": "id", "type": "string"},', line)
+    text = make_status("PAID SHIPPED CANCELED").replace('  {"name": "id", "type": "string"},', line)
     repository.write({"topics/orders.avsc": text})
     printed = schemactl(repository.path, "check", code=100 if excerpt else 1).out
     for expected in excerpt or ():
@@ -173,7 +173,7 @@ def test_tables_fit_the_terminal_without_cut_cells(repository: Scratch, width: i
 
 
 def _run_on_terminal(folder: Path, width: int, *arguments: str) -> str:
-    """Return what a command prints on a terminal of that many columns, without colors."""
+    """Return the output of a command on a terminal of that many columns, without colors."""
     code = (
         "import sys; from schemactl.core import terminal; terminal.terminal_width = lambda: int(sys.argv.pop(1));"
         "from schemactl.cli import report_files; report_files.terminal_width = terminal.terminal_width;"
@@ -207,7 +207,7 @@ def test_links_are_for_terminals_that_show_them(environment: dict[str, str], exp
 
 
 def test_a_passing_check_and_help_do_not_import_rich(repository: Scratch) -> None:
-    repository.write({"topics/orders.avsc": status("PAID SHIPPED CANCELED")})
+    repository.write({"topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
     for arguments in (["check"], ["--help"]):
         code = f"import sys; sys.argv = ['schemactl', *{arguments!r}]\nfrom schemactl.cli import main\ntry: main()\nexcept SystemExit: pass\nprint('rich' in sys.modules)"
         printed = subprocess.run(
