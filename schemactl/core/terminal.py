@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -226,6 +227,16 @@ def _shorten(text: str, width: int) -> str:
         return text
     head = width // 2
     return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
+
+
+def count_columns(text: str) -> int:
+    """Return the number of columns that a text takes on a terminal: two for a wide character of East Asia, none for a mark."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )
 
 
 def cut(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from schemactl.core.environment import line_link
 from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
 from schemactl.core.rules import find_page
-from schemactl.core.terminal import SHADES, cut, fit, on_one_line, paint, paint_link, table
+from schemactl.core.terminal import SHADES, count_columns, cut, fit, on_one_line, paint, paint_link, table
 from schemactl.core.wording import counted, numbers
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
@@ -282,7 +282,8 @@ def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Ite
         yield f"{paint_number(label)} {paint(cut(removed, limit), 'red', color=color)}"
     guilty, after = guilty[:guilty_room], after[: max(guilty_room - len(guilty), 0)]
     yield f"{paint_number(str(place.line))} {before}{paint(guilty, 'marked', color=color)}{after}"
-    yield f"{bar} {' ' * len(before)}{paint('^' * max(len(guilty), 1), 'bold red', color=color)}"
+    carets = paint("^" * max(count_columns(guilty), 1), "bold red", color=color)
+    yield f"{bar} {' ' * count_columns(before)}{carets}"
 
 
 def _find_token(text: str) -> str:

@@ -120,6 +120,8 @@ def test_without_clients_the_first_line_names_the_schemas(repository: Scratch) -
     [
         # Tabs take one column, so that the caret is below its text.
         ('\t{"name": "id", "type": "long"},', ['    2 |  {"name": "id", "type": "long"},', "      |                         ^^^^^^"]),
+        # A wide character takes two columns.
+        ('  {"name": "id", "doc": "日本", "type": "long"},', ['    2 |   {"name": "id", "doc": "日本", "type": "long"},', "      |                                         ^^^^^^"]),
         # A control character is shown as text, and the caret moves with it.
         ('  {"name": "\\u001b", "type": "long"},', None),
         (f'  {{"name": "id", "doc": "{"x" * 300}", "type": "long"}},', ["…"]),
