@@ -8,6 +8,9 @@
 # make dist     what a release is made of, in dist: wheel, sdist, what they contain (SBOM), checksums
 # make broker   the jars of the Pulsar brokers that tests start, in .broker or $SCHEMACTL_BROKER_CACHE; needs Maven and Java
 # make go-modules  the modules of Go's clients, in Go's own cache; needs Go
+# make graph-parsers, asyncapi-parser, axe, browser, actionlint  the official parsers and the checkers of pages and workflows that
+#                   tests run: packages of npm, Chromium from Debian, actionlint by Go
+# make pictures, tutorials, notebook  the pictures of README and docs, the outputs of the tutorial and of the notebook, from the real tool
 # make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
 # make spark-smoke  each part of the interface on Spark once, on the oldest, the pinned and the newest release, in environments that pip
 #                   makes from the wheel; needs the jars of make broker
@@ -19,7 +22,7 @@ STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.0 4.2.1 4.3.0
 SPARK_SMOKE ?= 4.0.0 4.1.1 4.3.0
 
-.PHONY: dist docs-site pictures tutorials demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe spark-smoke spark-releases format constraints clean
+.PHONY: dist docs-site pictures tutorials notebook demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe browser actionlint spark-smoke spark-releases format constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -81,6 +84,15 @@ graph-parsers asyncapi-parser axe:
 	mkdir -p .$@ && cp tests/node/$@/package.json tests/node/$@/package-lock.json .$@
 	npm ci --prefix .$@ --ignore-scripts --no-audit --no-fund --silent
 
+# Debian's package, where no Chromium is installed.
+browser:
+	command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium; }
+
+# Go checks it against go.sum.
+actionlint: $(STAMP)
+	cd tests/ci/actionlint && go build -o "$(CURDIR)/$(BIN)/actionlint" github.com/rhysd/actionlint/cmd/actionlint
+
 spark-smoke: $(STAMP)
 	SCHEMACTL_SPARK_SMOKE="$(SPARK_SMOKE)" $(BIN)/python -m pytest -q -p no:randomly -m smoke tests/spark_smoke
 
@@ -108,6 +120,10 @@ docs-site: $(STAMP)
 # The outputs that the first tutorial shows.
 tutorials: $(STAMP)
 	$(BIN)/python ci/tutorial_outputs.py docs/tutorial/first-project.md
+
+# The outputs of the notebook; needs Java.
+notebook: $(STAMP)
+	$(BIN)/python ci/notebook_outputs.py examples/spark/orders.ipynb
 
 # Every picture of README and docs, from the answers of the real tool.
 pictures: $(STAMP)

@@ -115,6 +115,7 @@ def parse_asyncapi(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.live
+@pytest.mark.node
 def test_the_official_parser_accepts_the_document(shop: Path) -> None:
     assert parse_asyncapi(shop) == {"diagnostics": [], "channels": 5, "schemas": 1}
 
@@ -166,6 +167,7 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.live
+@pytest.mark.node
 def test_the_official_parser_accepts_awkward_types(awkward: Path) -> None:
     assert parse_asyncapi(awkward) == {"diagnostics": [], "channels": 8, "schemas": 5}
 
@@ -235,6 +237,7 @@ def test_a_topic_that_the_parser_would_write_out_without_end_is_left_out(proto_f
 
 
 @pytest.mark.live
+@pytest.mark.node
 def test_the_official_parser_accepts_files_of_several_messages(proto_files: Path) -> None:
     result = parse_asyncapi(proto_files)
     assert (result["diagnostics"], result["channels"]) == ([], len(PROTO_FILES) + 3)

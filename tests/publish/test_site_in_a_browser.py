@@ -17,7 +17,7 @@ from scratch import Scratch, declared
 
 from schemactl.publish.site_pages import slug
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.browser]
 
 WIDTHS = (400, 800, 1400)
 LARGE = int(os.environ.get("SCHEMACTL_SITE_TOPICS", "300"))

@@ -161,6 +161,7 @@ def test_names_are_obeyed_by_no_format() -> None:
 
 
 @pytest.mark.live
+@pytest.mark.node
 def test_mermaid_and_graphviz_read_what_is_meant() -> None:
     node = shutil.which("node")
     if node is None or not (PARSERS / "node_modules").is_dir():

@@ -13,7 +13,7 @@ from command import schemactl
 from markdown_it import MarkdownIt
 from scratch import Scratch
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.browser]
 
 WIDTHS = (400, 1400)
 
