@@ -10,7 +10,7 @@
 # make go-modules  the modules of Go's clients, in Go's own cache; needs Go
 # make graph-parsers, asyncapi-parser, axe, browser, actionlint  the official parsers and the checkers of pages and workflows that
 #                   tests run: packages of npm, Chromium from Debian, actionlint by Go
-# make pictures, tutorials, notebook  the pictures of README and docs, the outputs of the tutorial and of the notebook, from the real tool
+# make pictures, screenshots, tutorials, notebook  the pictures of README and docs, the outputs of the tutorial and of the notebook, from the real tool
 # make spark-jars  the jars of Spark's Avro module, Delta and Iceberg, in .jars or $SCHEMACTL_SPARK_JARS; needs Maven
 # make spark-smoke  each part of the interface on Spark once, on the oldest, the pinned and the newest release, in environments that pip
 #                   makes from the wheel; needs the jars of make broker
@@ -22,7 +22,7 @@ STAMP := $(VENV)/.installed
 SPARK_RELEASES ?= 4.0.0 4.2.1 4.3.0
 SPARK_SMOKE ?= 4.0.0 4.1.1 4.3.0
 
-.PHONY: dist docs-site pictures tutorials notebook demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe browser actionlint spark-smoke spark-releases format constraints clean
+.PHONY: dist docs-site pictures screenshots tutorials notebook demo test test-fast live soak install lint broker go-modules spark-jars graph-parsers asyncapi-parser axe browser actionlint spark-smoke spark-releases format constraints clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.shop.demo
@@ -128,6 +128,10 @@ notebook: $(STAMP)
 # Every picture of README and docs, from the answers of the real tool.
 pictures: $(STAMP)
 	for script in hero badge terminal schema diagram; do $(BIN)/python ci/$${script}_picture*.py docs/pictures || exit; done
+
+# They need Chromium, whose fonts differ between machines.
+screenshots: $(STAMP)
+	$(BIN)/python ci/screenshots.py docs/pictures
 
 # The same bytes for the same commit: hatchling gives every file one date and one mode.
 dist: $(STAMP)
