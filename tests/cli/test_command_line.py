@@ -68,15 +68,18 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
 def test_long_work_keeps_a_line_on_the_terminal_that_is_gone_at_the_end(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], total: int | None, words: str
 ) -> None:
-    now_s = [0.0]
+    now_s = [5.0]
     monkeypatch.setattr("schemactl.cli.time.monotonic", lambda: now_s[0])
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     progress = cli.Context(".").progress("reading", "commits")
     progress(1, total)
     assert capsys.readouterr().err == ""
-    now_s[0] = 1.0
+    now_s[0] = 6.0
     progress(2, total)
-    assert capsys.readouterr().err == f"\r\x1b[Kreading: {words}"
+    line = capsys.readouterr().err
+    bar = line.removeprefix("\r\x1b[K").removesuffix(f"reading: {words}")
+    assert line == f"\r\x1b[K{bar}reading: {words}"
+    assert ("━" in bar) == (total is not None)
     progress(9, 9)
     assert capsys.readouterr().err == "\r\x1b[K"
 
