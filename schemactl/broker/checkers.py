@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Final, Protocol
 
 from schemactl.broker import validation
-from schemactl.broker.exceptions import IO, NULL_POINTER, PARSE, VALIDATION, incompatible, is_error, shown
+from schemactl.broker.exceptions import IO, NULL_POINTER, PARSE, VALIDATION, describe_exception, incompatible, is_error
 from schemactl.broker.validation import (
     SchemaData,
     advanced_violation,
@@ -75,9 +75,11 @@ class AvroChecker:
             self._validate(schema, olds[::-1], strategy)
         except JavaException as thrown:
             if thrown.exception == PARSE:
-                raise incompatible(shown(thrown)) from thrown
+                raise incompatible(describe_exception(thrown)) from thrown
             if thrown.exception == VALIDATION:
-                message = f"Error during schema compatibility check with strategy {strategy}: {shown(thrown)}"
+                message = (
+                    f"Error during schema compatibility check with strategy {strategy}: {describe_exception(thrown)}"
+                )
                 raise incompatible(message) from thrown
             raise
 
@@ -100,11 +102,11 @@ class StrictJsonChecker(AvroChecker):
         """Compare like the checker of AVRO; a single version that is not an Avro definition has its own message."""
         if not listed:
             # The broker catches every exception of the parser except a java.lang.Error.
-            if not _parses(existing[0], self.release, is_error):
+            if not _is_avro_definition(existing[0], self.release, is_error):
                 raise incompatible(
                     "Incompatible schema: existing schema is not in valid Avro format for SchemaType.JSON"
                 )
-            if not _parses(new, self.release, is_error):
+            if not _is_avro_definition(new, self.release, is_error):
                 raise incompatible("Incompatible schema: expected Avro schema format for SchemaType.JSON")
         super().check(existing, new, strategy, listed=listed)
 
@@ -129,10 +131,10 @@ class LegacyJsonChecker(AvroChecker):
             _check_ids(old, new)
 
     def _is_avro(self, data: SchemaData) -> bool:
-        return _parses(data, self.release, lambda thrown: thrown.exception != PARSE)
+        return _is_avro_definition(data, self.release, lambda thrown: thrown.exception != PARSE)
 
 
-def _parses(data: SchemaData, release: Release, is_fatal: Callable[[JavaException], bool]) -> bool:
+def _is_avro_definition(data: SchemaData, release: Release, is_fatal: Callable[[JavaException], bool]) -> bool:
     """Return whether `data` is an Avro definition; exceptions of the parser that are fatal are raised."""
     try:
         parse_avro(data, release)

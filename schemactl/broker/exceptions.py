@@ -68,7 +68,7 @@ def is_error(thrown: JavaException) -> bool:
     return thrown.exception in _ERRORS
 
 
-def shown(thrown: JavaException) -> str:
+def describe_exception(thrown: JavaException) -> str:
     """Return the exception as text, like Java's Throwable.toString: the full class name, and the message if any."""
     name = f"{_PACKAGES.get(thrown.exception, 'java.lang')}.{thrown.exception}"
     return f"{name}: {thrown.message}" if thrown.message else name
@@ -149,7 +149,7 @@ def _get_value(json: JsonValue, steps: list[str]) -> JsonValue:
 # The functions of _MESSAGES take the JSON of the definition, the steps to the rejected part, and schemactl's own message.
 
 
-def _make_parse_message(json: JsonValue, steps: list[str], what: str) -> str:
+def _make_parse_message(json: JsonValue, steps: list[str], message: str) -> str:
     value, parent = _get_value(json, steps), _get_value(json, steps[:-1])
     last = steps[-1] if steps else ""
     parent_name = steps[-2] if len(steps) > 1 else ""
@@ -162,7 +162,7 @@ def _make_parse_message(json: JsonValue, steps: list[str], what: str) -> str:
     if last in ("items", "values") and not isinstance(value, str | list | dict):
         return f"Schema not yet supported: {json_text(value)}"
     if last == "name" or parent_name in ("symbols", "aliases"):
-        return _make_name_message(value) or f"Can't redefine: {what.split(maxsplit=1)[0]}"
+        return _make_name_message(value) or f"Can't redefine: {message.split(maxsplit=1)[0]}"
     if parent_name == "fields" and last.isdecimal():
         has_name = isinstance(value, dict) and isinstance(value.get("name"), str)
         return f"No field {'type' if has_name else 'name'}: {json_text(value)}"
@@ -199,24 +199,24 @@ def _make_top_level_message(json: JsonValue) -> str:
     return "" if isinstance(json, str | list) else f"Schema not yet supported: {json_text(json)}"
 
 
-def _make_runtime_message(json: JsonValue, steps: list[str], what: str) -> str:
+def _make_runtime_message(json: JsonValue, steps: list[str], message: str) -> str:
     parent = _get_value(json, steps[:-1])
     if isinstance(parent, list) and steps[-2:-1] != ["fields"]:
         if isinstance(_get_value(json, steps), list):
             return f"Nested union: {json_text(parent)}"
-        return f"Duplicate in union:{what.rsplit(maxsplit=1)[-1]}"
+        return f"Duplicate in union:{message.rsplit(maxsplit=1)[-1]}"
     return f"Malformed data. Length is negative: {_get_value(json, steps)}" if steps[-1:] == ["size"] else ""
 
 
-def _make_type_message(json: JsonValue, steps: list[str], what: str) -> str:
-    name, _, rest = what.removeprefix('"').partition('" ')
+def _make_type_message(json: JsonValue, steps: list[str], message: str) -> str:
+    name, _, rest = message.removeprefix('"').partition('" ')
     if rest.startswith("is not defined"):
         return f"Undefined schema: {name}"
     return f"Schemas may not be named after primitives: {_get_value(json, steps)}" if steps[-1:] == ["name"] else ""
 
 
-def _make_argument_message(json: JsonValue, steps: list[str], what: str) -> str:
-    del what
+def _make_argument_message(json: JsonValue, steps: list[str], message: str) -> str:
+    del message
     order = _get_value(json, [*steps, "order"]) or _get_value(json, steps)
     return f"No enum constant org.apache.avro.Schema.Field.Order.{str(order).upper()}"
 

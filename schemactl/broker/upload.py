@@ -11,7 +11,15 @@ from contextlib import suppress
 from typing import Final
 
 from schemactl.broker.checkers import DEFAULT, checkers
-from schemactl.broker.exceptions import INCOMPATIBLE, NOT_EXIST, NULL_POINTER, incompatible, is_error, shown, to_answer
+from schemactl.broker.exceptions import (
+    INCOMPATIBLE,
+    NOT_EXIST,
+    NULL_POINTER,
+    describe_exception,
+    incompatible,
+    is_error,
+    to_answer,
+)
 from schemactl.broker.validation import SchemaData, identify_avro, read_stored, read_upload, validate
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Answer, Outcome
@@ -105,16 +113,16 @@ def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, relea
     """
     data = read_upload(new)
 
-    def fails(version: SchemaVersion) -> bool:
+    def has_failure(version: SchemaVersion) -> bool:
         try:
             find_equal([version], data, release)
         except JavaException:
             return True
         return False
 
-    if fails(SchemaVersion(0, new)):
+    if has_failure(SchemaVersion(0, new)):
         return None
-    return next((version for version in live(versions) if fails(version)), None)
+    return next((version for version in live(versions) if has_failure(version)), None)
 
 
 def find_wedge(versions: Sequence[SchemaVersion], release: Release) -> SchemaVersion | None:
@@ -286,7 +294,7 @@ class VersionList:
             # Only here does the broker turn every exception into "incompatible".
             if thrown.exception == INCOMPATIBLE or is_error(thrown):
                 raise
-            raise incompatible(shown(thrown)) from thrown
+            raise incompatible(describe_exception(thrown)) from thrown
 
 
 def _digest_plain(new: SchemaData) -> bytes | None:

@@ -9,7 +9,7 @@ import brokers
 import pytest
 
 from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit
-from schemactl.broker.exceptions import shown
+from schemactl.broker.exceptions import describe_exception
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import key_value
@@ -78,7 +78,7 @@ def test_the_java_client_answers_as_foreseen(release: str) -> None:
         state = TopicState((SchemaVersion(0, topics[name]),))
         decision = admit(role, SchemaInfo(kind), state, PoliciesInForce(), Release(release))
         thrown = JavaException(decision.error, decision.message)
-        foreseen[role, topics[name]] = "ok" if decision.allowed else WRAPPED + shown(thrown)
+        foreseen[role, topics[name]] = "ok" if decision.allowed else WRAPPED + describe_exception(thrown)
         seen[role, topics[name]] = answer
         assert decision.by_client is not decision.allowed
     assert foreseen == seen
