@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
+from _thread import RLock
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -562,7 +562,7 @@ MAX_CALLS: Final = 500_000
 A declared definition has at most 5 MiB and therefore at most 75,000 references in a chain, and a reference takes up to seven calls.
 """
 
-_LIMIT_LOCK: Final = threading.RLock()  # Python's limit on recursion is the same for all threads
+_LIMIT_LOCK: Final = RLock()  # Python's limit on recursion is the same for all threads
 
 T = TypeVar("T")
 
