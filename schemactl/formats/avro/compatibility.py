@@ -123,7 +123,7 @@ class PartNumbers:
 
     def add(self, *schemas: Schema) -> None:
         """Compute the number of every part of some definitions."""
-        run_recursion(lambda: [self._number_part(schema) for schema in schemas], self.clear)
+        run_recursion(lambda: [self._number_part(schema) for schema in schemas])
 
     def clear(self) -> None:
         """Forget all parts; their numbers are not used again."""
@@ -134,7 +134,11 @@ class PartNumbers:
             return self._parts[schema]
         if isinstance(schema, Named):
             self._parts[schema] = None  # until the number is known: a reference to it means that it contains itself
-        child_numbers = [self._number_part(child) for child in children(schema)]
+        try:
+            child_numbers = [self._number_part(child) for child in children(schema)]
+        except RecursionError:
+            self._parts.pop(schema, None)  # `run_recursion` calls again
+            raise
         number = None
         if None not in child_numbers:
             key = (schema.type, *self._describe(schema), *child_numbers)
