@@ -19,7 +19,7 @@ from typing import NamedTuple
 from schemactl import formats
 from schemactl.broker import upload
 from schemactl.core.errors import InvalidSchema
-from schemactl.core.findings import Breakage, DataState, Direction, Incompatibility, Verdict
+from schemactl.core.findings import Breakage, DataState, Direction, Incompatibility, Verdict, order_sides
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live
 
@@ -211,7 +211,7 @@ def _find_breakages(
             yield Breakage(incompatibility, "both" if len(directions) > 1 else directions[0], number)
             continue
         for direction in directions:
-            reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
+            reader, writer = order_sides(direction, new=new, old=old)
             for incompatibility in formats.resolve(reader=reader, writer=writer):
                 yield Breakage(incompatibility, direction, number)
 
@@ -224,7 +224,7 @@ def _find_misreadings(
 ) -> Iterator[Breakage]:
     for number, old in versions:
         for direction in directions:
-            reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
+            reader, writer = order_sides(direction, new=new, old=old)
             for misreading in find(reader=reader, writer=writer):
                 yield Breakage(misreading, direction, number)
 

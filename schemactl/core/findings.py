@@ -77,7 +77,12 @@ class Breakage:
 
     def sides(self, *, new: T, old: T) -> tuple[T, T]:
         """Order the two sides as reader and writer."""
-        return (old, new) if self.direction == "old_reads_new" else (new, old)
+        return order_sides(self.direction, new=new, old=old)
+
+
+def order_sides(direction: Direction, *, new: T, old: T) -> tuple[T, T]:
+    """Return the reader and the writer of a direction."""
+    return (old, new) if direction == "old_reads_new" else (new, old)
 
 
 class Outcome(StrEnum):
