@@ -96,7 +96,15 @@ def read_files(
         project=project,
         earlier=earlier,
     )
-    declared = advise_restoring(repository, reader.read(files, project, cache=cache))
+    try:
+        declared = advise_restoring(repository, reader.read(files, project, cache=cache))
+    except SchemactlError:
+        raise
+    except BaseException:
+        # Out of time, or interrupted by the user: the next check does not read the valid files again.
+        if not earlier:
+            store.write("valid", release + cache.content_so_far())
+        raise
     if checks:
         checks.valid_files[key] = cache
         checks.declared = declared

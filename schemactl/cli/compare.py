@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -108,8 +107,6 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
     from schemactl.broker.checkers import checkers
     from schemactl.cli.schema_input import answer_lines
 
-    # Schemas are many small objects that stay alive; by default, searching them for garbage takes a sixth of the time.
-    gc.set_threshold(50_000)
     if args.fingerprint:
         answer: Callable[[Request], Answer] = _compute_fingerprints
     elif args.identity:

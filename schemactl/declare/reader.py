@@ -841,6 +841,10 @@ class ValidationCache:
         """Return the content for the next check, or None if it has not changed."""
         return None if self._current == self._previous else marshal.dumps(self._current)
 
+    def content_so_far(self) -> bytes:
+        """Return the content for the next check after a check that did not end: with all earlier files."""
+        return marshal.dumps(self.entries)
+
     def _get_blob(self, path: str) -> str:
         if path not in self._blobs:
             self._blobs[path] = self._blob(path)

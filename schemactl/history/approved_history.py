@@ -153,7 +153,8 @@ def read(
     name, tip = approved(repository, project, ref)
     if tip is None:
         return History(repository, project, name, Cache.new(""))
-    state = Derivation(repository, project, progress).derive(tip, keep=ref is None)
+    keep = is_approved_tip(repository, project, ref, tip)
+    state = Derivation(repository, project, progress).derive(tip, keep=keep)
     return History(repository, project, name, state)
 
 
@@ -761,6 +762,15 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         "no ref is known to hold the approved history: no remote's default branch is known, and there is no main or master",
         fix=f"name it as `approved:` in {project.path}; {_describe_refs(repository, refs)}",
     )
+
+
+def is_approved_tip(repository: Repository, project: Project, ref: str | None, tip: Commit) -> bool:
+    """Return whether `tip` of `ref` is also the tip of the approved ref of the project, whose derived versions are saved."""
+    if ref is None:
+        return True
+    with suppress(HistoryError):
+        return approved(repository, project)[1] == tip
+    return False
 
 
 def by_default(repository: Repository, proposed: Project, *, local: bool = False) -> tuple[str, Commit | None]:

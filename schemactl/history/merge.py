@@ -22,7 +22,7 @@ from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import SUFFIXES, Files, Kind, read_bytes
 from schemactl.declare.reader import Declared, find_kind_problems, in_roots, with_kinds
 from schemactl.declare.references import folders_above, is_among, is_folder, written_out
-from schemactl.history.approved_history import History, approved, read
+from schemactl.history.approved_history import History, approved, is_approved_tip, read
 from schemactl.history.cache import Cache
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, HashedFiles, blob_id
 from schemactl.history.git import Blob, ChangedFile, GitFailed, LoggedCommit, Repository, log
@@ -107,7 +107,7 @@ def read_forked(
         changes = [change for commit in branch.commits for change in commit.changes]
         repository.fetch_later(change.blob for change in changes if has_schema_file(change))
     derivation = Derivation(repository, project, progress)
-    state = derivation.derive(tip, keep=ref is None)
+    state = derivation.derive(tip, keep=is_approved_tip(repository, project, ref, tip))
     history = History(repository, project, name, state)
     merge_base, base_state = _read_merge_base(repository, derivation, state, name, head=head, tip=tip)
     base = history if merge_base.id == tip.id else History(repository, project, name, base_state)

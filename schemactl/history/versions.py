@@ -74,8 +74,13 @@ _GROUP_COMMITS: Final = 100
 _REWRITE_GROWTH: Final = 1.01
 """Growth after which the cache file is rewritten: writing a long history takes longer than reading a few commits again."""
 
+_SAVE_COMMITS: Final = 500
+
 _SAVE_INTERVAL_S: Final = 30.0
-"""Time between two saves while a long history is read, so that a run that is stopped loses at most this much."""
+"""The number of commits and the time between two saves of a long history, so that a run that is killed loses at most this much."""
+
+_FEW_COMMITS: Final = 200
+"""The number of commits after which the progress of a long history counts the remaining ones."""
 
 
 _MAX_COMBINED_SIZE: Final = 1 << 20
@@ -122,7 +127,7 @@ class Derivation:
         inputs = encode_inputs(self._project)
         state, kept_steps = None, 0
         cached = Cache.open(self._store, inputs)
-        if cached:
+        if cached and cached.last >= 0:
             if (step := cached.step_of(tip.id)) is not None:
                 return cached.at(step)
             commits = log(self._repository, tip.id, cached.commit(cached.last).id)
@@ -133,7 +138,7 @@ class Derivation:
                 # Commits after the common one were rewritten, if there were any, and are forgotten. The comparison with a
                 # registry shows whether their versions were applied.
                 kept_steps = common_step + 1 if common_step == cached.last else 0
-                state = self._extend(cached.cut(common_step), chain([first], commits), keep=keep)
+                state = self._extend(cached.cut(common_step), chain([first], commits), keep=keep, tip=tip)
         if state is None:
             self._repository.require_all_commits()
             state = self._derive_all(tip, self._find_adopted(tip), keep=keep)
@@ -155,7 +160,7 @@ class Derivation:
     def _derive_all(self, tip: Commit, adopted: str, *, keep: bool) -> Cache:
         """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on."""
         new = Cache.new(encode_inputs(self._project), adopted, self._find_include(tip))
-        state = self._extend(new, log(self._repository, tip.id), keep=keep)
+        state = self._extend(new, log(self._repository, tip.id), keep=keep, tip=tip)
         commit = self._repository.commit(adopted) if adopted else None
         if commit is None or state.step_of(adopted) is not None:
             return state
@@ -246,18 +251,33 @@ class Derivation:
         return self._extend(state.copy(), commits, approved=False)
 
     def _extend(
-        self, state: Cache, commits: Iterable[LoggedCommit], *, keep: bool = False, approved: bool = True
+        self,
+        state: Cache,
+        commits: Iterable[LoggedCommit],
+        *,
+        keep: bool = False,
+        approved: bool = True,
+        tip: Commit | None = None,
     ) -> Cache:
-        """Append `commits` to the state; with `keep`, a run that is interrupted saves the commits that it has read."""
+        """Append `commits`, which end with `tip`, to the state.
+
+        With `keep`, the state is saved from time to time, and when the run is interrupted, so that the next run goes on from there.
+        """
         writer = CacheWriter(state)
+        since = [f"^{state.commit(state.last).id}"] if state.last >= 0 else []
         saved_s = time.monotonic()
+        commit_count: int | None = None
 
         def report_progress(done: int, total: int | None) -> None:
-            nonlocal saved_s
-            if keep and total is None and time.monotonic() - saved_s > _SAVE_INTERVAL_S:
+            nonlocal saved_s, commit_count
+            is_due = done % _SAVE_COMMITS == 0 or time.monotonic() - saved_s > _SAVE_INTERVAL_S
+            if keep and total is None and is_due:
                 writer.keep(self._store)
                 saved_s = time.monotonic()
-            self._progress(done, total)
+            if tip and total is None and done == _FEW_COMMITS:
+                output = self._repository.run("rev-list", "--count", "--first-parent", tip.id, *since)
+                commit_count = int(output)
+            self._progress(done, commit_count if total is None else total)
 
         try:
             derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
@@ -267,8 +287,9 @@ class Derivation:
             raise
         except BaseException:
             # Out of time, or interrupted by the user: the next run goes on from here.
-            if keep:
-                writer.abandon_step().keep(self._store)
+            complete_state = writer.abandon_step()
+            if keep and complete_state.last >= 0:
+                complete_state.keep(self._store)
             raise
         return writer.finish()
 

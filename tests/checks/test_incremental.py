@@ -7,13 +7,14 @@ import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from scratch import Files, Scratch, declared, record
 
 from schemactl import history
 from schemactl.cli import main
+from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.project import Project
 from schemactl.core.schema import Release, SchemaInfo
@@ -246,3 +247,26 @@ def test_a_check_gives_the_same_result_without_a_cache(
             cache.with_name("aside").rename(cache)
             codes.add(cached_result[0])
     assert {0, 1} <= codes
+
+
+def test_interrupted_checks_keep_the_files_that_they_have_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = Scratch(tmp_path / "r")
+    names = [f"topic{number}" for number in range(9)]
+    files: Files = {f"topics/{name}.yaml": INLINE.format(name, "AVRO", record("id", name="R")) for name in names}
+    scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n", **files})
+    scratch.flush()
+    scratch.git("reset", "--quiet", "--hard")
+    add = reader.ValidationCache.add
+    added_paths: list[str] = []
+
+    def add_three(cache: reader.ValidationCache, path: str, documents: Any) -> None:
+        if len(added_paths) % 4 == 3:
+            added_paths.append("")
+            raise OutOfTime(20, "reading the declared files")
+        added_paths.append(path)
+        add(cache, path, documents)
+
+    monkeypatch.setattr(reader.ValidationCache, "add", add_three)
+    codes = [main(["-C", str(scratch.path), "check"]) for _ in range(3)]
+    assert codes == [1, 1, 0]
+    assert sorted(filter(None, added_paths)) == sorted(f"topics/{name}.yaml" for name in names)

@@ -90,7 +90,10 @@ def test_what_others_may_change_is_pinned_and_no_text_of_theirs_is_run(path: Pat
 def test_only_an_apply_on_the_default_branch_saves_the_cache() -> None:
     [action] = documents(ACTION)
     [save] = [step for step in action["runs"]["steps"] if re.match("actions/cache(/save)?@", step.get("uses", ""))]
-    is_asked_for, is_apply, is_approved = save["if"].removeprefix("${{ ").removesuffix(" }}").split(" && ")
+    is_not_cancelled, is_asked_for, is_apply, is_approved = (
+        save["if"].removeprefix("${{ ").removesuffix(" }}").split(" && ")
+    )
+    assert is_not_cancelled == "!cancelled()"
     assert (is_asked_for, is_apply) == ("inputs.cache == 'true'", "inputs.run == 'apply'")
     assert is_approved == "github.ref_name == github.event.repository.default_branch"
     assert action["inputs"]["cache"]["default"] == "false"

@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from random_avro import Maker
 
 from schemactl.broker.upload import find_equal, put
 from schemactl.broker.validation import read_upload
@@ -17,6 +18,7 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import DeferredInfo, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.plain import is_plain
+from schemactl.formats.avro.resolving_grammar import can_read
 from schemactl.formats.avro.schema import JavaException, equal
 from schemactl.formats.digest import digest
 
@@ -144,3 +146,27 @@ def test_digest_is_the_same_in_every_process() -> None:
         ).stdout
 
     assert len({run(seed) for seed in ("1", "2", "3", "4")}) == 1
+
+
+DEFAULTS = [None, "", 0, 1.5, False, [], {}, "e", -1, 2**40, [0], {"a": 0}]
+
+
+def test_plain_random_definitions_have_no_problem_in_any_release() -> None:
+    plain_count = 0
+    for seed in range(400):
+        maker = Maker(seed)
+        definition = cast("dict[str, Any]", maker.record())
+        definition["namespace"] = "com.acme"
+        for field in definition["fields"]:
+            if maker.random.random() < 0.7:
+                default = maker.random.choice(DEFAULTS)
+                is_nullable = isinstance(field["type"], list) and field["type"][0] == "null"
+                field["default"] = None if is_nullable else default
+        text = json.dumps(definition).encode()
+        if not is_plain(definition):
+            continue
+        plain_count += 1
+        for release in Release:
+            schema = parse(text, release, validate_defaults=True)
+            assert can_read(reader=schema, writer=schema, release=release).outcome == "ok"
+    assert plain_count > 20

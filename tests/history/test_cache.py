@@ -21,6 +21,7 @@ from readings import ORDERS, PROJECT, list_subjects, read, read_commands
 from scratch import ENVIRONMENT, Scratch, cache_of, declared, record
 
 from schemactl import history
+from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
 from schemactl.formats.digest import digest
@@ -381,6 +382,74 @@ def test_an_interrupted_reading_goes_on_where_it_ended(scratch: Scratch) -> None
     cached = open_cache(scratch.path)
     assert cached
     assert cached.last == 9
+
+
+def test_reading_that_is_interrupted_in_its_first_commit_begins_again(scratch: Scratch) -> None:
+    def stop(_done: int, total: int | None) -> None:
+        if total is None:
+            raise Interrupted
+
+    with history.Repository.open(scratch.path) as repository:
+        with pytest.raises(Interrupted):
+            history.read(repository, PROJECT, progress=stop)
+        assert open_cache(scratch.path) is None
+        assert list_subjects(history.read(repository, PROJECT)) == ["v0", "v1"]
+
+
+def test_ten_interrupted_readings_make_progress_each_time(scratch: Scratch) -> None:
+    for number in range(40):
+        scratch.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
+    scratch.flush()
+    complete = list_subjects(read(scratch))
+    shutil.rmtree(cache_of(scratch.path / ".git"))
+    last_steps = []
+
+    def stop(done: int, total: int | None) -> None:
+        if total is None and done == 4:
+            raise OutOfTime(20, "reading the approved history")
+
+    with history.Repository.open(scratch.path) as repository:
+        for _ in range(10):
+            with pytest.raises(OutOfTime):
+                history.read(repository, PROJECT, progress=stop)
+            cached = open_cache(scratch.path)
+            assert cached
+            last_steps.append(cached.last)
+        assert list_subjects(history.read(repository, PROJECT)) == complete
+    assert last_steps == list(range(2, 32, 3))
+
+
+@pytest.mark.parametrize("ref", ["main", "HEAD", None])
+def test_versions_of_approved_tip_are_saved_for_every_name_of_it(scratch: Scratch, ref: str | None) -> None:
+    with history.Repository.open(scratch.path) as repository:
+        history.read(repository, PROJECT, ref)
+    cached = open_cache(scratch.path)
+    assert cached
+    assert cached.last == 1
+
+
+def test_versions_of_another_line_are_not_saved(scratch: Scratch) -> None:
+    scratch.commit(
+        {"topics/orders.avsc": record("id", note=9)},
+        "work",
+        branch="work",
+        start=scratch.commit({"a.txt": "a"}, "start"),
+    )
+    scratch.flush()
+    with history.Repository.open(scratch.path) as repository:
+        history.read(repository, PROJECT, "work")
+    assert open_cache(scratch.path) is None
+
+
+def test_progress_of_long_history_has_its_total(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schemactl.history.versions._FEW_COMMITS", 3)
+    for number in range(4):
+        scratch.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
+    scratch.flush()
+    calls: list[tuple[int, int | None]] = []
+    with history.Repository.open(scratch.path) as repository:
+        history.read(repository, PROJECT, progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(1, None), (2, None), (3, 6), (4, 6), (5, 6), (6, 6), (6, 6)]
 
 
 def test_a_long_reading_saves_what_it_has_read(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from schemactl.core.schema import Release, SchemaInfo
 from schemactl.formats.avro.compatibility import AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.parser import parse, problems
+from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import Record, Schema, Union, alias_and_default_keys, identity_key, write_full_names
 from schemactl.formats.type_spec import Explanation, Note, Rename, TypeSpec, UnknownWire, Wire
 
@@ -37,6 +38,10 @@ _NO_MESSAGE: Final = (
     "No message can be shown: a PROTOBUF topic has protobuf messages, which the Avro definition does not describe. "
     "With `proto:`, they are judged by the wire rules."
 )
+
+_SMALL_BYTES: Final = 16_384
+
+_FEW_BRACKETS: Final = 200
 
 _VERDICTS: Final = KnownVerdicts()
 
@@ -78,6 +83,9 @@ class AvroSpec(TypeSpec):
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield the reasons of that release for a rejection, every default that would block the topic, and a stack overflow."""
+        if _is_small_plain_record(info.schema, release):
+            # Most definitions; looking for problems would take three times as long.
+            return
         parse_problems = list(problems(info.schema, release))
         if parse_problems and _is_json_schema(info.schema):
             yield InvalidSchema(
@@ -340,6 +348,15 @@ def _identity(text: bytes) -> Hashable:
         return identity_key(parse(text, NEWEST))
     except InvalidSchema:
         return identity_key(parsed_by_any(text))
+
+
+def _is_small_plain_record(text: bytes, release: Release) -> bool:
+    """Return whether a definition is a plain record, and too small to exhaust a broker."""
+    if len(text) > _SMALL_BYTES or text.count(b"{") + text.count(b"[") > _FEW_BRACKETS:
+        return False
+    with suppress(InvalidSchema):
+        return isinstance(parsed(text, release), Record) and is_plain(read(decode(text)))
+    return False
 
 
 def _is_json_schema(text: bytes) -> bool:
