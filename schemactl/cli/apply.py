@@ -601,21 +601,17 @@ class ApplyProgress:
 
     def record_start(self, number: int, step: PlanStep) -> None:
         """Record the start of a step."""
-        from schemactl.report.plan import describe
-
-        self._under_way[number] = time.monotonic(), describe(step)
+        self._under_way[number] = time.monotonic(), step.describe()
 
     def print_step(self, number: int, step: PlanStep) -> None:
         """Print a completed step."""
-        from schemactl.report.plan import describe
-
         self._under_way.pop(number, None)
         self._done += 1
         if self._json:
             self._json(self._done, self._total)
             return
         self._clear()
-        self._context.say(f"[{self._done}/{self._total}] {describe(step)}")
+        self._context.say(f"[{self._done}/{self._total}] {step.describe()}")
 
     def tick(self) -> None:
         """Print the running steps if the interval has passed."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
-from schemactl.core.findings import Breakage, Waiver
+from schemactl.core.findings import Answer, Breakage, Waiver
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 from schemactl.core.terminal import escape
 
@@ -138,6 +138,12 @@ def waiver_value(waiver: Waiver) -> Json:
     keys = ("rule", "topic", "field", "fingerprint", "reason", "owner", "until")
     values = {key: getattr(waiver, key) for key in keys}
     return values | {"topic": str(waiver.topic), "until": waiver.until.isoformat()}
+
+
+def answer_value(answer: Answer) -> Json:
+    """Return a registry's answer to an upload as JSON."""
+    text = {"message": answer.message, "exception": answer.exception}
+    return {"answer": answer.outcome.value, "version": answer.version, **text}
 
 
 def breakage_value(breakage: Breakage) -> Json:

@@ -5,40 +5,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event, Lock
 from typing import Final
 
-from schemactl.comparison.changes import content_identity, stamp, upload
 from schemactl.core.deadline import OutOfTime, Worker
-from schemactl.core.errors import RegistryError, SchemactlError, StalePlan, UnusableCredentials
+from schemactl.core.errors import SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import SchemaInfo
-from schemactl.core.wording import versions
 from schemactl.deploy.registry_state import RegistryState, observe, state_changes, state_values
-from schemactl.deploy.steps import (
-    CreateNamespace,
-    CreateTenant,
-    CreateTopic,
-    DeleteSchema,
-    GrowPartitions,
-    Lane,
-    NumberedStep,
-    Plan,
-    PlanStep,
-    RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    SetPolicies,
-    TakeNumber,
-    blocked_by,
-    blocks,
-    phases,
-)
-from schemactl.registry.interface import Registry, Scope
+from schemactl.deploy.steps import Lane, NumberedStep, Plan, PlanStep, RegisterVersion, RelaxStrategy, phases
+from schemactl.deploy.steps.register_version import expect_same_content
+from schemactl.deploy.steps.restore_strategy import restore
+from schemactl.deploy.steps.step import ApplyContext
+from schemactl.registry.interface import Registry
 
 PARALLEL: Final = 8
 """The default number of topics that are processed in parallel."""
@@ -163,7 +143,7 @@ class _Run:
         self._failures: dict[int, SchemactlError] = {}
         self._blocked: set[NamespaceName | str] = set()
         """The tenants, namespaces and lists of schemas whose remaining steps are not tried."""
-        self._relaxed: set[TopicName] = set()
+        self._context = ApplyContext(registry, plan.origin.properties)
         self._workers: list[Worker] = []
         self._lock = Lock()
         self._stopping = Event()
@@ -223,21 +203,20 @@ class _Run:
 
     def _carry_out_group(self, group: list[NumberedStep]) -> None:
         """Carry out the steps of one group until one fails."""
-        properties = self._plan.origin.properties
         uploads: list[RegisterVersion] = []
         try:
             for index, (number, step) in enumerate(group):
-                if self._stopping.is_set() or not self._blocked.isdisjoint(blocked_by(step)):
+                if self._stopping.is_set() or not self._blocked.isdisjoint(step.blocked_by):
                     return
                 with self._lock:
                     self._started.add(number)
                     self._begun(number, step)
                 try:
-                    _carry_out(step, self._registry, self._relaxed, properties)
+                    step.carry_out(self._context)
                     if isinstance(step, RegisterVersion):
                         uploads.append(step)
                         if not any(isinstance(later, RegisterVersion) for _, later in group[index + 1 : index + 2]):
-                            _expect_same_content(uploads, self._registry, properties)
+                            expect_same_content(uploads, self._context)
                             uploads.clear()
                 except SchemactlError as error:
                     self._fail(number, error)
@@ -252,16 +231,16 @@ class _Run:
     def _restore(self, name: TopicName, number: int) -> None:
         """Restore the topic if it is still relaxed; a failure counts for step `number`."""
         # After an interrupt, only the main thread may use the registry; it restores the remaining topics.
-        if name not in self._relaxed or self._interrupted:
+        if name not in self._context.relaxed or self._interrupted:
             return
         problem: SchemactlError | None = None
         for _ in range(_RESTORE_ATTEMPTS):
             try:
-                _restore(self._registry, name)
+                restore(self._registry, name)
             except SchemactlError as error:
                 problem = error
             else:
-                self._relaxed.discard(name)
+                self._context.relaxed.discard(name)
                 return
         if problem:
             previous = self._failures.get(number)
@@ -282,7 +261,7 @@ class _Run:
         step = self._plan.steps[number - 1]
         with self._lock:
             self._failures[number] = error
-            self._blocked |= blocks(step)
+            self._blocked |= step.blocks
         if self._fail_fast:
             self._stopping.set()
 
@@ -295,9 +274,9 @@ class _Run:
         for worker in self._workers:
             worker.wait(max(0.0, end_s - time.monotonic()))
         messages = []
-        for name in sorted(self._relaxed):
+        for name in sorted(self._context.relaxed):
             try:
-                _restore(self._registry, name)
+                restore(self._registry, name)
             except SchemactlError as error:
                 messages.append(error.what)
         return messages
@@ -318,154 +297,10 @@ def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str
     for name in sorted(names):
         relaxed_topic = registry.relaxed(name)
         if relaxed_topic is not None:
-            _restore(registry, name)
+            restore(registry, name)
             changes = []
             if relaxed_topic.accepts_all:
                 changes.append(f"it ALWAYS_COMPATIBLE, and its own strategy is {relaxed_topic.strategy} again")
             if relaxed_topic.updates_off:
                 changes.append(f"{name.namespace_name} without automatic updates, and they are on again")
             yield f"restored {name}: an apply that was killed had left {'; '.join(changes)}"
-
-
-def _carry_out(step: PlanStep, registry: Registry, relaxed: set[TopicName], properties: Mapping[str, str]) -> None:
-    match step:
-        case CreateTenant(name):
-            registry.create_tenant(name.tenant)
-        case CreateNamespace(name):
-            registry.create_namespace(name)
-        case SetPolicies(NamespaceName() as name, _, after):
-            if after.is_allow_auto_update_schema is False:
-                registry.forget_relaxing(name)
-            registry.set_namespace_policies(name, after)
-        case SetPolicies(TopicName() as name, _, after):
-            if after.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
-                registry.forget_relaxing(name)
-            registry.set_topic_policies(name, after)
-        case CreateTopic(name, partitions):
-            registry.create_topic(name, partitions)
-        case GrowPartitions(name, _, after):
-            registry.grow_partitions(name, after)
-        case RegisterVersion():
-            _register_version(step, registry, properties)
-        case RelaxStrategy(name):
-            relaxed.add(name)
-            registry.relax(name)
-        case RestoreStrategy(name, _, latest):
-            _restore(registry, name)
-            relaxed.discard(name)
-            _expect_nothing_after(latest, name, registry)
-        case DeleteSchema():
-            _delete_schema(step, registry)
-        case TakeNumber():
-            _take_number(step, registry)
-
-
-def _expect_nothing_after(latest: int | None, name: TopicName, registry: Registry) -> None:
-    """Raise StalePlan if a version after number `latest` appeared while the topic accepted every upload."""
-    appeared = [] if latest is None else [version for version in registry.versions(name) if version.number > latest]
-    if not appeared:
-        return
-    commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
-    uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
-    raise StalePlan(
-        f"{name}: {uploader} {versions([version.number for version in appeared])} while the topic accepted everything, over the admin API: "
-        "automatic updates were off; the strategy is restored",
-        fix="schemactl drift shows what was uploaded",
-    )
-
-
-def _register_version(step: RegisterVersion, registry: Registry, properties: Mapping[str, str]) -> None:
-    info = upload(step.version, properties)
-    number = _upload_schema(step, info, registry)
-    if number != step.answer.version:
-        raise RegistryError(
-            f"{step.name}: the registry gave Git's v{step.version.number} the number {number} where {step.answer.version} "
-            "was expected: somebody else is writing to it, or it has schemas from a time when the namespace existed before",
-            fix="look at a new plan: schemactl plan",
-        )
-
-
-def _expect_same_content(steps: list[RegisterVersion], registry: Registry, properties: Mapping[str, str]) -> None:
-    """Read the versions that were just uploaded to a topic, and raise RegistryError if one has other content."""
-    name, numbers = steps[0].name, [step.answer.version for step in steps]
-    # One request reads all versions. A topic with many others has few new ones.
-    if len(numbers) > 1 and max(number or 0 for number in numbers) < 2 * len(numbers):
-        registered = list(registry.versions(name))
-    else:
-        registered = [version for number in numbers if (version := registry.get_schema(name, number))]
-    infos = {version.number: version.info for version in registered}
-    for step, number in zip(steps, numbers, strict=True):
-        info = None if number is None else infos.get(number)
-        if info is None or not _is_same_content(info, upload(step.version, properties)):
-            raise RegistryError(f"{name}: v{number} reads back with other content than was uploaded")
-
-
-def _upload_schema(step: RegisterVersion, info: SchemaInfo, registry: Registry) -> int:
-    try:
-        return registry.put_schema(step.name, info)
-    except RegistryError:
-        # Perhaps only the response was lost. A definition with a bad default is rejected when it is repeated, so the stored one counts.
-        with suppress(RegistryError):
-            registered = registry.get_schema(step.name, step.answer.version)
-            if registered and registered.info and _is_same_content(registered.info, info):
-                return registered.number
-        raise
-
-
-def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:
-    """Return whether two definitions have the same content, which are parsed only if their texts differ."""
-    return registered == uploaded or content_identity(registered) == content_identity(uploaded)
-
-
-def _delete_schema(step: DeleteSchema, registry: Registry) -> None:
-    # A soft delete appends a tombstone each time, so it must not be repeated after a faster apply.
-    topic = registry.read(Scope(frozenset(), frozenset({step.name}))).topics.get(step.name)
-    if topic is None or (topic.schema is None and not step.force):
-        return
-    if not step.unreadable:
-        _expect_empty(step.name, registry)
-    registry.delete_schema(step.name, force=step.force)
-
-
-def _take_number(step: TakeNumber, registry: Registry) -> None:
-    # Must not be repeated either.
-    name = step.name
-    if any(version.number == step.number and version.info is None for version in registry.versions(name)):
-        return
-    if step.versions:
-        _expect_empty(name, registry)
-    taken = registry.delete_schema(name)
-    if taken != step.number:
-        raise RegistryError(
-            f"{name}: a tombstone took v{taken} where v{step.number} was expected: somebody else is writing to it",
-            fix="look at a new plan",
-        )
-
-
-def _expect_empty(name: TopicName, registry: Registry) -> None:
-    """Raise RegistryError if messages are retained: they may have been written since the plan was made."""
-    if reason := registry.retained(name):
-        raise RegistryError(f"{name}: its schema is not deleted: {reason}", fix="look at a new plan: schemactl plan")
-
-
-def _restore(registry: Registry, name: TopicName) -> None:
-    cause: SchemactlError | None = None
-    state = f"{name} still has the strategy ALWAYS_COMPATIBLE, or its namespace no automatic updates"
-    try:
-        registry.restore(name)
-    except SchemactlError as error:
-        cause = error
-    try:
-        relaxed_topic = registry.relaxed(name)
-    except SchemactlError as error:
-        cause = cause or error
-    else:
-        if relaxed_topic is None:
-            return
-        still = ["the strategy ALWAYS_COMPATIBLE"] * relaxed_topic.accepts_all
-        still += [f"no automatic updates in {name.namespace_name}"] * relaxed_topic.updates_off
-        state = f"{name} still has {' and '.join(still)}"
-    raise RegistryError(
-        f"{state}, which was meant for the uploads only" + (f": {cause.what}" if cause else ""),
-        fix="run apply again: it restores both",
-    ) from cause

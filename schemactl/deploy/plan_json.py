@@ -12,26 +12,11 @@ from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core import atomic_files
 from schemactl.core.environment import version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.findings import Answer
-from schemactl.core.json_values import Json, commit_value, json_text, schema_value, waiver_value
-from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.json_values import Json, answer_value, commit_value, json_text, waiver_value
+from schemactl.core.names import TopicName
 from schemactl.deploy.broker_configuration import comparison_values
-from schemactl.deploy.steps import (
-    CreateNamespace,
-    CreateTenant,
-    CreateTopic,
-    DeleteSchema,
-    GrowPartitions,
-    Plan,
-    PlanRefusal,
-    PlanStep,
-    RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    SetPolicies,
-    TakeNumber,
-    UnreadableDeclaration,
-)
+from schemactl.deploy.steps import Plan, PlanRefusal, UnreadableDeclaration
+from schemactl.deploy.steps.step import name_value
 from schemactl.deploy.version_numbers import apart_values
 
 FORMAT_VERSION = 1
@@ -75,7 +60,7 @@ def _make_values(plan: Plan) -> Json:
             "topics": sorted(map(str, plan.scope.topics)),
             **({"settings": settings} if settings else {}),
         },
-        "steps": map(step_document, plan.steps),
+        "steps": (step.to_json() for step in plan.steps),
         "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
         "left_out": [
             *map(_refusal_value, plan.refusals),
@@ -126,44 +111,6 @@ def plan_digest(plan: Plan) -> str:
     return _compute_digest(_make_values(plan))
 
 
-def step_document(step: PlanStep) -> Json:
-    """Return one step as JSON values."""
-    facts: Json
-    match step:
-        case CreateTenant() | CreateNamespace():
-            action, facts = f"create_{'tenant' if isinstance(step, CreateTenant) else 'namespace'}", {}
-        case SetPolicies(name):
-            action, facts = (
-                f"set_{'topic' if isinstance(name, TopicName) else 'namespace'}_policies",
-                _policies_value(step),
-            )
-        case CreateTopic(_, partitions):
-            action, facts = "create_topic", {"partitions": partitions}
-        case GrowPartitions(_, before, after):
-            action, facts = "grow_partitions", {"before": before, "after": after}
-        case RegisterVersion(_, git, answer):
-            action = "register_version"
-            facts = {"version": git.number, "kind": git.kind or None, "commit": commit_value(git.commit)}
-            facts |= {"schema": schema_value(git.info), "answer": _answer_value(answer)}
-        case RelaxStrategy(_, strategy, updates, waiver):
-            action, facts = "relax_strategy", {"strategy": strategy.value, "updates": updates}
-            facts |= {"waiver": None if waiver is None else waiver_value(waiver)}
-        case RestoreStrategy(_, strategy, latest, left):
-            action, facts = "restore_strategy", {"strategy": strategy.value, "latest": latest}
-            facts |= {"left": {"accepts_all": left.accepts_all, "updates_off": left.updates_off}} if left else {}
-        case DeleteSchema(_, versions, force):
-            action, facts = "delete_schema", {"versions": list(versions), "force": force}
-            facts |= {"unreadable": True} if step.unreadable else {}
-        case TakeNumber(_, number, versions):
-            action, facts = "take_number", {"number": number, "versions": list(versions)}
-    return {"action": action, **name_value(step.name), **facts}
-
-
-def name_value(name: NamespaceName | TopicName) -> Json:
-    """Return the name of a topic or namespace under the key `topic` or `namespace`."""
-    return {"topic" if isinstance(name, TopicName) else "namespace": str(name)}
-
-
 def _compute_digest(values: Json) -> str:
     """Return the SHA-256 of a plan's values, without the keys about its making, commits and messages.
 
@@ -186,26 +133,11 @@ def _compute_digest(values: Json) -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def _policies_value(step: SetPolicies) -> Json:
-    """Return the changed policies by their keys in namespace files, and the inherited values of reset policies."""
-    before, after = step.before, step.after.managed()
-    sides: Json = {"before": {policy: before.get(policy) for policy in after}, "after": after}
-    if step.loses:
-        sides["loses"] = step.loses
-    inherited = {"namespace": step.from_namespace.managed(), "default": step.from_default.managed()}
-    return sides | {"inherited": inherited} if any(inherited.values()) else sides
-
-
-def _answer_value(answer: Answer) -> Json:
-    text = {"message": answer.message, "exception": answer.exception}
-    return {"answer": answer.outcome.value, "version": answer.version, **text}
-
-
 def _refusal_value(refusal: PlanRefusal) -> Json:
     return {
         **name_value(refusal.name),
         "version": refusal.number,
-        "answer": None if refusal.answer is None else _answer_value(refusal.answer),
+        "answer": None if refusal.answer is None else answer_value(refusal.answer),
         "reason": refusal.message,
         "fix": refusal.fix,
         "wedged_by": refusal.wedged_by,

@@ -46,7 +46,7 @@ from schemactl.core.policies import (
     protects,
     strategy_of,
 )
-from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live
 from schemactl.core.wording import kind_of, numbers
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.deploy import refusals
@@ -71,6 +71,7 @@ from schemactl.deploy.steps import (
     SetPolicies,
     TakeNumber,
 )
+from schemactl.deploy.steps.step import PredictedState
 from schemactl.deploy.version_numbers import TopicApart, find_apart
 from schemactl.registry.interface import Scope
 
@@ -139,7 +140,7 @@ def make_plan(
 # Steps and the planned state
 
 
-class PlannedState:
+class PlannedState(PredictedState):
     """The steps and refusals so far, and the state of the registry after these steps.
 
     Attributes:
@@ -147,7 +148,6 @@ class PlannedState:
         read: the state of the registry; `base` is the part of it that the plan covers, without `closed`.
         target: the catalog to reach; `git` is the catalog whose version numbers are compared.
         losses: the refusals of settings that could lose messages.
-        versions: the versions by schema id, which topics of both domains share.
     """
 
     def __init__(
@@ -181,11 +181,14 @@ class PlannedState:
             for name, topic in target.topics.items()
             if name.namespace_name in self.closed and not topic.deleted
         ]
-        self.namespaces = dict(self.base.catalog.namespaces)
-        self.topics = dict(self.base.catalog.topics)
         self.losses: list[PlanRefusal] = []  # they leave out nothing else: nothing of the plan is applied
-        self.missing_tenants = set(base.missing_tenants)
-        self.versions = {topic.name.schema_id: topic.versions for topic in self.topics.values()}
+        registered = self.base.catalog
+        super().__init__(
+            dict(registered.namespaces),
+            dict(registered.topics),
+            {topic.name.schema_id: topic.versions for topic in registered.topics.values()},
+            set(base.missing_tenants),
+        )
 
     def catalog(self) -> Catalog:
         """Return the state as a catalog."""
@@ -196,28 +199,16 @@ class PlannedState:
             topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
         return Catalog(self.namespaces, topics)
 
-    def overlay(self, name: NamespaceName | TopicName, after: Policies) -> None:
-        """Overlay the policies of a namespace or topic."""
-        if isinstance(name, NamespaceName):
-            space = self.namespaces[name]
-            self.namespaces[name] = replace(space, policies=space.policies.overlaid(after))
-        else:
-            topic = self.topics[name]
-            self.topics[name] = replace(topic, policies=topic.policies.overlaid(after))
+    def add(self, step: PlanStep) -> None:
+        """Add a step, whose effect all later steps can rely on."""
+        self.steps.append(step)
+        step.predict(self)
 
     def strategy(self, name: TopicName) -> CompatibilityStrategy:
         """Return the strategy in force for uploads to the topic."""
         topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
         own = strategy_of(topic.policies if topic else None, space.policies if space else None)
         return own or self.base.default_strategies[name.namespace_name]
-
-    def get_next_number(self, name: TopicName) -> int:
-        """Return the number of the next version in the registry."""
-        return next_number(self.list_versions(name))
-
-    def list_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
-        """Return the versions of a topic in the registry."""
-        return self.versions.get(name.schema_id, ())
 
 
 class Planner(PlannedState):
@@ -233,21 +224,18 @@ class Planner(PlannedState):
             match change:
                 case NamespaceAdded(name):
                     self._create_tenant(name)
-                    self.steps.append(CreateNamespace(name))
-                    self.namespaces[name] = Namespace(name)
+                    self.add(CreateNamespace(name))
                 case PoliciesChanged(name, before, after):
                     self._add_policies(SetPolicies(name, before, after))
                 case PoliciesFormer(name, before, last):
                     if step := _reset_policies(name, before, last, spaces=self.namespaces, state=self.base):
                         self._add_policies(step)
                 case TopicAdded(name, topic):
-                    self.steps.append(CreateTopic(name, topic.partitions))
-                    self.topics[name] = Topic(name, partitions=topic.partitions)
+                    self.add(CreateTopic(name, topic.partitions))
                 case PartitionsChanged(name, before, after) if before is None or after < before:
                     self.refusals.append(refusals.wrong_partitions(name, before, after, self.commands))
                 case PartitionsChanged(name, int(before), after):
-                    self.steps.append(GrowPartitions(name, before, after))
-                    self.topics[name] = replace(self.topics[name], partitions=after)
+                    self.add(GrowPartitions(name, before, after))
                 case GenerationBegins(name, number):
                     self._begin_generation(name, number)
                 case VersionsMissing(name, missing) if not is_behind(
@@ -347,16 +335,15 @@ class Planner(PlannedState):
         """Add a step for the schema policies and one for each setting, or a refusal for a setting that could lose messages."""
         about_schemas, *settings = _split_step(step)
         if about_schemas.after.managed():
-            self.steps.append(about_schemas)
-            self.overlay(step.name, about_schemas.after)
+            self.add(about_schemas)
         for setting_step in settings:
             loses = _describe_loss(setting_step, spaces=self.namespaces, state=self.base)
             if loses and setting_step.address not in self.permissions.lose:
                 self.losses.append(refusals.could_lose(setting_step, loses))
+                # A refused setting also counts for the next steps: the user may allow it, and all losses are then known at once.
+                setting_step.predict(self)
             else:
-                self.steps.append(replace(setting_step, loses=loses))
-            # A refused setting also counts for the next steps: the user may allow it, and all losses are then known at once.
-            self.overlay(step.name, setting_step.after)
+                self.add(replace(setting_step, loses=loses))
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         """Add the uploads of the missing versions in this order, or a refusal."""
@@ -428,9 +415,9 @@ class Planner(PlannedState):
                 waiver = self._find_waiver(name, version, stored.versions)
             accepted = stored.put(info, ALWAYS_COMPATIBLE) if waiver else answer
             if accepted.outcome is Outcome.OK and accepted.version is not None:
-                stored.append(SchemaVersion(accepted.version, info, version.commit))
-                self.versions[name.schema_id] = tuple(stored.versions)
                 step = RegisterVersion(name, version, accepted)
+                step.predict(self)
+                stored.append(self.list_versions(name)[-1])
                 steps += self._relax_around(name, strategy, [step], waiver) if waiver else [step]
             elif accepted.outcome is not Outcome.UNCHANGED:
                 return steps, Rejected(version, tuple(stored.versions), answer, strategy)
@@ -473,15 +460,13 @@ class Planner(PlannedState):
     def take_numbers(self, name: TopicName, end: int, hidden: tuple[int, ...] = ()) -> None:
         """Add tombstones for the free numbers below `end`; the first hides the versions `hidden`."""
         for number in range(self.get_next_number(name), end):
-            self.steps.append(TakeNumber(name, number, hidden))
-            self.versions[name.schema_id] = (*self.list_versions(name), SchemaVersion(number, None))
+            self.add(TakeNumber(name, number, hidden))
             hidden = ()
 
     def _create_tenant(self, name: NamespaceName) -> None:
         """Add the step that creates the tenant of `name` if it is missing, and refusals if it is not declared."""
         if name.tenant in self.missing_tenants:
-            self.missing_tenants.remove(name.tenant)
-            self.steps.append(CreateTenant(name))
+            self.add(CreateTenant(name))
             if not self.permissions.create_tenants:
                 topics = self.target.topics.values()
                 self.refusals += refusals.in_undeclared_tenant(name, topics, self.commands)
@@ -495,10 +480,9 @@ class Planner(PlannedState):
         if retained and name not in self.permissions.unreadable:
             self.refusals.append(refusals.not_deletable(name, retained, self.commands, force=force))
             return
-        yield DeleteSchema(name, tuple(version.number for version in current), force, bool(retained))
-        versions = self.versions[name.schema_id]
-        tombstone = SchemaVersion(versions[-1].number + 1, None)
-        self.versions[name.schema_id] = () if force else (*versions, tombstone)
+        step = DeleteSchema(name, tuple(version.number for version in current), force, bool(retained))
+        step.predict(self)
+        yield step
 
     def _find_deletable_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the live versions of a topic whose schema Git no longer declares."""

@@ -14,7 +14,7 @@ from schemactl.core.errors import first_of
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.terminal import on_one_line, paint
-from schemactl.core.wording import counted, day, kind_of, numbers, policy_words
+from schemactl.core.wording import counted, day, kind_of
 from schemactl.deploy.apply import Result
 from schemactl.deploy.plan_json import FORMAT_VERSION, document
 from schemactl.deploy.steps import (
@@ -22,14 +22,10 @@ from schemactl.deploy.steps import (
     CreateTenant,
     CreateTopic,
     DeleteSchema,
-    GrowPartitions,
     Plan,
     PlanNoteKind,
     PlanStep,
     RegisterVersion,
-    RelaxStrategy,
-    RestoreStrategy,
-    SetPolicies,
     TakeNumber,
 )
 from schemactl.formats.type_spec import outline
@@ -50,8 +46,6 @@ _MAX_SEPARATE: Final = 3
 
 UNFINISHED: Final = "not finished when the apply ended: the registry may still carry it out"
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
-
-_UNKNOWN_DEFAULT: Final = "the brokers' own behavior, which is unknown"
 
 
 def render(plan: Plan, *, color: bool = False) -> str:
@@ -164,53 +158,17 @@ def _describe_origin(plan: Plan) -> str:
 def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[SheetLine]:
     creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
-    aside = _partitions_suffix(creation.partitions) if isinstance(creation, CreateTopic) else ""
+    aside = creation.suffix if isinstance(creation, CreateTopic) else ""
     if isinstance(steps[0], CreateTenant):
         aside = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
     yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
     for step in steps:
-        yield from (SheetLine(line, line_sign, 1) for line_sign, line in _step_lines(step))
+        yield from (SheetLine(line, line_sign, 1) for line_sign, line in step.list_lines())
         if isinstance(step, RegisterVersion) and (effect := plan.effects.get((step.name, step.version.number))):
             yield from (SheetLine(on_one_line(line), line_sign, 2) for line_sign, line in list_effect_lines(effect))
     for kind in dict.fromkeys(step.version.kind for step in steps if isinstance(step, RegisterVersion)):
         if isinstance(name, TopicName) and (order := plan.upgrade_first.get(name_kind(name, kind))):
             yield SheetLine(f"upgrade first{f' for {kind}' if kind else ''}: {order}", "=", 1)
-
-
-def _step_lines(step: PlanStep) -> Iterator[tuple[Sign, str]]:
-    """Yield the lines of a step below the head of its block, each with its sign."""
-    match step:
-        case SetPolicies():
-            yield from _policy_lines(step)
-        case GrowPartitions(_, before, after):
-            yield "~", f"partitions: {before} -> {after}"
-        case RegisterVersion(_, version):
-            type_ = f" {version.info.type.name}" if version.info else ""
-            kind = f" {version.kind}" if version.kind else ""
-            commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
-            number = step.answer.version
-            aside = "" if number == version.number else f", which is Git's v{version.number}"
-            yield "+", f"v{version.number}{type_}{kind}{commit}: registers v{number}{aside}"
-        case RelaxStrategy():
-            yield from _relax_lines(step)
-        case RestoreStrategy(_, _, _, left) if left:
-            yield from _left_relaxed_lines(step)
-        case RestoreStrategy(_, strategy, latest):
-            yield "~", f"the topic's own strategy: back to {strategy}, and automatic updates as before"
-            if latest is not None:
-                yield "=", f"afterwards v{latest} must be the latest version"
-        case TakeNumber(_, number, versions):
-            if versions:
-                yield "-", f"{wording.versions(versions)} no longer readable: a new generation begins"
-            yield "+", f"v{number}: a tombstone takes it, as no version can be read there"
-        case DeleteSchema(name, versions, force):
-            consequence = "numbering starts again at 0" if force else "a tombstone takes the next number"
-            yield (
-                "-",
-                f"version{'s' if len(versions) > 1 else ''} {numbers(versions)} no longer readable; {consequence}",
-            )
-            if step.unreadable:
-                yield "!", f"messages that the topic retains become unreadable (allowed: {name})"
 
 
 def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
@@ -268,42 +226,6 @@ def _list_break_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
                 yield "=", f"waived by {breakage.waiver.owner} until {breakage.waiver.until}: {breakage.waiver.reason}"
 
 
-def _left_relaxed_lines(step: RestoreStrategy) -> Iterator[tuple[Sign, str]]:
-    """Yield a line for each setting that a killed `apply` left, with its value in force and its effect."""
-    if step.left and step.left.accepts_all:
-        yield (
-            "~",
-            f"strategy: ALWAYS_COMPATIBLE -> {step.strategy}; an apply that was killed left it, and every upload is accepted",
-        )
-    if step.left and step.left.updates_off:
-        yield (
-            "~",
-            f"automatic updates in {step.name.namespace_name}: off -> on; an apply that was killed left them off: clients cannot register schemas",
-        )
-
-
-def _relax_lines(step: RelaxStrategy) -> Iterator[tuple[Sign, str]]:
-    if step.waiver:
-        owner, reason = on_one_line(step.waiver.owner), on_one_line(step.waiver.reason)
-        yield "~", f"waived by {owner}, until {step.waiver.until}: {reason}"
-    if step.updates:
-        yield "~", f"automatic updates in {step.name.namespace_name}: off, during these uploads"
-    yield "~", f"strategy: {step.strategy} -> ALWAYS_COMPATIBLE, during these uploads"
-
-
-def _policy_lines(step: SetPolicies) -> Iterator[tuple[Sign, str]]:
-    old_values, inherited = policy_words(step.before), _inherited_values(step)
-    for policy, value in policy_words(step.after).items():
-        if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
-            yield "-", f"{policy}: {old_values[policy]} (now {inherited.get(policy, _UNKNOWN_DEFAULT)})"
-        elif old_values.get(policy, "UNDEFINED") == "UNDEFINED":
-            yield "+", f"{policy}: {value}"
-        else:
-            yield "~", f"{policy}: {old_values[policy]} -> {value}"
-    if step.loses:
-        yield "!", f"{step.loses} (allowed: {step.address})"
-
-
 def render_result(result: Result, *, color: bool = False) -> str:
     """Return the failed, untried and left-out steps with their reasons, and the summary, as text."""
     plan = result.plan
@@ -311,7 +233,7 @@ def render_result(result: Result, *, color: bool = False) -> str:
         return paint(f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}.", "green", color=color)
     lines = []
     for numbers_of_steps in _group_failures(result):
-        steps = [describe(plan.steps[number - 1]) for number in numbers_of_steps]
+        steps = [plan.steps[number - 1].describe() for number in numbers_of_steps]
         lines.append(f"Failed: {steps[0]}")
         if len(steps) > 1:
             lines += _indented([f"and {counted(len(steps) - 1, 'step')} for the same reason:"])
@@ -320,10 +242,10 @@ def render_result(result: Result, *, color: bool = False) -> str:
         lines += _indented(str(result.failures[numbers_of_steps[0]]).split("\n"))
     if result.stopped:
         lines += [f"Stopped: {result.stopped}"]
-    if unfinished := [describe(plan.steps[number - 1]) for number in result.unfinished]:
+    if unfinished := [plan.steps[number - 1].describe() for number in result.unfinished]:
         lines += ["Not finished; the registry may still carry this out:", *_indented(unfinished)]
     started = {*result.failures, *result.unfinished}
-    if untried := [describe(step) for number, step in result.left if number not in started]:
+    if untried := [step.describe() for number, step in result.left if number not in started]:
         more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
         lines += ["Not tried:", *_indented([*untried[:_MAX_UNTRIED], *more])]
     if plan.leaves_out:
@@ -356,51 +278,6 @@ def _group_failures(result: Result) -> list[list[int]]:
     return sorted(grouped)
 
 
-def describe(step: PlanStep) -> str:
-    """Return a step as one line."""
-    match step:
-        case CreateTenant(name) | CreateNamespace(name):
-            subject = f"tenant {name.tenant}" if isinstance(step, CreateTenant) else f"namespace {name}"
-            return f"{subject}: create"
-        case CreateTopic(name, partitions):
-            return f"{name}: create{_partitions_suffix(partitions)}"
-        case GrowPartitions(name, before, after):
-            return f"{name}: partitions {before} -> {after}"
-        case SetPolicies(name):
-            return f"{name}: {', '.join(_policy_changes(step))}"
-        case RegisterVersion(name, version, answer):
-            git_number = "" if answer.version == version.number else f"Git's v{version.number} as "
-            kind = f" ({version.kind})" if version.kind else ""
-            return f"{name}: register {git_number}v{answer.version}{kind}"
-        case RelaxStrategy(name):
-            return f"{name}: ALWAYS_COMPATIBLE, without automatic updates, for the next registrations"
-        case RestoreStrategy(name, _, _, left) if left and not left.accepts_all:
-            return f"{name}: automatic updates in {name.namespace_name} on again"
-        case RestoreStrategy(name, strategy):
-            return f"{name}: the topic's own strategy again ({strategy})"
-        case DeleteSchema(name, _, force):
-            return f"{name}: delete the schema{' and its numbering' if force else ''}"
-        case TakeNumber(name, number):
-            return f"{name}: a tombstone takes v{number}"
-
-
-def _policy_changes(step: SetPolicies) -> Iterator[str]:
-    inherited = _inherited_values(step)
-    for policy, value in policy_words(step.after).items():
-        if policy in inherited or (policy in step.after.settings and value == "UNDEFINED"):
-            yield f"reset {policy} to {inherited.get(policy, _UNKNOWN_DEFAULT)}"
-        else:
-            yield f"set {policy}: {value}"
-
-
-def _inherited_values(step: SetPolicies) -> dict[str, str]:
-    """Map each policy that is reset to the value that it then inherits, with the origin of that value."""
-    levels = ("from its namespace", step.from_namespace), ("the broker's default", step.from_default)
-    return {
-        policy: f"{value}, {level}" for level, policies in levels for policy, value in policy_words(policies).items()
-    }
-
-
 def _count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -> str:
     namespaces = len({step.name for step in steps if isinstance(step.name, NamespaceName)})
     topics = len({step.name for step in steps if isinstance(step.name, TopicName)})
@@ -412,10 +289,6 @@ def _count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -
     parts += [f"{counted(versions, 'version')} {registered}"] if versions else []
     parts += [f"{counted(deletions, 'schema')} {deleted}"] if deletions else []
     return ", ".join(parts) or "nothing"
-
-
-def _partitions_suffix(partitions: int | None) -> str:
-    return "" if partitions is None else f", {wording.partitions(partitions)}"
 
 
 def _indented(lines: list[str]) -> list[str]:

@@ -18,7 +18,6 @@ from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, par
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.deploy.plan_json import step_document
 from schemactl.deploy.planner import make_plan, scope_of
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import CreateTenant, Origin, Permissions, Plan, PlanNote, PlanRefusal, PlanStep
@@ -121,14 +120,14 @@ def make_shard(registry: EmbeddedRegistry, target: Catalog, allowed: Permissions
 
 def count_steps(steps: Iterable[PlanStep]) -> Counter[str]:
     """Count the steps, also of several topics; a tenant counts by its name, because each of its namespaces may create it."""
-    return Counter(json.dumps(step_document(step)) for step in steps if not isinstance(step, CreateTenant))
+    return Counter(json.dumps(step.to_json()) for step in steps if not isinstance(step, CreateTenant))
 
 
 def list_by_name(plan: Plan) -> dict[str, list[str]]:
     steps_by_name: dict[str, list[str]] = {}
     for step in plan.steps:
         if not isinstance(step, CreateTenant):
-            steps_by_name.setdefault(str(step.name), []).append(json.dumps(step_document(step)))
+            steps_by_name.setdefault(str(step.name), []).append(json.dumps(step.to_json()))
     return steps_by_name
 
 

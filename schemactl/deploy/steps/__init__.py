@@ -1,140 +1,56 @@
-"""`Plan` and its steps, their order, and the steps that run in parallel."""
+"""`Plan` and the table of its steps, their order, and the steps that run in parallel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import get_args
 
 from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core.errors import Problem
-from schemactl.core.findings import Answer, UpgradeFirst, Waiver
+from schemactl.core.findings import Answer, UpgradeFirst
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import CompatibilityStrategy, Policies, address
-from schemactl.core.schema import Commit, Release, SchemaVersion
+from schemactl.core.schema import Commit, Release
 from schemactl.deploy.broker_configuration import BrokerComparison
+from schemactl.deploy.steps.create_namespace import CreateNamespace
+from schemactl.deploy.steps.create_tenant import CreateTenant
+from schemactl.deploy.steps.create_topic import CreateTopic
+from schemactl.deploy.steps.delete_schema import DeleteSchema
+from schemactl.deploy.steps.grow_partitions import GrowPartitions
+from schemactl.deploy.steps.register_version import RegisterVersion
+from schemactl.deploy.steps.relax_strategy import RelaxStrategy
+from schemactl.deploy.steps.restore_strategy import RestoreStrategy
+from schemactl.deploy.steps.set_policies import SetPolicies
+from schemactl.deploy.steps.step import Phase
+from schemactl.deploy.steps.take_number import TakeNumber
 from schemactl.deploy.version_numbers import TopicApart
-from schemactl.registry.interface import RelaxedTopic, Scope
+from schemactl.registry.interface import Scope
 
-
-@dataclass(frozen=True, slots=True)
-class CreateTenant:
-    """Create the tenant of a namespace, without administrators."""
-
-    name: NamespaceName
-
-
-@dataclass(frozen=True, slots=True)
-class CreateNamespace:
-    """Create a namespace."""
-
-    name: NamespaceName
-
-
-@dataclass(frozen=True, slots=True)
-class SetPolicies:
-    """Set policies of a namespace or topic. Each setting has a separate step.
-
-    Attributes:
-        before, after: the old and new values of the changed policies; all other policies are None.
-        from_namespace, from_default: the effective values of policies that Git no longer declares and that are reset, by the
-            level that sets them.
-        loses: how messages can be lost with the setting, as a clause, or "".
-    """
-
-    name: NamespaceName | TopicName
-    before: Policies
-    after: Policies
-    from_namespace: Policies = field(default_factory=Policies)
-    from_default: Policies = field(default_factory=Policies)
-    loses: str = field(default="", kw_only=True)
-
-    @property
-    def address(self) -> str:
-        """The address that allows the loss: the name, and the setting."""
-        return address(self.name, *self.after.settings)
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTopic:
-    """Create a topic, which is not partitioned if `partitions` is None."""
-
-    name: TopicName
-    partitions: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class GrowPartitions:
-    """Add partitions to a partitioned topic."""
-
-    name: TopicName
-    before: int
-    after: int
-
-
-@dataclass(frozen=True, slots=True)
-class RegisterVersion:
-    """Upload Git's `version`, which the registry does not have; the expected `answer` has the number in the registry."""
-
-    name: TopicName
-    version: SchemaVersion
-    answer: Answer
-
-
-@dataclass(frozen=True, slots=True)
-class RelaxStrategy:
-    """Accept every upload until `RestoreStrategy`, and no schema of a client.
-
-    Attributes:
-        strategy: the strategy in force before.
-        updates: whether clients could register schemas before.
-        waiver: the waiver of the one version that follows, or None if the user allows the versions that follow.
-    """
-
-    name: TopicName
-    strategy: CompatibilityStrategy
-    updates: bool
-    waiver: Waiver | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RestoreStrategy:
-    """Give a relaxed topic its own strategy back, and its namespace automatic updates.
-
-    Attributes:
-        strategy: the topic's own strategy before.
-        latest: the number after which no version may have appeared, or None if a killed `apply` relaxed the topic.
-        left: the changes of that `apply` that are in force, or None.
-    """
-
-    name: TopicName
-    strategy: CompatibilityStrategy
-    latest: int | None = None
-    left: RelaxedTopic | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteSchema:
-    """Delete the schema of a topic; the topic and its messages stay.
-
-    With `force`, numbering starts again at 0. Otherwise a tombstone takes the next number. Clients can no longer read `versions`.
-    `unreadable`: whether retained messages become unreadable, which the user allows.
-    """
-
-    name: TopicName
-    versions: tuple[int, ...]
-    force: bool
-    unreadable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TakeNumber:
-    """Write a tombstone with the next number, `number`, so that no version gets it. Clients can no longer read `versions`."""
-
-    name: TopicName
-    number: int
-    versions: tuple[int, ...] = ()
+__all__ = [
+    "CreateNamespace",
+    "CreateTenant",
+    "CreateTopic",
+    "DeleteSchema",
+    "GrowPartitions",
+    "Lane",
+    "NumberedStep",
+    "Origin",
+    "Permissions",
+    "Plan",
+    "PlanNote",
+    "PlanNoteKind",
+    "PlanRefusal",
+    "PlanStep",
+    "RegisterVersion",
+    "RelaxStrategy",
+    "RestoreStrategy",
+    "SetPolicies",
+    "TakeNumber",
+    "UnreadableDeclaration",
+    "phases",
+]
 
 
 PlanStep = (
@@ -149,6 +65,7 @@ PlanStep = (
     | DeleteSchema
     | TakeNumber
 )
+"""The kinds of steps: one row and one file of this package for each."""
 
 
 class PlanNoteKind(StrEnum):
@@ -343,22 +260,16 @@ Lane = list[list[NumberedStep]]
 
 
 def phases(steps: tuple[PlanStep, ...]) -> Iterator[list[Lane]]:
-    """Yield the phases in order, each with lanes that can run in parallel: restores after a killed `apply`, tenants, namespaces, topics, deletions."""
+    """Yield the phases in order (`step.Phase`), each with lanes that can run in parallel."""
     numbered = list(enumerate(steps, 1))
     last = {step.name.schema_id: number for number, step in numbered if isinstance(step.name, TopicName)}
-    steps_by_phase: list[list[NumberedStep]] = [[], [], [], [], []]
+    steps_by_phase: dict[Phase, list[NumberedStep]] = {phase: [] for phase in get_args(Phase)}
     for number, step in numbered:
-        if isinstance(step, RestoreStrategy) and step.latest is None:
-            phase = 0
-        elif isinstance(step, CreateTenant):
-            phase = 1
-        elif not isinstance(step.name, TopicName):
-            phase = 2
-        else:
-            is_last = last[step.name.schema_id] == number
-            phase = 4 if isinstance(step, DeleteSchema) and is_last else 3
+        phase = step.phase
+        if phase == "deletions" and isinstance(step.name, TopicName) and last[step.name.schema_id] != number:
+            phase = "topics"
         steps_by_phase[phase].append((number, step))
-    yield from map(_group_lanes, steps_by_phase)
+    yield from map(_group_lanes, steps_by_phase.values())
 
 
 def _group_lanes(steps: list[NumberedStep]) -> list[Lane]:
@@ -378,23 +289,3 @@ def _group_lanes(steps: list[NumberedStep]) -> list[Lane]:
         shared = name.namespace_name if isinstance(name, TopicName) and relaxes else key
         lanes.setdefault(shared, []).append(group)
     return list(lanes.values())
-
-
-def blocked_by(step: PlanStep) -> set[NamespaceName | str]:
-    """Return the tenants, namespaces and lists of schemas whose failure blocks the step."""
-    name = step.name
-    if isinstance(name, TopicName):
-        return {name.tenant, name.namespace_name, name.schema_id}
-    return {name.tenant, name}
-
-
-def blocks(step: PlanStep) -> set[NamespaceName | str]:
-    """Return the tenants, namespaces and lists of schemas that the failure of the step blocks."""
-    name = step.name
-    if isinstance(step, CreateTenant):
-        return {name.tenant}
-    if not isinstance(name, TopicName):
-        return {name}
-    # While a killed `apply` has left a topic relaxed, changing the policies of its namespace is not safe.
-    is_left = isinstance(step, RestoreStrategy) and step.latest is None
-    return {name.schema_id, name.namespace_name} if is_left else {name.schema_id}

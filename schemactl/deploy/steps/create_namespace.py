@@ -1,0 +1,33 @@
+"""The step that creates a namespace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemactl.core.catalog import Namespace
+from schemactl.core.names import NamespaceName
+from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNamespace(Step):
+    """Create a namespace."""
+
+    name: NamespaceName
+
+    @property
+    def action(self) -> str:
+        """See `Step.action`."""
+        return "create_namespace"
+
+    def describe(self) -> str:
+        """See `Step.describe`."""
+        return f"namespace {self.name}: create"
+
+    def predict(self, state: PredictedState) -> None:
+        """See `Step.predict`."""
+        state.namespaces[self.name] = Namespace(self.name)
+
+    def carry_out(self, context: ApplyContext) -> None:
+        """See `Step.carry_out`."""
+        context.registry.create_namespace(self.name)

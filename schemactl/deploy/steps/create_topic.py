@@ -1,0 +1,45 @@
+"""The step that creates a topic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemactl.core.catalog import Topic
+from schemactl.core.json_values import Json
+from schemactl.core.names import TopicName
+from schemactl.core.wording import partitions as describe_partitions
+from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Step):
+    """Create a topic, which is not partitioned if `partitions` is None."""
+
+    name: TopicName
+    partitions: int | None
+
+    @property
+    def action(self) -> str:
+        """See `Step.action`."""
+        return "create_topic"
+
+    @property
+    def suffix(self) -> str:
+        """The number of partitions, to be written after the name, or ""."""
+        return "" if self.partitions is None else f", {describe_partitions(self.partitions)}"
+
+    def describe(self) -> str:
+        """See `Step.describe`."""
+        return f"{self.name}: create{self.suffix}"
+
+    def list_facts(self) -> Json:
+        """See `Step.list_facts`."""
+        return {"partitions": self.partitions}
+
+    def predict(self, state: PredictedState) -> None:
+        """See `Step.predict`."""
+        state.topics[self.name] = Topic(self.name, partitions=self.partitions)
+
+    def carry_out(self, context: ApplyContext) -> None:
+        """See `Step.carry_out`."""
+        context.registry.create_topic(self.name, self.partitions)

@@ -1,0 +1,105 @@
+"""The step that uploads a version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from schemactl.comparison.changes import content_identity, upload
+from schemactl.core.errors import RegistryError
+from schemactl.core.findings import Answer
+from schemactl.core.json_values import Json, answer_value, commit_value, schema_value
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.core.wording import day
+from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
+from schemactl.registry.interface import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterVersion(Step):
+    """Upload Git's `version`, which the registry does not have; the expected `answer` has the number in the registry."""
+
+    name: TopicName
+    version: SchemaVersion
+    answer: Answer
+
+    @property
+    def action(self) -> str:
+        """See `Step.action`."""
+        return "register_version"
+
+    def describe(self) -> str:
+        """See `Step.describe`."""
+        git_number = "" if self.answer.version == self.version.number else f"Git's v{self.version.number} as "
+        kind = f" ({self.version.kind})" if self.version.kind else ""
+        return f"{self.name}: register {git_number}v{self.answer.version}{kind}"
+
+    def list_lines(self) -> Iterator[tuple[StepSign, str]]:
+        """See `Step.list_lines`."""
+        version, number = self.version, self.answer.version
+        type_ = f" {version.info.type.name}" if version.info else ""
+        kind = f" {version.kind}" if version.kind else ""
+        commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
+        suffix = "" if number == version.number else f", which is Git's v{version.number}"
+        yield "+", f"v{version.number}{type_}{kind}{commit}: registers v{number}{suffix}"
+
+    def list_facts(self) -> Json:
+        """See `Step.list_facts`."""
+        return {
+            "version": self.version.number,
+            "kind": self.version.kind or None,
+            "commit": commit_value(self.version.commit),
+            "schema": schema_value(self.version.info),
+            "answer": answer_value(self.answer),
+        }
+
+    def predict(self, state: PredictedState) -> None:
+        """See `Step.predict`."""
+        assert self.answer.version is not None  # noqa: S101  only an accepted upload is a step
+        version = SchemaVersion(self.answer.version, upload(self.version), self.version.commit)
+        state.add_version(self.name, version)
+
+    def carry_out(self, context: ApplyContext) -> None:
+        """See `Step.carry_out`. The content is compared by `expect_same_content`, once for all uploads to a topic."""
+        number = self._upload(context)
+        if number != self.answer.version:
+            raise RegistryError(
+                f"{self.name}: the registry gave Git's v{self.version.number} the number {number} where {self.answer.version} "
+                "was expected: somebody else is writing to it, or it has schemas from a time when the namespace existed before",
+                fix="look at a new plan: schemactl plan",
+            )
+
+    def _upload(self, context: ApplyContext) -> int:
+        info = upload(self.version, context.properties)
+        try:
+            return context.registry.put_schema(self.name, info)
+        except RegistryError:
+            # Perhaps only the response was lost. A definition with a bad default is rejected when it is repeated, so the stored one counts.
+            with suppress(RegistryError):
+                registered = context.registry.get_schema(self.name, self.answer.version)
+                if registered and registered.info and _is_same_content(registered.info, info):
+                    return registered.number
+            raise
+
+
+def expect_same_content(steps: Sequence[RegisterVersion], context: ApplyContext) -> None:
+    """Read the versions that were just uploaded to a topic, and raise RegistryError if one has other content."""
+    registry: Registry = context.registry
+    name, numbers = steps[0].name, [step.answer.version for step in steps]
+    # One request reads all versions. A topic with many others has few new ones.
+    if len(numbers) > 1 and max(number or 0 for number in numbers) < 2 * len(numbers):
+        registered = list(registry.versions(name))
+    else:
+        registered = [version for number in numbers if (version := registry.get_schema(name, number))]
+    infos = {version.number: version.info for version in registered}
+    for step, number in zip(steps, numbers, strict=True):
+        info = None if number is None else infos.get(number)
+        if info is None or not _is_same_content(info, upload(step.version, context.properties)):
+            raise RegistryError(f"{name}: v{number} reads back with other content than was uploaded")
+
+
+def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:
+    """Return whether two definitions have the same content, which are parsed only if their texts differ."""
+    return registered == uploaded or content_identity(registered) == content_identity(uploaded)

@@ -1,0 +1,140 @@
+"""The interface of a step of a plan: a step describes, predicts, carries out and serializes itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from schemactl.core.catalog import Namespace, Topic
+from schemactl.core.json_values import Json
+from schemactl.core.names import NamespaceName, TopicName
+from schemactl.core.policies import Policies
+from schemactl.core.schema import SchemaVersion, next_number
+from schemactl.registry.interface import Registry
+
+StepSign = Literal["+", "-", "~", "!", "="]
+"""The sign of a line: + added, - removed, ~ changed, ! dangerous, = for information."""
+
+Phase = Literal["restore", "tenants", "namespaces", "topics", "deletions"]
+"""The part of an apply to which a step belongs. The parts are carried out in this order."""
+
+
+@dataclass(slots=True)
+class PredictedState:
+    """The state of a registry after the steps of a plan so far.
+
+    Attributes:
+        namespaces, topics: with their policies and partitions; the versions of a topic are in `versions`.
+        versions: the versions by schema id, which topics of all domains share.
+        missing_tenants: the tenants that do not exist.
+    """
+
+    namespaces: dict[NamespaceName, Namespace]
+    topics: dict[TopicName, Topic]
+    versions: dict[str, tuple[SchemaVersion, ...]]
+    missing_tenants: set[str]
+
+    def list_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
+        """Return the versions of a topic in the registry."""
+        return self.versions.get(name.schema_id, ())
+
+    def get_next_number(self, name: TopicName) -> int:
+        """Return the number of the next version in the registry."""
+        return next_number(self.list_versions(name))
+
+    def add_version(self, name: TopicName, version: SchemaVersion) -> None:
+        """Add a version, or a tombstone, after all others."""
+        self.versions[name.schema_id] = (*self.list_versions(name), version)
+
+    def overlay(self, name: NamespaceName | TopicName, policies: Policies) -> None:
+        """Overlay the policies of a namespace or topic."""
+        if isinstance(name, NamespaceName):
+            namespace = self.namespaces[name]
+            self.namespaces[name] = replace(namespace, policies=namespace.policies.overlaid(policies))
+        else:
+            topic = self.topics[name]
+            self.topics[name] = replace(topic, policies=topic.policies.overlaid(policies))
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyContext:
+    """The environment in which steps are carried out, several of them at once.
+
+    Attributes:
+        registry: the registry to change.
+        properties: the properties that uploads to the target get.
+        relaxed: the topics that this apply has relaxed and not restored yet.
+    """
+
+    registry: Registry
+    properties: Mapping[str, str]
+    relaxed: set[TopicName] = field(default_factory=set)
+
+
+class Step(ABC):
+    """A step of a plan, about one namespace or topic.
+
+    Attributes:
+        name: the namespace or topic.
+    """
+
+    __slots__ = ()
+
+    name: NamespaceName | TopicName
+
+    @property
+    @abstractmethod
+    def action(self) -> str:
+        """The name of the kind of step in JSON; it never changes."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the step as one line, with its namespace or topic."""
+
+    def list_lines(self) -> Iterator[tuple[StepSign, str]]:
+        """Yield the lines of the step below the name of its namespace or topic, each with its sign."""
+        return iter(())
+
+    def list_facts(self) -> Json:
+        """Return the members of its JSON other than action and name; keys are never renamed."""
+        return {}
+
+    def to_json(self) -> Json:
+        """Return the step as JSON values."""
+        return {"action": self.action, **name_value(self.name), **self.list_facts()}
+
+    @abstractmethod
+    def predict(self, state: PredictedState) -> None:
+        """Change `state` as the step changes the registry."""
+
+    @abstractmethod
+    def carry_out(self, context: ApplyContext) -> None:
+        """Change the registry, unless another apply has already done so.
+
+        Raises:
+            SchemactlError: if the registry rejects the step or changes otherwise than predicted.
+        """
+
+    @property
+    def phase(self) -> Phase:
+        """The part of an apply to which the step belongs; a deletion with later steps of its topic belongs to `topics`."""
+        return "topics" if isinstance(self.name, TopicName) else "namespaces"
+
+    @property
+    def blocked_by(self) -> set[NamespaceName | str]:
+        """The tenants, namespaces and lists of schemas whose failure blocks the step."""
+        if isinstance(self.name, TopicName):
+            return {self.name.tenant, self.name.namespace_name, self.name.schema_id}
+        return {self.name.tenant, self.name}
+
+    @property
+    def blocks(self) -> set[NamespaceName | str]:
+        """The tenants, namespaces and lists of schemas that the failure of the step blocks."""
+        return {self.name.schema_id} if isinstance(self.name, TopicName) else {self.name}
+
+
+def name_value(name: NamespaceName | TopicName) -> Json:
+    """Return the name of a topic or namespace under the key `topic` or `namespace`."""
+    return {"topic" if isinstance(name, TopicName) else "namespace": str(name)}

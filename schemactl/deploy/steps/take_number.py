@@ -1,0 +1,61 @@
+"""The step that gives a version number to a tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from schemactl.core.errors import RegistryError
+from schemactl.core.json_values import Json
+from schemactl.core.names import TopicName
+from schemactl.core.schema import SchemaVersion
+from schemactl.core.wording import versions as describe_versions
+from schemactl.deploy.steps.delete_schema import expect_empty
+from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
+
+
+@dataclass(frozen=True, slots=True)
+class TakeNumber(Step):
+    """Write a tombstone with the next number, `number`, so that no version gets it. Clients can no longer read `versions`."""
+
+    name: TopicName
+    number: int
+    versions: tuple[int, ...] = ()
+
+    @property
+    def action(self) -> str:
+        """See `Step.action`."""
+        return "take_number"
+
+    def describe(self) -> str:
+        """See `Step.describe`."""
+        return f"{self.name}: a tombstone takes v{self.number}"
+
+    def list_lines(self) -> Iterator[tuple[StepSign, str]]:
+        """See `Step.list_lines`."""
+        if self.versions:
+            yield "-", f"{describe_versions(self.versions)} no longer readable: a new generation begins"
+        yield "+", f"v{self.number}: a tombstone takes it, as no version can be read there"
+
+    def list_facts(self) -> Json:
+        """See `Step.list_facts`."""
+        return {"number": self.number, "versions": list(self.versions)}
+
+    def predict(self, state: PredictedState) -> None:
+        """See `Step.predict`."""
+        state.add_version(self.name, SchemaVersion(self.number, None))
+
+    def carry_out(self, context: ApplyContext) -> None:
+        """See `Step.carry_out`."""
+        # A tombstone is appended each time, so this must not be repeated after a faster apply.
+        registered = context.registry.versions(self.name)
+        if any(version.number == self.number and version.info is None for version in registered):
+            return
+        if self.versions:
+            expect_empty(self.name, context.registry)
+        taken = context.registry.delete_schema(self.name)
+        if taken != self.number:
+            raise RegistryError(
+                f"{self.name}: a tombstone took v{taken} where v{self.number} was expected: somebody else is writing to it",
+                fix="look at a new plan",
+            )
