@@ -57,8 +57,8 @@ from schemactl.deploy.refusals import (
     describe_way_out,
     finish_deletion,
     list_scalable_fixes,
-    lost_schemas,
-    wrong_partitions,
+    refuse_lost_schemas,
+    refuse_partitions,
 )
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
@@ -411,7 +411,7 @@ class TopicAndPolicyDrift:
                         "the registry does not show since when and by whom",
                         f"{self.advice.bring(name, 'adds them')}\napprove that number in Git"
                         if before is not None and before < after
-                        else wrong_partitions(name, before, after, self.advice).fix,
+                        else refuse_partitions(name, before, after, self.advice).fix,
                         is_pending=self._had_partitions(name, before),
                     )
                 case SchemaRemoved(name) if self._is_schema_kept(name):
@@ -877,7 +877,7 @@ class VersionDrift:
 
     def _make_lost_schema_item(self, name: TopicName, topic: Topic) -> DriftItem:
         retained = self.retained.get(name)
-        lost = lost_schemas(name, retained, self.advice) if retained else None
+        lost = refuse_lost_schemas(name, retained, self.advice) if retained else None
         return DriftItem(
             name,
             DriftKind.MISSING_VERSIONS,

@@ -119,8 +119,8 @@ def make_plan(
         planner = Planner(base, catalog, origin, permissions, waivers, numbers)
         planner.compute()
         topics = planner.target.topics.values()
-        planner.refusals += refusals.in_undeclared_namespaces(topics, target.namespaces, origin)
-        planner.refusals += refusals.waiting(waiting, planner.commands)
+        planner.refusals += refusals.refuse_undeclared_namespaces(topics, target.namespaces, origin)
+        planner.refusals += refusals.refuse_waiting_topics(waiting, planner.commands)
         return planner
 
     planner = settle(applicable(target), compute)
@@ -175,9 +175,9 @@ class PlannedState(PredictedState):
         self.changes: tuple[Change, ...] = ()
         self.steps: list[PlanStep] = []
         self.refusals = [
-            refusals.elsewhere(name, origin.cluster, elsewhere[space])
+            refusals.refuse_namespace_elsewhere(name, origin.cluster, elsewhere[space])
             if (space := name.namespace_name) in elsewhere
-            else refusals.half_deleted(name, self.commands)
+            else refusals.refuse_half_deleted_namespace(name, self.commands)
             for name, topic in target.topics.items()
             if name.namespace_name in self.closed and not topic.deleted
         ]
@@ -233,7 +233,7 @@ class Planner(PlannedState):
                 case TopicAdded(name, topic):
                     self.add(CreateTopic(name, topic.partitions))
                 case PartitionsChanged(name, before, after) if before is None or after < before:
-                    self.refusals.append(refusals.wrong_partitions(name, before, after, self.commands))
+                    self.refusals.append(refusals.refuse_partitions(name, before, after, self.commands))
                 case PartitionsChanged(name, int(before), after):
                     self.add(GrowPartitions(name, before, after))
                 case GenerationBegins(name, number):
@@ -243,11 +243,13 @@ class Planner(PlannedState):
                 ):
                     retained = self.base.retained.get(name)
                     if retained and not self.list_versions(name):
-                        self.refusals.append(refusals.lost_schemas(name, retained, self.commands))
+                        self.refusals.append(refusals.refuse_lost_schemas(name, retained, self.commands))
                     else:
                         self.register(name, missing)
                 case VersionsUnknown(name, unknown):
-                    self.refusals += refusals.unexplained(name, self._drop_twin_versions(name, unknown), self.commands)
+                    self.refusals += refusals.refuse_unexplained_versions(
+                        name, self._drop_twin_versions(name, unknown), self.commands
+                    )
                 case SchemaRemoved(name):
                     deletions += self._plan_deletion(name)
         self.steps += deletions
@@ -316,14 +318,14 @@ class Planner(PlannedState):
         reasons: dict[NamespaceName | TopicName, PlanRefusal] = {}
         for name, topic in self.target.topics.items():
             if name in changed_names and name.is_scalable and self.origin.release < Release.R5_0:
-                reasons[name] = refusals.without_scalable_topics(name, self.origin.release)
+                reasons[name] = refusals.refuse_scalable_topic(name, self.origin.release)
             elif name in changed_names and name in self.base.occupied:
-                reasons[name] = refusals.occupied(name, self.commands)
+                reasons[name] = refusals.refuse_occupied_name(name, self.commands)
             # A topic that is no longer declared may have become the scalable topic.
             elif self._is_shadowed(name) and (
                 name in changed_names if topic.deleted else name.schema_id in changed_ids
             ):
-                reasons[name] = refusals.scalable(name, is_migrated=self.base.has_topic(name))
+                reasons[name] = refusals.refuse_shadowed_topic(name, is_migrated=self.base.has_topic(name))
         self.refusals = [*(refusal for refusal in self.refusals if refusal.name not in reasons), *reasons.values()]
         self.losses = [loss for loss in self.losses if loss.name not in reasons]
 
@@ -339,7 +341,7 @@ class Planner(PlannedState):
         for setting_step in settings:
             loses = _describe_loss(setting_step, spaces=self.namespaces, state=self.base)
             if loses and setting_step.address not in self.permissions.lose:
-                self.losses.append(refusals.could_lose(setting_step, loses))
+                self.losses.append(refusals.refuse_lossy_setting(setting_step, loses))
                 # A refused setting also counts for the next steps: the user may allow it, and all losses are then known at once.
                 setting_step.predict(self)
             else:
@@ -366,7 +368,7 @@ class Planner(PlannedState):
 
     def _refuse_version(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
         git = live(self.git.versions(name))
-        return refusals.rejected_version(
+        return refusals.refuse_version(
             name,
             rejected,
             (*git, *live(self.git.twin_versions(name))),
@@ -452,7 +454,7 @@ class Planner(PlannedState):
             return  # a twin's
         current = live(versions)
         if current and (retained := self.base.retained.get(name)):
-            self.refusals.append(refusals.not_to_be_hidden(name, retained))
+            self.refusals.append(refusals.refuse_generation(name, retained))
             return
         hidden = tuple(version.number for version in current)
         self.take_numbers(name, max(last + 1, self.get_next_number(name) + 1), hidden)
@@ -469,7 +471,7 @@ class Planner(PlannedState):
             self.add(CreateTenant(name))
             if not self.permissions.create_tenants:
                 topics = self.target.topics.values()
-                self.refusals += refusals.in_undeclared_tenant(name, topics, self.commands)
+                self.refusals += refusals.refuse_undeclared_tenant(name, topics, self.commands)
 
     def _plan_deletion(self, name: TopicName) -> Iterator[PlanStep]:
         current = self._find_deletable_versions(name)
@@ -478,7 +480,7 @@ class Planner(PlannedState):
             return
         retained = self.base.retained.get(name, "")
         if retained and name not in self.permissions.unreadable:
-            self.refusals.append(refusals.not_deletable(name, retained, self.commands, force=force))
+            self.refusals.append(refusals.refuse_deletion(name, retained, self.commands, force=force))
             return
         step = DeleteSchema(name, tuple(version.number for version in current), force, bool(retained))
         step.predict(self)

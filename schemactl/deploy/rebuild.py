@@ -146,7 +146,7 @@ class _Rebuilder(Planner):
             readable = tuple(version.number for version in live(registered))
             retained = self.base.retained.get(name, "")
             if retained and name not in self.permissions.unreadable:
-                self.refusals.append(refusals.not_to_be_rebuilt(name, retained, self.commands))
+                self.refusals.append(refusals.refuse_rebuild(name, retained, self.commands))
                 return
             self.steps.append(DeleteSchema(name, readable, force=True, unreadable=bool(retained)))
             self.versions[name.schema_id] = ()

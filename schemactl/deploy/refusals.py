@@ -121,7 +121,7 @@ class Rejected:
     strategy: CompatibilityStrategy
 
 
-def rejected_version(
+def refuse_version(
     name: TopicName,
     rejected: Rejected,
     git: Sequence[SchemaVersion],
@@ -234,7 +234,7 @@ def _explain_rejection(rejected: Rejected, git_contents: Contents, broker_says: 
     return f"The registry says: {broker_says}" if broker_says else ""
 
 
-def could_lose(step: SetPolicies, loses: str) -> PlanRefusal:
+def refuse_lossy_setting(step: SetPolicies, loses: str) -> PlanRefusal:
     """Return the refusal of a setting that could lose messages, and that the user does not allow; see `advise_to_allow`."""
     ((setting, after),) = step.after.settings.items()
     before = step.before.get(setting)
@@ -260,7 +260,7 @@ def advise_to_allow(losses: Sequence[PlanRefusal], allowed: Iterable[str], comma
         yield replace(loss, fix=f"{allowing}\ndeclare a value in Git that loses nothing")
 
 
-def wrong_partitions(name: TopicName, registered: int | None, declared: int, commands: Commands) -> PlanRefusal:
+def refuse_partitions(name: TopicName, registered: int | None, declared: int, commands: Commands) -> PlanRefusal:
     """Return the refusal of a number of partitions that Pulsar cannot set."""
     if registered is None:
         fix = (
@@ -274,20 +274,20 @@ def wrong_partitions(name: TopicName, registered: int | None, declared: int, com
     return PlanRefusal(name, message, fix)
 
 
-def waiting(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
+def refuse_waiting_topics(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
     """Yield a refusal for each topic that waits for another target."""
     for name, other in awaited.items():
         fix = f"apply it to {other.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
         yield PlanRefusal(name, other.message, fix, waits_for=other.target)
 
 
-def half_deleted(name: TopicName, commands: Commands) -> PlanRefusal:
+def refuse_half_deleted_namespace(name: TopicName, commands: Commands) -> PlanRefusal:
     """Return the refusal of a topic in a namespace whose deletion is not finished."""
     message = f"the namespace {name.namespace_name} {HALF_DELETED}"
     return PlanRefusal(name, message, finish_deletion(name.namespace_name, commands))
 
 
-def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRefusal:
+def refuse_namespace_elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRefusal:
     """Return the refusal of a topic whose namespace is not on this cluster."""
     cluster_names = ", ".join(clusters)
     return PlanRefusal(
@@ -299,7 +299,7 @@ def elsewhere(name: TopicName, cluster: str, clusters: Sequence[str]) -> PlanRef
 
 
 def describe_scalable(name: TopicName, *, is_migrated: bool) -> str:
-    """Return what the scalable topic of the same name means for a topic, which exists only if it was migrated."""
+    """Describe the effect of the scalable topic of the same name on a topic, which exists only if it was migrated."""
     if is_migrated:
         return (
             f"the topic was migrated to the scalable topic {name.scalable}: it keeps its old messages, brokers accept no new ones for it "
@@ -318,12 +318,12 @@ def list_scalable_fixes(name: TopicName) -> str:
     )
 
 
-def scalable(name: TopicName, *, is_migrated: bool) -> PlanRefusal:
+def refuse_shadowed_topic(name: TopicName, *, is_migrated: bool) -> PlanRefusal:
     """Return the refusal to change a topic whose name a scalable topic has."""
     return PlanRefusal(name, describe_scalable(name, is_migrated=is_migrated), list_scalable_fixes(name))
 
 
-def occupied(name: TopicName, commands: Commands) -> PlanRefusal:
+def refuse_occupied_name(name: TopicName, commands: Commands) -> PlanRefusal:
     """Return the refusal to create a scalable topic whose name a persistent topic has."""
     persistent = replace(name, domain="persistent")
     return PlanRefusal(
@@ -334,7 +334,7 @@ def occupied(name: TopicName, commands: Commands) -> PlanRefusal:
     )
 
 
-def without_scalable_topics(name: TopicName, release: Release) -> PlanRefusal:
+def refuse_scalable_topic(name: TopicName, release: Release) -> PlanRefusal:
     """Return the refusal of a scalable topic on a registry of a release without them."""
     message = f"Pulsar {release} has no scalable topics, which came with 5.0"
     return PlanRefusal(name, message, "leave it out here: `exclude` of the target")
@@ -348,7 +348,7 @@ def finish_deletion(name: NamespaceName, commands: Commands) -> str:
     )
 
 
-def lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
+def refuse_lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
     """Return the refusal to register versions on a topic that lost its schemas but retains messages with version numbers."""
     return PlanRefusal(
         name,
@@ -359,7 +359,9 @@ def lost_schemas(name: TopicName, retained: str, commands: Commands) -> PlanRefu
     )
 
 
-def unexplained(name: TopicName, unknown: Iterable[SchemaVersion], commands: Commands) -> Iterator[PlanRefusal]:
+def refuse_unexplained_versions(
+    name: TopicName, unknown: Iterable[SchemaVersion], commands: Commands
+) -> Iterator[PlanRefusal]:
     """Yield a refusal for each version that an `apply` uploaded but that the approved history does not have."""
     for version in unknown:
         commit = stamp(version.info)
@@ -373,7 +375,7 @@ def unexplained(name: TopicName, unknown: Iterable[SchemaVersion], commands: Com
             )
 
 
-def not_deletable(name: TopicName, retained: str, commands: Commands, *, force: bool) -> PlanRefusal:
+def refuse_deletion(name: TopicName, retained: str, commands: Commands, *, force: bool) -> PlanRefusal:
     """Return the refusal to delete the schema of a topic that retains messages."""
     option = f"--{'force' if force else 'allow'}-delete {commands.topic(name)}"
     return PlanRefusal(
@@ -384,7 +386,7 @@ def not_deletable(name: TopicName, retained: str, commands: Commands, *, force: 
     )
 
 
-def not_to_be_rebuilt(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
+def refuse_rebuild(name: TopicName, retained: str, commands: Commands) -> PlanRefusal:
     """Return the refusal to delete the versions of a topic that retains messages, so that Git's versions get their numbers."""
     return PlanRefusal(
         name,
@@ -394,7 +396,7 @@ def not_to_be_rebuilt(name: TopicName, retained: str, commands: Commands) -> Pla
     )
 
 
-def not_to_be_hidden(name: TopicName, retained: str) -> PlanRefusal:
+def refuse_generation(name: TopicName, retained: str) -> PlanRefusal:
     """Return the refusal to begin a generation on a topic that retains messages."""
     return PlanRefusal(
         name,
@@ -403,7 +405,7 @@ def not_to_be_hidden(name: TopicName, retained: str) -> PlanRefusal:
     )
 
 
-def in_undeclared_namespaces(
+def refuse_undeclared_namespaces(
     topics: Iterable[Topic], declared: Container[NamespaceName], origin: Origin
 ) -> Iterator[PlanRefusal]:
     """Yield a refusal for each topic in an undeclared namespace, if the project requires declarations."""
@@ -417,7 +419,9 @@ def in_undeclared_namespaces(
             )
 
 
-def in_undeclared_tenant(space: NamespaceName, topics: Iterable[Topic], commands: Commands) -> Iterator[PlanRefusal]:
+def refuse_undeclared_tenant(
+    space: NamespaceName, topics: Iterable[Topic], commands: Commands
+) -> Iterator[PlanRefusal]:
     """Yield a refusal for each of `topics` in the missing tenant of `space`, if that tenant is not declared.
 
     If namespaces must be declared, `in_undeclared_namespaces` yields the refusals instead.
