@@ -41,7 +41,7 @@ VERSIONS = {
 
 def test_the_history_is_the_same_everywhere(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
-    assert shop.git(folder, "rev-parse", "HEAD").strip() == "554124303e93c50f3defa1bfd2522f1bd36c3481"
+    assert shop.git(folder, "rev-parse", "HEAD").strip() == "a5ca69c91ae2ca7e43ff24b6a8fe72dbf4ed7f9c"
     assert shop.git(folder, "status", "--porcelain") == ""
 
 

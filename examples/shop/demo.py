@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     (folder / MARK).touch()
     shop = folder / "shop"
 
-    title("1. A Git repository: three namespaces, sixteen topics (one of them gone again), nineteen commits")
+    title("1. A Git repository: three namespaces, sixteen topics (one of them gone again), twenty commits")
     history.make(shop)
     run(shop, "git", "--no-pager", "log", "--oneline", "--graph")
 

@@ -59,6 +59,7 @@ HISTORY = (
         removes=("namespaces/web/coupons.yaml",),
     ),
     Step("17-owners", "Say who answers for what"),
+    Step("18-clients", "Declare who writes and reads orders and payments"),
     Step("18-package", "Keep the package that reads the topics beside them"),
 )
 

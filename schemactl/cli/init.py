@@ -123,7 +123,7 @@ _COMMAND_WIDTH: Final = 35
 
 _EXAMPLES: Final = {
     "shop": """\
-A shop's schemas: three namespaces, sixteen topics, nineteen commits.
+A shop's schemas: three namespaces, sixteen topics, twenty commits.
 
 Try:
   git log --oneline --graph

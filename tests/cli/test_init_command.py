@@ -379,7 +379,7 @@ def test_a_topic_name_with_an_invisible_character_is_wrong_usage(shop: Scratch) 
 
 def test_init_makes_the_example_s_repository(tmp_path: Path) -> None:
     done = schemactl(tmp_path, "init", "--example")
-    assert "nineteen commits" in done.out
+    assert "twenty commits" in done.out
     assert "5 (in force)" in schemactl(tmp_path, "log", "orders").out
     assert "15 topics" in schemactl(tmp_path, "lint").out
 

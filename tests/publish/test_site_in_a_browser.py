@@ -110,16 +110,7 @@ def test_it_can_be_looked_at(site: Path, tmp_path: Path, name: str, width: int) 
 
 def searched(site: Path, *words: str, at: str = "topics/shop/sales/orders.html") -> dict[str, Any]:
     """Return the results of the search on a page in nested folders."""
-    path = site / at
-    script = SEARCH.replace("WORDS", json.dumps(words))
-    path.with_name("searched.html").write_text(
-        path.read_text("utf-8").replace("</body>", f"<script>{script}</script></body>"), "utf-8"
-    )
-    out = chromium("--virtual-time-budget=20000", "--dump-dom", f"file://{path.with_name('searched.html')}")
-    match = re.search(r'<pre id="seen">(.*?)</pre>', out, re.DOTALL)
-    assert match, out[-2_000:]
-    seen: dict[str, Any] = json.loads(html.unescape(match[1]))
-    return seen
+    return run_script(site / at, SEARCH.replace("WORDS", json.dumps(words)))
 
 
 def test_the_search_finds_topics_fields_types_and_words_of_the_documentation(site: Path) -> None:
@@ -140,29 +131,139 @@ def test_the_search_finds_topics_fields_types_and_words_of_the_documentation(sit
         assert (site / "topics/shop/sales" / address.partition("#")[0]).resolve().is_file(), text
 
 
-def test_somebody_new_finds_the_answers(site: Path) -> None:
-    """Who owns orders, when and by which commit `channel` came, who uses `Money`, whether v2 reads today's messages, how Spark reads it."""
-    seen = searched(site, "orders", "channel", "money", at="index.html")
-    orders = opened(site, seen["orders"][0][1])
-    assert '<dt>Owner</dt><dd><a href="../../../owners/team-orders.html">team-orders</a>' in orders
-    assert "Today's messages are of version 5." in orders
+WALK = """
+addEventListener("load", async () => {
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+  const key = (name, more = {}) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true, cancelable: true, ...more}));
+  const answers = {};
+  for (const [words, pick] of WORDS) {
+    key("k", {ctrlKey: true});
+    const field = document.activeElement;
+    field.value = words;
+    field.dispatchEvent(new Event("input"));
+    for (let tries = 0; tries < 100 && !document.querySelector("#found a"); tries++) await wait(20);
+    for (let step = 0; step <= pick; step++) key("ArrowDown");
+    answers[words] = [document.activeElement.textContent, document.activeElement.getAttribute("href")];
+    key("Escape");
+  }
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = JSON.stringify(answers);
+  document.body.append(out);
+});
+"""
+
+
+def test_seven_questions_are_answered_from_the_start_page_by_keyboard(site: Path) -> None:
+    words = [
+        ["orders", 0],
+        ["channel", 0],
+        ["chanel", 0],
+        ["Money", 0],
+        ["checkout", 0],
+        ["customer_id", 0],
+        ["SHIPPED", 0],
+    ]
+    answers = run_script(site / "index.html", WALK.replace("WORDS", json.dumps(words)))
+    # Who owns orders?
+    text, address = answers["orders"]
+    assert (text.split(" ")[:2], address) == (["topic", "shop/sales/orders"], "topics/shop/sales/orders.html")
+    assert "owner team-orders" in text
+    orders = opened(site, address)
+    # Since which commit does `channel` exist? Also with a typing error.
+    for word in ("channel", "chanel"):
+        text, address = answers[word]
+        assert (text.startswith("field channel "), address) == (True, "topics/shop/sales/orders.html#f-channel")
+        assert "since v5, 73de7ff0f" in text
+    # Who uses Money, and who is affected if it changes?
+    money = opened(site, answers["Money"][1]).partition("<h2>Used by 2 topics</h2>")[2].partition("</table>")[0]
+    assert re.findall(r">(shop/[^<]+)<", money) == ["shop/sales/orders", "shop/sales/payments"]
+    assert re.findall(r"#f-([\w.]+)", money) == ["total", "lines.price", "amount"]
+    assert "6 clients" in money
+    for client in ("checkout", "till", "billing", "loader", "ledger", "fraud-check"):
+        assert f">{client}</a>" in money
+    # Can v2 readers read what checkout writes today?
+    text, address = answers["checkout"]
+    assert (text.startswith("client checkout"), address) == (True, "clients/checkout.html")
+    assert '<td data-head="Writes" class="mono">v5</td>' in opened(site, address)
     assert '<strong class="bad">v0\u2013v3 cannot</strong>: Order.customer_id is gone' in orders
+    # What broke last?
+    changes = opened(site, "changes.html")
+    assert re.findall(r'<a href="changes.html"', opened(site, "index.html"))
+    assert re.search(r"March 2026 <small>2 breaking changes: 2 broke older readers", changes)
+    # How is it read in Spark and in Java?
     assert "rows, rejected = ORDERS.split(ORDERS.decode(messages))" in orders
     assert "Schema.AUTO_CONSUME()" in orders
-    (field,) = (address for text, address in seen["channel"] if text.startswith("field channel"))
-    row = field.partition("#")[2]
-    (since,) = re.findall(
-        rf'<tr id="{row}">.*?data-head="Since"[^>]*><a href="([^"]+)" title="2026-03-26, 73de7ff0f">v5</a>',
-        orders,
-        re.DOTALL,
-    )
-    assert since == "orders.v0.html#v5"
-    assert re.search(
-        r'id="v5">.*?2026-03-26, Ada, <code>73de7ff0f</code>', opened(site, f"topics/shop/sales/{since}"), re.DOTALL
-    )
-    (money,) = (address for text, address in seen["money"] if text.startswith("type com.example.shop.Money"))
-    used = opened(site, money).partition("<h2>Used by 2 topics</h2>")[2].partition("</table>")[0]
-    assert re.findall(r">(shop/[^<]+)<", used) == ["shop/sales/orders", "shop/sales/payments"]
+    # Previous names and symbols lead to their field.
+    assert answers["customer_id"][1] == "topics/shop/sales/orders.html#f-customer_id"
+    assert answers["SHIPPED"][1] == "topics/shop/sales/orders.html#f-status"
+
+
+GEOMETRY = """
+addEventListener("load", async () => {
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+  document.documentElement.style.scrollBehavior = "auto";
+  const places = {};
+  for (const id of WORDS) {
+    location.hash = id;
+    await wait(100);
+    const row = document.getElementById(id).getBoundingClientRect();
+    places[id] = [Math.round(row.top - document.querySelector(".top").getBoundingClientRect().bottom), Math.round(innerHeight - row.bottom)];
+  }
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = JSON.stringify(places);
+  document.body.append(out);
+});
+"""
+
+
+def test_the_place_of_a_link_is_below_the_header(site: Path) -> None:
+    ids = ["f-order_id", "f-total.amount", "f-channel", "f-customer_id", "v2", "fields"]
+    places = run_script(site / "topics/shop/sales/orders.html", GEOMETRY.replace("WORDS", json.dumps(ids)))
+    assert {name: above >= 0 for name, (above, _) in places.items()} == dict.fromkeys(ids, True)
+    assert {name: places[name][1] > 0 for name in ids[:-1]} == dict.fromkeys(ids[:-1], True)
+
+
+COMPARE = """
+addEventListener("load", async () => {
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+  const shown = [];
+  for (const [old, now] of WORDS) {
+    for (let tries = 0; tries < 100 && !document.querySelector("#to option"); tries++) await wait(20);
+    document.getElementById("from").value = old;
+    document.getElementById("to").value = now;
+    document.querySelector(".compare button").click();
+    await wait(100);
+    shown.push([...document.querySelectorAll("#difference .come, #difference .gone")].map((line) => line.textContent.replace(/\\s+/g, " ")));
+  }
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = JSON.stringify({shown, hash: location.hash});
+  document.body.append(out);
+});
+"""
+
+
+def test_any_two_versions_are_compared_from_the_disk(site: Path) -> None:
+    pairs = [[0, 1], [1, 0], [3, 4], [2, 2]]
+    seen = run_script(site / "topics/shop/sales/orders.html", COMPARE.replace("WORDS", json.dumps(pairs)))
+    added, removed, renamed, equal = seen["shown"]
+    assert '+ "name": "note",' in added
+    assert '- "name": "note",' in removed
+    assert {'- "name": "customer_id",', '+ "name": "customer",'} < {*renamed}
+    assert (equal, seen["hash"]) == ([], "#compare=2..2")
+
+
+def run_script(page: Path, script: str) -> dict[str, Any]:
+    """Return what a script in the page leaves in the element `seen`."""
+    path = page.with_name("scripted.html")
+    path.write_text(page.read_text("utf-8").replace("</body>", f"<script>{script}</script></body>"), "utf-8")
+    out = chromium("--virtual-time-budget=30000", "--window-size=1280,900", "--dump-dom", f"file://{path}")
+    match = re.search(r'<pre id="seen">(.*?)</pre>', out, re.DOTALL)
+    assert match, out[-2_000:]
+    seen: dict[str, Any] = json.loads(html.unescape(match[1]))
+    return seen
 
 
 def opened(site: Path, address: str) -> str:
