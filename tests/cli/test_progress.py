@@ -21,6 +21,7 @@ from schemactl.cli.context import (
     describe_progress,
     render_bar,
 )
+from schemactl.history import Repository, load_project, read
 
 PHASES: list[tuple[list[str], dict[str, str]]] = [
     (["check"], {"reading the approved history": "commits"}),
@@ -173,3 +174,15 @@ def test_a_terminal_shows_a_bar_in_the_first_second(
     assert max(map(len, lines)) < columns
     progress(100, 100)
     assert capsys.readouterr().err == "\r\x1b[K"
+
+
+def test_reading_a_long_history_knows_its_total(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, int | None]] = []
+    estate.scratch.flush()
+    repository = Repository.open(estate.scratch.path)
+    project = load_project(str(estate.scratch.path), None)[0]
+    monkeypatch.setattr("schemactl.history.versions._COUNT_AFTER_S", -1.0)
+    read(repository, project, progress=lambda done, total: calls.append((done, total)))
+    count = int(estate.scratch.git("rev-list", "--first-parent", "--count", "HEAD"))
+    assert calls == [*((done, count) for done in range(1, count)), (count, None), (count, count)]
+    repository.close()
