@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from schemactl.core.terminal import SHADES, count_columns, cut, fit, on_one_line
 from schemactl.core.wording import counted, numbers
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
-from schemactl.report.headline import MARKS, join_names, make_headline, name_client, name_version
+from schemactl.report.headline import MARKS, join_names, make_headline, name_client, name_version, shorten_topic
 
 _COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
@@ -390,11 +389,16 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
     others = [cause for cause in causes if not cause.lead.predates_change]
     for subject, group in ((counted(len(others), "note"), others), (counted(len(older), "older problem"), older)):
         if group:
-            counts = Counter(cause.lead.rule for cause in group)
-            rules = ", ".join(rule if count == 1 else f"{rule} ({count})" for rule, count in counts.items())
+            topics_by_rule: dict[str, dict[str, None]] = {}
+            for cause in group:
+                names = (shorten_topic(topic, cause.report) for topic in cause.cause.topics)
+                topics_by_rule.setdefault(cause.lead.rule, {}).update(dict.fromkeys(names))
+            rules = ", ".join(
+                f"{rule} ({join_names([*names])})" if names else rule for rule, names in topics_by_rule.items()
+            )
             unchanged = ", which the change does not cause" if group is older else ""
             clients = {name_client(impact): 0 for cause in group for impact in _list_older_impacts(cause)}
-            rules += f" of {join_names([*clients])}" if clients and group is older else ""
+            rules += f" for {join_names([*clients])}" if clients and group is older else ""
             yield f"{subject}{unchanged}: {rules}. `--notes` shows {'it' if len(group) == 1 else 'them'}."
 
 

@@ -80,6 +80,12 @@ def make_headline(report: CheckReport) -> Headline:
         )
     if errors:
         return Headline("bad", f"The change has {counted(errors, 'error')}", broker=broker)
+    allowed = [name_version(check, report) for check in report.topics if _breaks_readers(check)]
+    if allowed := [*dict.fromkeys(allowed)]:
+        # Waivers and severities decide about the exit code, and not about readers.
+        reason = "waived" if report.waived else "allowed by the severities"
+        lead = f"{counted(len(allowed), 'schema')} {_inflect_verb('break', allowed)} readers, {reason}"
+        return Headline("doubtful", lead, (*allowed,), broker)
     if report.waived:
         return Headline(
             "doubtful",

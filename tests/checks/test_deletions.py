@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -35,7 +36,7 @@ def read_report(shop: Scratch, name: str) -> str:
 def test_people_are_shown_the_line_before_the_change(shop: Scratch) -> None:
     at = shop.git("rev-parse", "--short=9", "HEAD")
     assert f"project/topics/web.yaml:1:8 before the change (main ({at}))" in read_report(shop, "text")
-    assert f"1:8 before the change (main ({at}))</code></summary>" in read_report(shop, "markdown")
+    assert f"1:8 before the change (main ({at}))</code>, rule [DELETED_TOPIC](" in read_report(shop, "markdown")
 
 
 def test_github_marks_no_line_of_the_file(shop: Scratch) -> None:
@@ -152,9 +153,11 @@ def test_a_topic_that_was_to_be_removed_is_noted_in_every_run(tmp_path: Path) ->
     scratch.flush()
     # The second run reads the file from the cache of the first.
     for _ in range(2):
-        printed = schemactl(scratch.path, "check", "--strict").out
-        assert "topics/clicks.yaml:3:47: REMOVAL_OVERDUE (note)" in printed
-        assert "after 2020-01-01. Use persistent://shop/web/views instead." in printed
+        assert "1 note: REMOVAL_OVERDUE (clicks)." in schemactl(scratch.path, "check", "--strict").out
+        printed = schemactl(scratch.path, "check", "--strict", "--notes").out
+        assert re.search(r"note\[REMOVAL_OVERDUE\]: .*\n  --> topics/clicks.yaml:3:47\n", printed)
+        assert "was to be removed after 2020-01-01\n" in printed
+        assert "= why      Use persistent://shop/web/views instead.\n" in printed
     assert "REMOVAL" not in schemactl(scratch.path, "check", "--topic", "views").out
 
 

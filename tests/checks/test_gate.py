@@ -349,6 +349,10 @@ def test_a_bad_verdict_is_never_reported_as_fine(repository: Scratch, capsys: py
     as_index(repository, BREAK)
     assert main(["-C", str(repository.path), "check", "--staged"]) == 0
     out = capsys.readouterr().out
+    assert (
+        out.splitlines()[0]
+        == "! 1 schema breaks readers, allowed by the severities: orders v1. The broker rejects orders v1."
+    )
     assert "breaking" in out
     assert "all fine" not in out
 

@@ -43,7 +43,7 @@ def test_a_symbol_passes_in_the_two_changes_that_the_fix_names(estate: Estate) -
     estate.scratch.commit({"namespaces/sales.yaml": NAMESPACE.format("FULL"), "namespaces/orders.avsc": enum("PAID")})
     both = enum("PAID", "REFUNDED", default="PAID")
     estate.scratch.write({"namespaces/orders.avsc": both})
-    fix = " ".join(estate.run("check", code=100).out.split()).partition("Fix: in two changes. ")[2]
+    fix = " ".join(estate.run("check", code=100).out.split()).partition("= fix in two changes. ")[2]
     assert fix.startswith("First give Status a default, together with an edit that Pulsar stores")
     estate.scratch.commit({"namespaces/orders.avsc": enum("PAID", default="PAID")})
     estate.scratch.write({"namespaces/orders.avsc": both})

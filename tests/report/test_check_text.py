@@ -77,7 +77,7 @@ def test_the_whole_screen(repository: Scratch) -> None:
 
 
 def test_notes_and_older_problems_are_one_line_each_unless_they_are_wanted(repository: Scratch) -> None:
-    folded = "1 older problem, which the change does not cause: CLIENT_BREAKS of desk (team care). `--notes` shows it."
+    folded = "1 older problem, which the change does not cause: CLIENT_BREAKS (orders) for desk (team care). `--notes` shows it."
     printed = schemactl(repository.path, "check", code=100).out
     assert folded in printed
     assert "note[CLIENT_BREAKS]" not in printed
