@@ -153,7 +153,7 @@ _LANGUAGES: Final = (
     ("python", r"(?:import |from [\w.]+ import|@\w+|class \w+|def |with |for \w+ in|\w+(?:, \w+)* = |\w+(?:\.\w+)+\()"),
     ("json", r"[{\[]\s*(?:\"|$|[{\[])"),
     ("yaml", r"(?:- |# |\{)|[\w.-]+:(?: |$)"),
-    ("console", r"(?:schemactl|git|pip|make|docker|curl|spark-submit|pre-commit|cd|mkdir|export) "),
+    ("sh", r"(?:schemactl|git|pip|make|docker|curl|spark-submit|pre-commit|cd|mkdir|export) "),
 )
 """Languages with the beginning of a block in each, the most specific first."""
 
@@ -259,7 +259,7 @@ def _describe_command(parser: Parser) -> Iterator[str]:
     if table := _tabulate(parser):
         yield table
     for title, text in re.findall(r"^([a-z][a-z ]*):\n((?:  .*\n?|\n)+)", parser.epilog or "", re.MULTILINE):
-        language = "console" if title == "examples" else "text"
+        language = "sh" if title == "examples" else "text"
         yield f"**{title.capitalize()}**\n\n```{language}\n{textwrap.dedent(text).strip()}\n```"
 
 

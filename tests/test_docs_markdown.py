@@ -26,7 +26,7 @@ DOCS_SITE: Final = load_docs_site()
     ("text", "language"),
     [
         ("$ schemactl check", "console"),
-        ("schemactl check --base main", "console"),
+        ("schemactl check --base main", "sh"),
         ('{"name": "code", "type": "string"}', "json"),
         ("[\n{}]", "json"),
         ("topic: persistent://shop/sales/orders", "yaml"),
