@@ -37,3 +37,4 @@ def test_each_picture_has_a_file() -> None:
 
 def test_the_number_of_rules_is_current() -> None:
     assert f"Each of the {len(rules())} rules" in (ROOT / "README.md").read_text("utf-8")
+    assert f"**{len(rules())}** rules" in (ROOT / "ci/docs_theme/landing.md").read_text("utf-8")
