@@ -5,19 +5,21 @@ generator turns the tree into a grammar, and hasErrors searches the grammar for 
 of the specification: enum symbols and record names are never compared, a default that the reader needs is encoded at once and
 throws if it does not fit, and a union chooses one branch for good.
 
-This module builds the grammar in one pass, in Java's order, and leaves out symbols that cannot fail. Java flattens the grammar by
-copying the productions of records into one another, which overflows its stack if a record is a field of itself.
+This module builds the grammar in one pass, in Java's order, and leaves out symbols that cannot fail. The order matters for
+recursive records: Java flattens the grammar by copying the productions of records into one another, and while two records are
+unfinished at the same time, some copies are never completed. Java then throws, even if a schema is compared with itself.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from schemactl.core.schema import Release
 from schemactl.formats.avro.defaults import DefaultCheck, encode_default
@@ -61,8 +63,14 @@ JSON reader) and 2,000 records that refer to each other by name passed; 3,000 re
 each, did not.
 """
 
+MAX_SYMBOLS: Final = 20_000_000
+"""The number of symbols in a flattened grammar, copies included, that is assumed to exhaust a broker's memory."""
+
 T = TypeVar("T")
 N = TypeVar("N", EnumSchema, Fixed, Record)
+
+_HARMLESS: Final = object()
+"""A symbol of a production that cannot fail."""
 
 _FIELDS_NOT_SET: Final = (Field("", PRIMITIVES["null"]),)
 """The fields of an unfinished record, which equals no other record yet."""
@@ -136,7 +144,9 @@ class Resolution:
         self._release = release
         self._root = reader
         self._records: dict[tuple[int, int], Symbol | None] = {}  # by identity of writer and reader
-        self._finite_records: set[Record] = set()  # neither they nor records inside them are fields of themselves
+        self._has_recursion = False
+        self._error_free_records: list[tuple[Record, Sequence]] = []  # of one side, or the same on both
+        self._reaches_recursion: dict[Record, bool] = {}
         self._likeness = Likeness()
         self._chosen_branches: dict[tuple[Schema, Union], Schema | None] = {}
 
@@ -152,7 +162,8 @@ class Resolution:
             JavaException: if Java throws while it resolves the schemas, or while it generates or searches the grammar.
         """
         writer = apply_aliases(writer=writer, reader=reader, release=self._release)
-        return find_marks(self._run(lambda: self._resolve(writer, reader)))
+        symbol = self._run(lambda: self._resolve(writer, reader))
+        return find_marks(symbol, has_recursion=self._has_recursion)
 
     def choose_branch(self, *, writer: Schema, reader: Union) -> Schema | None:
         """Return the branch of `reader` for every value of `writer`, or None if Java throws."""
@@ -166,6 +177,7 @@ class Resolution:
 
         def forget() -> None:
             self._records.clear()
+            self._error_free_records.clear()
             self.steps = steps
 
         try:
@@ -182,9 +194,9 @@ class Resolution:
         elif isinstance(writer, Record) and isinstance(reader, Record):
             symbol = self._resolve_records(writer, reader)
         elif isinstance(writer, Array) and isinstance(reader, Array):
-            symbol = make_container([self._resolve(writer.items, reader.items)])
+            symbol = make_repeater(self._resolve(writer.items, reader.items))
         elif isinstance(writer, Map) and isinstance(reader, Map):
-            symbol = make_container([self._resolve(writer.values, reader.values)])
+            symbol = make_repeater(self._resolve(writer.values, reader.values))
         else:
             symbol = compare_leaves(writer, reader)
         return symbol
@@ -196,14 +208,15 @@ class Resolution:
                 if not _is_same_primitive(writer_branch, reader_branch):
                     self._resolve(writer_branch, reader_branch)
             return self._generate(reader)
-        return make_container([self._resolve(branch, reader) for branch in writer.branches])
+        return make_alternative([self._resolve(branch, reader) for branch in writer.branches])
 
     def _resolve_reader_union(self, writer: Schema, reader: Union) -> Symbol | None:
         """Follow ReaderUnion.resolve: choose one branch and resolve against this branch only."""
         branch = self._find_branch(writer, reader)
         if branch is None:
             return Mark.ERROR
-        return make_container([self._resolve(writer, branch)])
+        symbol = self._resolve(writer, branch)
+        return make_alternative([symbol])
 
     def _find_branch(self, writer: Schema, reader: Union) -> Schema | None:
         """Find a branch by name, else by structure, else by promotion (ReaderUnion.firstMatchingBranch), or return None."""
@@ -225,7 +238,10 @@ class Resolution:
         """Follow RecordAdjust.resolve: the writer's fields in their order, then the fields that only the reader has."""
         pair = (id(writer), id(reader))
         if pair in self._records:
-            return self._records[pair]
+            symbol = self._records[pair]
+            if isinstance(symbol, Sequence) and not symbol.complete:
+                self._has_recursion = True
+            return symbol
         parts: list[Symbol] = []
         self._records[pair] = sequence = Sequence(parts)
         if len(self._records) == STACK_LEVELS // 4 and _is_deeper(self._root, STACK_LEVELS):
@@ -233,9 +249,9 @@ class Resolution:
         self._count_steps(1 + len(writer.fields) // _ITEMS_PER_STEP)
         for field in writer.fields:
             reader_field = reader.fields_by_name.get(field.name)
-            symbol: Symbol | None
             if reader_field is None:
-                symbol = self._generate(field.schema)
+                skipped = self._generate(field.schema)
+                symbol = None if skipped is None else Skip(skipped)
             elif _is_same_primitive(field.schema, reader_field.schema):
                 continue
             else:
@@ -247,6 +263,7 @@ class Resolution:
             sequence.abandoned = True
             self._records[pair] = Mark.ERROR
             return Mark.ERROR
+        sequence.complete = True
         if not parts:
             self._records[pair] = None
         return self._records[pair]
@@ -264,7 +281,7 @@ class Resolution:
             if symbol is not None:
                 parts.append(symbol)
                 if encoding and encoding.read_by_grammar:
-                    raise stack_overflow()
+                    check_layout(symbol)
             if encoding and encoding.unreadable:
                 raise encoding.unreadable
         return True
@@ -274,25 +291,39 @@ class Resolution:
         if self.steps < 0:
             raise out_of_memory()
 
-    def _generate(self, schema: Schema) -> Mark | None:
-        """Follow ResolvingGrammarGenerator.simpleGen: a grammar without errors, in which only an endless record fails."""
+    def _generate(self, schema: Schema) -> Symbol | None:
+        """Follow ResolvingGrammarGenerator.simpleGen: a grammar without errors, which matters only for recursive records."""
         if isinstance(schema, Primitive):
             return None
-        inner_records: dict[Record, list[Record]] = {}
-        pending: list[Schema] = [schema]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, Record):
-                if part in self._finite_records or part in inner_records:
-                    continue
-                inner_records[part] = [field.schema for field in part.fields if isinstance(field.schema, Record)]
-            if not isinstance(part, Primitive):
-                pending += children(part)
-        if _has_cycle(inner_records):
-            self._count_steps(len(inner_records))
-            return Mark.ENDLESS
-        self._finite_records |= inner_records.keys()
-        return None
+        records = _nearest_records([schema])
+        if not self._reaches_recursion.keys() >= {*records}:
+            self._reaches_recursion |= _find_recursion(records)
+        if not any(self._reaches_recursion[record] for record in records):
+            return None
+        self._has_recursion = True
+        return self._generate_error_free(schema)
+
+    def _generate_error_free(self, schema: Schema) -> Symbol | None:
+        match schema:
+            case Record():
+                for record, sequence in self._error_free_records:
+                    if schema is record or equal(schema, record):
+                        return sequence
+                sequence = Sequence([], complete=True)
+                self._error_free_records.append((schema, sequence))
+                for field in schema.fields:
+                    symbol = self._generate_error_free(field.schema)
+                    if symbol is not None:
+                        sequence.parts.append(symbol)
+                return sequence
+            case Array():
+                return make_repeater(self._generate_error_free(schema.items))
+            case Map():
+                return make_repeater(self._generate_error_free(schema.values))
+            case Union():
+                return make_alternative([self._generate_error_free(branch) for branch in schema.branches])
+            case _:
+                return None
 
 
 def compare_leaves(writer: Schema, reader: Schema) -> Mark | None:
@@ -371,14 +402,36 @@ def _is_alike_without_children(writer: Schema, reader: Schema) -> bool:
             return True
 
 
-def _has_cycle(graph: Mapping[T, Collection[T]]) -> bool:
-    if not any(graph.values()):
-        return False
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError:
-        return True
-    return False
+def _nearest_records(schemas: Iterable[Schema]) -> list[Record]:
+    """Return the records in `schemas` that are not inside other records."""
+    records = []
+    pending = list(schemas)
+    while pending:
+        schema = pending.pop()
+        if isinstance(schema, Record):
+            records.append(schema)
+        else:
+            pending += children(schema)
+    return records
+
+
+def _find_recursion(records: Iterable[Record]) -> dict[Record, bool]:
+    """Map each record, and each record inside it, to whether it reaches a record that contains itself."""
+    inner_records: dict[Record, list[Record]] = {}
+    pending = [*records]
+    while pending:
+        record = pending.pop()
+        if record not in inner_records:
+            inner_records[record] = _nearest_records([field.schema for field in record.fields])
+            pending += inner_records[record]
+    reaches_recursion = dict.fromkeys(inner_records, True)
+    sorter = TopologicalSorter(inner_records)
+    with suppress(CycleError):  # after it, the sorter still returns every record that reaches no cycle
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        reaches_recursion |= dict.fromkeys(ready, False)
+        sorter.done(*ready)
+    return reaches_recursion
 
 
 def _is_deeper(schema: Schema, levels: int) -> bool:
@@ -395,7 +448,7 @@ def _is_deeper(schema: Schema, levels: int) -> bool:
     return False
 
 
-# Symbols, and Symbol.hasErrors
+# Symbols, Symbol.flatten and Symbol.hasErrors
 
 
 class Mark(Enum):
@@ -403,9 +456,7 @@ class Mark(Enum):
 
     ERROR = "the reader can read no value of the writer here (Java's ErrorAction)"
     MISSING_SYMBOL = "the reader lacks an enum symbol of the writer; Java throws only when it reads the symbol"
-    ENDLESS = (
-        "a record that is a field of itself, where no error is searched; Java's stack overflows when it flattens it"
-    )
+    HOLE = "Java has not flattened a skipped part completely, and throws on skipping it"
 
 
 @dataclass(slots=True, eq=False)
@@ -414,52 +465,239 @@ class Sequence:
 
     Attributes:
         parts: the symbols of its fields, in order.
+        complete: whether all fields are resolved.
         abandoned: whether the record turned out to be unreadable; symbols of other records may already refer to it.
     """
 
     parts: list[Symbol]
+    complete: bool = False
     abandoned: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Container:
-    """An array, a map, or a union: its branches, or the single chosen branch (Java's UnionAdjustAction)."""
+class Repeater:
+    """An array or map of `part`."""
+
+    part: Symbol
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """The branches of a union, or the single chosen branch (Java's UnionAdjustAction)."""
 
     parts: tuple[Symbol, ...]
 
 
-Symbol = Sequence | Container | Mark
+@dataclass(frozen=True, slots=True, eq=False)
+class Skip:
+    """A value that only the writer has. It is flattened like every symbol, but not searched for errors."""
+
+    part: Symbol
+
+
+Symbol = Sequence | Repeater | Alternative | Skip | Mark
 """A part of a grammar. Functions return None instead of a symbol that cannot fail."""
 
 
-def make_container(parts: Iterable[Symbol | None]) -> Symbol | None:
-    """Return the symbol of an array or map of one part, or of a union of `parts`."""
+def make_repeater(part: Symbol | None) -> Symbol | None:
+    """Return the symbol of an array or map of `part`."""
+    return None if part is None else Repeater(part)
+
+
+def make_alternative(parts: Iterable[Symbol | None]) -> Symbol | None:
+    """Return the symbol of a union of `parts`."""
     failing_parts = tuple(part for part in parts if part is not None)
-    return Container(failing_parts) if failing_parts else None
+    return Alternative(failing_parts) if failing_parts else None
 
 
-def find_marks(root: Symbol | None) -> frozenset[Mark]:
-    """Return the marks in a grammar.
+def find_marks(root: Symbol | None, *, has_recursion: bool) -> frozenset[Mark]:
+    """Return the marks in a grammar. If Java stops at an error symbol, marks after ERROR may be missing.
+
+    Args:
+        root: the symbol of the whole schema.
+        has_recursion: whether a record in the grammar contains itself.
 
     Raises:
-        JavaException: if Java throws while it generates or flattens the grammar.
+        JavaException: if Java throws while it generates, flattens or searches the grammar.
     """
-    marks: set[Mark] = set()
-    inner_records: dict[Sequence, list[Sequence]] = {}
-    pending = [] if root is None else [root]
+    if root is None:
+        return frozenset()
+    if has_recursion:
+        sequences = _list_sequences(root)
+        if any(sequence.abandoned for sequence in sequences):  # Java throws already on generating the grammar
+            raise JavaException("NullPointerException")
+        # Unless a field is itself a record, no production is copied, so none can have holes.
+        if any(isinstance(part, Sequence) for sequence in sequences for part in sequence.parts):
+            return _find_flattened_marks(run_recursion(lambda: _Flattening(root, sequences).flatten()))
+    return frozenset(symbol for symbol in _walk(root, into_skipped=False) if isinstance(symbol, Mark))
+
+
+def check_layout(root: Symbol) -> None:
+    """Check that Java can flatten the grammar.
+
+    Raises:
+        JavaException: StackOverflowError if a record must contain itself.
+    """
+    _production_sizes(_list_sequences(root))
+
+
+def _list_sequences(root: Symbol) -> list[Sequence]:
+    return [symbol for symbol in _walk(root, into_skipped=True) if isinstance(symbol, Sequence)]
+
+
+def _walk(root: Symbol, *, into_skipped: bool) -> Iterator[Symbol]:
+    """Yield every symbol that is reached from `root`, and each record once."""
+    visited: set[Sequence] = set()
+    pending = [root]
     while pending:
         symbol = pending.pop()
+        if isinstance(symbol, Sequence):
+            if symbol in visited:
+                continue
+            visited.add(symbol)
+        yield symbol
+        match symbol:
+            case Sequence() | Alternative():
+                pending += symbol.parts
+            case Repeater():
+                pending.append(symbol.part)
+            case Skip() if into_skipped:
+                pending.append(symbol.part)
+
+
+def _production_sizes(sequences: list[Sequence]) -> dict[Sequence, int]:
+    """Map each record to the number of symbols in its production, including the copies of records in its fields.
+
+    Raises:
+        JavaException: StackOverflowError if a record must contain itself.
+    """
+    inner = {sequence: [part for part in sequence.parts if isinstance(part, Sequence)] for sequence in sequences}
+    sizes: dict[Sequence, int] = {}
+    try:
+        for sequence in TopologicalSorter(inner).static_order():
+            other_parts = len(sequence.parts) - len(inner[sequence]) + 1
+            sizes[sequence] = other_parts + sum(sizes[part] for part in inner[sequence])
+    except CycleError:
+        raise stack_overflow() from None
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Skipped:
+    """A flattened symbol that is not searched for errors."""
+
+    symbol: Any
+
+
+Production = list[Any]
+"""Flattened symbols: marks, harmless and skipped symbols, inner productions, and None for a hole: a copy that was never made."""
+
+
+class _Flattening:
+    """One run of Symbol.flatten.
+
+    Every record gets one production, into which the productions of the records in its fields are copied. The symbols of an
+    unfinished record cannot be copied yet: their position is recorded and filled when the record is finished. Java overlooks
+    that the symbols it fills in may contain unfilled positions themselves.
+    """
+
+    def __init__(self, root: Symbol, sequences: list[Sequence]) -> None:
+        self._root = root
+        self._sizes = _production_sizes(sequences)
+        self._symbol_count = 0
+        self._productions: dict[Sequence, Production] = {}
+        # By unfinished record: the positions in other productions that wait for its symbols.
+        self._unfinished: dict[Sequence, list[tuple[Production, int]]] = {}
+
+    def flatten(self) -> Production:
+        """Return the production of the start symbol."""
+        production = self._new_production(self._root)
+        self._fill(production, [self._root])
+        return production
+
+    def _new_production(self, symbol: Symbol) -> Production:
+        size = self._size(symbol)
+        self._symbol_count += size
+        if self._symbol_count > MAX_SYMBOLS:
+            raise out_of_memory()
+        return [None] * size
+
+    def _size(self, symbol: Symbol | object) -> int:
+        return self._sizes[symbol] if isinstance(symbol, Sequence) else 1
+
+    def _fill(self, production: Production, symbols: Iterable[Symbol | object]) -> None:
+        position = 0
+        for symbol in symbols:
+            flat = self._flatten(symbol)
+            if not isinstance(symbol, Sequence):
+                production[position] = flat
+            elif symbol in self._unfinished:
+                self._unfinished[symbol].append((production, position))
+            else:
+                production[position : position + len(flat)] = flat
+                for waiting in self._unfinished.values():
+                    waiting += [(production, position + offset) for target, offset in waiting if target is flat]
+            position += self._size(symbol)
+
+    def _flatten(self, symbol: Symbol | object) -> Any:
+        match symbol:
+            case Sequence():
+                if symbol not in self._productions:
+                    self._flatten_record(symbol)
+                return self._productions[symbol]
+            case Repeater(part):
+                production = self._new_production(part)
+                self._fill(production, [part])
+                return production
+            case Alternative(parts):
+                return [self._flatten(part) for part in parts]
+            case Skip(part):
+                return _Skipped(self._flatten(part))
+            case _:
+                return symbol
+
+    def _flatten_record(self, record: Sequence) -> None:
+        self._productions[record] = production = self._new_production(record)
+        self._unfinished[record] = []
+        # Java keeps productions in reverse.
+        self._fill(production, [*reversed(record.parts), _HARMLESS])
+        for target, position in self._unfinished.pop(record):
+            target[position : position + len(production)] = production
+
+
+def _find_flattened_marks(root: Production) -> frozenset[Mark]:
+    """Return the marks that Symbol.hasErrors visits, and HOLE if a skipped symbol has a hole.
+
+    Raises:
+        JavaException: NullPointerException if Symbol.hasErrors visits a hole.
+    """
+    marks = set()
+    for symbol in _search(root, into_skipped=False):
+        if symbol is None:
+            raise JavaException("NullPointerException")
         if isinstance(symbol, Mark):
             marks.add(symbol)
-        elif symbol not in inner_records:
-            pending += symbol.parts
-            if isinstance(symbol, Sequence):
-                inner_records[symbol] = [part for part in symbol.parts if isinstance(part, Sequence)]
-    if any(record.abandoned for record in inner_records):  # Java throws already on generating the grammar
-        raise JavaException("NullPointerException")
-    if Mark.ENDLESS in marks or _has_cycle(inner_records):
-        raise stack_overflow()
+            if symbol is Mark.ERROR:
+                return frozenset(marks)
+    if None in _search(root, into_skipped=True):
+        marks.add(Mark.HOLE)
     return frozenset(marks)
+
+
+def _search(root: Production, *, into_skipped: bool) -> Iterator[Any]:
+    """Yield every symbol of `root` without parts, depth first like Java."""
+    visited: set[int] = set()
+    pending: list[Any] = [root]
+    while pending:
+        symbol = pending.pop()
+        if isinstance(symbol, _Skipped):
+            if into_skipped:
+                pending.append(symbol.symbol)
+        elif not isinstance(symbol, list):
+            yield symbol
+        elif id(symbol) not in visited:
+            visited.add(id(symbol))
+            pending += reversed(symbol)
 
 
 # Aliases: Java's Schema.applyAliases, side effects included
