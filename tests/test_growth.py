@@ -42,7 +42,7 @@ from schemactl.formats.avro.json_text import InvalidAvro, read
 from schemactl.formats.avro.parser import parse, problems
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.protobuf import load
-from schemactl.registry.pulsar.responses import Reply, can_succeed_later, exception
+from schemactl.registry.pulsar.responses import Reply, can_succeed_later, find_exception
 from schemactl.registry.pulsar.responses import error_message as broker_words
 from schemactl.registry.server import http
 from schemactl.registry.server.http import BadRequest, ErrorPage
@@ -115,7 +115,7 @@ def _imports(text: str) -> object:
 def _answer(content_type: str, front: str = "") -> Parser:
     def words_of(text: str) -> object:
         reply = Reply(500, "Internal", content_type, (front + text).encode())
-        return broker_words(reply), exception(reply), can_succeed_later(reply)
+        return broker_words(reply), find_exception(reply), can_succeed_later(reply)
 
     return words_of
 

@@ -78,7 +78,7 @@ class Outside:
     def _send(self, method: str, path: str, body: str | None = None) -> None:
         assert isinstance(self._registry, PulsarRegistry)
         reply = self._registry._connection.send(method, path, body)
-        assert reply.fine, reply
+        assert reply.is_success, reply
 
 
 @pytest.fixture(scope="module")

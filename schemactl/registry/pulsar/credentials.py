@@ -212,7 +212,7 @@ class _OAuth2:
         self._secret = secret
         self.secrets = {secret}
         if not is_private(written["issuer"]):
-            raise self._error("a secret is never sent over http, but to this machine: write https://")
+            raise self._make_error("a secret is never sent over http, but to this machine: write https://")
         self._http = urllib3.PoolManager(ssl_context=tls, timeout=_TIMEOUT)
 
     def fetch(self) -> tuple[str, float]:
@@ -221,9 +221,9 @@ class _OAuth2:
         configuration = self._request_json("GET", f"{issuer}/.well-known/openid-configuration")
         endpoint = configuration.get("token_endpoint")
         if not isinstance(endpoint, str):
-            raise self._error("its configuration names no token_endpoint")
+            raise self._make_error("its configuration names no token_endpoint")
         if not _is_endpoint_private(endpoint, issuer):
-            raise self._error(
+            raise self._make_error(
                 f"its configuration names {endpoint[:_MAX_SHOWN]!r} as token_endpoint, and a secret is never sent over http, but "
                 "to this machine"
             )
@@ -236,13 +236,13 @@ class _OAuth2:
         response = self._request_json("POST", endpoint, urlencode(form))
         token, lifetime_s = response.get("access_token"), response.get("expires_in", 300)
         if not isinstance(token, str) or not isinstance(lifetime_s, (int, float, str)):
-            raise self._error("its answer holds no access_token")
+            raise self._make_error("its answer holds no access_token")
         try:
             seconds = float(lifetime_s)
         except (ValueError, OverflowError):
             seconds = -1.0
         if not 0 <= seconds <= _LONGEST_LIFETIME_S:
-            raise self._error("its answer says no time in `expires_in`")
+            raise self._make_error("its answer says no time in `expires_in`")
         return _check_token(token, f"the answer of {issuer}"), seconds
 
     def _request_json(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class _OAuth2:
             # The text of the error may contain the request with the secret, so only its class is shown.
             reason_text = str(error) if isinstance(error, ResponseLimitError) else type(error).__name__
             responses.audit_request(method, plain_url, reason_text, started_s)
-            raise self._error(f"{plain_url} cannot be reached ({reason_text})") from None
+            raise self._make_error(f"{plain_url} cannot be reached ({reason_text})") from None
         finally:
             end_wait(wait)
         responses.audit_request(method, plain_url, str(reply.status), started_s)
@@ -273,12 +273,12 @@ class _OAuth2:
             reason = value.get("error") if isinstance(value, dict) else None
             quotes_secret = isinstance(reason, str) and any(secret in reason for secret in self.secrets)
             suffix = f": {on_one_line(reason[:_MAX_SHOWN])}" if isinstance(reason, str) and not quotes_secret else ""
-            raise self._error(f"{plain_url} answers {reply.status}{suffix}")
+            raise self._make_error(f"{plain_url} answers {reply.status}{suffix}")
         return value
 
-    def _error(self, what: str) -> RegistryError:
+    def _make_error(self, problem: str) -> RegistryError:
         return UnusableCredentials(
-            f"no token from {self._written['issuer']}: {what}",
+            f"no token from {self._written['issuer']}: {problem}",
             fix=f"check `oauth2` of the target and the variable {self._written['client_secret_env']}",
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from schemactl.registry.pulsar.responses import Reply, error_message, exception
+from schemactl.registry.pulsar.responses import Reply, error_message, find_exception
 
 
 class ErrorCause(NamedTuple):
@@ -162,7 +162,7 @@ def find_cause(reply: Reply) -> ErrorCause | None:
     for cause in _CAUSES:
         if reply.status in cause.statuses:
             # Messages can quote definitions.
-            text = text or f"{_NAME.sub('', error_message(reply)[:_MAX_SEARCHED])} {exception(reply)}"
+            text = text or f"{_NAME.sub('', error_message(reply)[:_MAX_SEARCHED])} {find_exception(reply)}"
             if cause.pattern.search(text):
                 return cause
     return None

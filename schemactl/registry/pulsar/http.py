@@ -168,7 +168,7 @@ class AdminConnection:
         if reply.status == 404 and absent:
             return absent["absent"]
         self.expect(reply, f"GET {path}")
-        return self.json(reply, f"GET {path}", shape)
+        return self.read_json(reply, f"GET {path}", shape)
 
     def change(self, method: str, path: str, body: Any = None, *, of: object = "", allowed: int | None = None) -> Reply:
         """Send a request that is safe to repeat; raise RegistryError unless its status is a success or `allowed`.
@@ -180,17 +180,17 @@ class AdminConnection:
             self.expect(reply, f"{method} {path}", of=of)
         return reply
 
-    def json(self, reply: Reply, what: str, shape: Any) -> Any:
-        """Return the JSON value of the reply to the request `what`; raise RegistryError if it does not have this shape."""
+    def read_json(self, reply: Reply, request: str, shape: Any) -> Any:
+        """Return the JSON value of the reply to a request; raise RegistryError if it does not have this shape."""
         fix = CHECK_ADDRESS
         try:
             value = reply.json()
         except (ValueError, RecursionError):
             raise RegistryError(
-                f"{self.url}: {what} does not answer with JSON{_source_clause(reply)}", fix=fix
+                f"{self.url}: {request} does not answer with JSON{_source_clause(reply)}", fix=fix
             ) from None
         if shape_error(value, shape):
-            raise RegistryError(f"{self.url}: {what} does not answer as Pulsar does{_source_clause(reply)}", fix=fix)
+            raise RegistryError(f"{self.url}: {request} does not answer as Pulsar does{_source_clause(reply)}", fix=fix)
         return value
 
     def send(
@@ -199,7 +199,7 @@ class AdminConnection:
         path: str,
         body: Any = None,
         *,
-        done: Callable[[], Reply | None] = lambda: None,
+        find_lost_reply: Callable[[], Reply | None] = lambda: None,
         is_repeated: bool = True,
     ) -> Reply:
         """Send a request, with retries if these may help, and return the last reply.
@@ -208,7 +208,7 @@ class AdminConnection:
             method: the HTTP method.
             path: the path below `/admin/v2/`.
             body: the JSON body.
-            done: called before each retry; for a request that is not safe to repeat, it returns the lost reply if the
+            find_lost_reply: called before each retry; for a request that is not safe to repeat, it returns the lost reply if the
                 request was carried out.
             is_repeated: whether to send it again if that may help.
 
@@ -216,7 +216,7 @@ class AdminConnection:
             RegistryError: if no response comes before the deadline for retries.
         """
         request = SlowRequest(f"{method} {path}", time.monotonic() + max(_READ_S, self._deadline_s))
-        send = partial(self._send_watched, method, path, body, done, is_repeated, request)
+        send = partial(self._send_watched, method, path, body, find_lost_reply, is_repeated, request)
         if current_thread() is not main_thread():
             return send()
         # In the main thread, the resolution of a name would block interrupts and alarms.
@@ -241,7 +241,7 @@ class AdminConnection:
         method: str,
         path: str,
         body: Any,
-        done: Callable[[], Reply | None],
+        find_lost_reply: Callable[[], Reply | None],
         is_repeated: bool,  # noqa: FBT001  as in `send`
         request: SlowRequest,
     ) -> Reply:
@@ -252,7 +252,7 @@ class AdminConnection:
             with self._watch.watch(request):
                 if not is_repeated:
                     return self.send_once(method, path, body)
-                return self._send_with_retries(method, path, body, done, request)
+                return self._send_with_retries(method, path, body, find_lost_reply, request)
         finally:
             end_wait(request)
             responses.current.wait = outer_wait
@@ -264,11 +264,11 @@ class AdminConnection:
         return owner
 
     def _describe_wait(self, request: SlowRequest) -> str:
-        reason = request.why or f"no response for {time.monotonic() - request.since_s:.1f} s"
-        return f"{self.url}: {request.what} ({self._credentials.redact(reason)})"
+        reason = request.reason or f"no response for {time.monotonic() - request.since_s:.1f} s"
+        return f"{self.url}: {request.name} ({self._credentials.redact(reason)})"
 
     def _send_with_retries(
-        self, method: str, path: str, body: Any, done: Callable[[], Reply | None], request: SlowRequest
+        self, method: str, path: str, body: Any, find_lost_reply: Callable[[], Reply | None], request: SlowRequest
     ) -> Reply:
         sent_bytes = len(json.dumps(body)) if body is not None else 0
         for attempt in count(1):
@@ -284,9 +284,9 @@ class AdminConnection:
                 is_last = attempt >= len(self._bases) and not self._may_wait(request, delay_s, limit_s)
                 if is_last or request.is_canceled:
                     raise
-                request.why = error.what.removeprefix(f"{self.url}: ")
+                request.reason = error.what.removeprefix(f"{self.url}: ")
             else:
-                if reply.fine or not can_succeed_later(reply, sent_bytes):
+                if reply.is_success or not can_succeed_later(reply, sent_bytes):
                     return reply
                 cause, limit_s = find_cause(reply), self._deadline_s
                 if cause and cause.retry_s is not None:
@@ -296,13 +296,13 @@ class AdminConnection:
                         self._lasting.add(cause)
                     return reply
                 delay_s = max(delay_s, min(reply.retry_after_s or 0.0, _RETRY_DEADLINE_S))
-                request.why = f"answers {reply.status}"
+                request.reason = f"answers {reply.status}"
             finally:
                 self._local.attempt = 1
             request.until_s = request.since_s + limit_s
-            with self._budget.waiting():
+            with self._budget.count_wait():
                 self._sleep(delay_s)
-            if (lost_reply := done()) is not None:
+            if (lost_reply := find_lost_reply()) is not None:
                 return lost_reply
         raise AssertionError("the loop has no end")
 
@@ -333,30 +333,29 @@ class AdminConnection:
             fix=_CHECK_OWNERS,
         )
 
-    def expect(self, reply: Reply, what: str, *, of: object = "") -> None:
-        """Raise RegistryError with the broker's message unless `reply` is a success.
+    def expect(self, reply: Reply, request: str, *, of: object = "") -> None:
+        """Raise RegistryError with the broker's message unless the reply to a request is a success.
 
         With `of`, a 404 means that the object `of` does not exist.
         """
-        if reply.fine:
+        if reply.is_success:
             return
         if of and reply.status == 404:
             raise RegistryError(f"{of} does not exist in the registry")
-        request = what
-        what = f"{self.url}: {what} answers {reply.status}{_source_clause(reply)}"
+        problem = f"{self.url}: {request} answers {reply.status}{_source_clause(reply)}"
         message = on_one_line(self.error_message(reply)[:_MAX_MESSAGE])
         if is_unauthenticated(reply, has_expired=self._credentials.has_expired):
             reason, fix = self._credentials.why_rejected()
-            raise UnusableCredentials(f"{what}{f' ({message})' if message else ''}: {reason}", fix=fix)
-        what = f"{what}{': ' if message else ''}{message}"
+            raise UnusableCredentials(f"{problem}{f' ({message})' if message else ''}: {reason}", fix=fix)
+        problem = f"{problem}{': ' if message else ''}{message}"
         if message.startswith(_UNKNOWN_CLUSTER):
             # Brokers answer 403, which is not about the role.
-            raise RegistryError(what, fix="name only clusters that `pulsar-admin clusters list` shows")
+            raise RegistryError(problem, fix="name only clusters that `pulsar-admin clusters list` shows")
         if reply.status not in _FORBIDDEN:
             cause, fix = format_cause(error_cause, request) if (error_cause := find_cause(reply)) else ("", "")
-            raise RegistryError(f"{what}{f' ({cause})' if cause else ''}", fix=fix)
+            raise RegistryError(f"{problem}{f' ({cause})' if cause else ''}", fix=fix)
         raise NotPermitted(
-            what,
+            problem,
             fix=f"give {self._credentials.role()} the permission: `schemactl docs reference/targets` lists the permissions of each command",
         )
 
@@ -553,7 +552,7 @@ class AdminConnection:
         """Return the JSON at `path` from a configured host, or an empty value if the role is not a superuser."""
         reply = self._send_authorized("GET", *self._resolve_address(path), None)
         try:
-            value = reply.json() if reply.fine else None
+            value = reply.json() if reply.is_success else None
         except ValueError:
             value = None
         return value if isinstance(value, kind) else kind()
@@ -582,22 +581,22 @@ class SlowRequest:
     """A request in progress, with its retries.
 
     Attributes:
-        what: the method and the path.
+        name: the method and the path.
         since_s: the start, by the monotonic clock.
         until_s: the deadline, by the monotonic clock.
-        why: the reason of the last retry, or "".
+        reason: the reason of the last retry, or "".
         is_named: whether the user was warned of it.
         is_canceled: whether its response is no longer waited for.
         answer: the wait for the current response.
     """
 
-    __slots__ = ("answer", "is_canceled", "is_named", "since_s", "until_s", "what", "why")
+    __slots__ = ("answer", "is_canceled", "is_named", "name", "reason", "since_s", "until_s")
 
-    def __init__(self, what: str, until_s: float) -> None:
-        self.what = what
+    def __init__(self, name: str, until_s: float) -> None:
+        self.name = name
         self.since_s = time.monotonic()
         self.until_s = until_s
-        self.why = ""
+        self.reason = ""
         self.is_named = self.is_canceled = False
         self.answer = AnswerWait()
 
@@ -662,9 +661,9 @@ class RequestWatch:
 def _describe_slow_request(request: SlowRequest, others: int, now_s: float) -> str:
     more = f" (and {others} more)" if others else ""
     remaining_s = max(request.until_s - now_s, 1.0)
-    if request.why:
-        return f"{request.what}{more}: {request.why}; trying again for up to {remaining_s:.0f} s"
-    return f"{request.what}{more}: no answer for {now_s - request.since_s:.0f} s; waiting for up to {remaining_s:.0f} s"
+    if request.reason:
+        return f"{request.name}{more}: {request.reason}; trying again for up to {remaining_s:.0f} s"
+    return f"{request.name}{more}: no answer for {now_s - request.since_s:.0f} s; waiting for up to {remaining_s:.0f} s"
 
 
 class RetryBudget:
@@ -689,7 +688,7 @@ class RetryBudget:
             return self._spent_s + (now_s - self._since_s if self._waiting else 0.0) > self._total_s
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def count_wait(self) -> Iterator[None]:
         """Count the time in the block as waiting."""
         with self._lock:
             if not self._waiting:

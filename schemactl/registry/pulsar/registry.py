@@ -157,10 +157,10 @@ class PulsarRegistry(Relaxing):
                     f"{self.url} answers, but not as Pulsar's admin API does: it has no GET brokers/version",
                     fix="check that `registry` of the target is the address of the admin API, without a path",
                 )
-            if not reply.fine and reply.status not in _NOT_PERMITTED:
+            if not reply.is_success and reply.status not in _NOT_PERMITTED:
                 self._connection.expect(reply, "GET brokers/version")
             text = reply.body[:LONGEST_VERSION].decode("ascii", "replace").strip().strip('"')
-            self._version = text if reply.fine and _VERSION.fullmatch(text) else ""
+            self._version = text if reply.is_success and _VERSION.fullmatch(text) else ""
         return self._version
 
     @property
@@ -188,7 +188,7 @@ class PulsarRegistry(Relaxing):
     @property
     def defaults(self) -> BrokerDefaults:
         """See `Registry.defaults`. Only a superuser may read the brokers' settings; for other roles, the project file applies."""
-        defaults, classes = self._settings.over(self._defaults), self.configuration.checkers
+        defaults, classes = self._settings.overlay(self._defaults), self.configuration.checkers
         checkers = None if classes is None else from_classes(self.release, classes)
         return defaults if checkers is None else replace(defaults, checkers=checkers)
 
@@ -263,12 +263,12 @@ class PulsarRegistry(Relaxing):
 
     def has_tenant(self, tenant: str) -> bool:
         """See `Registry.has_tenant`. Only a superuser may list tenants, but every role gets a 404 for a missing one."""
-        what = f"namespaces/{quote(tenant, safe='')}"
-        reply = self._connection.send("GET", what)
+        path = f"namespaces/{quote(tenant, safe='')}"
+        reply = self._connection.send("GET", path)
         if reply.status == 404:
             return False
         if reply.status not in _NOT_PERMITTED or is_unauthenticated(reply):
-            self._connection.expect(reply, f"GET {what}")
+            self._connection.expect(reply, f"GET {path}")
         return True
 
     def create_tenant(self, tenant: str) -> None:
@@ -644,9 +644,11 @@ def read_clients(connection: AdminConnection, path: str) -> TopicClients:
         return TopicClients()
     connection.expect(reply, f"GET {request}")
     if not is_partitioned:
-        stats = connection.json(reply, f"GET {request}", _STATS_SHAPE)
+        stats = connection.read_json(reply, f"GET {request}", _STATS_SHAPE)
         return TopicClients(tuple(_list_clients(stats)), _sum_backlogs([stats]))
-    partitions = connection.json(reply, f"GET {request}", {"partitions": {"*": _STATS_SHAPE}})["partitions"].values()
+    partitions = connection.read_json(reply, f"GET {request}", {"partitions": {"*": _STATS_SHAPE}})[
+        "partitions"
+    ].values()
     clients: dict[tuple[Any, ...], ConnectedClient] = {}
     for client in (client for stats in partitions for client in _list_clients(stats)):
         key = client.role, client.subscription, client.address, client.version

@@ -85,7 +85,7 @@ class Reply(NamedTuple):
     has_schema_version: bool = False
 
     @property
-    def fine(self) -> bool:
+    def is_success(self) -> bool:
         """Whether the request was carried out."""
         return 200 <= self.status < 300
 
@@ -167,7 +167,7 @@ def _find_json_reason(text: str) -> str:
     return html.unescape(message) if isinstance(message, str) else ""
 
 
-def exception(reply: Reply) -> str:
+def find_exception(reply: Reply) -> str:
     """Return the simple name of the Java exception of an unexpected error, or "" for any other reply."""
     match = _STACKTRACE.search(_find_reason(reply))
     return match[1].rpartition(".")[2].rpartition("$")[2] if match else ""
@@ -185,7 +185,7 @@ def can_succeed_later(reply: Reply, sent_bytes: int = 0) -> bool:
     if reply.status == _SERVER_ERROR and _NO_BOOKIE in error_message(reply):
         return True
     if reply.status == _SERVER_ERROR:
-        return _UNEXPECTED not in _find_reason(reply) or _TRANSIENT_EXCEPTION.search(exception(reply)) is not None
+        return _UNEXPECTED not in _find_reason(reply) or _TRANSIENT_EXCEPTION.search(find_exception(reply)) is not None
     if reply.status in _GATEWAY or reply.status in (TOO_MANY_REQUESTS, _PRECONDITION_FAILED):
         return True
     return is_concurrent_modification(reply)

@@ -20,7 +20,7 @@ from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import (
     Reply,
     can_succeed_later,
-    exception,
+    find_exception,
     is_concurrent_modification,
     is_too_big,
     strategy_named,
@@ -82,8 +82,8 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
         )
     payload = _upload_body(info)
     reply = connection.send("POST", f"{_path(topic)}/schema", payload)
-    if reply.fine:
-        answer = connection.json(reply, f"upload to {topic}", {"version": {"version": int}})
+    if reply.is_success:
+        answer = connection.read_json(reply, f"upload to {topic}", {"version": {"version": int}})
         number: int = answer["version"]["version"]
         return number
     if is_too_big(reply, len(info.schema)):
@@ -101,11 +101,11 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
 def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Answer:
     """Return the answer of the compatibility endpoint, which reports a rejection as an unexpected error."""
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _upload_body(info))
-    if reply.fine:
+    if reply.is_success:
         return Answer(Outcome.OK)
     if reply.status != _SERVER_ERROR:
         connection.expect(reply, f"compatibility test for {topic}", of=f"namespace {topic.namespace_name}")
-    name = exception(reply)
+    name = find_exception(reply)
     return Answer(_OUTCOME_BY_EXCEPTION.get(name, Outcome.ERROR), None, connection.error_message(reply), name)
 
 
@@ -118,22 +118,22 @@ def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int
     # Each soft delete writes another tombstone, so a lost response must not lead to a second request.
     expected = next_number(connection, topic)
 
-    def done() -> Reply | None:
+    def find_lost_reply() -> Reply | None:
         number = next_number(connection, topic) - 1
         return Reply(200, body=b'{"version": %d}' % number) if number >= expected else None
 
-    reply = connection.send("DELETE", path, done=done)
+    reply = connection.send("DELETE", path, find_lost_reply=find_lost_reply)
     connection.expect(reply, f"DELETE {path}")
-    number: int = connection.json(reply, f"DELETE {path}", {"version": int})["version"]
+    number: int = connection.read_json(reply, f"DELETE {path}", {"version": int})["version"]
     return number
 
 
 def strategy_in_force(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
     """Return the strategy that the compatibility endpoint applies to a topic, which need not exist, or None without permission."""
     reply = connection.send("POST", f"{_path(topic)}/compatibility", _upload_body(SchemaInfo(SchemaType.STRING)))
-    if not reply.fine:
+    if not reply.is_success:
         return None
-    answer = connection.json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
+    answer = connection.read_json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
     return strategy_named(answer["schemaCompatibilityStrategy"])
 
 
@@ -201,6 +201,6 @@ def _upload_outcome(reply: Reply) -> Outcome | None:
     cause = find_cause(reply)
     is_stored_badly = cause is not None and cause.is_lasting
     is_rejected = (
-        reply.status == _SERVER_ERROR and exception(reply) and not can_succeed_later(reply) and not is_stored_badly
+        reply.status == _SERVER_ERROR and find_exception(reply) and not can_succeed_later(reply) and not is_stored_badly
     )
     return Outcome.ERROR if is_rejected else None

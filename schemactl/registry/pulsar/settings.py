@@ -180,9 +180,9 @@ def is_empty(connection: AdminConnection, path: str) -> bool:
     """
     request = f"{path}/internalStats"
     reply = connection.send("GET", request)
-    if not reply.fine:
+    if not reply.is_success:
         return False
-    stats = connection.json(reply, f"GET {request}", {**_STATS_SHAPE, "entriesAddedCounter": int})
+    stats = connection.read_json(reply, f"GET {request}", {**_STATS_SHAPE, "entriesAddedCounter": int})
     return stats["entriesAddedCounter"] == 0 and not any(entries > 0 for _, entries in count_entries(stats))
 
 
@@ -191,7 +191,7 @@ def _lack_versions(connection: AdminConnection, path: str) -> bool:
     path = f"{path}/examinemessage?messagePosition=1&initialPosition="
     # Without a message or permission, this is unknown. The broker then answers 412, which needs no retry here.
     replies = (connection.send("GET", path + position, is_repeated=False) for position in ("latest", "earliest"))
-    return all(reply.fine and not reply.has_schema_version for reply in replies)
+    return all(reply.is_success and not reply.has_schema_version for reply in replies)
 
 
 def count_entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
@@ -221,7 +221,9 @@ class BrokerSettings:
             request = _CONFIGURATION_REQUEST
             reply = self._connection.send("GET", request)
             self._status = reply.status
-            self._cached = self._connection.json(reply, f"GET {request}", _CONFIGURATION_SHAPE) if reply.fine else {}
+            self._cached = (
+                self._connection.read_json(reply, f"GET {request}", _CONFIGURATION_SHAPE) if reply.is_success else {}
+            )
         return self._cached
 
     def read(self) -> BrokerConfiguration:
@@ -247,7 +249,7 @@ class BrokerSettings:
         address = configuration.get(_ADDRESS_KEYS[0])
         return f"{address[:253]}:{port}" if address and port else self._connection.url
 
-    def over(self, defaults: BrokerDefaults) -> BrokerDefaults:
+    def overlay(self, defaults: BrokerDefaults) -> BrokerDefaults:
         """Return `defaults` with the boolean policies and settings of the brokers, as far as these are known."""
         configuration = self._configuration()
         values = {policy: value for policy, value in self.read().values.items() if policy in _BOOLEAN_POLICIES}

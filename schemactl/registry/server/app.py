@@ -35,8 +35,8 @@ from schemactl.registry.server.http import (
     accepts_json,
     content_type,
     decode_names,
-    ok,
     read_path,
+    respond_json,
 )
 
 LARGEST_BODY_BYTES: Final = 32 << 20
@@ -357,11 +357,11 @@ class Guard:
                 f"schemactl serve: the request names {names}, which is not a name of this server. Use localhost or its loopback "
                 "address, or start the server with --allow-host NAME"
             )
-            return ok({"reason": reason}, _MISDIRECTED)
+            return respond_json({"reason": reason}, _MISDIRECTED)
         for name, value in headers:
             if name == b"origin" and not self._is_allowed_origin(value.decode("latin-1")):
                 reason = "schemactl serve: the request comes from a web page of another host. Allow that with --allow-host NAME"
-                return ok({"reason": reason}, _FORBIDDEN)
+                return respond_json({"reason": reason}, _FORBIDDEN)
         return None
 
     def _is_allowed_origin(self, origin: str) -> bool:

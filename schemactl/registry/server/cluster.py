@@ -11,7 +11,15 @@ from schemactl.core.policies import BROKER_KEYS, SETTINGS, BrokerDefaults
 from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY
 from schemactl.core.schema import Release
 from schemactl.core.wording import policy_word
-from schemactl.registry.server.http import AdminCall, RestError, no_content, ok, plain, read_object, strings
+from schemactl.registry.server.http import (
+    AdminCall,
+    RestError,
+    no_content,
+    read_object,
+    respond_json,
+    respond_text,
+    to_strings,
+)
 
 NAME: Final = "standalone"
 """The name of the cluster, as in a standalone Pulsar."""
@@ -22,30 +30,30 @@ _VERSIONS: Final = {Release.R4_0: "4.0.7", Release.R4_2: "4.2.4", Release.R5_0: 
 
 def list_clusters(_call: AdminCall) -> Response:
     """GET clusters."""
-    return ok([NAME])
+    return respond_json([NAME])
 
 
 def get_cluster(call: AdminCall) -> Response:
     """GET clusters/{cluster}."""
     _require_cluster(call)
-    return ok({"serviceUrl": f"http://{call.host}", "brokerClientTlsEnabled": False})
+    return respond_json({"serviceUrl": f"http://{call.host}", "brokerClientTlsEnabled": False})
 
 
 def get_version(call: AdminCall) -> Response:
     """GET brokers/version."""
-    return plain(_VERSIONS[call.registry.release])
+    return respond_text(_VERSIONS[call.registry.release])
 
 
 def get_health(_call: AdminCall) -> Response:
     """GET brokers/health, brokers/ready."""
-    return plain("ok")
+    return respond_text("ok")
 
 
 def get_configuration(call: AdminCall) -> Response:
     """GET brokers/configuration/runtime: the settings about schemas."""
     defaults, classes = call.registry.defaults, call.registry.configuration.checkers or ()
     legacy = {} if call.registry.release < Release.R4_2 else {"schemaJsonAllowLegacyJacksonFormat": "false"}
-    return ok(
+    return respond_json(
         {
             **{key: policy_word(getattr(defaults, policy)) for policy, key in BROKER_KEYS.items()},
             CHECKERS_KEY: f"[{', '.join(CHECKER_PACKAGE + name for name in sorted(classes))}]",
@@ -73,27 +81,27 @@ def _list_settings(defaults: BrokerDefaults) -> dict[str, str]:
 
 def list_brokers(call: AdminCall) -> Response:
     """GET brokers, brokers/{cluster}: also for an unknown cluster, as a broker."""
-    return ok([call.host])
+    return respond_json([call.host])
 
 
 def list_dynamic_settings(_call: AdminCall) -> Response:
     """GET brokers/configuration: the names of the settings that can be changed."""
-    return ok([])
+    return respond_json([])
 
 
 def get_dynamic_settings(_call: AdminCall) -> Response:
     """GET brokers/configuration/values: the settings that were changed."""
-    return ok({})
+    return respond_json({})
 
 
 def get_leader(call: AdminCall) -> Response:
     """GET brokers/leaderBroker."""
-    return ok({"serviceUrl": f"http://{call.host}", "brokerId": call.host})
+    return respond_json({"serviceUrl": f"http://{call.host}", "brokerId": call.host})
 
 
 def list_tenants(call: AdminCall) -> Response:
     """GET tenants."""
-    return ok(call.registry.tenants())
+    return respond_json(call.registry.tenants())
 
 
 def get_tenant(call: AdminCall) -> Response:
@@ -102,7 +110,7 @@ def get_tenant(call: AdminCall) -> Response:
     if tenant is None:
         raise RestError(404, "Tenant does not exist")
     roles = {} if tenant.admin_roles is None else {"adminRoles": tenant.admin_roles}
-    return ok({**roles, "allowedClusters": [NAME]})
+    return respond_json({**roles, "allowedClusters": [NAME]})
 
 
 def create_tenant(call: AdminCall) -> Response:
@@ -153,10 +161,10 @@ def _read_roles(call: AdminCall) -> list[str] | None:
     fields: dict[str, Any] | None = read_object(call.body, "org.apache.pulsar.common.policies.data.TenantInfo")
     if fields is None:
         raise RestError(412, "TenantInfo is null")
-    roles = None if fields.get("adminRoles") is None else strings(fields["adminRoles"])
+    roles = None if fields.get("adminRoles") is None else to_strings(fields["adminRoles"])
     if fields.get("allowedClusters") is None:
         raise RestError(412, "Clusters cannot be null")
-    allowed = strings(fields["allowedClusters"])
+    allowed = to_strings(fields["allowedClusters"])
     if not allowed or any(not name.strip() for name in allowed):
         raise RestError(412, "Clusters cannot be empty or blank")
     if set(allowed) - {NAME}:

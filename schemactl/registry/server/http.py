@@ -65,7 +65,7 @@ class RestError(Rejection):
     def response(self, request: Request) -> Response:
         """Return Pulsar's ErrorData."""
         del request
-        return ok({"reason": self.reason}, self.status)
+        return respond_json({"reason": self.reason}, self.status)
 
 
 class Unexpected(RestError):
@@ -120,14 +120,14 @@ class ErrorPage(Rejection):
         return Response(content, self.status, headers)
 
 
-def ok(value: Any, status: int = 200) -> Response:
+def respond_json(value: Any, status: int = 200) -> Response:
     """Return a response with `value` as JSON, with keys in their order."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     # A lone surrogate becomes a question mark, as in Java.
     return Response(text.encode(errors="replace"), status, media_type=JSON)
 
 
-def plain(text: str) -> Response:
+def respond_text(text: str) -> Response:
     """Return a response with unquoted text and the content type JSON, as Pulsar does."""
     return Response(text, media_type=JSON)
 
@@ -269,7 +269,7 @@ def as_object(value: Any, kind: str) -> dict[str, Any] | None:
     return value
 
 
-def text(value: Any) -> str | None:
+def to_text(value: Any) -> str | None:
     """Convert a value to a String: numbers and booleans become their JSON text."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -278,26 +278,26 @@ def text(value: Any) -> str | None:
     raise _type_error("java.lang.String", value)
 
 
-def texts(value: Any) -> dict[str, str | None] | None:
+def to_texts(value: Any) -> dict[str, str | None] | None:
     """Convert a value to a Map of String to String."""
     if value is None:
         return None
     if not isinstance(value, dict):
         raise _type_error("java.util.LinkedHashMap<java.lang.String,java.lang.String>", value)
-    return {key: text(member) for key, member in value.items()}
+    return {key: to_text(member) for key, member in value.items()}
 
 
-def strings(value: Any) -> list[str]:
+def to_strings(value: Any) -> list[str]:
     """Convert a value to a Set of String, in its order; null is empty."""
     if value is None:
         return []
     if not isinstance(value, list):
         raise _type_error("java.util.HashSet<java.lang.String>", value)
-    members = [text(member) for member in value]
+    members = [to_text(member) for member in value]
     return list(dict.fromkeys(member for member in members if member is not None))
 
 
-def boolean(value: Any) -> bool:
+def to_boolean(value: Any) -> bool:
     """Convert a value to a boolean: null is false, an integer is true unless 0."""
     if value is None or isinstance(value, bool):
         return bool(value)
@@ -316,7 +316,7 @@ def boolean(value: Any) -> bool:
     raise _type_error("boolean", value)
 
 
-def integer(value: Any, kind: Literal["int", "long"] = "int") -> int:
+def to_integer(value: Any, kind: Literal["int", "long"] = "int") -> int:
     """Convert a value to an integer: null is 0, a fraction is cut off; raise ErrorPage beyond its range, where Jackson fails."""
     if value is None:
         return 0
@@ -337,7 +337,7 @@ def integer(value: Any, kind: Literal["int", "long"] = "int") -> int:
     raise _type_error(kind, value)
 
 
-def constant(value: Any, names: Sequence[str], kind: str) -> str | None:
+def to_constant(value: Any, names: Sequence[str], kind: str) -> str | None:
     """Convert a value to one of an enum's `names`, in the order of their ordinals, or None for null or an unknown name."""
     if value is None:
         return None
@@ -368,13 +368,13 @@ def _reject_constant(name: str) -> NoReturn:
 def read_strategy(value: Any) -> CompatibilityStrategy:
     """Convert a value to a strategy, UNDEFINED for null and unknown names."""
     # The enum here has the order of the Java enum.
-    name = constant(value, tuple(CompatibilityStrategy), f"{_DATA}.SchemaCompatibilityStrategy")
+    name = to_constant(value, tuple(CompatibilityStrategy), f"{_DATA}.SchemaCompatibilityStrategy")
     return CompatibilityStrategy(name) if name else CompatibilityStrategy.UNDEFINED
 
 
 def read_auto_update(value: Any) -> CompatibilityStrategy | None:
     """Convert a deprecated auto-update policy to its strategy, or None for null and unknown names."""
-    name = constant(value, tuple(AUTO_UPDATE_STRATEGIES), f"{_DATA}.SchemaAutoUpdateCompatibilityStrategy")
+    name = to_constant(value, tuple(AUTO_UPDATE_STRATEGIES), f"{_DATA}.SchemaAutoUpdateCompatibilityStrategy")
     return AUTO_UPDATE_STRATEGIES[name] if name else None
 
 

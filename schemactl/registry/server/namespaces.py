@@ -13,16 +13,16 @@ from schemactl.registry.server.http import (
     AdminCall,
     ErrorPage,
     RestError,
-    boolean,
     no_content,
-    ok,
-    plain,
     read,
     read_auto_update,
     read_needed,
     read_object,
     read_strategy,
-    texts,
+    respond_json,
+    respond_text,
+    to_boolean,
+    to_texts,
 )
 from schemactl.registry.server.policies import bundles_json, read_bundles, read_policies, set_namespace_policies
 from schemactl.registry.server.topics import expand_partitions, read_properties
@@ -35,14 +35,14 @@ def list_namespaces(call: AdminCall) -> Response:
     tenant = call.names["tenant"]
     if call.registry.tenant(tenant) is None:
         raise RestError(404, "Tenant not found")
-    return ok([str(name) for name in call.registry.namespaces() if name.tenant == tenant])
+    return respond_json([str(name) for name in call.registry.namespaces() if name.tenant == tenant])
 
 
 def get_policies(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}: all policies, with Pulsar's defaults of policies that are not stored."""
     namespace = call.need_namespace()
     auto_update = namespace.auto_update_strategy
-    return ok(
+    return respond_json(
         {
             "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
             "replication_clusters": [NAME],
@@ -82,7 +82,7 @@ def create(call: AdminCall) -> Response:
             raise RestError(404, "Tenant does not exist")
         policies = read_policies(call, fields)
         auto_update = read_auto_update(fields.get("schema_auto_update_compatibility_strategy"))
-        properties = texts(fields.get("properties")) or {}
+        properties = to_texts(fields.get("properties")) or {}
         boundaries = read_bundles(fields.get("bundles"))
         if registry.namespace(name) is not None:
             raise RestError(409, "Namespace already exists")
@@ -130,17 +130,17 @@ def list_topics(call: AdminCall) -> Response:
     domains = [
         domain for domain in ("persistent", "non-persistent") if mode in ("ALL", domain.upper().replace("-", "_"))
     ]
-    return ok([topic for domain in domains for topic in expand_partitions(call.registry, names, domain)])
+    return respond_json([topic for domain in domains for topic in expand_partitions(call.registry, names, domain)])
 
 
 def get_bundles(call: AdminCall) -> Response:
     """GET bundles."""
-    return ok(bundles_json(call.need_namespace(), call.registry.release))
+    return respond_json(bundles_json(call.need_namespace(), call.registry.release))
 
 
 def get_strategy(call: AdminCall) -> Response:
     """GET schemaCompatibilityStrategy: the value, or "UNDEFINED" if unset."""
-    return ok(call.need_namespace().policies.schema_compatibility_strategy)
+    return respond_json(call.need_namespace().policies.schema_compatibility_strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
@@ -151,7 +151,7 @@ def set_strategy(call: AdminCall) -> Response:
 def get_auto_update_strategy(call: AdminCall) -> Response:
     """GET schemaAutoUpdateCompatibilityStrategy."""
     strategy = call.need_namespace().auto_update_strategy
-    return ok(AUTO_UPDATE_NAMES[strategy]) if strategy else no_content()
+    return respond_json(AUTO_UPDATE_NAMES[strategy]) if strategy else no_content()
 
 
 def set_auto_update_strategy(call: AdminCall) -> Response:
@@ -166,27 +166,27 @@ def set_auto_update_strategy(call: AdminCall) -> Response:
 def get_allow_auto_update(call: AdminCall) -> Response:
     """GET isAllowAutoUpdateSchema: the value, or the broker's setting if unset."""
     call.need_namespace()
-    return ok(call.registry.is_allow_auto_update_schema(call.namespace))
+    return respond_json(call.registry.is_allow_auto_update_schema(call.namespace))
 
 
 def set_allow_auto_update(call: AdminCall) -> Response:
     """POST isAllowAutoUpdateSchema: null is false; the policy cannot be unset."""
-    return set_namespace_policies(call, Policies(is_allow_auto_update_schema=boolean(read_needed(call.body))))
+    return set_namespace_policies(call, Policies(is_allow_auto_update_schema=to_boolean(read_needed(call.body))))
 
 
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET schemaValidationEnforced."""
-    return ok(bool(call.need_namespace().policies.schema_validation_enforced))
+    return respond_json(bool(call.need_namespace().policies.schema_validation_enforced))
 
 
 def set_validation_enforced(call: AdminCall) -> Response:
     """POST schemaValidationEnforced."""
-    return set_namespace_policies(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+    return set_namespace_policies(call, Policies(schema_validation_enforced=to_boolean(read_needed(call.body))))
 
 
 def get_properties(call: AdminCall) -> Response:
     """GET properties."""
-    return ok(dict(call.need_namespace().properties))
+    return respond_json(dict(call.need_namespace().properties))
 
 
 def set_properties(call: AdminCall) -> Response:
@@ -207,7 +207,7 @@ def clear_properties(call: AdminCall) -> Response:
 
 def get_property(call: AdminCall) -> Response:
     """GET property/{key}: the value without quotes, or an empty body."""
-    return plain(call.need_namespace().properties.get(call.names["key"], ""))
+    return respond_text(call.need_namespace().properties.get(call.names["key"], ""))
 
 
 def set_property(call: AdminCall) -> Response:
@@ -224,4 +224,4 @@ def delete_property(call: AdminCall) -> Response:
     with call.registry.exclusive():
         value = call.need_namespace().properties.get(key)
         call.registry.set_namespace_properties(call.namespace, {key: None})
-    return plain(value or "")
+    return respond_text(value or "")

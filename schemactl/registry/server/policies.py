@@ -24,14 +24,14 @@ from schemactl.registry.server.http import (
     RestError,
     Unexpected,
     as_object,
-    boolean,
-    integer,
     no_content,
-    ok,
     read,
     read_needed,
     read_strategy,
-    strings,
+    respond_json,
+    to_boolean,
+    to_integer,
+    to_strings,
 )
 from schemactl.registry.server.topics import require_topic, require_topic_with_policies, set_topic_policies
 
@@ -186,7 +186,7 @@ def read_policies(call: AdminCall, fields: dict[str, Any]) -> Policies:
             f'Cannot invoke "java.util.Set.isEmpty()" because "{variable}.replication_clusters" is null',
             "java.lang.NullPointerException",
         )
-    for cluster in strings(clusters):
+    for cluster in to_strings(clusters):
         if cluster != NAME:
             reason = (
                 f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{call.names['tenant']}]"
@@ -201,8 +201,8 @@ def read_policies(call: AdminCall, fields: dict[str, Any]) -> Policies:
     }
     return Policies(
         read_strategy(fields.get("schema_compatibility_strategy")),
-        None if allow is None else boolean(allow),
-        boolean(fields.get("schema_validation_enforced")),
+        None if allow is None else to_boolean(allow),
+        to_boolean(fields.get("schema_validation_enforced")),
         settings,
     )
 
@@ -214,12 +214,12 @@ def read_bundles(value: Any) -> list[str]:
         RestError: if they do not cover the whole range of hashes, or are too many.
     """
     fields = as_object(value, f"{_DATA}.BundlesData") or {}
-    count = integer(fields.get("numBundles"))
+    count = to_integer(fields.get("numBundles"))
     if count <= 0:
         return []
     if count > _MAX_BUNDLES:
         raise RestError(400, f"Invalid number of bundles. Number of numBundles has to be at most {_MAX_BUNDLES}.")
-    if not (texts := strings(fields.get("boundaries"))):
+    if not (texts := to_strings(fields.get("boundaries"))):
         return _split_range(count)
     try:
         boundaries = sorted({f"0x{int(text, 0):08x}" for text in texts})
@@ -266,31 +266,34 @@ def _read_setting(setting: Setting, value: Any, place: _Place, release: Release)
     if setting.name == _RETENTION:
         value = as_object(value, f"{_DATA}.RetentionPolicies")
         if value is not None:
-            time, size = integer(value.get("retentionTimeInMinutes")), integer(value.get("retentionSizeInMB"), "long")
+            time, size = (
+                to_integer(value.get("retentionTimeInMinutes")),
+                to_integer(value.get("retentionSizeInMB"), "long"),
+            )
             if time < -1 or size < -1:
                 raise RestError(400, f"Invalid retention policy: {'time' if time < -1 else 'size'} limit must be >= -1")
             if 0 in (time, size) and (time, size) != (0, 0):
                 raise RestError(400, _ZERO_LIMIT)
             value = {"retentionTimeInMinutes": time, "retentionSizeInMB": size}
     elif setting.name == _TTL:
-        value = integer(value)
+        value = to_integer(value)
         if value < 0:
             suffix = ", message TTL must >= 0" if place == "namespace" else ""
             raise RestError(412, f"Invalid value for message TTL{suffix}")
     elif setting.name == _COMPACTION:
-        value = integer(value, "long")
+        value = to_integer(value, "long")
         if value < 0:
             reason = (
                 "Invalid value for compactionThreshold" if place == "topic" else "compactionThreshold must be 0 or more"
             )
             raise RestError(412, reason)
     elif setting.name == _DEDUPLICATION:
-        value = None if value is None else boolean(value)
+        value = None if value is None else to_boolean(value)
     elif setting.name == _INACTIVE_TOPICS:
         value = as_object(value, f"{_DATA}.InactiveTopicPolicies")
         if value is not None:
-            seconds = integer(value.get("maxInactiveDurationSeconds"))
-            deletes = boolean(value.get("deleteWhileInactive"))
+            seconds = to_integer(value.get("maxInactiveDurationSeconds"))
+            deletes = to_boolean(value.get("deleteWhileInactive"))
             value = {**value, "maxInactiveDurationSeconds": seconds, "deleteWhileInactive": deletes}
     elif setting.name == REPLICATION:
         value = _read_clusters(value, place, release)
@@ -303,7 +306,7 @@ def _read_setting(setting: Setting, value: Any, place: _Place, release: Release)
 
 
 def _read_clusters(value: Any, place: _Place, release: Release) -> list[str]:
-    clusters = strings(value)
+    clusters = to_strings(value)
     if not clusters:
         raise RestError(412, "ClusterIds should not be null or empty")
     if "global" in clusters and release < Release.R4_2:
@@ -332,7 +335,7 @@ class _NamespaceSetting:
         value = call.need_namespace().policies.settings.get(self._setting.name)
         if value is None and self._setting.name == REPLICATION:
             value = [NAME]
-        return no_content(200) if value is None else ok(value)
+        return no_content(200) if value is None else respond_json(value)
 
     def put(self, call: AdminCall) -> Response:
         """POST or PUT."""
@@ -368,7 +371,7 @@ class _TopicSetting(_NamespaceSetting):
             value = namespace.policies.settings.get(name, call.registry.defaults.settings.get(name))
             if value is None and name == REPLICATION:
                 value = [NAME]
-        return no_content(200) if value is None else ok(value)
+        return no_content(200) if value is None else respond_json(value)
 
     def put(self, call: AdminCall) -> Response:
         """POST."""
@@ -403,7 +406,7 @@ class _OtherPolicy:
     def get(self, call: AdminCall) -> Response:
         """GET: the value of a namespace without policies."""
         call.need_namespace()
-        return no_content(200) if self._value is None else ok(self._value)
+        return no_content(200) if self._value is None else respond_json(self._value)
 
 
 class _OtherTopicPolicy(_OtherPolicy):
@@ -416,12 +419,12 @@ class _OtherTopicPolicy(_OtherPolicy):
     def get(self, call: AdminCall) -> Response:
         """GET: the value of a topic without policies."""
         require_topic_with_policies(call)
-        return no_content(self._status) if self._value is None else ok(self._value)
+        return no_content(self._status) if self._value is None else respond_json(self._value)
 
 
 def _get_of_topic(value: Any, call: AdminCall) -> Response:
     require_topic(call)
-    return ok(value)
+    return respond_json(value)
 
 
 def reject(call: AdminCall) -> Response:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from schemactl.registry.server.http import AdminCall, Endpoint, RestError, no_content, ok
+from schemactl.registry.server.http import AdminCall, Endpoint, RestError, no_content, respond_json
 
 _SEGMENT: Final[Mapping[str, Any]] = {
     "segmentId": 0,
@@ -42,14 +42,14 @@ def list_endpoints() -> dict[str, Mapping[str, Endpoint]]:
 
 def list_topics(call: AdminCall) -> Response:
     """GET scalable/{tenant}/{namespace}: empty for a namespace that does not exist."""
-    return ok(sorted(map(str, call.registry.list_scalable_topics([call.namespace]))))
+    return respond_json(sorted(map(str, call.registry.list_scalable_topics([call.namespace]))))
 
 
 def get_layout(call: AdminCall) -> Response:
     """GET {topic}: its segments."""
     _require_topic(call)
     segments = {"epoch": 0, "nextSegmentId": 1, "segments": {"0": _SEGMENT}}
-    return ok({**segments, "properties": {}, "deleted": False})
+    return respond_json({**segments, "properties": {}, "deleted": False})
 
 
 def create(call: AdminCall) -> Response:

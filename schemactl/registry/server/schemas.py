@@ -18,10 +18,10 @@ from schemactl.registry.server.http import (
     RestError,
     Unexpected,
     no_content,
-    ok,
     read_object,
-    text,
-    texts,
+    respond_json,
+    to_text,
+    to_texts,
 )
 
 _PAYLOAD: Final = "org.apache.pulsar.common.protocol.schema.PostSchemaPayload"
@@ -47,7 +47,9 @@ def get_version(call: AdminCall) -> Response:
 
 def list_versions(call: AdminCall) -> Response:
     """GET schemas: the live versions."""
-    return ok({"getSchemaResponses": [_version_json(version) for version in live(call.registry.versions(call.topic))]})
+    return respond_json(
+        {"getSchemaResponses": [_version_json(version) for version in live(call.registry.versions(call.topic))]}
+    )
 
 
 def get_metadata(call: AdminCall) -> Response:
@@ -56,7 +58,7 @@ def get_metadata(call: AdminCall) -> Response:
         {"ledgerId": version.number, "entryId": 0, "version": version.number}
         for version in call.registry.versions(call.topic)
     ]
-    return ok({"info": index[-1], "index": index}) if index else no_content(200)
+    return respond_json({"info": index[-1], "index": index}) if index else no_content(200)
 
 
 def upload(call: AdminCall) -> Response:
@@ -74,13 +76,13 @@ def upload(call: AdminCall) -> Response:
         if outcome in _REFUSALS:
             raise ErrorPage(_REFUSALS[outcome], rejected.what) from None
         raise Unexpected(rejected.what) from None
-    return ok({"version": {"version": number}})
+    return respond_json({"version": {"version": number}})
 
 
 def delete(call: AdminCall) -> Response:
     """DELETE schema; the namespace need not exist."""
     number = call.registry.delete_schema(call.topic, force=call.flag("force"))
-    return ok({"version": -1 if number is None else number})
+    return respond_json({"version": -1 if number is None else number})
 
 
 def test_compatibility(call: AdminCall) -> Response:
@@ -91,35 +93,35 @@ def test_compatibility(call: AdminCall) -> Response:
     answer, strategy = call.registry.test_with_strategy(topic, info)
     if answer.outcome is not Outcome.OK:
         raise Unexpected(answer.message, answer.exception)
-    return ok({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)
+    return respond_json({"schemaCompatibilityStrategy": strategy.value, "compatibility": True}, 202)
 
 
 def find_number(call: AdminCall) -> Response:
     """POST version: the number of a version with the same bytes."""
     info = _read_info(call, _read_payload(call))
-    return ok({"version": find_version(call.registry.versions(call.topic), info)})
+    return respond_json({"version": find_version(call.registry.versions(call.topic), info)})
 
 
 def _read_payload(call: AdminCall) -> dict[str, Any] | None:
     fields = read_object(call.body, _PAYLOAD)
     if fields is not None:
         # Jackson checks the whole object before it calls the endpoint.
-        text(fields.get("type"))
-        text(fields.get("schema"))
-        texts(fields.get("properties"))
+        to_text(fields.get("type"))
+        to_text(fields.get("schema"))
+        to_texts(fields.get("properties"))
     return fields
 
 
 def _read_properties(payload: dict[str, Any] | None) -> dict[str, str | None]:
-    return texts((payload or {}).get("properties")) or {}
+    return to_texts((payload or {}).get("properties")) or {}
 
 
 def _read_info(call: AdminCall, payload: dict[str, Any] | None, *, data_first: bool = False) -> SchemaInfo:
     """Return the uploaded schema; an upload checks the data before the type, other endpoints after it."""
     if payload is None:
         raise Unexpected(f'Cannot invoke "{_PAYLOAD}.getType()" because "payload" is null')
-    type_name = text(payload.get("type"))
-    schema = text(payload.get("schema"))
+    type_name = to_text(payload.get("type"))
+    schema = to_text(payload.get("schema"))
     if data_first:
         _require_data(schema)
     schema_type = _parse_type(type_name, call.registry.release)
@@ -152,7 +154,7 @@ def _parse_type(name: str | None, release: Release) -> SchemaType:
 def _respond_version(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
     if not versions:
         raise RestError(404, _NOT_FOUND)
-    return ok(_version_json(versions[0]))
+    return respond_json(_version_json(versions[0]))
 
 
 def _version_json(version: SchemaVersion) -> dict[str, Any]:

@@ -15,14 +15,14 @@ from schemactl.registry.server.http import (
     AdminCall,
     RestError,
     Unexpected,
-    boolean,
-    integer,
     no_content,
-    ok,
     read,
     read_needed,
     read_strategy,
-    texts,
+    respond_json,
+    to_boolean,
+    to_integer,
+    to_texts,
 )
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
@@ -68,13 +68,13 @@ def expand_partitions(registry: EmbeddedRegistry, names: Iterable[TopicName], do
 
 def list_topics(call: AdminCall) -> Response:
     """GET {domain}/{tenant}/{namespace}."""
-    return ok(expand_partitions(call.registry, _list_names(call), call.names["domain"]))
+    return respond_json(expand_partitions(call.registry, _list_names(call), call.names["domain"]))
 
 
 def list_partitioned(call: AdminCall) -> Response:
     """GET {domain}/{tenant}/{namespace}/partitioned."""
     registry = call.registry
-    return ok(
+    return respond_json(
         [
             str(name)
             for name in _list_names(call)
@@ -98,15 +98,17 @@ def create(call: AdminCall) -> Response:
 def create_partitioned(call: AdminCall) -> Response:
     """PUT {topic}/partitions: with a number, or with the metadata of a partitioned topic, which Go's admin client sends."""
     if call.media_type != PARTITIONED_TOPIC_METADATA:
-        return _create_topic(call, integer(read_needed(call.body)))
+        return _create_topic(call, to_integer(read_needed(call.body)))
     metadata = read(call.body)
     if metadata is None:
         raise Unexpected('Cannot read field "partitions" because "metadata" is null', "java.lang.NullPointerException")
     if not isinstance(metadata, dict):
         # The class has a constructor with a number.
-        return _create_topic(call, integer(metadata))
-    count = integer(metadata.get("partitions"))
-    properties = {key: value for key, value in (texts(metadata.get("properties")) or {}).items() if value is not None}
+        return _create_topic(call, to_integer(metadata))
+    count = to_integer(metadata.get("partitions"))
+    properties = {
+        key: value for key, value in (to_texts(metadata.get("properties")) or {}).items() if value is not None
+    }
     with call.registry.exclusive():
         response = _create_topic(call, count)
         if properties:
@@ -127,14 +129,14 @@ def get_partitions(call: AdminCall) -> Response:
     """GET {topic}/partitions: 0 for a topic without partitions and for a partition."""
     topic = require_topic(call)
     if call.partition is not None or topic.partitions is None:
-        return ok({"partitions": 0, "deleted": False})
+        return respond_json({"partitions": 0, "deleted": False})
     properties = {"properties": dict(topic.properties)} if topic.properties else {}
-    return ok({"partitions": topic.partitions, "deleted": False, **properties})
+    return respond_json({"partitions": topic.partitions, "deleted": False, **properties})
 
 
 def grow_partitions(call: AdminCall) -> Response:
     """POST {topic}/partitions."""
-    name, count = call.topic, integer(read_needed(call.body))
+    name, count = call.topic, to_integer(read_needed(call.body))
     _require_no_partition(call)
     with call.registry.exclusive():
         topic = call.registry.topic(name)
@@ -176,18 +178,18 @@ def get_internal_statistics(call: AdminCall) -> Response:
     if call.topic.domain == "persistent" and call.topic.topic == _TOPIC_POLICIES:
         _require_namespace(call)
         count = call.registry.count_topic_policies(call.topic.namespace_name)
-        return ok({**_INTERNAL_STATISTICS, "entriesAddedCounter": count, "numberOfEntries": count})
+        return respond_json({**_INTERNAL_STATISTICS, "entriesAddedCounter": count, "numberOfEntries": count})
     topic = require_topic(call)
     if topic.partitions is not None and call.partition is None:
         raise RestError(404, f"Topic {call.topic} not found")
-    return ok(_INTERNAL_STATISTICS)
+    return respond_json(_INTERNAL_STATISTICS)
 
 
 def get_partitioned_internal_statistics(call: AdminCall) -> Response:
     """GET partitioned-internalStats: the statistics of each partition."""
     count = _require_partitioned(call)
     partitions = {f"{call.topic}-partition-{index}": _INTERNAL_STATISTICS for index in range(count)}
-    return ok({"metadata": {"partitions": count, "deleted": False}, "partitions": partitions})
+    return respond_json({"metadata": {"partitions": count, "deleted": False}, "partitions": partitions})
 
 
 def _require_partitioned(call: AdminCall) -> int:
@@ -242,8 +244,8 @@ def get_strategy(call: AdminCall) -> Response:
     """GET {topic}/schemaCompatibilityStrategy: empty if unset; with `applied`, the strategy in force."""
     strategy = require_topic_with_policies(call).policies.schema_compatibility_strategy
     if call.flag("applied"):
-        return ok(call.registry.strategy(call.topic))
-    return no_content(200) if strategy in (None, UNDEFINED) else ok(strategy)
+        return respond_json(call.registry.strategy(call.topic))
+    return no_content(200) if strategy in (None, UNDEFINED) else respond_json(strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
@@ -262,12 +264,12 @@ def get_validation_enforced(call: AdminCall) -> Response:
     if enforced is None and call.flag("applied"):
         namespace = call.registry.namespace(call.topic.namespace_name)
         enforced = namespace.policies.schema_validation_enforced if namespace else None
-    return ok(bool(enforced))
+    return respond_json(bool(enforced))
 
 
 def set_validation_enforced(call: AdminCall) -> Response:
     """POST {topic}/schemaValidationEnforced."""
-    return set_topic_policies(call, Policies(schema_validation_enforced=boolean(read_needed(call.body))))
+    return set_topic_policies(call, Policies(schema_validation_enforced=to_boolean(read_needed(call.body))))
 
 
 def get_properties(call: AdminCall) -> Response:
@@ -275,7 +277,7 @@ def get_properties(call: AdminCall) -> Response:
     topic = _require_persistent(call)
     if topic.partitions is not None and call.partition is None and not topic.properties:
         return no_content(200)
-    return ok({} if call.partition is not None else dict(topic.properties))
+    return respond_json({} if call.partition is not None else dict(topic.properties))
 
 
 def set_properties(call: AdminCall) -> Response:
@@ -295,7 +297,7 @@ def delete_property(call: AdminCall) -> Response:
 
 def read_properties(call: AdminCall) -> dict[str, str]:
     """Return the properties in the body."""
-    values = texts(read(call.body)) or {}
+    values = to_texts(read(call.body)) or {}
     properties = {key: value for key, value in values.items() if value is not None}
     if len(properties) < len(values):
         # A broker never responds here; an error is more useful.

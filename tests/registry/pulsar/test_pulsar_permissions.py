@@ -56,7 +56,7 @@ def permit(strict: brokers.Broker, name: str, tmp_path: Path) -> None:
         send("POST", f"namespaces/{name}/sales/permissions/cons", ["consume"]),
     ]
     admin.close()
-    assert all(reply.fine for reply in replies)
+    assert all(reply.is_success for reply in replies)
 
 
 def test_a_tenants_administrator_makes_no_tenants(strict: brokers.Broker, tenant: str, tmp_path: Path) -> None:
