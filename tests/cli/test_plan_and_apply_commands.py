@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pty
 import signal
@@ -124,6 +125,21 @@ def test_on_a_terminal_only_yes_goes_ahead(shop: Estate, typed: str, code: int, 
     assert "Apply this? Only `yes` goes ahead" in err
     assert ("Nothing was applied." in out) == (held == 0)
     assert len(shop.held()) == held
+
+
+def test_a_plan_is_stale_if_the_registry_changed_before_it_was_confirmed(shop: Estate) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def readline(self, _size: int | None = -1) -> str:  # type: ignore[override]  # typeshed: StringIO is also a stream of bytes
+            with shop.registry() as registry:
+                registry.create_namespace(ORDERS.namespace_name)
+            return "yes\n"
+
+    err = shop.run("apply", stdin=Terminal(), code=4).err
+    assert "is no longer as it was when the plan was made" in err
+    assert shop.held() == []
 
 
 def test_after_a_failure_halfway_the_next_apply_goes_on(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
