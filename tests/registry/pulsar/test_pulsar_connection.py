@@ -27,6 +27,7 @@ from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar import http as connections
+from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
@@ -146,6 +147,54 @@ def test_a_circle_of_redirects_and_an_unreachable_broker_are_given_up_early(
             get(server.url)
         assert time.monotonic() - started_s < 20
         assert len(server.requests) > 1
+
+
+def drip_bytes(first: bytes, repeated: bytes) -> Iterator[bytes]:
+    """Yield the beginning of a response, and then some bytes from time to time, without end."""
+    yield first
+    while True:
+        time.sleep(0.05)
+        yield repeated
+
+
+@pytest.mark.parametrize(
+    ("first", "repeated"),
+    [(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"), (b"HTTP/1.1 200 OK\r\n\r\n[", b"1,"), (b"", b"H")],
+    ids=["headers", "body", "status line"],
+)
+def test_slow_responses_in_several_threads_are_closed(
+    first: bytes, repeated: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(responses, "ANSWER_WITHIN_S", 0.5)
+    with (
+        serve(lambda _: drip_bytes(first, repeated)) as server,
+        closing(AdminConnection(server.url, Credentials())) as connection,
+    ):
+        started_s = time.monotonic()
+        with pytest.raises(RegistryError, match="its answer takes longer than"):
+            list(connection.map_in_threads(lambda number: connection.get(f"topic-{number}", [str]), range(20)))
+        assert time.monotonic() - started_s < 20
+
+
+def test_closing_ends_the_requests_of_other_threads() -> None:
+    with serve(lambda _: drip_bytes(b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n")) as server:
+        connection = AdminConnection(server.url, Credentials())
+        errors: list[RegistryError] = []
+
+        def send() -> None:
+            try:
+                connection.get("clusters", [str])
+            except RegistryError as error:
+                errors.append(error)
+
+        threads = [Thread(target=send) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        assert_soon(lambda: len(server.requests), 4)
+        connection.close()
+        for thread in threads:
+            thread.join(20)
+        assert len(errors) == 4
 
 
 def test_the_next_address_is_tried_after_one_that_accepts_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
