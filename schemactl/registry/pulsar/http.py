@@ -500,7 +500,10 @@ class AdminConnection:
         if isinstance(error, (NewConnectionError, ConnectTimeoutError)) and len(self._bases) > 1:
             with self._lock:
                 self._base = (self._base + 1) % len(self._bases)
-        is_unreachable = isinstance(error, (ConnectTimeoutError, NameResolutionError))
+        # A NewConnectionError is also a ConnectTimeoutError. A refused connection is a broker that restarts.
+        is_unreachable = isinstance(error, NameResolutionError) or (
+            isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError)
+        )
         error_class = RegistryError
         if cause.may_pass:
             error_class = UnreachableError if is_unreachable else NoResponseError

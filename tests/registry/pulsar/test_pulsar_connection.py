@@ -29,7 +29,7 @@ from schemactl.registry.interface import Scope
 from schemactl.registry.pulsar import http as connections
 from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.credentials import Credentials
-from schemactl.registry.pulsar.http import AdminConnection
+from schemactl.registry.pulsar.http import AdminConnection, NoResponseError, UnreachableError
 from schemactl.registry.pulsar.registry import PulsarRegistry
 from schemactl.registry.pulsar.responses import retry_after_s
 
@@ -147,6 +147,21 @@ def test_a_circle_of_redirects_and_an_unreachable_broker_are_given_up_early(
             get(server.url)
         assert time.monotonic() - started_s < 20
         assert len(server.requests) > 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [("refused", NoResponseError), ("deaf", UnreachableError), ("http://nowhere.invalid:8080", UnreachableError)],
+)
+def test_a_broker_that_restarts_is_not_unreachable(
+    kind: str, error: type[NoResponseError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_TIMEOUT", urllib3.Timeout(connect=0.1, read=60.0))
+    with serve(lambda _: respond_json([])) as stopped:
+        pass
+    with run_deaf_server() as deaf_url, pytest.raises(NoResponseError) as raised:
+        get({"refused": stopped.url, "deaf": deaf_url}.get(kind, kind))
+    assert type(raised.value) is error
 
 
 def drip_bytes(first: bytes, repeated: bytes) -> Iterator[bytes]:
