@@ -38,9 +38,13 @@ class Reader:
             text = re.sub("^    ", "", block, flags=re.MULTILINE)
             if name:
                 (self.folder / name).write_text(text, encoding="utf-8")
-            for command in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
+            for command, output in re.findall(r"^\$ (.+)\n((?:(?!\$ |>>> ).*\n?)*)", text, re.MULTILINE):
                 for part in command.split(" && "):
                     self.run_command(part)
+                printed = [" ".join(line.split()) for line in self.printed.get(command, "").splitlines()]
+                for line in filter(None, (" ".join(line.split()) for line in output.splitlines())):
+                    pattern = ".*".join(map(re.escape, line.split("...")))
+                    assert any(re.fullmatch(pattern, other) for other in printed), (command, line, printed)
             if ">>>" in text:
                 with chdir(self.folder):
                     examples = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)
