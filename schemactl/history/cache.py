@@ -528,7 +528,8 @@ class CacheWriter(Cache):
         new_names = [name for name in old_names if name not in kind_names] + kind_names
         if new_names != old_names:
             self._write_fact(_KIND_NAMES, schema, new_names, json.dumps(new_names))
-        kinds = json.dumps({kind: number for kind, number in numbers_by_kind.items() if kind})
+        kind_numbers = {kind: number for kind, number in numbers_by_kind.items() if kind}
+        kinds = json.dumps(kind_numbers) if kind_numbers else "{}"
         highest_number = max(numbers_by_kind.values(), default=None)
         is_same = before is not None and not before.deleted and (before.number, before.kinds) == (highest_number, kinds)
         since = before.since if before and is_same else self.step
