@@ -70,12 +70,18 @@ class Repository:
         ).stdout
 
     def _select_messages(self, topics: int) -> dict[str, tuple[str, str]]:
-        """Return messages, spread over the files, by topic: their file and full name at the end and after a quarter of the history."""
+        """Return messages, spread over the files, by topic: their file and full name.
+
+        Messages that exist since the first quarter of the history are preferred.
+        """
         commits = (
             self._git("log", "--first-parent", "--reverse", "--format=%H", "HEAD", "--", "*.proto").decode().split()
         )
         early_messages = {*self._list_messages(commits[len(commits) // 4])}
-        messages = [message for message in self._list_messages("HEAD") if message in early_messages]
+        all_messages = [*self._list_messages("HEAD")]
+        messages = [message for message in all_messages if message in early_messages]
+        if len(messages) < topics:
+            messages = all_messages
         step = len(messages) / topics
         chosen = [messages[int((number + 0.5) * step)] for number in range(topics)]
         return {f"t{number:03}": message for number, message in enumerate(chosen)}

@@ -281,7 +281,7 @@ class Derivation:
 
         try:
             derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
-            with protoc_process.kept(), closing(derivation), _disable_garbage_collection():
+            with closing(derivation), _disable_garbage_collection():
                 derivation.follow(commits, report_progress)
         except SchemactlError:
             raise

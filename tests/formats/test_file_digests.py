@@ -12,7 +12,7 @@ from corpora import rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.core.errors import InvalidSchema
-from schemactl.formats.protobuf import file_digests, protoc_process
+from schemactl.formats.protobuf import file_digests
 from schemactl.formats.protobuf.file_digests import FileDigests
 from schemactl.formats.protobuf.protoc import Proto, compile_all, compile_files, identify
 
@@ -21,7 +21,7 @@ HEAD = b'syntax = "proto3";\n'
 
 @pytest.fixture
 def digests() -> Iterator[FileDigests]:
-    with protoc_process.kept(), closing(FileDigests()) as digests:
+    with closing(FileDigests()) as digests:
         yield digests
 
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.schema import SchemaInfo
 from schemactl.formats import protobuf
 from schemactl.formats.protobuf import protoc as compiling
+from schemactl.formats.protobuf import protoc_process
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import MAX_SOURCE_BYTES, Proto, compile_all, compile_proto
 
@@ -166,6 +168,52 @@ def test_nothing_is_compiled_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     first = compile_proto(proto)
     monkeypatch.setattr(compiling, "_run", lambda protos: iter([] if not protos else [1 / 0]))
     assert compile_proto(Proto(proto.message, proto.entry, dict(proto.sources))) == first
+
+
+def compile_new(name: str) -> None:
+    """Compile a text that was not compiled before."""
+    compile_proto(Proto.of_text(f"{HEAD}message {name} {{ int32 x{time.time_ns()} = 1; }}", name))
+
+
+def list_idle_processes() -> list[object]:
+    return [*protoc_process._idle.values()]
+
+
+def test_later_runs_share_a_process() -> None:
+    protoc_process.close_idle()
+    compile_new("First")
+    processes = list_idle_processes()
+    compile_new("Second")
+    assert len(processes) == 1
+    assert list_idle_processes() == processes
+    protoc_process.close_idle()
+    assert list_idle_processes() == []
+
+
+def test_an_interrupted_run_leaves_no_process_with_a_late_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("select.select", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            compile_new("Interrupted")
+    assert list_idle_processes() == []
+    compile_new("Later")
+
+
+def test_runs_at_the_same_time_leave_one_process() -> None:
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(compile_new, [f"Parallel{number}" for number in range(8)]))
+    assert len(list_idle_processes()) == 1
+
+
+def test_roots_of_one_file_are_rendered_with_their_names() -> None:
+    texts = {"a.proto": f"{HEAD}package p; message A {{}} message B {{ A a = 1; }}".encode()}
+    together = compile_all([Proto(f"p.{name}", "a.proto", texts) for name in "ABA"])
+    alone = [compile_proto(Proto(f"p.{name}", "a.proto", texts)) for name in "ABA"]
+    assert together == alone
+    assert [parse(info.schema).root.full_name for info in alone] == ["p.A", "p.B", "p.A"]
 
 
 def test_the_working_directory_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

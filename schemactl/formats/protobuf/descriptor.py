@@ -94,9 +94,15 @@ _ESCAPES = dict(zip('\\"\a\b\f\n\r\t\v', '\\"abfnrtv', strict=True))
 
 @dataclass(eq=False, repr=False)
 class Image:
-    """Compiled files and their declarations."""
+    """Compiled files and their declarations.
+
+    Attributes:
+        files: the files by name.
+        rendered_sets: by the name of a root's file, the descriptor set in Base64 as Java's client sends it (see `rendering.render`).
+    """
 
     files: dict[str, File] = field(default_factory=dict)
+    rendered_sets: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, files: FileDescriptorSet) -> Image:

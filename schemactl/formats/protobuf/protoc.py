@@ -115,12 +115,15 @@ def compile_all(protos: Sequence[Proto]) -> list[SchemaInfo | InvalidSchema]:
     digests = [proto.digest() for proto in protos]
     new = {digest: proto for digest, proto in zip(digests, protos, strict=True) if digest not in _compiled}
     _compiled.update(zip(new, _run(list(new.values())), strict=True))
-    answers = [_make_definition(proto, _compiled[digest]) for proto, digest in zip(protos, digests, strict=True)]
+    answers: dict[int, SchemaInfo | InvalidSchema] = {}
+    # The definitions of one file share its parsed descriptors, of which few stay in memory.
+    for number in sorted(range(len(protos)), key=digests.__getitem__):
+        answers[number] = _make_definition(protos[number], _compiled[digests[number]])
     cache_bytes = sum(map(_size, _compiled.values()))
     while cache_bytes > _CACHE_BYTES:
         oldest = next(iter(_compiled))
         cache_bytes -= _size(_compiled.pop(oldest))
-    return answers
+    return [answers[number] for number in range(len(protos))]
 
 
 def _size(answer: bytes | InvalidSchema) -> int:

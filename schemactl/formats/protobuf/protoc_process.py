@@ -1,7 +1,8 @@
-"""Start the process that runs protoc, for one call or shared while a history is read."""
+"""Run protoc in a process that stays for later calls: its start takes longer than most of its work."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import subprocess
@@ -14,8 +15,8 @@ from typing import Final
 
 _CHUNK_BYTES: Final = 4096
 
-_shared: list[dict[tuple[str, ...], LineProcess]] = []
-"""Inside `kept`, one dictionary with the idle processes by command; otherwise empty."""
+_idle: dict[tuple[str, ...], LineProcess] = {}
+"""The idle processes by command."""
 
 
 @cache
@@ -29,31 +30,37 @@ def describe_installation() -> str:
 
 
 @contextmanager
-def kept() -> Iterator[None]:
-    """Make all calls inside share one process, which starts when a call needs it."""
-    if _shared:
-        yield
-        return
-    _shared.append({})
-    try:
-        yield
-    finally:
-        for process in _shared.pop().values():
-            process.close()
-
-
-@contextmanager
 def worker(command: Sequence[str]) -> Iterator[LineProcess]:
-    """Run `command` in a new process, or in the shared process if it is idle."""
-    idle = _shared[0] if _shared else {}
-    process = idle.pop(tuple(command), None) or LineProcess(command)
+    """Run `command` in the idle process, or in a new one."""
+    key = tuple(command)
+    process = _idle.pop(key, None) or LineProcess(command)
     try:
         yield process
-    finally:
-        if _shared and process.is_well:
-            idle[tuple(command)] = process
-        else:
-            process.close()
+    except BaseException:
+        # An answer may be on its way.
+        process.close()
+        raise
+    if not process.is_well:
+        process.close()
+        return
+    # Of several that ran at the same time, one stays.
+    surplus = _idle.pop(key, None)
+    _idle[key] = process
+    if surplus:
+        surplus.close()
+
+
+@atexit.register
+def close_idle() -> None:
+    """Stop the idle processes."""
+    while _idle:
+        _, process = _idle.popitem()
+        process.close()
+
+
+# A process that is forked must not read the answers to its parent.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
 
 
 class LineProcess:

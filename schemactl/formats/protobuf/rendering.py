@@ -56,16 +56,19 @@ def render(root: ProtoMessage, sources: Mapping[str, bytes]) -> bytes:
         root: the message.
         sources: the texts of the files by name; protoc's own files may be missing.
     """
-    image = root.file.image
-    names = _list_imports_first(image.stored_protos, root.file.name)
-    protos = {name: _drop_default_json_names(image, name, sources.get(name, b"")) for name in names}
-    return _render_files(protos, root.full_name, root.file.name, "java")
+    image, name = root.file.image, root.file.name
+    # The roots of one file differ only in their names.
+    if name not in image.rendered_sets:
+        names = order_like_java(_list_imports_first(image.stored_protos, name))
+        files = [_drop_default_json_names(image, other, sources.get(other, b"")) for other in names]
+        image.rendered_sets[name] = _encode_set(files)
+    return _render_envelope(image.rendered_sets[name], root.full_name, root.file.stored_proto, "java")
 
 
 def render_set(root: ProtoMessage) -> bytes:
     """Return the bytes for the message `root` in a descriptor set: its own files in their order, without source info."""
-    data = FileDescriptorSet(file=root.file.image.stored_protos.values()).SerializeToString(deterministic=True)
-    return _render_envelope(data, root.full_name, root.file.stored_proto, "java")
+    encoded_set = _encode_set(root.file.image.stored_protos.values())
+    return _render_envelope(encoded_set, root.full_name, root.file.stored_proto, "java")
 
 
 def render_as(schema: bytes, rendering: ProtoRendering) -> bytes:
@@ -116,8 +119,7 @@ def normalize(schema: bytes) -> bytes:
     for file in files:
         for field, _ in _iterate_fields(file):
             field.json_name = field.json_name or default_json_name(field.name)
-    data = FileDescriptorSet(file=files).SerializeToString(deterministic=True)
-    return _render_envelope(data, definition.root.full_name, definition.root.file.stored_proto, "java")
+    return _render_envelope(_encode_set(files), definition.root.full_name, definition.root.file.stored_proto, "java")
 
 
 def of_class(message: type[Message]) -> bytes:
@@ -232,13 +234,17 @@ def _render_files(
     else:
         print_file = _print_like_go if rendering == "go" else _print_like_python
         files = [print_file(protos[name]) for name in names]
-    data = FileDescriptorSet(file=files).SerializeToString(deterministic=True)
-    return _render_envelope(data, root_name, protos[file_name], rendering)
+    return _render_envelope(_encode_set(files), root_name, protos[file_name], rendering)
 
 
-def _render_envelope(data: bytes, root_name: str, file: FileDescriptorProto, rendering: ProtoRendering) -> bytes:
+def _encode_set(files: Iterable[FileDescriptorProto]) -> str:
+    """Return the descriptor set of the files in Base64."""
+    return base64.b64encode(FileDescriptorSet(file=files).SerializeToString(deterministic=True)).decode()
+
+
+def _render_envelope(encoded_set: str, root_name: str, file: FileDescriptorProto, rendering: ProtoRendering) -> bytes:
     def render_json(root_name: str) -> bytes:
-        values = (base64.b64encode(data).decode(), root_name, file.name)
+        values = (encoded_set, root_name, file.name)
         envelope = dict(zip(ENVELOPE_KEYS, values, strict=True))
         if rendering == "python":
             return json.dumps(envelope, indent=True).encode()
