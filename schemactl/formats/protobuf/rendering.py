@@ -363,10 +363,13 @@ def _drop_default_json_names(image: Image, name: str, text: bytes) -> FileDescri
     if name in (java_files := _read_java_files()):
         return java_files[name]
     # The runtimes have protoc's own files with all JSON names.
-    for field, path in () if is_shipped(name) else _iterate_fields(proto):
+    if is_shipped(name):
+        return proto
+    # Few texts set JSON names, and the places of a text are many.
+    has_json_names = b"json_name" in text
+    for field, path in _iterate_fields(proto):
         if field.json_name == default_json_name(field.name):
-            # Few texts set the default, and the places of a text are many.
-            is_set = b"json_name" in text and file.places.span((*path, _JSON_NAME)) is not None
+            is_set = has_json_names and file.places.span((*path, _JSON_NAME)) is not None
             if not is_set:
                 field.ClearField("json_name")
     return proto
