@@ -313,7 +313,7 @@ def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
 def _disable_garbage_collection() -> Iterator[None]:
     """Do not search for cycles, which takes an eighth of the time: only descriptors of `.proto` files are in cycles.
 
-    Where these are read, `Fingerprints.inspect` switches the search on; it omits the objects from before.
+    Code that reads these calls `_enable_garbage_collection`. The search omits the objects from before.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -323,6 +323,11 @@ def _disable_garbage_collection() -> Iterator[None]:
     finally:
         gc.unfreeze()
         (gc.enable if was_enabled else gc.disable)()
+
+
+def _enable_garbage_collection() -> None:
+    """Search for cycles until the end of `_disable_garbage_collection`, because descriptors are read."""
+    gc.enable()
 
 
 class StepFiles(GitFiles):
@@ -444,17 +449,13 @@ class VersionDerivation:
         include = self._include
         definitions = Definitions(self._files, shared=self._definition_files, blob=self._files.blob, include=include)
         documents_by_schema = {schema: self._list_documents(schema) for schema in sorted(changed_schemas)}
+        # A topic that is declared twice has a problem, and its definitions are not read.
+        documents = [sources[0][0] for sources in documents_by_schema.values() if len(sources) == 1]
         self._fingerprints.compile(
-            [
-                declaration
-                for documents in documents_by_schema.values()
-                for document, _ in documents
-                for declaration in document.declarations
-            ],
-            definitions,
+            [declaration for document in documents for declaration in document.declarations], definitions
         )
-        for schema, documents in documents_by_schema.items():
-            self._record_topics(schema, documents, definitions)
+        for schema, sources in documents_by_schema.items():
+            self._record_topics(schema, sources, definitions)
 
     def _apply_change(self, change: ChangedFile) -> bool:
         """Record the change, and return whether declarations can depend on it."""
@@ -607,6 +608,8 @@ class VersionDerivation:
         definition_rows: list[DefinitionRow] = []
         if len(documents) == 1 and documents[0].declarations:
             document = documents[0]
+            if document.clients and any(map(is_compiled, document.declarations)):
+                _enable_garbage_collection()
             paths = read_clients(document, definitions, self._project).paths
             keys = [*document.kinds] or [""]
             for key, declaration in zip(keys, document.declarations, strict=True):
@@ -815,9 +818,8 @@ class Fingerprints:
             identity_ = self._file_digests.identify(proto_input.to_compile(declaration.message))
             if identity_ is not None:
                 return Inspection(hash_identity(declaration.type, identity_), declaration.type, proto_input.paths)
-        # Descriptors are in cycles. A run that reads them searches for cycles from here on.
         if is_compiled(declaration):
-            gc.enable()
+            _enable_garbage_collection()
         read = definitions.read(declaration)
         # A payload has its type in its file.
         type_ = read.info.type if read.info else declaration.type
