@@ -232,9 +232,10 @@ def main() -> None:
                 figures = repository.measure_cold()
                 cold_s.append(figures["cpu_s"])
                 memory_mb.append(figures["memory_mb"])
+            ratio = f"{median(cold_s) / median(protoc_s):.2f}" if median(protoc_s) else "-"
             print(
                 f"{topics:3} topics: protoc {median(protoc_s):.1f} s, cold {median(cold_s):.1f} s, "
-                f"ratio {median(cold_s) / median(protoc_s):.2f}, {max(memory_mb):.0f} MB",
+                f"ratio {ratio}, {max(memory_mb):.0f} MB",
                 flush=True,
             )
 
