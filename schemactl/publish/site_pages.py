@@ -68,7 +68,7 @@ _RECENT_EVENTS: Final = 6
 _RECENT_DAYS: Final = 90
 """The days before the newest commit in which a topic counts as one that broke readers."""
 
-_CONTEXT: Final = 3
+_CONTEXT: Final = 2
 """The unchanged lines around a difference."""
 
 _MAX_DIFF_LINES: Final = 80
@@ -86,7 +86,7 @@ _MAX_TOPICS: Final = 100
 _MAX_LISTED: Final = 300
 """The most namespaces, owners and types in a list; the search finds the others."""
 
-_MAX_VERSIONS: Final = 30
+_MAX_VERSIONS: Final = 10
 """The most versions on the page of a topic; pages of versions have all."""
 
 _VERSIONS_OF_PAGE: Final = 20
@@ -97,6 +97,9 @@ _MAX_PAGE: Final = 70_000
 
 _MAX_CELLS: Final = 14
 """The newest versions that a list of topics shows as cells."""
+
+_MAX_LANES: Final = 20
+"""The most fields in the picture of the evolution."""
 
 _MAX_TREE: Final = 80
 """The most topics in the tree of namespaces; of a larger site it shows the namespace of the page alone."""
@@ -302,6 +305,7 @@ class Site:
             "prose": _render_prose,
             "highlight": highlight,
             "proof": _mark_proof,
+            "short": _shorten_names,
         }
         self._jinja.globals["figures"] = self._figures
 
@@ -455,7 +459,7 @@ class Site:
             here_namespace=name.namespace_name,
             here_topic=name,
         )
-        lines_of = cache(lambda info: [on_one_line(line) for line in spec(info).lines(info)])
+        lines_of = cache(lambda info: [_clean_value(line) for line in spec(info).lines(info)])
         self._write_versions(entry, lines_of)
         self._write_script(entry, lines_of, page.removesuffix("html") + "js")
         self._events += events
@@ -986,6 +990,11 @@ def _render_prose(text: str) -> Markup | str:
     return render_markdown(text) if re.search(r"[*_`\[]|\n\s*[-+*\d]", text) else text
 
 
+def _shorten_names(text: str) -> str:
+    """Return a change with named types without their namespaces, `OrderStatus` for `com.example.OrderStatus`."""
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])", "", text)
+
+
 def _mark_proof(proof: Counterexample) -> Markup:
     """Return a message with the values that the result names marked."""
     text = proof.message
@@ -1045,7 +1054,7 @@ def draw_lanes(entry: TopicEntry) -> Lanes | None:
         for number, place in places.items()
         if numbers.index(number) % step == 0
     ]
-    return Lanes(axis, rows[:40])
+    return Lanes(axis, rows[:_MAX_LANES])
 
 
 def _draw_lives(lives: Any, places: Mapping[int, float], broke: set[int], first: int) -> Iterator[Lane]:

@@ -18,7 +18,7 @@ from schemactl.core.wording import numbers as number_text
 from schemactl.core.wording import versions as version_text
 from schemactl.formats import ReadingAnswer, counterexample, has_client_rules, reading, resolve
 
-READER_WINDOW: Final = 10
+READER_WINDOW: Final = 8
 """The most earlier versions whose readers are compared with a version."""
 
 _FAILURES: Final = ("no", "misread")
