@@ -304,6 +304,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(
             f"the catalogue needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[site]"'
         ) from None
+    theme = _read_theme(args.theme, context) if args.theme else ""
     project, _ = context.project()
     approved = context.approved(project, topics=args.topic, namespaces=args.namespace)
     names = sorted(select_known(approved.catalog.topics, args.topic, args.namespace))
@@ -338,7 +339,6 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         _find_web_pages(project, approved, context),
     )
     progress = context.progress("writing pages", "topics")
-    theme = Path(context.directory, args.theme).read_text(encoding="utf-8") if args.theme else ""
     count = Site(catalogue, title, write_page, theme).write(names, progress=progress)
     for path in old_paths - written_paths:
         if ".." not in Path(path).parts and not Path(path).is_absolute():
@@ -348,6 +348,14 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         f"wrote {counted(count, 'topic')}, {counted(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
     )
     return 0
+
+
+def _read_theme(path: str, context: Context) -> str:
+    """Return the CSS in the file that --theme names."""
+    try:
+        return Path(context.directory, path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--theme {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
 
 
 def _read_target_histories(project: Project, approved: History, context: Context) -> Mapping[str, History | None]:

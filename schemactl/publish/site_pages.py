@@ -218,6 +218,7 @@ class Figures:
         topics: the number of topics that are not deleted.
         broken: the clients that break today, each with its topic.
         breaking: the breaking changes of the newest month.
+        last_breaking: the newest breaking change of all, or None.
         shares: what is done: words, part and whole.
     """
 
@@ -227,6 +228,7 @@ class Figures:
     clients: int = 0
     broken: list[tuple[str, TopicName]] = field(default_factory=list)
     breaking: list[Event] = field(default_factory=list)
+    last_breaking: Event | None = None
     fields: int = 0
     documented: int = 0
     shares: list[tuple[str, int, int]] = field(default_factory=list)
@@ -648,6 +650,7 @@ class Site:
         figures.types = len(self._list_shown_types())
         figures.clients = len(self._clients)
         figures.breaking = [event for event in months[0].events if event.is_breaking] if months else []
+        figures.last_breaking = next((event for event in self._events if event.is_breaking), None)
         count = figures.topics
         figures.shares = [
             ("Topics with declared clients", count - len(self._problems["clients"]), count),

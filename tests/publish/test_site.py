@@ -533,6 +533,28 @@ def test_pages_are_small_and_ask_nobody_for_anything(site: Path) -> None:
             assert not re.search(r"@import|url\((?!\"data:)|fetch\(|XMLHttpRequest", content)
 
 
+def test_a_theme_follows_the_style_of_the_site(shop: Scratch, tmp_path: Path) -> None:
+    (tmp_path / "theme.css").write_text(":root { --theme-hue: 150; }\n")
+    schemactl(shop.path, "site", "--out", str(tmp_path / "site"), "--theme", str(tmp_path / "theme.css"))
+    assert (tmp_path / "site/site.css").read_text().endswith(":root { --theme-hue: 150; }\n")
+    missing = schemactl(shop.path, "site", "--out", str(tmp_path / "site"), "--theme", "none.css", code=64)
+    assert "--theme none.css" in missing.err
+
+
+def test_a_further_run_writes_only_what_changed(shop: Scratch, tmp_path: Path) -> None:
+    def written() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in out.rglob("*.*") if path.suffix in (".html", ".js", ".xml")}
+
+    out = tmp_path / "site"
+    schemactl(shop.path, "site", "--out", str(out))
+    before = written()
+    schemactl(shop.path, "site", "--out", str(out))
+    assert written() == before
+    (out / "topics/shop/sales/orders.html").write_text("changed by hand")
+    schemactl(shop.path, "site", "--out", str(out))
+    assert {path.name for path, time_ns in written().items() if before[path] != time_ns} == {"orders.html"}
+
+
 def test_what_is_no_longer_part_of_it_is_removed_and_nothing_else(shop: Scratch, tmp_path: Path) -> None:
     out = tmp_path / "site"
     schemactl(shop.path, "site", "--out", str(out))
