@@ -646,7 +646,7 @@ class ProjectShape(MappingShape):
     )
     names: NameStylesShape = optional("How names are written, where NAME_STYLE has a severity.")
     repository: RepositoryShape = optional(
-        "The repository's web pages, for links (default: those of the remote `origin`)."
+        "The repository's web pages, for links (default: the address of the remote `origin`)."
     )
     waivers: FilePath = optional("The waiver file (default: waivers.yaml).")
     targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(

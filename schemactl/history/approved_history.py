@@ -425,7 +425,7 @@ class History:
         The number is None from a commit on that removed the schema.
         """
         changes: list[tuple[Commit, int | None, dict[str, int]]] = []
-        for step, state in self._cache.states(topic.schema_id, topic.domain):
+        for step, state in self._cache.list_states(topic.schema_id, topic.domain):
             number = None if state.deleted else state.number
             kinds = {} if state.deleted else state.numbers_by_kind
             if not changes or changes[-1][1:] != (number, kinds):
@@ -435,7 +435,9 @@ class History:
     def trace_topic(self, topic: TopicName) -> Iterator[tuple[Commit, Topic | None]]:
         """Yield each declaration that a topic had, oldest first, without its schema; None where none could be read."""
         cache = self._cache
-        for step in sorted({step for path in cache.declaring(topic.schema_id) for step in cache.steps_at(path)}):
+        for step in sorted(
+            {step for path in cache.list_declaring_files(topic.schema_id) for step in cache.steps_at(path)}
+        ):
             state = cache.at(step).state(topic.schema_id, topic.domain)
             if state is None or state.deleted:
                 yield self._commit(step), None
@@ -445,7 +447,7 @@ class History:
 
     def trace_namespaces(self) -> Iterator[tuple[Commit, Namespace]]:
         """Yield each declaration that a namespace in the current roots had, oldest first."""
-        paths = [path for path in self._cache.declaring(None) if in_roots(path, self._project)]
+        paths = [path for path in self._cache.list_declaring_files(None) if in_roots(path, self._project)]
         for step in sorted({step for path in paths for step in self._cache.steps_at(path)}):
             state = self._cache.at(step)
             for declaration in state.declarations(None):

@@ -260,7 +260,7 @@ class Cache:
             rows += self._declarations[path].get(schema, [])
         return rows
 
-    def declaring(self, schema: str | None) -> list[str]:
+    def list_declaring_files(self, schema: str | None) -> list[str]:
         """Return the files that ever declared the topics of a schema, or a namespace (None), sorted."""
         return sorted(self._list_linked(_DECLARED, schema or ""))
 
@@ -311,7 +311,7 @@ class Cache:
                 self._states[key] = StateRow(bool(deleted), number, since, _decode_name(path), as_of, kinds)
         return self._states[key]
 
-    def states(self, schema: str, domain: str) -> list[tuple[int, StateRow]]:
+    def list_states(self, schema: str, domain: str) -> list[tuple[int, StateRow]]:
         """Return every state that the topic had, each with the step that brought it, oldest first."""
         sql = (
             "SELECT step, deleted, number, since, name, as_of, kinds FROM topic_state JOIN name ON id = path "

@@ -46,7 +46,7 @@ class RepositoryLinks:
 
 
 def web_address(remote: str) -> str:
-    """Return the address of the web pages of a remote's URL, or "" if it is no host's: a path, or an unknown form."""
+    """Return the address of the web pages of a remote's URL, or "" for a path or an unknown form."""
     remote = remote.strip()
     if match := re.fullmatch(r"(?:ssh://)?[\w.-]+@([\w.-]+)(?::\d+/|[:/])(.+?)(?:\.git)?/?", remote):
         return f"https://{match[1]}/{match[2].lstrip('/')}"

@@ -35,7 +35,7 @@ _MAX_DISTANCE: Final = 4
 """The most steps from the type in the middle of a graph."""
 
 _MAX_NODES: Final = 10
-"""The most nodes in a column of a graph; one more stands for the rest, with the lines of all of them."""
+"""The most nodes in a column of a graph; the rest is one node, with the lines of all of them."""
 
 _MAX_LETTERS: Final = 26
 """The most characters of a name in a node."""

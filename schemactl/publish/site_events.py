@@ -46,7 +46,7 @@ class Event:
     Attributes:
         name: the topic or namespace.
         title: its name and version.
-        what: the kind in words, or "" for a version.
+        what: the words for the kind, or "" for a version.
         number: the version, or None.
         verdict: the verdict of a version, or None.
         chip: the words at its end, if it has no verdict.
@@ -54,7 +54,7 @@ class Event:
         details: changes of settings, one line each.
         note: a further sentence, or "".
         owner: the owner of the topic or namespace, or "".
-        topics: the topics, if the event stands for several.
+        topics: the topics, of an event of several topics.
     """
 
     commit: Commit

@@ -30,15 +30,15 @@ def draw_flow(title: str, pairs: Sequence[Pair]) -> str:
     )
     rows = max(len(producers), len(consumers), len(texts), 2)
     height = rows * _ROW + 40
-    producer_y = _spread(len(producers), height)
-    version_y = dict(zip(texts, _spread(len(texts), height - 20, top=34), strict=True))
-    consumer_y = _spread(len(consumers), height)
+    producer_y = _spread_rows(len(producers), height)
+    version_y = dict(zip(texts, _spread_rows(len(texts), height - 20, top=34), strict=True))
+    consumer_y = _spread_rows(len(consumers), height)
     lines = boxes = ""
     for pair, y in zip(producers, producer_y, strict=True):
         for text in filter(None, pair.written.split(", ")):
-            lines += _line(200, y, 346, version_y[text])
+            lines += _draw_line(200, y, 346, version_y[text])
         name = pair.producer.name if pair.producer else "Producers"
-        boxes += _box(0, y, name, _describe(pair.producer), pair.written)
+        boxes += _draw_box(0, y, name, _describe(pair.producer), pair.written)
     for consumer_pair, y in zip(consumers, consumer_y, strict=True):
         own_pairs = [pair for pair in pairs if pair.consumer.name == consumer_pair.consumer.name]
         broken = {one.writer_text for pair in own_pairs for one in pair.breaks}
@@ -46,11 +46,11 @@ def draw_flow(title: str, pairs: Sequence[Pair]) -> str:
         offset = -4 * (len(read) - 1)
         for text in sorted(read, key=lambda one: version_y[one]):
             is_broken = text in broken
-            lines += _line(574, version_y[text], 720, y + offset, style="cut" if is_broken else "edge")
+            lines += _draw_line(574, version_y[text], 720, y + offset, style="cut" if is_broken else "edge")
             mark = "M-3.5-3.5l7 7M3.5-3.5l-7 7" if is_broken else "M-4 0l3 3.2 5.2-6.4"
             lines += f'<path class="{"no" if is_broken else "ok"}" transform="translate(730 {y + offset})" d="{mark}"/>'
             offset += 18
-        boxes += _box(
+        boxes += _draw_box(
             720,
             y,
             consumer_pair.consumer.name,
@@ -72,18 +72,18 @@ def _order_version(text: str) -> tuple[int, str]:
     return (int(digits) if digits.isdecimal() else -1, text)
 
 
-def _spread(count: int, height: int, top: int = 0) -> list[int]:
+def _spread_rows(count: int, height: int, top: int = 0) -> list[int]:
     """Return the middles of `count` rows in the space from `top` to `height`."""
     space = (height - top) // max(count, 1)
     return [top + space * index + space // 2 for index in range(count)]
 
 
-def _line(x: int, y: int, to_x: int, to_y: int, style: str = "edge") -> str:
+def _draw_line(x: int, y: int, to_x: int, to_y: int, style: str = "edge") -> str:
     middle = (x + to_x) // 2
     return f'<path class="{style}" d="M{x} {y}C{middle} {y} {middle} {to_y} {to_x} {to_y}"/>'
 
 
-def _box(x: int, y: int, name: str, about: str, versions: str, *, is_broken: bool = False) -> str:
+def _draw_box(x: int, y: int, name: str, about: str, versions: str, *, is_broken: bool = False) -> str:
     shift = 28 if x else 16
     return (
         f'<rect class="box{" sick" if is_broken else ""}" x="{x + 0.5}" y="{y - _BOX_HEIGHT // 2}" width="199" height="{_BOX_HEIGHT}" rx="8"/>'

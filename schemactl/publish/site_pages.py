@@ -57,7 +57,7 @@ _MAX_EVENTS: Final = 80
 """Events on a page of changes."""
 
 _MAX_EVENT_PAGES: Final = 10
-"""The pages of changes; `changes.json` has older ones, too."""
+"""The pages of changes; `changes.json` also has older events."""
 
 _OWN_EVENTS: Final = 20
 """The latest events on the page of an owner or a namespace."""
@@ -66,7 +66,7 @@ _RECENT_EVENTS: Final = 6
 """Events on the start page."""
 
 _RECENT_DAYS: Final = 90
-"""The days before the newest commit in which a topic counts as one that broke readers."""
+"""The days before the newest commit in which a topic counts as having broken readers."""
 
 _CONTEXT: Final = 2
 """The unchanged lines around a difference."""
@@ -81,7 +81,7 @@ _MAX_EXAMPLE: Final = 8_000
 """Characters of an example message."""
 
 _MAX_TOPICS: Final = 100
-"""The most topics in a list of a page; the start page lists those that need attention first."""
+"""The most topics in a list of a page; the start page lists topics that need attention first."""
 
 _MAX_LISTED: Final = 300
 """The most namespaces, owners and types in a list; the search finds the others."""
@@ -131,7 +131,7 @@ class ListedTopic:
     """A topic in lists and in the search.
 
     Attributes:
-        number: the version in force as text, or "" if it has none.
+        number: the version in force as text, or "".
         page: the path of its page, or "".
         cells: a letter for each of its newest versions: `r` safe, `o` broke readers, `w` waived, `n` breaks a client today.
         changed: the day of its newest change, or "".
@@ -171,7 +171,7 @@ class ListedTopic:
 
 @dataclass
 class ListedClient:
-    """A declared client, or a team's clients, with what they read and write.
+    """A declared client, or a team's clients, and the topics that they read and write.
 
     Attributes:
         broken: the topics that it cannot read today.
@@ -219,7 +219,7 @@ class Figures:
         broken: the clients that break today, each with its topic.
         breaking: the breaking changes of the newest month.
         last_breaking: the newest breaking change of all, or None.
-        shares: what is done: words, part and whole.
+        shares: the shares of the health page: words, part and whole.
     """
 
     topics: int = 0
@@ -381,7 +381,7 @@ class Site:
         self._jinja.globals["namespace_sizes"] = {name: len(members) for name, members in self._tree.items()}
 
     def _list_tree(self, here: NamespaceName | None) -> list[tuple[NamespaceName, list[TopicName]]]:
-        """Return the tree beside a page of the namespace `here`: all topics, or only those near the page."""
+        """Return the tree for a page of the namespace `here`: all topics, or only those near the page."""
         if len(self._names) <= _MAX_TREE:
             return [*self._tree.items()]
         if here is None or here not in self._tree:
@@ -687,7 +687,7 @@ class Site:
         self._render("types.html", "types.html", types=by_users, messages=len(self._types) - len(by_users))
 
     def _list_shown_types(self) -> list[TypeUse]:
-        """Return the types that have a page: all but those that are the messages of one topic and of nothing else."""
+        """Return the types that have a page: all types except the messages of a single topic."""
         return [use for use in self._types.values() if not self._types.is_message_of_one(use)]
 
     def _topic_box(self, name: TopicName) -> Box:
@@ -982,7 +982,7 @@ def _list_answers(
     entry: TopicEntry, language: str
 ) -> list[tuple[SchemaVersion, list[tuple[SchemaVersion, ReadingAnswer]]]]:
     """Return a row for each reader version: the answer for each writer version."""
-    answer = entry.verdicts.readings.answer
+    answer = entry.verdicts.readings.get_answer
     return [
         (reader, [(writer, answer(reader, writer, language)) for writer in entry.compared]) for reader in entry.compared
     ]

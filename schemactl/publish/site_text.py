@@ -19,7 +19,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.core.terminal import on_one_line
 
 _MARKS: Final = re.compile(r"[*_`\[\]<>#|~]|^\s*(?:[-+]|\d+[.)])\s|\n", re.MULTILINE)
-"""What a text needs for Markdown to differ from the text itself."""
+"""The marks without which Markdown is the text itself."""
 
 
 def _create_parser() -> MarkdownIt:

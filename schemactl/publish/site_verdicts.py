@@ -25,7 +25,7 @@ _FAILURES: Final = ("no", "misread")
 """The answers of a reader that fails, or that gets other values."""
 
 _OWN_FILE: Final = 1_000_000
-"""The number that stands for a client's own definition, which is no version of the topic."""
+"""The number of a client's own definition, which is not a version of the topic."""
 
 VerdictKind = Literal["first", "safe", "breaks", "waived", "hurts", "deleted"]
 
@@ -101,7 +101,7 @@ class Readings:
     def __init__(self) -> None:
         self._answers: dict[tuple[int, int, str], ReadingAnswer] = {}
 
-    def answer(self, reader: SchemaVersion, writer: SchemaVersion, language: str = "") -> ReadingAnswer:
+    def get_answer(self, reader: SchemaVersion, writer: SchemaVersion, language: str = "") -> ReadingAnswer:
         """Return whether readers with one version can read the messages of another."""
         key = (reader.number, writer.number, language)
         if key not in self._answers:
@@ -110,18 +110,18 @@ class Readings:
 
     def fails(self, reader: SchemaVersion, writer: SchemaVersion, language: str = "") -> bool:
         """Return whether the reader fails, or gets other values."""
-        return self.answer(reader, writer, language) in _FAILURES
+        return self.get_answer(reader, writer, language) in _FAILURES
 
     def explain(self, reader: SchemaVersion, writer: SchemaVersion, language: str = "") -> str:
         """Return the first reason against the reader, or ""."""
-        if self.answer(reader, writer, language) == "yes":
+        if self.get_answer(reader, writer, language) == "yes":
             return ""
         return reading(reader=reader, writer=writer, language=language).reason
 
 
 @dataclass(frozen=True)
 class Break:
-    """A version that a client writes and another one that is built into a client that cannot read it."""
+    """The version that a producer writes, and the version of a consumer that cannot read it."""
 
     writer: SchemaVersion
     reader: SchemaVersion
@@ -140,7 +140,7 @@ class Break:
 
 @dataclass(frozen=True)
 class Pair:
-    """A producer, or None for unknown producers, a consumer of the same topic, and what the consumer cannot read.
+    """A producer, or None for unknown producers, a consumer of the same topic, and the versions that the consumer cannot read.
 
     Attributes:
         writes: the versions that the producer is built with, newest first.
@@ -214,14 +214,14 @@ def judge_topic(
     pairs = [*_judge_pairs(topic, current, readings)]
     for number, names in _find_harm(pairs, stops, losses).items():
         verdict = verdicts[number]
-        verdicts[number] = _with(verdict, kind="hurts", clients=tuple(dict.fromkeys(names)))
+        verdicts[number] = _replace_values(verdict, kind="hurts", clients=tuple(dict.fromkeys(names)))
     for number, verdict in verdicts.items():
         if verdict.kind == "breaks":
             verdicts[number] = _apply_waivers(topic, number, verdict, strategy, waivers)
     return TopicVerdicts(verdicts, pairs, readings)
 
 
-def _with(verdict: Verdict, **values: object) -> Verdict:
+def _replace_values(verdict: Verdict, **values: object) -> Verdict:
     return Verdict(**{**vars(verdict), **values})
 
 
@@ -277,7 +277,7 @@ def _apply_waivers(
     if not approvals or not all(approvals):
         return verdict
     first = min((waiver for waiver in approvals if waiver), key=lambda waiver: waiver.until)
-    return _with(verdict, kind="waived", until=str(first.until), waiver=f"{first.reason} ({first.owner})")
+    return _replace_values(verdict, kind="waived", until=str(first.until), waiver=f"{first.reason} ({first.owner})")
 
 
 def _judge_pairs(topic: Topic, current: int | None, readings: Readings) -> Iterator[Pair]:

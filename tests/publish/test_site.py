@@ -542,17 +542,17 @@ def test_a_theme_follows_the_style_of_the_site(shop: Scratch, tmp_path: Path) ->
 
 
 def test_a_further_run_writes_only_what_changed(shop: Scratch, tmp_path: Path) -> None:
-    def written() -> dict[Path, int]:
+    def read_times() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in out.rglob("*.*") if path.suffix in (".html", ".js", ".xml")}
 
     out = tmp_path / "site"
     schemactl(shop.path, "site", "--out", str(out))
-    before = written()
+    before = read_times()
     schemactl(shop.path, "site", "--out", str(out))
-    assert written() == before
+    assert read_times() == before
     (out / "topics/shop/sales/orders.html").write_text("changed by hand")
     schemactl(shop.path, "site", "--out", str(out))
-    assert {path.name for path, time_ns in written().items() if before[path] != time_ns} == {"orders.html"}
+    assert {path.name for path, time_ns in read_times().items() if before[path] != time_ns} == {"orders.html"}
 
 
 def test_what_is_no_longer_part_of_it_is_removed_and_nothing_else(shop: Scratch, tmp_path: Path) -> None:
