@@ -171,7 +171,7 @@ def test_a_deletion_is_seen_although_it_passes_no_file_name_and_its_warning_alth
     team.git("rm", "-q", "topics/refunds.yaml", "topics/refunds.avsc")
     printed = team.passes("commit", "-m", "delete")
     assert "topics/refunds.yaml:1:8 before the change (main" in printed
-    assert "DELETED_TOPIC (warning)" in printed
+    assert "warning[DELETED_TOPIC]: " in printed
 
 
 def test_a_commit_in_a_linked_worktree_is_checked_there(team: Team) -> None:
