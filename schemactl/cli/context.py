@@ -329,13 +329,14 @@ class Progress:
     def __init__(self, what: str, of: str) -> None:
         self._what = on_one_line(what)
         self._of = of
-        self._began_s = self._next_s = 0.0
+        self._began_s: float | None = None
+        self._next_s = 0.0
         self._is_shown = False
 
     def __call__(self, done: int, total: int | None) -> None:
         """Show how many of `total` are done; `total` is None until it is known."""
         now_s = time.monotonic()
-        if done <= 1 or not self._began_s:
+        if done <= 1 or self._began_s is None:
             self._began_s, self._next_s = now_s, now_s + _FIRST_LINE_S
         elif done == total and self._is_shown:
             print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)

@@ -217,6 +217,7 @@ def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:
     assert [reason.partition(":")[0] for reason in plan["reasons"] if reason.startswith(("Version", "billing"))] == [
         "Version 1 cannot read what legacy wrote",
         "Version 1 cannot read what shop (team web) wrote",
+        "billing (team payments) cannot read earlier messages once it has version 1",
         "billing (team payments) cannot read version 1",
     ]
 

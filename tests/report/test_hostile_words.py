@@ -128,7 +128,7 @@ def test_reports_of_hostile_declarations_are_only_read(tmp_path: Path, seed: int
     folder = _repository(tmp_path / "repository", chance).path
     for style in ("never", "always"):
         text, error, _ = schemactl(folder, "--color", style, "check", code=100)
-        plain = re.sub(r"\x1b\[\d+m", "", text)
+        plain = re.sub(r"\x1b\[[0-9;]+m", "", text)
         assert style == "always" or plain == text
         _judge(plain)
         _judge(error)
