@@ -254,9 +254,10 @@ class DeferredInfo(SchemaInfo):
 
     def __getattr__(self, name: str) -> Any:
         """Read the definition for the first attribute that is used."""
-        if name in _PARTS and getattr(self, "_read", None):
-            return getattr(self.load(), name)
-        raise AttributeError(name)
+        if name not in _PARTS:
+            raise AttributeError(name)
+        # Another thread may have read it since the attribute was missing.
+        return object.__getattribute__(self.load(), name)
 
     def __eq__(self, other: object) -> bool:
         """Return whether both definitions are equal."""

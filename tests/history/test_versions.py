@@ -18,7 +18,7 @@ from schemactl.core.errors import HistoryError
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
-from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.core.schema import DeferredInfo, SchemaInfo, SchemaType
 from schemactl.declare.references import Inlined
 from schemactl.formats import identity
 
@@ -63,6 +63,15 @@ def test_definition_is_read_when_it_is_used(scratch: Scratch, use: Callable[[Sch
     assert repr(one) != "DeferredInfo(type=SchemaType.AVRO)"
     assert topic.load() is topic
     assert (one.schema.decode(), one == other) == (record("id"), False)
+
+
+def test_an_attribute_that_another_thread_has_read_meanwhile_is_returned() -> None:
+    info = DeferredInfo.of(SchemaType.STRING, lambda: SchemaInfo(SchemaType.STRING, b"x"))
+    info.load()
+    # Python calls this method after it did not find the attribute.
+    assert DeferredInfo.__getattr__(info, "schema") == b"x"  # type: ignore[arg-type]
+    with pytest.raises(AttributeError):
+        DeferredInfo.__getattr__(info, "unknown")  # type: ignore[arg-type]
 
 
 def test_a_read_definition_is_located_in_its_file_and_keeps_only_its_text(scratch: Scratch) -> None:
