@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -34,6 +34,7 @@ from schemactl.formats import (
     find_client_defaults,
     find_rendering,
     has_client_rules,
+    identify_breakage,
     identity,
     list_native_parts,
 )
@@ -685,16 +686,16 @@ def _find_breakages_of_latest(client: Client, proposal: Proposal) -> list[tuple[
 def _select_older_breakages(
     client: Client, breakages: list[tuple[ClientBuild, Breakage]], proposal: Proposal, approved_topic: Topic | None
 ) -> list[tuple[ClientBuild, Breakage]]:
-    """Return the breakages of a client's versions or definition that the approved schema has as well, at the same field."""
+    """Return the breakages of an approved client's versions or definition that the approved schema has as well, at the same field."""
     if client.is_latest or not breakages or approved_topic is None or approved_topic.schema is None:
+        return []
+    if not any(client.is_same_build(approved_client) for approved_client in approved_topic.clients):
         return []
     approved_proposal = replace(proposal, topic=approved_topic, schema=approved_topic.schema.load())
 
-    def identify(item: tuple[ClientBuild, Breakage], schema: SchemaInfo) -> tuple[ClientBuild, str, str, str, str]:
+    def identify(item: tuple[ClientBuild, Breakage], schema: SchemaInfo) -> tuple[ClientBuild, Hashable]:
         build, breakage = item
-        problem = breakage.incompatibility
-        field = explain(breakage, new=schema, old=build.info).field
-        return build, field, problem.rule, problem.message, breakage.direction
+        return build, identify_breakage(breakage, new=schema, old=build.info)
 
     builds = [build for build, _ in breakages]
     approved_breakages = _find_breakages(client, list(dict.fromkeys(builds)), approved_proposal)

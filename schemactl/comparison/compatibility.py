@@ -238,23 +238,25 @@ def _select_approved(
         return ()
     earlier = {version.number: version.info for version in earlier_versions if version and version.info}
 
-    def identify(breakage: Breakage, schema: SchemaInfo) -> tuple[str, str, str, Direction]:
-        problem = breakage.incompatibility
-        field = formats.explain(breakage, new=schema, old=earlier[breakage.against]).field
-        return field, problem.rule, problem.message, breakage.direction
-
     approved = []
     by_version = groupby((breakage for breakage in breakages if breakage.against in earlier), lambda item: item.against)
     for number, breakages_of_version in by_version:
-        old_version = [(number, earlier[number])]
+        old_info = earlier[number]
+        old_version = [(number, old_info)]
         latest_breakages = chain(
             _find_breakages(old_version, latest.info, directions),
             _find_misreadings(old_version, latest.info, directions),
         )
         try:
-            approved_keys = {identify(breakage, latest.info) for breakage in latest_breakages}
+            approved_keys = {
+                formats.identify_breakage(breakage, new=latest.info, old=old_info) for breakage in latest_breakages
+            }
         except InvalidSchema:
             # A latest version that does not parse has another type than the new definition.
             continue
-        approved += [breakage for breakage in breakages_of_version if identify(breakage, new) in approved_keys]
+        approved += [
+            breakage
+            for breakage in breakages_of_version
+            if formats.identify_breakage(breakage, new=new, old=old_info) in approved_keys
+        ]
     return tuple(approved)

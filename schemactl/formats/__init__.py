@@ -219,6 +219,12 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     return spec(new).explain(breakage, new=new, old=old)
 
 
+def identify_breakage(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Hashable:
+    """Return a key that the breakages of two new schemas with one old schema share if they are the same problem of the same field."""
+    problem, explanation = breakage.incompatibility, explain(breakage, new=new, old=old)
+    return explanation.field, problem.rule, problem.message, explanation.causes, breakage.direction
+
+
 def find_renames(*, new: SchemaInfo, old: SchemaInfo, old_name: str, new_name: str) -> Iterator[Rename]:
     """Yield the parts of `new` called `new_name` that may be what `old` calls `old_name`.
 

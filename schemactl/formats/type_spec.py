@@ -299,6 +299,7 @@ class Explanation:
         older: the JSON pointer of the part in the old definition, or None if the part is not there.
         edit: the edit of the new definition that makes the fix, if only one edit does.
         alternatives: the edits among which a person chooses, if there are several.
+        causes: for a union that does not read a type, the type and the problems in the branch with its name.
     """
 
     field: str
@@ -308,6 +309,7 @@ class Explanation:
     older: str | None = None
     edit: DefinitionEdit | None = None
     alternatives: tuple[DefinitionEdit, ...] = ()
+    causes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

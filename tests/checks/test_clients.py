@@ -261,6 +261,25 @@ def test_damage_to_a_client_that_is_older_than_the_change_is_a_note(
     assert [finding["predates_change"] for finding in findings] == [severity == "note" for severity in severities]
 
 
+def test_a_client_that_the_change_declares_has_no_older_damage(tmp_path: Path) -> None:
+    repository = Scratch(tmp_path / "r")
+    project = PROJECT.replace("FORWARD", "ALWAYS_COMPATIBLE")
+    clients = "clients: [{name: billing, role: consumer, schema: billing.avsc}]\n"
+    repository.commit(
+        {
+            "schemactl.yaml": project,
+            "topics/orders.yaml": ORDERS.replace(CLIENTS, clients),
+            "topics/orders.avsc": record(ID),
+            "topics/billing.avsc": record(ID),
+        }
+    )
+    repository.flush()
+    repository.write({"topics/billing.avsc": record(ID, NOTE), "topics/orders.avsc": record(ID, AMOUNT)})
+    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    findings = [finding for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"]
+    assert [(finding["severity"], finding["predates_change"]) for finding in findings] == [("error", False)]
+
+
 @pytest.mark.parametrize(
     ("after", "severities", "data"),
     [

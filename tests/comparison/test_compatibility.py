@@ -219,3 +219,38 @@ def test_a_misreading_of_the_latest_version_is_approved() -> None:
     assert verdict.approved == verdict.misread != ()
     assert find_changed_values(versions, new, S.FULL_TRANSITIVE) == ()
     assert len(find_changed_values(versions, event("nanos"), S.FULL_TRANSITIVE)) == 4
+
+
+def union_of(*branches: dict[str, object]) -> SchemaInfo:
+    """Return a record whose field is a union of these types."""
+    return avro(record_of("R", field("value", list(branches))))
+
+
+def letters(name: str, *symbols: str) -> dict[str, object]:
+    return {"type": "enum", "name": name, "symbols": [*symbols]}
+
+
+@pytest.mark.parametrize(
+    ("versions", "new", "approved"),
+    [
+        # Another branch of the union is not read any more.
+        ([(["A", "B"], ["A", "B"]), (["A"], ["A", "B"])], (["A", "B"], ["A"]), False),
+        ([(["A", "B"], ["A", "B"]), (["A"], ["A", "B"])], (["A"], ["A", "B"]), True),
+        # The same branch, without a further symbol.
+        ([(["A", "B", "C"], ["A"]), (["B", "C"], ["A"])], (["C"], ["A"]), False),
+        # A further branch does not matter.
+        ([(["A", "B"], ["A"], ["A"]), (["A"], ["A"], ["A"])], (["A"], ["A"], ["A"], ["A"]), True),
+    ],
+)
+def test_an_approved_break_in_a_union_is_of_the_same_branch_for_the_same_reason(
+    versions: Sequence[Sequence[list[str]]],
+    new: Sequence[list[str]],
+    approved: bool,  # noqa: FBT001  a parameter
+) -> None:
+    def make_info(*symbols: list[str]) -> SchemaInfo:
+        return union_of(*(letters(f"E{number}", *names) for number, names in enumerate(symbols)))
+
+    verdict = compare([make_info(*symbols) for symbols in versions], make_info(*new), S.BACKWARD_TRANSITIVE)
+    breakage = next(breakage for breakage in verdict.data if breakage.against == 0)
+    assert breakage.incompatibility.rule == "MISSING_UNION_BRANCH"
+    assert (breakage in verdict.approved) is approved

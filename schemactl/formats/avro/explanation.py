@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from schemactl.core.edits import AddAlias, AddKey, DefinitionEdit, SetType
@@ -55,6 +56,9 @@ _WIDER_TYPES = frozenset({("int", "long"), ("int", "double"), ("float", "double"
 _MAX_LEVELS = 10
 """The number of nested unions into which a reason is followed."""
 
+_MAX_CAUSES = 100
+"""The number of problems in nested unions that are listed."""
+
 _MAX_RENAMES = 400
 """The number of pairs of fields among which a renamed field is searched."""
 
@@ -76,12 +80,12 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = 
             " No message can be shown: nothing can be written, for a record must contain itself or an enum is empty."
         )
     reader_pointer, (writer_pointer, _) = case.walk.pointer, case.counterpart
+    causes = frozenset(islice(_list_causes(case), _MAX_CAUSES))
     if not upgraded:
-        return Explanation(case.place, reason, fix, writer_pointer, reader_pointer)
+        return Explanation(case.place, reason, fix, writer_pointer, reader_pointer, causes=causes)
     ends_in_branch = any(is_writer_branch(token) for token in trace_of(incompatibility)[-1:])
-    return Explanation(
-        case.place, reason, fix, reader_pointer, writer_pointer if ends_in_branch else None, edit, alternatives
-    )
+    older = writer_pointer if ends_in_branch else None
+    return Explanation(case.place, reason, fix, reader_pointer, older, edit, alternatives, causes)
 
 
 @dataclass(frozen=True)
@@ -261,10 +265,10 @@ def _explain_missing_branch(case: _Case) -> _Advice:
     advice = _explain_no_branch(case)
     innermost = case
     for _ in range(_MAX_LEVELS):
-        inner = _find_case_in_branch(innermost) if innermost.incompatibility.rule == "MISSING_UNION_BRANCH" else None
-        if inner is None:
+        inner_cases = _list_cases_in_branch(innermost)
+        if not inner_cases:
             break
-        innermost = inner
+        innermost = inner_cases[0]
     if innermost is case:
         return advice
     is_missing_branch = innermost.incompatibility.rule == "MISSING_UNION_BRANCH"
@@ -299,15 +303,28 @@ def _explain_no_branch(case: _Case) -> _Advice:
     return _Advice(reason, f"write the {name} only when every reader's union has a branch for it.")
 
 
-def _find_case_in_branch(case: _Case) -> _Case | None:
+def _list_causes(case: _Case, levels: int = _MAX_LEVELS) -> Iterator[str]:
+    """Yield the written type that no branch of a union reads, and each problem in the branch with its name or type."""
+    if case.incompatibility.rule != "MISSING_UNION_BRANCH":
+        return
+    writer_schema = case.counterpart[1]
+    yield f"{case.place}: {writer_schema.full_name if isinstance(writer_schema, Named) else writer_schema.type}"
+    for inner in _list_cases_in_branch(case) if levels else ():
+        yield f"{inner.place}: {inner.incompatibility.rule} {inner.incompatibility.message}"
+        yield from _list_causes(inner, levels - 1)
+
+
+def _list_cases_in_branch(case: _Case) -> list[_Case]:
+    """Return the problems in the branch with the name or type of the written value, or [] if there is no such branch."""
     branch = case.walk.schema
-    if isinstance(branch, Union) or case.incompatibility.trace is None:
-        return None
+    is_missing_branch = case.incompatibility.rule == "MISSING_UNION_BRANCH"
+    if not is_missing_branch or isinstance(branch, Union) or case.incompatibility.trace is None:
+        return []
     try:
         inner = incompatibilities(reader=branch, writer=case.counterpart[1], location=case.incompatibility.trace)
     except AmbiguousAlias:
-        return None
-    return replace(case, incompatibility=inner[0]) if inner else None
+        return []
+    return [replace(case, incompatibility=incompatibility) for incompatibility in inner]
 
 
 def _explain_name_mismatch(case: _Case) -> _Advice:
