@@ -33,8 +33,10 @@ _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 
 _TABLES: Final = """
 -- `adopted` is the commit with which versions begin, or "" if they begin with the first commit. `include` has the import folders
--- of steps without a project file.
-CREATE TABLE derivation (derived_from TEXT NOT NULL, adopted TEXT NOT NULL, include TEXT NOT NULL);
+-- of steps without a project file. `is_checked` tells whether a run read the whole line, and `adopted` contradicts no number.
+CREATE TABLE derivation (
+  derived_from TEXT NOT NULL, adopted TEXT NOT NULL, include TEXT NOT NULL, is_checked INTEGER NOT NULL
+);
 -- The first-parent line: step 0 is its first commit.
 CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
 -- A `schema`, which the topics of all domains share, is named tenant/namespace/topic. Other tables refer to names by id.
@@ -169,7 +171,7 @@ class Cache:
         connection = _connect()
         connection.executescript(_TABLES)
         row = (derivation, adopted, json.dumps({**include}, sort_keys=True))
-        connection.execute("INSERT INTO derivation VALUES (?, ?, ?)", row)
+        connection.execute("INSERT INTO derivation VALUES (?, ?, ?, 0)", row)
         return cls(connection)
 
     @classmethod
@@ -193,6 +195,16 @@ class Cache:
         """The id of the commit with which versions begin, or "" if they begin with the first commit."""
         [[adopted]] = self._select("SELECT adopted FROM derivation")
         return str(adopted)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether a run read the whole line, and `adopted` contradicts no number: an interrupted run saves its steps before that."""
+        [[is_checked]] = self._select("SELECT is_checked FROM derivation")
+        return bool(is_checked)
+
+    def mark_checked(self) -> None:
+        """Record that the line `is_checked`."""
+        self.connection.execute("UPDATE derivation SET is_checked = 1")
 
     @property
     def include(self) -> dict[str, str]:
@@ -465,7 +477,9 @@ class CacheWriter(Cache):
 
     def abandon_step(self) -> Cache:
         """Commit, and return the state after the step before the current one, which may be incomplete; no step may follow."""
-        self._write("COMMIT")
+        # An interrupted `keep` has committed already.
+        if self.connection.in_transaction:
+            self._write("COMMIT")
         return Cache(self.connection).cut(self.step - 1)
 
     def finish(self) -> Cache:

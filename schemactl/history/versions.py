@@ -125,11 +125,14 @@ class Derivation:
     def derive(self, tip: Commit, *, keep: bool) -> Cache:
         """Derive the state after `tip`; with `keep` it is saved in the cache if it can be, and has grown enough."""
         inputs = encode_inputs(self._project)
-        state, kept_steps = None, 0
+        state, kept_steps, is_checked = None, 0, False
         cached = Cache.open(self._store, inputs)
         if cached and cached.last >= 0:
             if (step := cached.step_of(tip.id)) is not None:
-                return cached.at(step)
+                state = cached.at(step)
+                if not cached.is_checked:
+                    self._check_adopted(state, tip)
+                return state
             commits = log(self._repository, tip.id, cached.commit(cached.last).id)
             first = next(commits, None)
             common_step = cached.step_of(first.parents[0]) if first and first.parents else None
@@ -137,12 +140,15 @@ class Derivation:
             if first and common_step is not None and is_same_start:
                 # Commits after the common one were rewritten, if there were any, and are forgotten. The comparison with a
                 # registry shows whether their versions were applied.
-                kept_steps = common_step + 1 if common_step == cached.last else 0
+                is_checked = cached.is_checked
+                kept_steps = common_step + 1 if is_checked and common_step == cached.last else 0
                 state = self._extend(cached.cut(common_step), chain([first], commits), keep=keep, tip=tip)
         if state is None:
             self._repository.require_all_commits()
             state = self._derive_all(tip, self._find_adopted(tip), keep=keep)
-            self._require_same_numbers(state)
+        if not is_checked:
+            self._check_adopted(state, tip)
+            state.mark_checked()
         lacks_objects = self._repository.shallow or self._repository.promisor
         if keep and (lacks_objects or state.last >= kept_steps * _REWRITE_GROWTH):
             state.keep(self._store)
@@ -161,13 +167,27 @@ class Derivation:
         """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on."""
         new = Cache.new(encode_inputs(self._project), adopted, self._find_include(tip))
         state = self._extend(new, log(self._repository, tip.id), keep=keep, tip=tip)
+        self._require_on_line(state, tip)
+        return state
+
+    def _check_adopted(self, state: Cache, tip: Commit) -> None:
+        """Check that the commit with which versions begin is on the line, and that no commit changed it in a harmful way.
+
+        Raises:
+            HistoryError: otherwise.
+        """
+        self._require_on_line(state, tip)
+        self._require_same_numbers(state)
+
+    def _require_on_line(self, state: Cache, tip: Commit) -> None:
+        adopted = state.adopted
         commit = self._repository.commit(adopted) if adopted else None
         if commit is None or state.step_of(adopted) is not None:
-            return state
+            return
         merge_base = self._repository.merge_base(tip, commit)
         if merge_base == tip:
             # All commits are earlier, and none of them counts.
-            return state
+            return
         descendants = self._repository.run("rev-list", "--ancestry-path", f"{adopted}..{tip.id}").decode().split()
         on_line = [commit_id for commit_id in reversed(descendants) if state.step_of(commit_id) is not None]
         raise HistoryError(

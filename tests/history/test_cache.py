@@ -25,6 +25,7 @@ from schemactl.core.deadline import OutOfTime
 from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
 from schemactl.formats.digest import digest
+from schemactl.history import versions
 from schemactl.history.cache import Cache
 from schemactl.history.versions import encode_inputs
 
@@ -381,7 +382,7 @@ def test_an_interrupted_reading_goes_on_where_it_ended(scratch: Scratch) -> None
     assert read_counts == [4, 4]
     cached = open_cache(scratch.path)
     assert cached
-    assert cached.last == 9
+    assert (cached.last, cached.is_checked) == (9, True)
 
 
 def test_reading_that_is_interrupted_in_its_first_commit_begins_again(scratch: Scratch) -> None:
@@ -393,6 +394,46 @@ def test_reading_that_is_interrupted_in_its_first_commit_begins_again(scratch: S
         with pytest.raises(Interrupted):
             history.read(repository, PROJECT, progress=stop)
         assert open_cache(scratch.path) is None
+        assert list_subjects(history.read(repository, PROJECT)) == ["v0", "v1"]
+
+
+def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(scratch: Scratch) -> None:
+    project = "version: 1\nroots: [topics]\napproved: main\n"
+    scratch.commit({"schemactl.yaml": project}, "project")
+    scratch.flush()
+    adopted = f"{project}adopted: {scratch.git('rev-parse', 'main~1').strip()}\n"
+    scratch.commit({"schemactl.yaml": adopted, "a.txt": "a"}, "adopt too late")
+    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    scratch.flush()
+
+    def stop(done: int, total: int | None) -> None:
+        if total is None and done == 3:
+            raise Interrupted
+
+    with history.Repository.open(scratch.path) as repository:
+        with pytest.raises(Interrupted):
+            history.read(repository, PROJECT, progress=stop)
+        assert open_cache(scratch.path)
+        for ref in (None, "main~1", None):
+            with pytest.raises(HistoryError, match="changed `adopted`"):
+                history.read(repository, PROJECT, ref)
+
+
+def test_a_reading_that_is_interrupted_while_it_saves_ends(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "_SAVE_COMMITS", 1)
+    calls = []
+
+    def write(self: history.Store, kind: str, content: bytes) -> None:
+        calls.append(kind)
+        if len(calls) == 2:
+            raise Interrupted
+        real_write(self, kind, content)
+
+    real_write = history.Store.write
+    monkeypatch.setattr(history.Store, "write", write)
+    with history.Repository.open(scratch.path) as repository:
+        with pytest.raises(Interrupted):
+            history.read(repository, PROJECT)
         assert list_subjects(history.read(repository, PROJECT)) == ["v0", "v1"]
 
 
@@ -414,6 +455,7 @@ def test_ten_interrupted_readings_make_progress_each_time(scratch: Scratch) -> N
                 history.read(repository, PROJECT, progress=stop)
             cached = open_cache(scratch.path)
             assert cached
+            assert not cached.is_checked
             last_steps.append(cached.last)
         assert list_subjects(history.read(repository, PROJECT)) == complete
     assert last_steps == list(range(2, 32, 3))
