@@ -170,9 +170,24 @@ class VersionList:
 
     def __init__(self, versions: Sequence[SchemaVersion], release: Release, *, optional: tuple[str, ...] = ()) -> None:
         """Create the list; `optional` has the class names of the broker's optional checkers (`OPTIONAL_CHECKERS`)."""
-        self.versions: list[SchemaVersion] = [*versions]
+        self.versions: list[SchemaVersion] = []
         self.release = release
         self._checkers = checkers(release, optional)
+        self._clear()
+        for version in versions:
+            self.append(version)
+
+    def append(self, version: SchemaVersion) -> None:
+        """Add a version, or a tombstone, that the broker has stored after all others."""
+        self.versions.append(version)
+        if version.info is None:
+            self._clear()
+        else:
+            self._live.append(version)
+            self._has_known_plain |= is_known_plain(version.info)
+
+    def _clear(self) -> None:
+        """Forget the versions that a tombstone hides."""
         self._live: list[SchemaVersion] = []
         # Stored definitions are read when an answer needs them: a plain one is found by the digest that the history of Git knows.
         self._data_by_number: dict[int, SchemaData] = {}
@@ -180,18 +195,6 @@ class VersionList:
         self._contents = _Search()
         self._identities = _Search()
         self._digests = _Search()
-        for version in live(versions):
-            self._add_definition(version)
-
-    def append(self, version: SchemaVersion) -> None:
-        """Add a version that the broker has stored after all others."""
-        self.versions.append(version)
-        self._add_definition(version)
-
-    def _add_definition(self, version: SchemaVersion) -> None:
-        if version.info is not None:
-            self._live.append(version)
-            self._has_known_plain |= is_known_plain(version.info)
 
     def _read(self, version: SchemaVersion) -> SchemaData:
         data = self._data_by_number.get(version.number)

@@ -149,7 +149,7 @@ def test_a_list_answers_uploads_one_after_the_other_like_each_list_read_anew(
     stored = VersionList([], release)
     for upload in uploads:
         if upload is None:
-            stored = VersionList([*stored.versions, SchemaVersion(len(stored.versions), None)], release)
+            stored.append(SchemaVersion(len(stored.versions), None))
             continue
         answer = stored.put(upload, strategy)
         assert answer == put(stored.versions, upload, strategy, release)
