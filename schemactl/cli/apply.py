@@ -177,7 +177,7 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
                 record_not_applied(ready)
             return [*codes, SchemactlError.exit_code]
         # The registry may have changed while the user read the plan.
-        remaining = [replace(ready, state=None) for ready in remaining]
+        remaining = [replace(ready, is_current=False) for ready in remaining]
     return [*codes, *carry_out(remaining, args, deadline)]
 
 
@@ -502,7 +502,7 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
             waiting=tick,
             parallel=args.parallel,
             fail_fast=args.fail_fast,
-            state=ready.state,
+            is_current=ready.is_current,
         )
     except SchemactlError as error:
         record.end(Result(plan, stopped=error), registry)

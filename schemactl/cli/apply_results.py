@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from schemactl.core.schema import SchemaVersion
     from schemactl.deploy.apply import Result
     from schemactl.deploy.refusals import Awaited
-    from schemactl.deploy.registry_state import RegistryState
     from schemactl.deploy.status import LastApply
     from schemactl.deploy.steps import Plan
     from schemactl.registry.interface import Registry, Scope
@@ -41,12 +40,12 @@ class ReadyPlan:
     Attributes:
         plan: the plan.
         target: its target, with the approved history that the plan was made from.
-        state: the state of the registry that the plan was made from, or None if the registry may have changed since.
+        is_current: whether the registry was just read for the plan, so that it need not be compared again.
     """
 
     plan: Plan
     target: OpenTarget
-    state: RegistryState | None = None
+    is_current: bool = False
 
 
 # Result files.

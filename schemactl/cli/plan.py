@@ -372,7 +372,7 @@ class PlanRequest:
             brokers=target.compare_brokers(state, self.catalog, self.numbers),
             effects=self._find_effects(plan),
         )
-        return ReadyPlan(plan, target, state)
+        return ReadyPlan(plan, target, is_current=True)
 
     def _find_effects(self, plan: Plan) -> dict[tuple[TopicName, int], VersionEffect]:
         """Return the effect of each version to register."""

@@ -13,7 +13,7 @@ from typing import Final
 from schemactl.core.deadline import OutOfTime, Worker
 from schemactl.core.errors import SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.deploy.registry_state import RegistryState, observe, state_changes, state_values
+from schemactl.deploy.registry_state import observe, state_changes, state_values
 from schemactl.deploy.steps import Lane, NumberedStep, Plan, PlanStep, RegisterVersion, RelaxStrategy, phases
 from schemactl.deploy.steps.register_version import expect_same_content
 from schemactl.deploy.steps.restore_strategy import restore
@@ -82,7 +82,7 @@ def apply_plan(
     waiting: Callable[[], None] = lambda: None,
     parallel: int = PARALLEL,
     fail_fast: bool = False,
-    state: RegistryState | None = None,
+    is_current: bool = False,
 ) -> Result:
     """Carry out the steps of `plan`: the steps of a topic in order, several topics in parallel, namespaces before their topics.
 
@@ -97,7 +97,7 @@ def apply_plan(
         waiting: called several times a second in the calling thread; an exception from it interrupts the apply.
         parallel: the number of topics to process in parallel.
         fail_fast: whether to reject a plan that leaves something out, and to stop after the first failure.
-        state: the state that the plan was made from, if that was just now; otherwise the registry is read and compared.
+        is_current: whether the registry was just read for the plan; otherwise it is read again and compared.
 
     Raises:
         StalePlan: if the registry has changed since the plan was made; only relaxed topics were restored.
@@ -109,7 +109,7 @@ def apply_plan(
             "the plan leaves something out, so with --fail-fast nothing of it is applied",
             fix="schemactl plan shows what and why; without --fail-fast the rest is applied",
         )
-    if state is None:
+    if not is_current:
         _expect_unchanged(plan, registry)
     run = _Run(plan, registry, begun, progress, fail_fast=fail_fast)
     return run.execute(parallel, waiting)

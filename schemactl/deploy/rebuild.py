@@ -148,8 +148,7 @@ class _Rebuilder(Planner):
             if retained and name not in self.permissions.unreadable:
                 self.refusals.append(refusals.refuse_rebuild(name, retained, self.commands))
                 return
-            self.steps.append(DeleteSchema(name, readable, force=True, unreadable=bool(retained)))
-            self.versions[name.schema_id] = ()
+            self.add(DeleteSchema(name, readable, force=True, unreadable=bool(retained)))
         if saved:
             has_list = _has_continued(self.list_versions(name), saved) or self._restore_list(name, saved)
             # `apply` starts a newer generation, because it checks that the topic is empty.

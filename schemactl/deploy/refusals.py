@@ -248,7 +248,7 @@ def refuse_lossy_setting(step: SetPolicies, loses: str) -> PlanRefusal:
 
 
 def advise_to_allow(losses: Sequence[PlanRefusal], allowed: Iterable[str], commands: Commands) -> Iterator[PlanRefusal]:
-    """Yield the refusals of `could_lose` with their fix: one command that allows all of them, and the addresses that are `allowed`."""
+    """Yield the refusals of `refuse_lossy_setting` with their fix: one command that allows all of them, and the addresses that are `allowed`."""
     addresses = sorted({*allowed, *(loss.allow for loss in losses)})
     options = " ".join(f"--allow-data-loss {quote(address)}" for address in addresses)
     command = f"`schemactl apply {commands.on} {options}`"
@@ -424,7 +424,7 @@ def refuse_undeclared_tenant(
 ) -> Iterator[PlanRefusal]:
     """Yield a refusal for each of `topics` in the missing tenant of `space`, if that tenant is not declared.
 
-    If namespaces must be declared, `in_undeclared_namespaces` yields the refusals instead.
+    If namespaces must be declared, `refuse_undeclared_namespaces` yields the refusals instead.
     """
     origin = commands.origin
     declared = origin.declared_tenants

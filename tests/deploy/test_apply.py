@@ -293,6 +293,40 @@ def test_a_deletion_that_was_done_meanwhile_is_not_done_twice(disturbed: Disturb
     assert held(registry, ORDERS) == [A, None]
 
 
+@pytest.mark.parametrize("permission", ["delete", "force_delete"])
+def test_a_version_that_was_uploaded_since_the_plan_is_not_deleted(registry: EmbeddedRegistry, permission: str) -> None:
+    carry_out(registry, orders(A))
+    gone = orders(A, schema=None, deleted=True)
+    plan = plan_for(registry, gone, **{permission: frozenset({ORDERS})})
+    registry.put_schema(ORDERS, B)
+    result = apply_plan(plan, registry, is_current=True)
+    assert result.is_stale
+    assert "its schema is not deleted: somebody uploaded version 1 since the plan was made" in str(result.failure)
+    assert held(registry, ORDERS) == [A, B]
+    carry_out(registry, gone, **{permission: frozenset({ORDERS})})
+    assert held(registry, ORDERS) == ([A, B, None] if permission == "delete" else [])
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "left"),
+    [
+        (lambda registry: registry.put_schema(ORDERS, B), [A, B]),
+        (lambda registry: registry.delete_schema(ORDERS, force=True), []),
+    ],
+    ids=["version", "deletion"],
+)
+def test_no_tombstone_takes_another_number_than_planned(
+    registry: EmbeddedRegistry, meanwhile: Callable[[EmbeddedRegistry], object], left: list[SchemaInfo]
+) -> None:
+    carry_out(registry, orders(A))
+    plan = plan_for(registry, orders(A, None, C))
+    meanwhile(registry)
+    result = apply_plan(plan, registry, is_current=True)
+    assert result.is_stale
+    assert f"the next number is v{len(left)} where v1 was expected" in str(result.failure)
+    assert held(registry, ORDERS) == left
+
+
 def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(tmp_path: Path) -> None:
     infos = [A, B, C, *(record(ID, {"name": f"f{n}", "type": "int", "default": n}) for n in range(20))]
     target = catalog(topic(ORDERS, *infos), topic(REFUNDS, *infos))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from schemactl.core.errors import RegistryError
+from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaVersion
+from schemactl.core.schema import SchemaVersion, live
 from schemactl.core.wording import numbers
+from schemactl.core.wording import versions as describe_versions
 from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry, Scope
 
@@ -63,6 +64,12 @@ class DeleteSchema(Step):
         topic = registered.topics.get(self.name)
         if topic is None or (topic.schema is None and not self.force):
             return
+        added = [version.number for version in live(topic.versions) if version.number not in self.versions]
+        if added:
+            raise StalePlan(
+                f"{self.name}: its schema is not deleted: somebody uploaded {describe_versions(added)} since the plan was made",
+                fix="look at a new plan: schemactl plan",
+            )
         if not self.unreadable:
             expect_empty(self.name, context.registry)
         context.registry.delete_schema(self.name, force=self.force)
