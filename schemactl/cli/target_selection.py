@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -441,8 +440,6 @@ def opened(
     """
     from schemactl.history.target_history import read_effective
 
-    # Versions are many small objects that stay alive; by default, searching them for garbage takes a tenth of the time.
-    gc.set_threshold(50_000)
     several = asked.several
     places = approved_targets(None if asked.are_all else asked.names, context)
     open_targets: list[OpenTarget] = []

@@ -254,8 +254,9 @@ class _OAuth2:
         )
         try:
             pool = responses.open_pool(self._http, url)
-            target = urlsplit(url)._replace(scheme="", netloc="").geturl() or "/"
-            reply = pool.urlopen(method, target, form, headers, retries=_RETRIES, preload_content=False)
+            reply = pool.urlopen(
+                method, urllib3.util.parse_url(url).request_uri, form, headers, retries=_RETRIES, preload_content=False
+            )
             data = responses.read_body(reply, max_bytes=_MAX_TOKEN_ANSWER_BYTES)
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # The text of the error may contain the request with the secret, so only its class is shown.
