@@ -208,8 +208,12 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("plan namespaces has one --format: text or json")
     approved = read_approved(selection, context, at=args.at, base=args.base)
     names = sorted(map(str, namespaces_of(select(approved.catalog, topics=args.topic, namespaces=args.namespace))))
-    # On one line, as a variable of a build server.
-    print(json.dumps(names) if formats == ["json"] else "\n".join(names))
+    if formats == ["json"]:
+        # On one line, as a variable of a build server.
+        print(json.dumps(names))
+    else:
+        # Without namespaces there is no line, so that a loop over the lines does nothing.
+        print("".join(f"{name}\n" for name in names), end="")
     return 0
 
 

@@ -96,6 +96,15 @@ def test_the_jobs_of_the_matrix_apply_the_whole_plan(repository: Path) -> None:
     assert plan(repository)["steps"] == []
 
 
+def test_a_plan_that_fails_holds_up_no_other_namespace() -> None:
+    jobs = yaml.safe_load(WORKFLOW.read_text())["jobs"]
+    assert {jobs[job]["strategy"]["fail-fast"] for job in ("plan", "apply")} == {False}
+    # By default, a job is skipped if one job of a matrix that it needs has failed.
+    assert "!cancelled()" in jobs["apply"]["if"]
+    # A matrix without values is an error.
+    assert all("outputs.namespaces != '[]'" in jobs[job]["if"] for job in ("plan", "apply"))
+
+
 def test_the_page_lists_namespaces_as_the_command_does(repository: Path) -> None:
     page = PAGE.read_text()
     listing = page.partition("contacts no registry\n")[2].partition("    $")[0].split()
@@ -103,6 +112,15 @@ def test_the_page_lists_namespaces_as_the_command_does(repository: Path) -> None
     command = [sys.executable, "-m", "schemactl", "plan", "namespaces", "--target", "prod"]
     lines = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout.split()
     assert lines == NAMESPACES
+
+
+@pytest.mark.parametrize(("options", "output"), [([], ""), (["--format", "json"], "[]\n")])
+def test_a_project_without_namespaces_has_no_line(tmp_path: Path, options: list[str], output: str) -> None:
+    scratch = Scratch(tmp_path / "r")
+    scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\ntargets:\n  prod: {registry: 'sqlite:r.db'}\n"})
+    scratch.flush()
+    command = [sys.executable, "-m", "schemactl", "plan", "namespaces", *options]
+    assert subprocess.run(command, cwd=scratch.path, check=True, capture_output=True, text=True).stdout == output
 
 
 @pytest.mark.parametrize(
