@@ -181,8 +181,8 @@ def test_reading_a_long_history_knows_its_total(estate: Estate, monkeypatch: pyt
     estate.scratch.flush()
     repository = Repository.open(estate.scratch.path)
     project = load_project(str(estate.scratch.path), None)[0]
-    monkeypatch.setattr("schemactl.history.versions._COUNT_AFTER_S", -1.0)
+    monkeypatch.setattr("schemactl.history.versions._FEW_COMMITS", 1)
     read(repository, project, progress=lambda done, total: calls.append((done, total)))
     count = int(estate.scratch.git("rev-list", "--first-parent", "--count", "HEAD"))
-    assert calls == [*((done, count) for done in range(1, count)), (count, None), (count, count)]
+    assert calls == [*((done, count) for done in range(1, count + 1)), (count, count)]
     repository.close()
