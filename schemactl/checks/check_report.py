@@ -70,6 +70,7 @@ class CheckReport:
         targets: the release of each checked target, by name.
         texts: the text of each file with a finding, by path, for excerpts.
         decided: whether the files could be read; if not, the findings give the reasons, and nothing else is known.
+        topics_by_last_name: the changed topics, by the last part of their names.
     """
 
     release: Release
@@ -87,6 +88,13 @@ class CheckReport:
     targets: Mapping[str, Release] = field(default_factory=dict)
     decided: bool = True
     texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    topics_by_last_name: Mapping[str, set[TopicName]] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        topics_by_last_name: dict[str, set[TopicName]] = {}
+        for check in self.topics:
+            topics_by_last_name.setdefault(str(check.topic).rpartition("/")[2], set()).add(check.topic)
+        object.__setattr__(self, "topics_by_last_name", topics_by_last_name)
 
     @property
     def command(self) -> Literal["check", "lint"]:

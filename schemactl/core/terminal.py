@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -45,7 +45,8 @@ _CODES: Final = {
     "marked": "1;4;31",
 }
 
-_UNBREAKABLE = re.compile(r"(?<=: )schemactl [a-z].*|(?:`[^`]*`|[^ ])+")
+_UNBREAKABLE = re.compile(r"(?:(?<=: )|(?<=  )|(?<=\x1b\[0m ))(?:\x1b\[\d+m)?schemactl [a-z].*|(?:`[^`]*`|[^ ])+")
+"""A command after a colon or in a column, or a word with the text in backquotes."""
 
 _ANY_STYLE = re.compile(r"\x1b\[[0-9;]+m|\x1b\]8;[^\x1b]*\x1b\\")
 
@@ -127,6 +128,11 @@ class CleanStream:
             last = text.rpartition("\n")[2] if "\n" in text else text
             self._starts_line = (self._starts_line or "\n" in text) and not last.strip()
         return len(text)
+
+    def writelines(self, pieces: Iterable[str]) -> None:
+        """Clean and write the pieces of a text."""
+        for piece in pieces:
+            self.write(piece)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.uncleaned, name)

@@ -136,12 +136,13 @@ def make_title(cause: ShownCause) -> str:
         misread_rules = (
             {breakage.incompatibility.rule for breakage in check.verdict.misread} if check.verdict else set()
         )
-        cannot_read = "misreads" if lead.rule in misread_rules else "cannot read"
+        is_misread = lead.rule in misread_rules
         match lead.direction:
             case "new_reads_old":
-                title = f"{new} {cannot_read} {old}"
+                title = f"{new} {'misreads' if is_misread else 'cannot read'} {old}"
             case "old_reads_new":
-                title = f"{old} {cannot_read} {new}".replace("misreads", "misread" if len(old) > 3 else "misreads")
+                misread = "misreads" if old.count("v") == 1 else "misread"
+                title = f"{old} {misread if is_misread else 'cannot read'} {new}"
             case "both":
                 title = f"{new} and {old} cannot read each other"
     others = len(cause.cause.topics) - 1
@@ -179,7 +180,9 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: 
         name = paint(f"{shown_label:<{_LABEL_WIDTH}}", "dim" if text_style == "dim" else "bold", color=color)
         prefix = " " * (_MARGIN - 2) + f"{sign} {name} "
         hanging = " " * (_MARGIN + _LABEL_WIDTH + 1)
-        lines.append(prefix + _wrap(paint(text, text_style, color=color), width, hanging))
+        painted = paint(text, text_style, color=color)
+        # A command is not broken, so that it can be pasted.
+        lines.append(prefix + (painted if text.startswith("schemactl ") else _wrap(painted, width, hanging)))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -287,7 +290,7 @@ def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Ite
 
 def _find_token(text: str) -> str:
     """Return the first JSON value or word of a text, or its first character."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         return text[: json.JSONDecoder().raw_decode(text)[1]]
     token = re.match(r"[\w.$@-]+|.", text)
     return token[0] if token else ""

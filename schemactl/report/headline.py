@@ -123,8 +123,8 @@ def name_version(check: TopicCheck, report: CheckReport) -> str:
 def shorten_topic(name: TopicName, report: CheckReport) -> str:
     """Return the last part of a topic's name, or the name without its domain if several topics of the report share it."""
     last = str(name).rpartition("/")[2]
-    others = {check.topic for check in report.topics if str(check.topic).rpartition("/")[2] == last}
-    return on_one_line(last if len(others | {name}) == 1 else str(name).removeprefix("persistent://"))
+    is_shared = report.topics_by_last_name.get(last, {name}) != {name}
+    return on_one_line(str(name).removeprefix("persistent://") if is_shared else last)
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,14 @@ import shop
 from command import process, schemactl
 from scratch import Scratch
 
+from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.findings import Counterexample, Finding
+from schemactl.core.names import TopicName
+from schemactl.core.policies import CompatibilityStrategy
+from schemactl.core.schema import Release
 from schemactl.core.terminal import clean, fit, paint_link, supports_links
 from schemactl.report.check_text import list_message_parts
+from schemactl.report.headline import shorten_topic
 
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
 CLIENTS = """\
@@ -168,10 +174,24 @@ def test_the_guilty_value_of_a_message_is_marked(message: str, field: str, parts
 def test_tables_fit_the_terminal_without_cut_cells(repository: Scratch, width: int) -> None:
     printed = _run_on_terminal(repository.path, width, "check")
     rows = printed[printed.index("topic ") :].splitlines()
-    assert max(map(len, printed.splitlines())) <= width
+    lines = printed.splitlines()
+    # A command is one line, so that it can be pasted.
+    assert any(re.search(r" schemactl waive \w+ --reason .* --owner .+", line) for line in lines)
+    assert max(len(line) for line in lines if " schemactl " not in line) <= width
     assert "…" not in printed
     assert any(row.startswith("shop/sales/orders  v1 → v2") for row in rows)
     assert ("BACKWARD" in rows[1]) is (width == 120)
+
+
+def test_short_names_of_many_topics_take_no_time() -> None:
+    """The time grows with the topics, and not with their square."""
+    names = [TopicName.parse(f"persistent://shop/n{number % 50}/t{number // 2}") for number in range(20_000)]
+    checks = tuple(TopicCheck(name, "added", CompatibilityStrategy.FULL, "namespace") for name in names)
+    report = CheckReport(Release.R4_0, "main", len(checks), checks)
+    started_s = time.monotonic()
+    assert {shorten_topic(name, report) for name in names[:2]} == {"shop/n0/t0", "shop/n1/t0"}
+    assert len({shorten_topic(name, report) for name in names}) == len(names)
+    assert time.monotonic() - started_s < 5
 
 
 def _run_on_terminal(folder: Path, width: int, *arguments: str) -> str:
