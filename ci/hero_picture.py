@@ -24,12 +24,6 @@ from examples.shop import history, messages  # noqa: E402  the examples are not 
 
 ORDERS: Final = Path("namespaces/sales/orders/orders.avsc")
 TOPIC: Final = "persistent://shop/sales/orders"
-CLIENTS: Final = """\
-clients:
-  - {name: checkout, team: web, role: producer, schema: 5}
-  - {name: billing, team: payments, role: consumer}
-"""
-"""Clients for an example shop that declares none."""
 
 SEED: Final = 4880
 """A seed whose messages have all kinds of values."""
@@ -88,9 +82,6 @@ def collect_facts() -> Facts:
     with tempfile.TemporaryDirectory() as folder:
         shop = Path(folder, "shop")
         history.make(shop)
-        declaration = shop / ORDERS.with_suffix(".yaml")
-        if "clients:" not in declaration.read_text("utf-8"):
-            declaration.write_text(declaration.read_text("utf-8") + CLIENTS, "utf-8")
         rows = decode_versions(shop)
 
         # The change: one symbol and the default go.

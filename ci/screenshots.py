@@ -17,7 +17,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from hero_picture import CLIENTS, ORDERS, decode_versions  # noqa: E402  in this folder
+from hero_picture import ORDERS, decode_versions  # noqa: E402  in this folder
 
 from examples.shop import history  # noqa: E402  the examples are not installed
 
@@ -66,12 +66,6 @@ def main() -> None:
         folder = Path(name)
         shop = folder / "shop"
         history.make(shop)
-        declaration = shop / ORDERS.with_suffix(".yaml")
-        if "clients:" not in declaration.read_text("utf-8"):
-            declaration.write_text(declaration.read_text("utf-8") + CLIENTS, "utf-8")
-            history.git(
-                shop, "commit", "--quiet", "--all", "-m", "Declare the clients of orders", when_s=history.FIRST_COMMIT_S
-            )
 
         # A topic in a notebook, with a message of each version.
         rows = decode_versions(shop)
