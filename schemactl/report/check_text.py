@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple
 
 from schemactl.checks.check_report import CheckReport, ClientImpact
 from schemactl.core.environment import line_link
-from schemactl.core.errors import Source
+from schemactl.core.errors import Source, first_of
 from schemactl.core.findings import Finding
 from schemactl.core.rules import find_page
 from schemactl.core.terminal import SHADES, count_columns, cut, fit, on_one_line, paint, paint_link, table
 from schemactl.core.wording import counted, numbers
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
 from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
-from schemactl.report.headline import MARKS, join_names, make_headline, name_client, name_version, shorten_topic
+from schemactl.report.headline import MARKS, make_headline, name_client, name_version, shorten_topic
 
 _COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
@@ -247,7 +247,7 @@ def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
                         built = numbers(impact.built) or on_one_line(impact.client.built)
                         writers.append(f"{name_client(impact)} with version {built}")
     if writers:
-        yield "written", f"by {join_names(writers)}", ""
+        yield "written", f"by {first_of(writers)}", ""
 
 
 # The place in the file
@@ -397,11 +397,11 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
                 names = (shorten_topic(topic, cause.report) for topic in cause.cause.topics)
                 topics_by_rule.setdefault(cause.lead.rule, {}).update(dict.fromkeys(names))
             rules = ", ".join(
-                f"{rule} ({join_names([*names])})" if names else rule for rule, names in topics_by_rule.items()
+                f"{rule} ({first_of([*names])})" if names else rule for rule, names in topics_by_rule.items()
             )
             unchanged = ", which the change does not cause" if group is older else ""
             clients = {name_client(impact): 0 for cause in group for impact in _list_older_impacts(cause)}
-            rules += f" for {join_names([*clients])}" if clients and group is older else ""
+            rules += f" for {first_of([*clients])}" if clients and group is older else ""
             yield f"{subject}{unchanged}: {rules}. `--notes` shows {'it' if len(group) == 1 else 'them'}."
 
 

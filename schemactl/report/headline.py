@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck, client_impacts
+from schemactl.core.errors import first_of
 from schemactl.core.findings import DataState, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
@@ -40,7 +41,7 @@ class Headline(NamedTuple):
     @property
     def text(self) -> str:
         """The sentences."""
-        names = f": {join_names(self.names)}" if self.names else ""
+        names = f": {first_of(self.names, _MAX_NAMES)}" if self.names else ""
         return f"{self.lead}{names}. {self.broker}".strip()
 
 
@@ -127,12 +128,6 @@ def shorten_topic(name: TopicName, report: CheckReport) -> str:
     return on_one_line(str(name).removeprefix("persistent://") if is_shared else last)
 
 
-def join_names(names: Sequence[str]) -> str:
-    """Return the first names, and the number of the others."""
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return f"{', '.join(names[:_MAX_NAMES])}{more}"
-
-
 def _describe_broker(report: CheckReport) -> str:
     judged = [check for check in report.topics if check.verdict and check.is_pending]
     rejected = [
@@ -141,13 +136,11 @@ def _describe_broker(report: CheckReport) -> str:
         if check.verdict and check.verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED)
     ]
     if rejected:
-        return (
-            f"The broker rejects {join_names(list(dict.fromkeys(name_version(check, report) for check in rejected)))}."
-        )
+        return f"The broker rejects {first_of([*dict.fromkeys(name_version(check, report) for check in rejected)], _MAX_NAMES)}."
     accepted = list(dict.fromkeys(name_version(check, report) for check in judged))
     if len(accepted) > _MAX_NAMES:
         return f"The broker accepts all {len(accepted)} new versions."
-    return f"The broker accepts {join_names(accepted)}." if accepted else ""
+    return f"The broker accepts {first_of(accepted, _MAX_NAMES)}." if accepted else ""
 
 
 def _breaks_readers(check: TopicCheck) -> bool:

@@ -225,11 +225,7 @@ def _render_proofs(cause: ShownCause) -> Iterator[str]:
                 # The key belongs to the value.
                 start, separator, key = lines[-1].rpartition(", ")
                 lines[-1] = f"{start}{separator}".rstrip() if separator else ""
-                lines += (
-                    [f"- {key if separator else ''}{part.text}", "  "]
-                    if separator
-                    else [f"- {key.strip()}{part.text}", "  "]
-                )
+                lines += [f"- {key if separator else key.strip()}{part.text}", "  "]
             elif lines[-1] == "  " and len(lines) > 1 and part.text.startswith(", "):
                 lines[-2] += ","
                 lines[-1] += part.text[2:]

@@ -99,8 +99,11 @@ def _describe_broken_clients(plan: Plan) -> str:
             versions_by_client.setdefault(client, []).append(f"{str(name).rpartition('/')[2]} v{number}")
     if not versions_by_client:
         return ""
-    clients = [f"{client} by {' and '.join(names)}" for client, names in versions_by_client.items()]
-    return on_one_line(f"{counted(len(clients), 'client')} will break: {first_of(clients, 5)}.")
+    clients_by_versions: dict[str, list[str]] = {}
+    for client, versions in versions_by_client.items():
+        clients_by_versions.setdefault(" and ".join(versions), []).append(client)
+    groups = [f"{first_of(clients)} by {versions}" for versions, clients in clients_by_versions.items()]
+    return on_one_line(f"{counted(len(versions_by_client), 'client')} will break: {first_of(groups)}.")
 
 
 def short_sheet(plan: Plan, digest: str = "") -> Sheet:
@@ -179,7 +182,10 @@ def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
     if len(lines) > _MAX_PARTS:
         yield "~", f"and {counted(len(lines) - _MAX_PARTS, 'more change')}"
     yield from _list_break_lines(change)
-    yield from (("!", f"breaks {client}: {reason}") for client, reason in effect.broken)
+    clients_by_reason: dict[str, list[str]] = {}
+    for client, reason in effect.broken:
+        clients_by_reason.setdefault(reason, []).append(client)
+    yield from (("!", f"breaks {', '.join(clients)}: {reason}") for reason, clients in clients_by_reason.items())
     if effect.safe:
         yield "=", f"safe for {', '.join(effect.safe)}"
     elif effect.is_last and change.before and not change.is_breaking and not effect.broken:
@@ -205,8 +211,10 @@ def _list_part_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
         sign: Sign = "+" if part.kind == "added" else "-" if part.kind == "removed" else "~"
         # The part has the name of the type already.
         text = _NAMED_TYPE.sub(r"\1", part.text)
-        with_members = f" of {', '.join(members[part.part])}" if members.get(part.part) else ""
-        yield sign, f"{text}{with_members}{' (widened)' if part.kind == 'widened' else ''}"
+        if members.get(part.part):
+            type_text, separator, default = text.partition(", default ")
+            text = f"{type_text} of {', '.join(members[part.part])}{separator}{default}"
+        yield sign, f"{text}{' (widened)' if part.kind == 'widened' else ''}"
 
 
 def _list_break_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:

@@ -35,6 +35,8 @@ def record(*fields: str) -> str:
 ID, NOTE, NOTES = '"name": "id", "type": "int"', '"name": "note", "type": "string"', '"name": "id", "type": "long"'
 PLACE = '"name": "place", "type": ["null", {"type": "record", "name": "Place", "fields": [{"name": "city", "type": "string"}]}], "default": null'
 
+MOOD = '"name": "mood", "type": {"type": "enum", "name": "Mood", "symbols": ["OK", "BAD"], "default": "OK"}, "default": "OK"'
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Scratch:
@@ -64,6 +66,7 @@ LINES = [
     # Old fields, new fields, strategy, lines below the second version.
     ((NOTES, NOTE), "BACKWARD", ["    ~ Order.id: int -> long (widened)", "    ! breaks billing (team payments): Order.id: "]),
     ((ID, NOTE, PLACE), "FULL", ["    + Order.place: null | Place = null", "    + Place: record of city", "    = safe for billing (team payments), till (team stores)"]),
+    ((ID, NOTE, MOOD), "FULL", ['    + Order.mood: Mood = "OK"', "    + Mood: enum of OK, BAD, default OK", "    = safe for "]),
     ((ID,), "BACKWARD", ["    - Order.note: string", "    ! breaks billing (team payments): Order.note is gone"]),
 ]  # fmt: skip
 
@@ -100,6 +103,19 @@ def test_a_plan_that_breaks_a_client_says_so_first(repository: Scratch) -> None:
     assert [
         (effect["version"], effect["changes"], [client["fine"] for client in effect["clients"]]) for effect in effects
     ] == [(0, [], []), (1, [{"change": "removed", "sign": "-", "text": "Order.note: string"}], [False, True])]
+
+
+def test_clients_that_break_for_one_reason_share_a_line(repository: Scratch) -> None:
+    desk = "  - {name: desk, team: care, role: consumer, schema: 0}\n"
+    topic = TOPIC.replace("STRATEGY", "ALWAYS_COMPATIBLE").replace("clients:\n", f"clients:\n{desk}")
+    repository.commit({"topics/orders.yaml": topic, "topics/orders.avsc": record(ID)})
+    repository.flush()
+    repository.git("branch", "-f", "promoted", "main")
+    lines = schemactl(repository.path, "plan", "--target", "local").out.splitlines()
+    assert lines[0] == "✗ 2 clients will break: desk (team care), billing (team payments) by orders v1."
+    assert [line.partition(":")[0] for line in lines if "breaks" in line] == [
+        "    ! breaks desk (team care), billing (team payments)"
+    ]
 
 
 def test_the_digest_is_of_the_steps_alone(repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
