@@ -33,7 +33,7 @@ h1, h2, h3 { font-size: 16px; margin: 16px 0 8px; } code, pre { font: 12.5px "Je
 code { background: #eef0f4; border-radius: 4px; padding: 1px 4px; } pre { background: #f5f6f9; border-radius: 6px; padding: 10px 14px; overflow: hidden; }
 pre code { background: none; padding: 0; } table { border-collapse: collapse; margin: 10px 0; } th, td { border: 1px solid #d5d9e0; padding: 4px 10px; text-align: left; }
 .comment { border: 1px solid #d5d9e0; border-radius: 8px; } .comment > header { background: #f5f6f9; border-bottom: 1px solid #d5d9e0; border-radius: 8px 8px 0 0; padding: 8px 16px; }
-.comment > div { padding: 4px 16px 12px; } a { color: #204ec3; } .cell { border-left: 3px solid #204ec3; padding: 6px 12px; background: #f5f6f9; }
+.comment > div { padding: 4px 16px 12px; } a { color: #204ec3; } .cross { color: #c8102e; } .cell { border-left: 3px solid #204ec3; padding: 6px 12px; background: #f5f6f9; }
 """
 
 
@@ -91,6 +91,8 @@ def main() -> None:
         # As on GitHub, the contents of a fold are Markdown.
         report = run_schemactl(shop, "check", "--format", "markdown").replace("<details", '<details markdown="1"')
         comment = markdown.markdown(report, extensions=["tables", "fenced_code", "md_in_html"])
+        # Not every machine has a font of emoji.
+        comment = comment.replace("❌", '<span class="cross">✗</span>')
         body = f'<div class="comment"><header><b>schemactl</b> commented</header><div>{comment}</div></div>'
         take_screenshot(write_page(folder / "comment.html", body), out / "screenshot-pull-request.png", 900)
 
