@@ -297,7 +297,9 @@ class Derivation:
             if tip and total is None and done == _FEW_COMMITS:
                 output = self._repository.run("rev-list", "--count", "--first-parent", tip.id, *since)
                 commit_count = int(output)
-            self._progress(done, commit_count if total is None else total)
+            # The end of the work is reported once, by a total of its own.
+            is_known = total is None and commit_count is not None and done < commit_count
+            self._progress(done, commit_count if is_known else total)
 
         try:
             derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
