@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -31,13 +33,19 @@ from schemactl.core.project import ClassKind
 from schemactl.core.wording import counted
 
 if TYPE_CHECKING:
+    from schemactl.codegen.manifest import Manifest
     from schemactl.codegen.package import Brought, PackageFiles
     from schemactl.codegen.topics import Approved
     from schemactl.core.catalog import Topic
+    from schemactl.core.names import TopicName
     from schemactl.core.project import Generate, Project
     from schemactl.declare.files import Files
     from schemactl.declare.target_numbers import TargetNumbers, TargetVersion
     from schemactl.history import History, Merged
+    from schemactl.history.store import Store
+
+_MANIFEST: Final = "package"
+"""The kind of the manifest's file in the cache."""
 
 _MAX_LISTED: Final = 10
 """The most versions or findings that are listed by name."""
@@ -136,7 +144,10 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     maker = _PackageMaker(args, context, project, top, generate)
     merged = None if args.approved else maker.merge(by_commit=args.rebase)
     error = _find_broken(args, context, merged)
-    package = maker.make_package(merged)
+    is_packed = args.zip or args.wheel
+    # A comparison trusts no record, and the numbers of a registry are verified for all topics.
+    is_recorded = not (args.check or is_packed or args.target or generate.target)
+    package = maker.make_package(merged, maker.read_manifest() if is_recorded else None)
     rejection = None
     if merged is not None and merged.history is not merged.approved:
         _list_pending_versions(package, merged, context, staged=args.staged)
@@ -159,7 +170,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         place = approved_target(package.target, project, top, context)
         setup = replace(package.setup, place=place, numbers=package.records[package.target])
         setup.verify_numbers((approved.topic for approved in package.topics), context)
-    if args.zip or args.wheel:
+    if is_packed:
         exit_code = _pack(package, maker, merged)
     elif context.repository.top is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
@@ -354,7 +365,8 @@ class _Package:
         setup: the approved history.
         records: the recorded version numbers of all targets by name, None for a target without a record.
         target: the target whose numbers count where none is chosen, or None for Git's.
-        topics: its topics.
+        topics: its topics, without those whose files are unchanged on disk.
+        numbers: for each topic with recorded numbers of targets, a digest of them.
         files: the text of each file, by path below the folder of the package.
     """
 
@@ -362,6 +374,7 @@ class _Package:
     records: Mapping[str, TargetNumbers | None]
     target: str | None
     topics: list[Approved]
+    numbers: Mapping[TopicName, str]
     files: PackageFiles
 
 
@@ -385,8 +398,41 @@ class _PackageMaker:
         """Merge the working tree, or with --staged the index, into the approved history (see `merge_working_tree`)."""
         return merge_working_tree(self.context, self.project, self.top, by_commit=by_commit, staged=self.args.staged)
 
-    def make_package(self, merged: Merged | None) -> _Package:
-        """Return the package of the merged history, or of the approved history without a merge."""
+    @property
+    def store(self) -> Store:
+        """The cache with the manifest of the package; its facts are all inputs of a topic's files besides Git's objects and numbers."""
+        from schemactl.history.store import Store
+        from schemactl.history.versions import encode_inputs
+
+        project, depth = self.project, self.args.recursion_depth
+        settings = (self.generate, project.release, project.rendering, depth, encode_inputs(project))
+        directory = self.context.repository.common_directory
+        return Store(directory, project.path, os.path.realpath(self.out), *map(repr, settings))
+
+    def read_manifest(self) -> Manifest | None:
+        """Return the manifest that the last run saved, or None."""
+        from schemactl.codegen.manifest import Manifest
+
+        content = self.store.read(_MANIFEST)
+        return None if content is None else Manifest.decode(content)
+
+    def make_manifest(self, package: _Package, merged: Merged | None) -> Manifest | None:
+        """Return the manifest of a written package, with the topics as they are approved; None if nothing was approved yet."""
+        from schemactl.codegen.manifest import make_manifest
+
+        history = package.setup.approved
+        tip = merged.approved.tip if merged else history.tip
+        if tip is None:
+            return None
+        pending = history.find_changed_topics(tip.id, with_namespaces=True)
+        names = [] if pending is None else [name for name in package.files.topics if name.schema_id not in pending]
+        return make_manifest(tip.id, package.files, names, package.numbers, self.out, self.generate.package)
+
+    def make_package(self, merged: Merged | None, manifest: Manifest | None = None) -> _Package:
+        """Return the package of the merged history, or of the approved history without a merge.
+
+        Topics whose files on disk are as in the manifest, and that no later commit or file concerns, are not made again.
+        """
         from schemactl import history
         from schemactl.codegen.package import package_files
         from schemactl.declare.numbers_file import read_numbers
@@ -404,7 +450,17 @@ class _PackageMaker:
             approved = history.read(repository, project, progress=self.context.reading_history())
             files = history.CommitFiles(repository, approved.tip)
         records = {name: read_numbers(files, project, place) for name, place in project.targets.items()}
-        topics = _select_topics(args, approved, records)
+        numbers = _digest_numbers(records)
+        candidates: frozenset[TopicName] = frozenset()
+        if manifest and (changed := approved.find_changed_topics(manifest.tip, with_namespaces=True)) is not None:
+            excluded = changed | approved.undecided.keys()
+            candidates = frozenset(name for name in manifest.topics if name.schema_id not in excluded)
+        names = _select_names(args, approved, candidates)
+        unchanged = {}
+        if manifest and candidates:
+            on_disk = manifest.select_unchanged(names, numbers, self.out, self.generate.package)
+            unchanged = {name: files for name, files in on_disk.items() if name in candidates}
+        topics = _select_topics([name for name in names if name not in unchanged], approved, records)
         package = package_files(
             topics,
             self.generate,
@@ -412,9 +468,10 @@ class _PackageMaker:
             targets=records,
             target=target,
             recursion_depth=args.recursion_depth,
+            unchanged=unchanged,
         )
         setup = ReadingSetup(project, self.top, approved, None, None, {})
-        return _Package(setup, records, target, topics, package)
+        return _Package(setup, records, target, topics, numbers, package)
 
     def make_merge_predicate(self, merged: Merged | None) -> Brought:
         """Return a function that tells whether the merge adds a file with this text, or removes it (None)."""
@@ -429,28 +486,50 @@ class _PackageMaker:
         return is_from_merge
 
 
-def _select_topics(
-    args: argparse.Namespace, history: History, records: Mapping[str, TargetNumbers | None]
-) -> list[Approved]:
-    """Return the declared topics that --topic and --namespace select, with the recorded numbers of all targets.
+def _digest_numbers(records: Mapping[str, TargetNumbers | None]) -> dict[TopicName, str]:
+    """Return a digest of the recorded numbers of all targets for each topic that has some."""
+    texts: dict[TopicName, list[str]] = {}
+    for target, record in sorted(records.items()):
+        for name, topic in record.topics.items() if record else ():
+            for number, entry in sorted(topic.entries.items()):
+                text = repr((target, number, replace(entry, source=None, foreign=None)))
+                for info in filter(None, [entry.foreign, entry.foreign and entry.foreign.proto]):
+                    text += repr((info.type, info.schema, sorted(info.properties.items())))
+                texts.setdefault(name, []).append(text)
+    return {name: hashlib.sha256("\n".join(lines).encode()).hexdigest() for name, lines in texts.items()}
 
-    A topic that no longer declares a schema is left out: its old messages have versions.
+
+def _select_names(args: argparse.Namespace, history: History, declared: Collection[TopicName]) -> list[TopicName]:
+    """Return the names of the declared topics that --topic and --namespace select.
+
+    A topic that no longer declares a schema is left out: its old messages have versions. The topics in `declared` are known to be
+    declared, so they are not read.
     """
+    topics = history.catalog.topics
+    names = [name for name in topics if name in declared or _is_in_package(history, topics[name])]
+    selected = select_known(names, args.topic, args.namespace, where="the declared files")
+    return [name for name in names if name in selected]
+
+
+def _is_in_package(history: History, topic: Topic) -> bool:
+    name = topic.name
+    return not topic.deleted and (
+        _is_without_schema(topic) or name.schema_id in history.undecided or history.current(name) is not None
+    )
+
+
+def _select_topics(
+    names: Iterable[TopicName], history: History, records: Mapping[str, TargetNumbers | None]
+) -> list[Approved]:
+    """Return topics with the recorded numbers of all targets."""
     from schemactl.codegen.topics import NO_VERSION, Approved, list_kinds
     from schemactl.declare.target_numbers import target_versions
 
-    names = [
-        name
-        for name, topic in history.catalog.topics.items()
-        if not topic.deleted
-        and (_is_without_schema(topic) or name.schema_id in history.undecided or history.current(name) is not None)
-    ]
-    selected = select_known(names, args.topic, args.namespace, where="the declared files")
     topics = []
     for name in names:
-        if name in selected and _is_without_schema(history.catalog.topics[name]):
+        if _is_without_schema(history.catalog.topics[name]):
             topics.append(Approved(history.catalog.topics[name], NO_VERSION))
-        elif name in selected and (current := history.current(name)) is not None:
+        elif (current := history.current(name)) is not None:
             topic = history.catalog.topics[name].load()
             approved = Approved(topic, current)
             versions_by_target = {
@@ -514,7 +593,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     stale = sorted([*difference.changed, *difference.extra, *difference.foreign])
     for name in stale:
         print(f"stale: {out_text}/{name}")
-    maker.context.summarize(f"{len(package.files)} files, {len(stale)} stale.")
+    maker.context.summarize(f"{package.files.count} files, {len(stale)} stale.")
     if not stale:
         return 0
     for line in _explain_stale_numbers(package, out, difference.changed):
@@ -554,14 +633,19 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     from schemactl.codegen.package import compare, write
 
     out, below = maker.out, maker.context.top
-    difference = compare(package.files, out, below=below, brought=maker.make_merge_predicate(merged))
+    brought, unchanged = maker.make_merge_predicate(merged), package.files.unchanged
+    difference = compare(package.files, out, below=below, brought=brought, unchanged=unchanged)
     created = sum(not (out / name).exists() for name in difference.changed)
     write(package.files, out, difference, below=below)
     updated, deleted = len(difference.changed) - created, len(difference.extra)
-    maker.context.summarize(f"{len(package.files)} files: {created} created, {updated} updated, {deleted} deleted.")
+    maker.context.summarize(f"{package.files.count} files: {created} created, {updated} updated, {deleted} deleted.")
+    manifest = maker.make_manifest(package, merged)
+    # Of a branch that is behind, files that the merge will bring are not as generated.
+    if manifest and not (merged and merged.is_behind):
+        maker.store.write(_MANIFEST, manifest.encode())
     if merged and merged.has_commits and not maker.args.rebase:
-        rebased = maker.make_package(maker.merge(by_commit=True))
-        if rebased.files != package.files:
+        rebased = maker.make_package(maker.merge(by_commit=True), manifest).files
+        if compare(rebased, out, below=below, brought=brought, unchanged=rebased.unchanged):
             maker.context.say(
                 "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
             )

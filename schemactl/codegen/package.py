@@ -12,6 +12,7 @@ import io
 import itertools
 import json
 import keyword
+import os
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -21,6 +22,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from textwrap import indent
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from schemactl.codegen.class_module import topic_classes
@@ -143,16 +145,43 @@ _PAYLOADS_BY_PREFIX: Final = {"json": "json", "proto": "protobuf"}
 """Prefixes of the codec's modules for one kind of payload, with the payload."""
 
 
+class TopicFiles(NamedTuple):
+    """The files of a topic in a package.
+
+    Attributes:
+        module: the importable name of its module.
+        names: the paths of its files.
+    """
+
+    module: str
+    names: tuple[str, ...]
+
+
 class PackageFiles(dict[str, str]):
     """The texts of the files of a package, by path.
 
     Attributes:
         skipped: the topics without a module, because their columns are endless or too many, each with the reason.
+        unchanged: the paths of the other files of the package, whose text was not made again.
+        topics: the files of each topic with a module.
     """
 
-    def __init__(self, files: Iterable[tuple[str, str]], skipped: Mapping[TopicName, str]) -> None:
+    def __init__(
+        self,
+        files: Iterable[tuple[str, str]],
+        skipped: Mapping[TopicName, str],
+        unchanged: frozenset[str],
+        topics: Mapping[TopicName, TopicFiles],
+    ) -> None:
         super().__init__(files)
         self.skipped = skipped
+        self.unchanged = unchanged
+        self.topics = topics
+
+    @property
+    def count(self) -> int:
+        """The number of all files of the package."""
+        return len(self) + len(self.unchanged)
 
 
 def package_files(
@@ -163,6 +192,7 @@ def package_files(
     targets: Collection[str] = (),
     target: str | None = None,
     recursion_depth: int | None = None,
+    unchanged: Mapping[TopicName, TopicFiles] = MappingProxyType({}),
 ) -> PackageFiles:
     """Generate the files of the package, by path below `generate.out`; equal input makes equal bytes.
 
@@ -175,6 +205,7 @@ def package_files(
         targets: the names of all targets.
         target: the target whose version numbers count where none is chosen, or None for Git's.
         recursion_depth: the recursion depth of all topics (see `Generate`), or None for the depth in the settings of each.
+        unchanged: further topics of the package, whose files are not made again (see `select_unchanged`).
 
     Raises:
         SchemactlError: if the package's name cannot be imported, or a part of some topics has no type in Spark. They are all named.
@@ -185,13 +216,20 @@ def package_files(
             fix="write identifiers with dots between them, such as shop_schemas",
         )
     topics_by_name = {topic.topic.name: topic for topic in sorted(topics, key=lambda topic: topic.topic.name)}
-    paths = module_paths(topics_by_name)
+    paths = module_paths(sorted([*topics_by_name, *unchanged]))
     root, runtime = generate.package.replace(".", "/"), f"{generate.package}.{RUNTIME}"
     files = {f"{root}/{RUNTIME}.py": exports("schemactl.generated"), f"{root}/py.typed": ""}
     failures = []
     skipped = {}
     entries = ""
+    topic_files = dict(unchanged)
     for name, path in paths.items():
+        module_name = ".".join((generate.package, *path))
+        if name in unchanged:
+            entries += f"    {literal(str(name))}: {literal(module_name)},\n"
+            for length in (1, 2):
+                files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
+            continue
         approved = topics_by_name[name]
         options = decoded_options(generate, approved.topic)
         if recursion_depth is not None:
@@ -215,22 +253,24 @@ def package_files(
         except (InvalidSchema, UnsupportedBySpark) as error:
             failures.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
             continue
-        entries += f"    {literal(str(name))}: {literal('.'.join((generate.package, *path)))},\n"
+        entries += f"    {literal(str(name))}: {literal(module_name)},\n"
         for length in (1, 2):
             files[f"{root}/{'/'.join(path[:length])}/__init__.py"] = HEADER
         folder = f"{root}/{'/'.join(path[:2])}"
-        files[f"{folder}/{path[-1]}.py"] = module.text
-        files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
+        own_files = {f"{folder}/{path[-1]}.py": module.text}
+        own_files |= {f"{folder}/{SCHEMAS}/{file}": text for file, text in module.schemas.items()}
         for part in approved.kinds or (approved,):
             number, reader = part.reader
             if generate.classes and (text := topic_classes(name, number, reader, generate.classes, options, release)):
                 class_path = f"{folder}/{CLASSES}/{path[-1]}"
-                files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
+                own_files[f"{folder}/{CLASSES}/__init__.py"] = HEADER
                 if part.topic.kind:
                     # The kinds of a topic may have different records of the same name.
-                    files[f"{class_path}/__init__.py"] = HEADER
+                    own_files[f"{class_path}/__init__.py"] = HEADER
                     class_path += f"/{part.topic.kind}"
-                files[f"{class_path}.py"] = HEADER + text
+                own_files[f"{class_path}.py"] = HEADER + text
+        files |= own_files
+        topic_files[name] = TopicFiles(module_name, tuple(own_files))
     if failures:
         raise SchemactlError(
             "\n".join(["there are no columns for every topic:", *failures]),
@@ -244,7 +284,8 @@ def package_files(
         topics=entries,
     )
     files[f"{root}/__init__.py"] = HEADER + package
-    return PackageFiles(sorted(files.items()), skipped)
+    unchanged_names = frozenset(file for topic in unchanged.values() for file in topic.names) - files.keys()
+    return PackageFiles(sorted(files.items()), skipped, unchanged_names, topic_files)
 
 
 def exports(source: str) -> str:
@@ -727,7 +768,12 @@ def numbered(name: str) -> NumberedSchema | None:
 
 
 def compare(
-    files: Mapping[str, str], out: Path, *, below: str | None = None, brought: Brought = lambda _path, _text: False
+    files: Mapping[str, str],
+    out: Path,
+    *,
+    below: str | None = None,
+    brought: Brought = lambda _path, _text: False,
+    unchanged: Collection[str] = frozenset(),
 ) -> Difference:
     """Compare the folder `out` with `files`.
 
@@ -736,6 +782,7 @@ def compare(
         out: the folder.
         below: a real path, below which no link is followed (`atomic_files.write`).
         brought: files of which it returns True do not count as different.
+        unchanged: further files that the folder should have, which are not compared.
 
     Raises:
         SchemactlError: if a file cannot be read, or a link is at its path or a part of it.
@@ -747,7 +794,7 @@ def compare(
         if present_text != text and not brought(out / name, text):
             # An empty file (py.typed, an __init__.py made by hand) has no content that could be lost.
             (foreign if present_text and not _is_generated(name, present_text) else changed).append(name)
-    extra = (name for name in _find_extra_files(files, out, below) if not brought(out / name, None))
+    extra = (name for name in _find_extra_files(files, unchanged, out, below) if not brought(out / name, None))
     return Difference(tuple(changed), tuple(sorted(extra)), tuple(foreign))
 
 
@@ -799,14 +846,29 @@ def pack(files: Mapping[str, str], path: Path, *, below: str | None = None) -> N
         raise SchemactlError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _find_extra_files(files: Mapping[str, str], out: Path, below: str | None) -> Iterator[str]:
-    """Yield the generated files in the folder that are not in `files`."""
+def _find_extra_files(
+    files: Collection[str], unchanged: Collection[str], out: Path, below: str | None
+) -> Iterator[str]:
+    """Yield the generated files in the folder that are in neither `files` nor `unchanged`."""
     for root in {name.split("/")[0] for name in files}:
-        for path in (out / root).rglob("*"):
-            name = path.relative_to(out).as_posix()
-            is_other_file = name not in files and not path.is_symlink() and path.is_file()
-            if is_other_file and _is_generated(name, (_read(path, below) or "") if path.suffix == ".py" else ""):
+        for name, entry in walk_files(out, root):
+            is_other_file = name not in files and name not in unchanged and entry.is_file(follow_symlinks=False)
+            if is_other_file and _is_generated(name, (_read(out / name, below) or "") if name.endswith(".py") else ""):
                 yield name
+
+
+def walk_files(out: Path, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield everything in a folder below `out` except folders, by path below `out`; no link is followed."""
+    pending = [folder]
+    while pending:
+        current = pending.pop()
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(out / current) as entries:
+            for entry in entries:
+                name = f"{current}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(name)
+                else:
+                    yield name, entry
 
 
 def _is_generated(name: str, text: str) -> bool:

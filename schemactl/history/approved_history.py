@@ -285,15 +285,34 @@ class History:
         Returns:
             Their tenant/namespace/topic.
         """
-        step = self._cache.step_of(older.tip.id) if older.tip else -1
+        return self.find_changed_topics(older.tip.id if older.tip else None)
+
+    def find_changed_topics(self, commit_id: str | None, *, with_namespaces: bool = False) -> frozenset[str] | None:
+        """Collect the topics that commits after one of this line concern, or None if the commit is not on this line.
+
+        Args:
+            commit_id: the id of the commit, or None for all commits.
+            with_namespaces: whether a file that declares a namespace concerns all topics of the namespace.
+
+        Returns:
+            Their tenant/namespace/topic.
+        """
+        step = -1 if commit_id is None else self._cache.step_of(commit_id)
         if step is None:
             return None
         older_state = self._cache.at(step)
         schemas = {*self._cache.recorded(step)}
+        namespaces = set()
         for path in self._cache.changed_since(older_state):
             for state in (older_state, self._cache):
-                schemas |= {declaration.schema for declaration in state.declared(path) if declaration.schema}
+                for declaration in state.declared(path):
+                    if declaration.schema:
+                        schemas.add(declaration.schema)
+                    else:
+                        namespaces.add(declaration.name)
                 schemas.update(*(state.users(used_path) for used_path in (path, *folders_above(path))))
+        if with_namespaces and namespaces:
+            schemas |= {schema for schema, _ in self._cache.topics() if schema.rpartition("/")[0] in namespaces}
         return frozenset(schemas)
 
     def unapproved_files(self, head: Commit) -> list[str]:
