@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shlex import quote
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 _MANIFEST: Final = "package"
 """The kind of the manifest's file in the cache."""
+
+_READ_AHEAD: Final = 50
+"""The number of topics whose files are read from Git at once."""
 
 _MAX_LISTED: Final = 10
 """The most versions or findings that are listed by name."""
@@ -519,14 +522,16 @@ def _is_in_package(history: History, topic: Topic) -> bool:
 
 
 def _select_topics(
-    names: Iterable[TopicName], history: History, records: Mapping[str, TargetNumbers | None]
+    names: Sequence[TopicName], history: History, records: Mapping[str, TargetNumbers | None]
 ) -> list[Approved]:
     """Return topics with the recorded numbers of all targets."""
     from schemactl.codegen.topics import NO_VERSION, Approved, list_kinds
     from schemactl.declare.target_numbers import target_versions
 
     topics = []
-    for name in names:
+    for index, name in enumerate(names):
+        if index % _READ_AHEAD == 0:
+            history.read_ahead(names[index : index + _READ_AHEAD])
         if _is_without_schema(history.catalog.topics[name]):
             topics.append(Approved(history.catalog.topics[name], NO_VERSION))
         elif (current := history.current(name)) is not None:

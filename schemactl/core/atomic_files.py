@@ -242,7 +242,9 @@ def _split(path: str, below: str) -> tuple[str, list[str]]:
         elif current == below or current.startswith(prefix):
             current = os.path.join(current, part)
         else:
-            current = os.path.realpath(os.path.join(current, part))
+            # `current` is a real path.
+            path = os.path.join(current, part)
+            current = os.path.realpath(path) if os.path.islink(path) else path
     if not f"{current}/".startswith(prefix):
         return current, []
     return below, current[len(prefix) :].split("/") if len(current) > len(prefix) else []

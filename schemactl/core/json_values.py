@@ -20,6 +20,9 @@ Json = dict[str, Any]
 
 _MAX_LONG = (1 << 63) - 1
 
+_JSON_STRING = json.encoder.encode_basestring_ascii
+"""Encodes a text as JSON; `json.dumps` makes an encoder for each call."""
+
 _KINDS = {str: "text", int: "a number", bool: "true or false", dict: "an object", list: "a list", NoneType: "null"}
 
 
@@ -52,16 +55,30 @@ def json_pieces(value: Json) -> Iterator[str]:
 
 def laid_out(value: Any, width: int, indent: str = "") -> str:
     """Return a value as JSON, with each list and object on one line if it fits into `width` characters."""
-    flat = json.dumps(value)
-    if not isinstance(value, dict | list) or len(indent) + len(flat) < width:
-        return flat
+    return _lay_out(value, width, indent)[1]
+
+
+def _lay_out(value: Any, width: int, indent: str) -> tuple[str, str]:
+    """Return a value as JSON on one line, and as `laid_out` returns it."""
+    if not isinstance(value, dict | list):
+        flat = _JSON_STRING(value) if type(value) is str else json.dumps(value)
+        return flat, flat
     inner_indent = indent + "  "
     if isinstance(value, dict):
-        parts = [f"{json.dumps(key)}: {laid_out(part, width, inner_indent)}" for key, part in value.items()]
+        opening, closing = "{}"
+        names = [f"{_JSON_STRING(key)}: " for key in value]
+        members = [_lay_out(part, width, inner_indent) for part in value.values()]
+        flat_parts = [name + member[0] for name, member in zip(names, members, strict=True)]
+        parts = [name + member[1] for name, member in zip(names, members, strict=True)]
     else:
-        parts = [laid_out(part, width, inner_indent) for part in value]
-    opening, closing = "{}" if isinstance(value, dict) else "[]"
-    return f"{opening}\n{inner_indent}" + f",\n{inner_indent}".join(parts) + f"\n{indent}{closing}"
+        opening, closing = "[]"
+        members = [_lay_out(part, width, inner_indent) for part in value]
+        flat_parts = [member[0] for member in members]
+        parts = [member[1] for member in members]
+    flat = opening + ", ".join(flat_parts) + closing
+    if len(indent) + len(flat) < width:
+        return flat, flat
+    return flat, f"{opening}\n{inner_indent}" + f",\n{inner_indent}".join(parts) + f"\n{indent}{closing}"
 
 
 def read_document(path: Path, *, what: str, keys: set[str], version: int, fix: str) -> Json:

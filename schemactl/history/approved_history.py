@@ -16,7 +16,7 @@ import os
 import re
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -399,6 +399,10 @@ class History:
         state = self._cache.state(topic.schema_id, topic.domain)
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
+    def read_ahead(self, topics: Iterable[TopicName]) -> None:
+        """Read the files of topics from Git at once, before all their versions are loaded."""
+        self._definitions.read_ahead([topic.schema_id for topic in topics])
+
     def declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
         """Return the current declaration of a topic's schema, or of one of its kinds of events; None if no file declares it."""
         state = self._cache.state(topic.schema_id, topic.domain)
@@ -708,7 +712,7 @@ class DefinitionLoader:
         with self._lock:
             self._read_counts[schema] += 1
             if self._read_counts[schema] == _FEW_VERSIONS:
-                self._read_ahead(schema)
+                self.read_ahead([schema])
             properties = self._state_at(step).schema_properties(schema.rpartition("/")[0])
             document = self.topic(step, path, schema).with_default_properties(properties)
             declaration = document.kinds.get(kind) if kind else document.schema
@@ -725,12 +729,16 @@ class DefinitionLoader:
             include = read_include_at(self._repository, self._state_at(step), self._project)
         return Definitions(files, shared=self._definition_files, blob=files.blob, include=include)
 
-    def _read_ahead(self, schema: str) -> None:
-        """Read the contents of all files of a topic at once, when several of its versions are read."""
-        paths = {version.path for version in self._cache.versions(schema)} | self._cache.made_of(schema)
-        self._repository.read_ahead(
-            entry.blob for path in sorted(paths) for entry in self._cache.revisions(path) if entry.kind == "file"
-        )
+    def read_ahead(self, schemas: Iterable[str]) -> None:
+        """Read the contents of all files of topics (tenant/namespace/topic) at once, when many of their versions are read."""
+        with self._lock:
+            paths = set()
+            for schema in schemas:
+                self._read_counts[schema] = _FEW_VERSIONS
+                paths |= {version.path for version in self._cache.versions(schema)} | self._cache.made_of(schema)
+            self._repository.read_ahead(
+                entry.blob for path in sorted(paths) for entry in self._cache.revisions(path) if entry.kind == "file"
+            )
 
     def _read_own_include_at(self, step: int) -> Include | None:
         """Return the import folders in the project file after a step that changed it; many steps have the same."""
