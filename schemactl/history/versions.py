@@ -52,10 +52,8 @@ from schemactl.declare.references import among, files_of, folder_of, folders_abo
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
 from schemactl.declare.strict_json import depth_of, read_json
 from schemactl.formats import record_name
-from schemactl.formats.avro.json_text import without_comments
-from schemactl.formats.avro.parser import parse_file
-from schemactl.formats.avro.plain import is_plain
-from schemactl.formats.avro.schema import Composition, composition
+from schemactl.formats.avro.file_types import FileTypesReader
+from schemactl.formats.avro.schema import Composition
 from schemactl.formats.digest import combine_hashes, digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
 from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, StateRow
@@ -811,6 +809,7 @@ class Fingerprints:
         self._files = files
         # A `formats.protobuf.file_digests.FileDigests`, once it is needed.
         self._file_digests: Any = None
+        self._file_types = FileTypesReader()
         self._types_by_blob: dict[str, SharedTypes | None] = {}
 
     def close(self) -> None:
@@ -897,7 +896,7 @@ class Fingerprints:
             types_by_path[path] = types
             names.update(types.reached)
         text = definition if declaration.is_inline else self._read_text(paths[0])
-        parsed = _parse_file(text, names) if text is not None else None
+        parsed = _parse_file(text, names, self._file_types) if text is not None else None
         if text is None or parsed is None:
             return None
         hashes = hash_types(parsed.composition)
@@ -919,7 +918,7 @@ class Fingerprints:
             return None
         if entry.blob not in self._types_by_blob:
             text = self._read_text(path)
-            parsed = _parse_file(text, frozenset()) if text is not None else None
+            parsed = _parse_file(text, frozenset(), self._file_types) if text is not None else None
             self._types_by_blob[entry.blob] = _list_shared_types(parsed, len(text)) if text and parsed else None
             if len(self._types_by_blob) > _MAX_CACHED_FILES:
                 del self._types_by_blob[next(iter(self._types_by_blob))]
@@ -944,7 +943,7 @@ class _ParsedFile(NamedTuple):
     is_plain: bool
 
 
-def _parse_file(text: str, other_names: AbstractSet[str]) -> _ParsedFile | None:
+def _parse_file(text: str, other_names: AbstractSet[str], reader: FileTypesReader) -> _ParsedFile | None:
     """Parse a definition that may use the types `other_names` of other files.
 
     Returns:
@@ -952,10 +951,9 @@ def _parse_file(text: str, other_names: AbstractSet[str]) -> _ParsedFile | None:
     """
     try:
         value = read_json(JsonText(text, lambda _: Source("")))
-        schema, taken = parse_file(text, value)
+        parts, taken, plain = reader.read(text, value)
     except (DeclarationError, InvalidSchema):
         return None
-    parts = composition(schema)
     # A name without namespace could mean another type if types were defined in another order.
     other_simple_names = {name.rpartition(".")[2] for name in other_names}
     own_simple_names = {name.rpartition(".")[2] for name in parts.types.keys() - taken}
@@ -964,7 +962,7 @@ def _parse_file(text: str, other_names: AbstractSet[str]) -> _ParsedFile | None:
     # The number of brackets is a quick upper limit of the depth.
     brackets = text.count("{") + text.count("[")
     depth = brackets if brackets <= _FEW_BRACKETS else depth_of(value)
-    return _ParsedFile(parts, taken, depth, is_plain(value, taken) and without_comments(text) == text)
+    return _ParsedFile(parts, taken, depth, plain)
 
 
 def _list_shared_types(parsed: _ParsedFile, size: int) -> SharedTypes:

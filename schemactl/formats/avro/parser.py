@@ -110,7 +110,7 @@ def parse_file(text: bytes | str, json: JsonValue = None) -> tuple[Schema, froze
         InvalidAvro: if the newest Avro rejects the text for another reason.
     """
     decoded = decode(text)
-    if json is None or "/" in decoded:
+    if json is None or without_comments(decoded) != decoded:
         # The text may have comments, and only `read` checks their places.
         json = read(decoded)
     else:

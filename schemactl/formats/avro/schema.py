@@ -203,6 +203,16 @@ class Field:
         self.aliases: tuple[str, ...] = ()
 
 
+class SpelledField(Field):
+    """A field whose `text` in the composition of its record is known; it leads to no named type."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, name: str, schema: Schema, text: str) -> None:
+        super().__init__(name, schema)
+        self.text = text
+
+
 Schema = Primitive | Array | Map | Union | Fixed | Enum | Record
 NamedSchema = Fixed | Enum | Record
 
@@ -398,7 +408,10 @@ class _Spelling:
         match named:
             case Record():
                 fields = [
-                    f"{field.name} {self.spell_reference(field.schema)}{_field_text(field)}" for field in named.fields
+                    field.text
+                    if type(field) is SpelledField
+                    else f"{field.name} {self.spell_reference(field.schema)}{_field_text(field)}"
+                    for field in named.fields
                 ]
                 text = f"record({','.join(fields)})"
             case Enum():
