@@ -313,9 +313,11 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(f"--out {args.out} is a file: name a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / _SITE_LIST).is_file():
         raise UsageError(f"--out {args.out} has files and no catalogue: name an empty folder, or a new one")
-    # Write the list first, so that the folder is known as a site even if this run is interrupted.
-    old_list = read(out / _SITE_LIST, below=context.top) or b""
-    write(out / _SITE_LIST, old_list, below=context.top)
+    old_list = read(out / _SITE_LIST, below=context.top)
+    if old_list is None:
+        # The folder is known as a site even if this run is interrupted.
+        old_list = b""
+        write(out / _SITE_LIST, old_list, below=context.top)
     targets = [
         TargetHistory(name, history) for name, history in _read_target_histories(project, approved, context).items()
     ]
@@ -343,7 +345,9 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     for path in old_paths - written_paths:
         if ".." not in Path(path).parts and not Path(path).is_absolute():
             remove(out / path, below=context.top)
-    write(out / _SITE_LIST, "".join(f"{path}\n" for path in sorted(written_paths)).encode(), below=context.top)
+    new_list = "".join(f"{path}\n" for path in sorted(written_paths)).encode()
+    if new_list != old_list:
+        write(out / _SITE_LIST, new_list, below=context.top)
     context.report(
         f"wrote {counted(count, 'topic')}, {counted(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
     )

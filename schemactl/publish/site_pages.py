@@ -47,7 +47,7 @@ from schemactl.publish.site_events import (
 )
 from schemactl.publish.site_fields import MAX_ROWS, FieldLife, list_paths
 from schemactl.publish.site_flow import draw_flow
-from schemactl.publish.site_text import highlight, plain_text, render_markdown, service_url, write_snippets
+from schemactl.publish.site_text import escape_code, highlight, plain_text, render_markdown, service_url, write_snippets
 from schemactl.publish.site_verdicts import Pair, TopicVerdicts, count_broken, group_reasons, span_text
 
 _FEED_ENTRIES: Final = 100
@@ -306,6 +306,7 @@ class Site:
             "plain": plain_text,
             "prose": _render_prose,
             "highlight": highlight,
+            "code": lambda text: text if isinstance(text, Markup) else escape_code(_clean_value(text)),
             "proof": _mark_proof,
             "short": _shorten_names,
         }
@@ -925,7 +926,7 @@ def draw_strip(cells: str, words: str) -> Markup:
         style = "" if letter == "r" else f' class="{letter}"'
         runs += f"<i{style}{f' style=--n:{count}' if count > 1 else ''}></i>"
     clean = escape(_clean_value(words))
-    return Markup(f'<span class="strip" role="img" aria-label="{clean}" title="{clean}">{runs}</span>')  # noqa: S704  escaped
+    return Markup(f'<span class="strip" role="img" title="{clean}">{runs}</span>')  # noqa: S704  escaped
 
 
 _ANSWERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -1182,7 +1183,7 @@ def _render_difference(
         if is_short:
             return Markup()
         rest = f"<p>{counted(more, 'line')} more.</p>" if more else ""
-        html = f'<details><summary>Definition</summary><div class="inside"><pre tabindex="0"><code>{escape(_clean_value(text))}</code></pre>{rest}</div></details>'
+        html = f'<details><summary>Definition</summary><div class="inside"><pre tabindex="0"><code>{escape_code(_clean_value(text))}</code></pre>{rest}</div></details>'
         return Markup(html)  # noqa: S704  the text is escaped
     rows = _diff_lines(lines_of(old), lines_of(info))
     if not rows:
@@ -1191,9 +1192,9 @@ def _render_difference(
         return Markup('<p class="soft small">The comparison of two versions shows the lines.</p>')
     classes = {"+": "come", "-": "gone", "@": "far"}
     spans = []
-    for line in rows[:_MAX_DIFF_LINES]:
-        style = classes.get(line[:1])
-        spans.append(f"<span{f' class={style}' if style else ''}>{escape(_clean_value(line))}</span>")
+    for style, lines in groupby(rows[:_MAX_DIFF_LINES], lambda line: classes.get(line[:1])):
+        text = "\n".join(lines)
+        spans.append(f"<span{f' class={style}' if style else ''}>{escape_code(_clean_value(text))}</span>")
     if len(rows) > _MAX_DIFF_LINES:
         spans.append(f'<span class="far">{counted(len(rows) - _MAX_DIFF_LINES, "line")} more</span>')
     return Markup(f'<pre class="diff" tabindex="0">{"".join(spans)}</pre>')  # noqa: S704  the text is escaped

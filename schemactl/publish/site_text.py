@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
 from typing import Final
 from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from schemactl.core.names import TopicName
 from schemactl.core.project import Target
@@ -260,15 +261,20 @@ def _write_node(name: TopicName, info: SchemaInfo, url: str, command: str) -> st
     )
 
 
+def escape_code(code: str) -> Markup:
+    """Return code as HTML for the text of an element, where quotes are not escaped: a definition has thousands."""
+    return Markup(escape(code, quote=False))  # noqa: S704  all text is escaped
+
+
 def highlight(code: str) -> Markup:
     """Return code with its strings and comments marked."""
     parts = re.split(r"(\"[^\"\n]*\"|'[^'\n]*'|(?:#|//|--) .*)", code)
-    html = ""
+    text = ""
     for part in parts:
         if part[:1] in "\"'" and part:
-            html += f'<span class="s">{escape(part)}</span>'
+            text += f'<span class="s">{escape_code(part)}</span>'
         elif re.match(r"(?:#|//|--) ", part):
-            html += f'<span class="c">{escape(part)}</span>'
+            text += f'<span class="c">{escape_code(part)}</span>'
         else:
-            html += str(escape(part))
-    return Markup(html)  # noqa: S704  all text is escaped
+            text += str(escape_code(part))
+    return Markup(text)  # noqa: S704  all text is escaped

@@ -173,6 +173,13 @@ class TopicVerdicts:
     versions: Mapping[int, Verdict]
     pairs: Sequence[Pair] = ()
     readings: Readings = field(default_factory=Readings)
+    older_problems: Sequence[Pair] = ()
+    """The pairs whose consumer breaks today, and already broke before the newest change."""
+
+    @property
+    def alarms(self) -> list[Pair]:
+        """The pairs whose consumer breaks since the newest change."""
+        return [pair for pair in self.broken if pair not in self.older_problems]
 
     @property
     def broken(self) -> list[Pair]:
@@ -218,7 +225,14 @@ def judge_topic(
     for number, verdict in verdicts.items():
         if verdict.kind == "breaks":
             verdicts[number] = _apply_waivers(topic, number, verdict, strategy, waivers)
-    return TopicVerdicts(verdicts, pairs, readings)
+    older_problems = []
+    # A return to an older version is newer than every version.
+    if current is not None and current == max(verdicts, default=None):
+        for pair in pairs:
+            numbers = [_find_break_number(pair_break, stops, losses) for pair_break in pair.breaks]
+            if numbers and all(number is not None and number < current for number in numbers):
+                older_problems.append(pair)
+    return TopicVerdicts(verdicts, pairs, readings, older_problems)
 
 
 def _replace_values(verdict: Verdict, **values: object) -> Verdict:
@@ -348,12 +362,18 @@ def _find_harm(pairs: Sequence[Pair], stops: Mapping[int, int], losses: Mapping[
     names_by_number: dict[int, list[str]] = {}
     for pair in pairs:
         for pair_break in pair.breaks:
-            reader, writer = pair_break.reader.number, pair_break.writer.number
-            if max(reader, writer) >= _OWN_FILE:
-                continue
-            number = stops.get(reader, writer) if reader < writer else losses.get(writer, reader)
-            names_by_number.setdefault(number, []).append(pair.consumer.name)
+            number = _find_break_number(pair_break, stops, losses)
+            if number is not None:
+                names_by_number.setdefault(number, []).append(pair.consumer.name)
     return names_by_number
+
+
+def _find_break_number(pair_break: Break, stops: Mapping[int, int], losses: Mapping[int, int]) -> int | None:
+    """Return the version at which a consumer broke, or None if a client has its own definition."""
+    reader, writer = pair_break.reader.number, pair_break.writer.number
+    if max(reader, writer) >= _OWN_FILE:
+        return None
+    return stops.get(reader, writer) if reader < writer else losses.get(writer, reader)
 
 
 def _build_text(version: SchemaVersion) -> str:

@@ -207,7 +207,7 @@ def test_the_page_of_a_topic_answers_what_newcomers_ask(site: Path) -> None:
     assert "Owner team-sales" in content
     assert "BACKWARD set by the namespace" in content
     assert "Type AVRO In force v2 since 2023-11-14" in content
-    assert table(root, "Clients") == [["billing", "consumer", "0", "", "payments", "prod"]]
+    assert table(root, "Clients") == [["billing", "consumer", "", "payments", "prod"]]
     assert "from shop_schemas.shop.sales.orders import ORDERS" in content
     assert "spark.dataSource.register(PulsarSource)" in content
     assert "schemactl decode shop/sales/orders --version 2 --base64 PAYLOAD" in content
@@ -217,7 +217,7 @@ def test_the_page_of_a_topic_answers_what_newcomers_ask(site: Path) -> None:
     assert fields["channel"] == ["Channel", "STRING", '"WEB"', "v2", "WEB SHOP"]
     versions = table(root, "Versions")
     assert [row[:2] for row in versions] == [["v2", "safe"], ["v1", "cannot read v0"], ["v0", "first version"]]
-    assert versions[0][3].startswith('+ added: Order.channel: Channel = "WEB"')
+    assert versions[0][3].startswith('added: Order.channel: Channel = "WEB"')
 
 
 def test_the_page_says_who_can_read_whom(site: Path) -> None:
@@ -543,7 +543,7 @@ def test_a_theme_follows_the_style_of_the_site(shop: Scratch, tmp_path: Path) ->
 
 def test_a_further_run_writes_only_what_changed(shop: Scratch, tmp_path: Path) -> None:
     def read_times() -> dict[Path, int]:
-        return {path: path.stat().st_mtime_ns for path in out.rglob("*.*") if path.suffix in (".html", ".js", ".xml")}
+        return {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
 
     out = tmp_path / "site"
     schemactl(shop.path, "site", "--out", str(out))

@@ -83,6 +83,38 @@ PAIRS: list[tuple[str, tuple[Client, ...], str, list[str]]] = [
 ]
 
 
+PROBLEMS: list[tuple[str, list[list[dict[str, Any]]], tuple[Client, ...], list[str], list[str]]] = [
+    ("at the newest version", [[ID], [TOTAL]], (PRODUCER, CONSUMER), ["billing"], []),
+    ("a version later", [[ID], [TOTAL], [TOTAL, NOTE]], (PRODUCER, CONSUMER), [], ["billing"]),
+    ("a version later, unknown producers", [[ID], [TOTAL], [TOTAL, NOTE]], (CONSUMER,), [], ["billing"]),
+    (
+        "one old, one new",
+        [[ID], [TOTAL], [ID]],
+        (Client("shop", "producer"), CONSUMER, Client("audit", "consumer", (1, 1))),
+        ["audit"],
+        [],
+    ),
+    (
+        "both with the same consumer",
+        [[ID], [TOTAL], [TOTAL, COLOR]],
+        (Client("shop", "producer", (1, 1)), Client("web", "producer"), CONSUMER, Client("audit", "consumer", (2, 2))),
+        ["audit"],
+        ["billing"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("versions", "clients", "alarms", "older"), [case[1:] for case in PROBLEMS], ids=[case[0] for case in PROBLEMS]
+)
+def test_a_client_that_broke_before_the_newest_version_is_an_older_problem(
+    versions: list[list[dict[str, Any]]], clients: tuple[Client, ...], alarms: list[str], older: list[str]
+) -> None:
+    verdicts = judge(*versions, clients=clients)
+    assert list(dict.fromkeys(pair.consumer.name for pair in verdicts.alarms)) == alarms
+    assert list(dict.fromkeys(pair.consumer.name for pair in verdicts.older_problems)) == older
+
+
 @pytest.mark.parametrize(("clients", "chip", "broken"), [case[1:] for case in PAIRS], ids=[case[0] for case in PAIRS])
 def test_a_client_that_breaks_today_is_named(clients: tuple[Client, ...], chip: str, broken: list[str]) -> None:
     verdicts = judge([COLOR], [COLORS], clients=clients)
