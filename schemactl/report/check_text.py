@@ -79,9 +79,11 @@ def render_text(
     headline = make_headline(report)
     shade = SHADES[headline.shade]
     causes = rank_causes(report)
-    folded = [] if notes or report.command == "lint" else [cause for cause in causes if cause.weight == "note"]
+    folds_notes = not notes and report.command == "check"
+    shown = [cause for cause in causes if not folds_notes or cause.weight != "note"]
+    folded = [cause for cause in causes if folds_notes and cause.weight == "note"]
     blocks = [_render_headline(report, color=color)] if report.command == "check" else []
-    blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in causes if cause not in folded]
+    blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in shown]
     if fold_lines := [*_fold_notes(folded)]:
         blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
     if report.topics:
