@@ -263,7 +263,7 @@ def _list_client_events(
             details.append(f"~ {key[0]}, {key[1]}: built with {before}, now with {after}")
     if details:
         chip = counted(len(details), "client")
-        yield Event(commit, "clients", name, name.topic, "clients", chip=chip, details=details, owner=owner)
+        yield Event(commit, "clients", name, name.topic, "declared clients", chip=chip, details=details, owner=owner)
 
 
 def _title(name: NamespaceName | TopicName) -> str:

@@ -329,3 +329,26 @@ def test_a_waived_break_says_until_when(tmp_path: Path) -> None:
     assert (event["verdict"], event["text"], event["waived_until"]) == ("waived", f"waived until {until}", until)
     assert event["note"] == "Waived: no reader is older (team-sales)."
     assert 'class="chip waived"' in (tmp_path / "site/topics/shop/sales/orders.html").read_text("utf-8")
+
+
+def test_the_page_folds_older_problems(tmp_path: Path) -> None:
+    shop = Scratch(tmp_path / "shop")
+    clients = "clients: [{name: web, role: producer}, {name: billing, role: consumer, schema: 0}]\n"
+    shop.commit(
+        {
+            "schemactl.yaml": 'version: 1\nroots: [topics]\ntargets: {prod: {registry: "sqlite:p.db"}}\n',
+            "topics/orders.yaml": declared(more=clients),
+            "topics/orders.avsc": approved.record(ID).schema.decode(),
+        }
+    )
+    pages = []
+    for fields in ([TOTAL], [TOTAL, NOTE]):
+        shop.commit({"topics/orders.avsc": approved.record(*fields).schema.decode()})
+        shop.flush()
+        schemactl(shop.path, "site", "--out", str(tmp_path / "site"))
+        pages.append((tmp_path / "site/topics/shop/sales/orders.html").read_text(encoding="utf-8"))
+    heading = ">billing cannot read what web writes</h2>"
+    assert heading in pages[0].partition('<section class="alarm" aria-labelledby="alarm">')[2]
+    assert "older problem" not in pages[0]
+    assert heading in pages[1].partition('<details class="older"><summary>1 older problem: billing</summary>')[2]
+    assert 'aria-labelledby="alarm"' not in pages[1]
