@@ -1,9 +1,9 @@
-"""What planning 10,000 topics over Pulsar's admin API costs, against http.client making the same requests.
+"""Measure a plan of 10,000 topics over Pulsar's admin API, against http.client with the same requests.
 
     python benchmarks/admin_api.py [TOPICS]
 
-A server in a process of its own gives the answers: three versions of each topic, all as Git has them, so that the plan is
-empty at the end. CPU seconds of the client's process, median of five; the ratio is what says something on another machine. http.client makes
+A server in a separate process responds: three versions of each topic, equal to those in Git, so that the plan is
+empty at the end. CPU seconds of the client's process, median of five; only the ratio is comparable between machines. http.client makes
 the requests on as many connections, a thread each, and reads the answers' JSON, but does nothing with it.
 """
 
@@ -38,16 +38,16 @@ VERSIONS = 3
 RUNS = 5
 
 
-def definition(number: int) -> str:
+def make_definition(number: int) -> str:
     """An order with ten fields and one more a version."""
     fields = [{"name": f"field_{n}", "type": "string", "default": ""} for n in range(10 + number)]
     return json.dumps({"type": "record", "name": "Order", "namespace": "shop", "fields": fields})
 
 
-def approved(topics: int) -> Catalog:
-    """What Git says."""
+def make_catalog(topics: int) -> Catalog:
+    """Return the approved catalog."""
     commit = Commit("c" * 40, 1_767_225_600, "change")
-    infos = [SchemaInfo(SchemaType.AVRO, definition(n).encode()) for n in range(VERSIONS)]
+    infos = [SchemaInfo(SchemaType.AVRO, make_definition(n).encode()) for n in range(VERSIONS)]
     versions = tuple(SchemaVersion(number, info, commit) for number, info in enumerate(infos))
     spaces = [NamespaceName("shop", f"n{n}") for n in range(-(-topics // TOPICS_IN_A_NAMESPACE))]
     names = [
@@ -59,7 +59,7 @@ def approved(topics: int) -> Catalog:
     )
 
 
-def answer(path: str) -> bytes:
+def answer_path(path: str) -> bytes:
     """The body of the answer to GET `path` below /admin/v2/."""
     parts = path.split("/")
     value: Any
@@ -94,7 +94,7 @@ SCHEMAS = json.dumps(
                 "version": number,
                 "type": "AVRO",
                 "timestamp": 1,
-                "data": definition(number),
+                "data": make_definition(number),
                 "properties": {"schemactl.commit": "c" * 40},
             }
             for number in range(VERSIONS)
@@ -106,26 +106,26 @@ SCHEMAS = json.dumps(
 async def serve() -> None:
     """A server that prints its port and lives until it is terminated."""
 
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer_requests(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while head := await reader.readuntil(b"\r\n\r\n"):
-            body = answer(head.split(b" ", 2)[1].decode().removeprefix("/admin/v2/"))
+            body = answer_path(head.split(b" ", 2)[1].decode().removeprefix("/admin/v2/"))
             length = f"Content-Length: {len(body)}\r\n\r\n".encode()
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + length + body)
             await writer.drain()
 
-    async def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await talk(reader, writer)
+            await answer_requests(reader, writer)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
-    server = await asyncio.start_server(session, "127.0.0.1", 0)
+    server = await asyncio.start_server(serve_connection, "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 def plan(port: int, target: Catalog) -> int:
-    """How many steps the plan has."""
+    """Return the number of steps in the plan."""
     with closing(PulsarRegistry(f"http://127.0.0.1:{port}")) as registry:
         state = observe(registry, scope_of(target))
         origin = Origin("prod", registry.url, Release.R4_0, "main", None)
@@ -137,11 +137,11 @@ def requests_of(port: int, target: Catalog) -> list[str]:
     paths: list[str] = []
     send = AdminConnection.send_once
 
-    def noted(self: AdminConnection, method: str, path: str, body: Any = None) -> Any:
+    def note_request(self: AdminConnection, method: str, path: str, body: Any = None) -> Any:
         paths.append(path)
         return send(self, method, path, body)
 
-    AdminConnection.send_once = noted  # type: ignore[method-assign]
+    AdminConnection.send_once = note_request  # type: ignore[method-assign]
     try:
         if plan(port, target):
             raise SystemExit("the plan is not empty: the server does not answer as it should")
@@ -151,7 +151,7 @@ def requests_of(port: int, target: Catalog) -> list[str]:
 
 
 def fetch(port: int, paths: list[str], at_once: int) -> None:
-    """The same requests on so many connections, each with its thread; the answers are read as JSON and thrown away."""
+    """Send the same requests on `at_once` connections, each in a thread; the responses are parsed as JSON and dropped."""
 
     def fetch_part(part: list[str]) -> None:
         connection = http.client.HTTPConnection("127.0.0.1", port)
@@ -166,7 +166,7 @@ def fetch(port: int, paths: list[str], at_once: int) -> None:
         list(threads.map(fetch_part, (paths[n::at_once] for n in range(at_once))))
 
 
-def measured(work: Callable[[], object]) -> tuple[float, float]:
+def measure_seconds(work: Callable[[], object]) -> tuple[float, float]:
     """CPU seconds and wall seconds, each the median of some runs."""
     cpu_s, wall_s = [], []
     for _ in range(RUNS):
@@ -183,10 +183,10 @@ def main(topics: int) -> None:
     server = subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True)
     try:
         port = int(server.stdout.readline()) if server.stdout else 0
-        target = approved(topics)
+        target = make_catalog(topics)
         paths = requests_of(port, target)
-        raw_s, raw_wall_s = measured(lambda: fetch(port, paths, CONNECTIONS))
-        ours_s, ours_wall_s = measured(lambda: plan(port, target))
+        raw_s, raw_wall_s = measure_seconds(lambda: fetch(port, paths, CONNECTIONS))
+        ours_s, ours_wall_s = measure_seconds(lambda: plan(port, target))
     finally:
         server.terminate()
         server.wait()

@@ -1,9 +1,9 @@
-"""What an apply of 2,000 topics costs: the first one, and one changed topic, over a broker's admin API.
+"""Measure an apply of 2,000 topics over a broker's admin API: the first apply, and one changed topic.
 
     python benchmarks/apply.py [--registry URL] [--topics N] [--rounds N]
 
-Without `--registry` the embedded registry serves its own. The first apply is compared with the same under `--parallel 1`, each in a
-tenant of its own; the applies of one changed topic with `plan --topic` of that topic. A repository has 100 topics in a namespace, half of them with two
+Without `--registry` the embedded registry serves its own. The first apply is compared with the same under `--parallel 1`, each in a new
+tenant; the applies of one changed topic with `plan --topic` of that topic. A repository has 100 topics in a namespace, half of them with two
 versions. Wall seconds, of one round the only one, else the median; the memory is the largest that a process of a row took.
 """
 
@@ -65,23 +65,23 @@ def measure(path: Path, url: str, args: argparse.Namespace) -> None:
     print(f"  --parallel 1               {one_s:7.2f} s   ratio {one_s / many_s:5.2f}")
     everything = ["--target", "parallel"]
     change = [*everything, "--topic", CHANGED]
-    found: dict[str, list[float]] = {}
+    times_by_row: dict[str, list[float]] = {}
     for number in range(args.rounds):
         edit(path, number)
         run(path, "log", CHANGED)
-        found.setdefault("plan --topic", []).append(run(path, "plan", *change))
-        found.setdefault("apply --topic", []).append(run(path, "apply", *change, "--yes"))
+        times_by_row.setdefault("plan --topic", []).append(run(path, "plan", *change))
+        times_by_row.setdefault("apply --topic", []).append(run(path, "apply", *change, "--yes"))
         edit(path, number + 100)
         run(path, "log", CHANGED)
-        found.setdefault("plan", []).append(run(path, "plan", *everything, "--out", "plan.json"))
-        found.setdefault("apply plan.json", []).append(run(path, "apply", "plan.json"))
+        times_by_row.setdefault("plan", []).append(run(path, "plan", *everything, "--out", "plan.json"))
+        times_by_row.setdefault("apply plan.json", []).append(run(path, "apply", "plan.json"))
         edit(path, number + 200)
         run(path, "log", CHANGED)
-        found.setdefault("apply", []).append(run(path, "apply", *everything, "--yes"))
-    base_s = statistics.median(found["plan --topic"])
-    for what, times in found.items():
+        times_by_row.setdefault("apply", []).append(run(path, "apply", *everything, "--yes"))
+    base_s = statistics.median(times_by_row["plan --topic"])
+    for row, times in times_by_row.items():
         median_s = statistics.median(times)
-        print(f"one changed: {what:16}{median_s:7.2f} s   ratio {median_s / base_s:5.2f}")
+        print(f"one changed: {row:16}{median_s:7.2f} s   ratio {median_s / base_s:5.2f}")
     print(f"memory at most {max(_peaks_mb.values()):.0f} MB")
 
 
@@ -115,19 +115,19 @@ def make(path: Path, url: str, topics: int, targets: list[str]) -> None:
         files[f"topics/{name}.yaml"] = (
             f"topic: bench/{name}\nschema:\n  type: AVRO\n  definition: {Path(name).name}.avsc\n"
         )
-        files[f"topics/{name}.avsc"] = definition(0)
+        files[f"topics/{name}.avsc"] = make_definition(0)
     git(path, "init", "-q", "-b", "main")
     commit(path, files)
     definitions = sorted(at for at in files if at.endswith(".avsc"))
-    commit(path, dict.fromkeys(definitions[::2], definition(1)))
+    commit(path, dict.fromkeys(definitions[::2], make_definition(1)))
 
 
 def edit(path: Path, number: int) -> None:
     """Commit one more version of one topic."""
-    commit(path, {f"topics/{CHANGED.removeprefix('bench/')}.avsc": definition(number + 2, f"more_{number}")})
+    commit(path, {f"topics/{CHANGED.removeprefix('bench/')}.avsc": make_definition(number + 2, f"more_{number}")})
 
 
-def definition(number: int, *more: str) -> str:
+def make_definition(number: int, *more: str) -> str:
     """An order with ten fields, and some more."""
     names = [*(f"field_{n}" for n in range(10 + min(number, 1))), *more]
     fields = [{"name": name, "type": "string", "default": ""} for name in names]

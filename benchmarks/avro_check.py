@@ -2,8 +2,8 @@
 
     python benchmarks/avro_check.py [--rounds 5] [--topics 100] [--versions 30] [--no-java]
 
-Each ratio is the median over batches of pairs, or over topics, which ours and Apache's judge in turn. The verdicts must be those
-of the full comparison, or the run ends with 1. Java's own SchemaCompatibility, warm, stands beside them where there is a Java
+Each ratio is the median over batches of pairs, or over topics, which ours and Apache's judge in turn. The verdicts must equal the verdicts
+of the full comparison, or the run ends with 1. Java's own SchemaCompatibility, warm, is measured as well if there is a Java
 runtime. Apache's checker in Python does not follow it everywhere: the run says how many of its verdicts are alike.
 """
 
@@ -63,16 +63,16 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore", avro.errors.IgnoredLogicalType)
     pairs = list(recorded_pairs())
-    topics = [history(number, args.versions) for number in range(args.topics)]
-    explanations(pairs, args.rounds)
+    topics = [make_history(number, args.versions) for number in range(args.topics)]
+    compare_explanations(pairs, args.rounds)
     end_to_end(pairs, args.rounds)
-    verdicts(topics)
-    identities(topics, args.rounds)
+    compare_verdicts(topics)
+    compare_identities(topics, args.rounds)
     if not args.no_java:
-        java(pairs, topics)
+        measure_java(pairs, topics)
 
 
-# What is judged.
+# The judged schemas.
 
 
 def recorded_pairs() -> Iterator[Pair[Text]]:
@@ -89,7 +89,7 @@ def recorded_pairs() -> Iterator[Pair[Text]]:
             yield texts
 
 
-def history(number: int, versions: int) -> list[Text]:
+def make_history(number: int, versions: int) -> list[Text]:
     """The versions of a topic: a record whose parts are recorded histories, one of which goes a step on each time.
 
     Every second topic has only parts whose versions all read each other.
@@ -103,7 +103,7 @@ def history(number: int, versions: int) -> list[Text]:
         ]
     parts: list[list[Text]] = []
     while sum(len(part) - 1 for part in parts) < versions - 1:
-        # A type is defined once in a definition, so every part gets names of its own.
+        # A type is defined once in a definition, so every part gets its own names.
         named = rf'"\1_{len(parts)}"'
         parts.append([CAPITALISED.sub(named, text) for text in rng.choice(chains)])
     at = [0] * len(parts)
@@ -115,7 +115,7 @@ def history(number: int, versions: int) -> list[Text]:
 
 
 def record(parts: Sequence[Sequence[Text]], at: Sequence[int]) -> Text:
-    """The record with each part as it is `at` that time."""
+    """Return the record with each part in its version `at` that time."""
     fields = (f'{{"name": "part{index}", "type": {part[at[index]]}}}' for index, part in enumerate(parts))
     return f'{{"type": "record", "name": "Topic", "fields": [{", ".join(fields)}]}}'
 
@@ -128,7 +128,7 @@ def both_ways(versions: Sequence[T]) -> Iterator[Pair[T]]:
             yield old, new
 
 
-def size(texts: Iterable[Text]) -> str:
+def describe_size(texts: Iterable[Text]) -> str:
     """The mean length, in words."""
     return f"{statistics.mean(map(len, texts)):.0f} characters a definition"
 
@@ -139,28 +139,28 @@ theirs = avro.schema.parse
 ours = partial(parse, release=Release.R5_0)
 
 
-def explained(reader: Schema, writer: Schema) -> list[tuple[str, str]]:
+def list_reasons(reader: Schema, writer: Schema) -> list[tuple[str, str]]:
     """Rule and pointer of every reason."""
     try:
-        return [(found.rule, found.pointer) for found in incompatibilities(reader=reader, writer=writer)]
+        return [(reason.rule, reason.pointer) for reason in incompatibilities(reader=reader, writer=writer)]
     except AmbiguousAlias as ambiguous:
         return [("AMBIGUOUS_ALIAS", ambiguous.pointer)]
 
 
 def apache_explained(reader: Any, writer: Any) -> Any:
-    """What Apache's checker finds: a list of rules, a set of pointers."""
+    """Return the result of Apache's checker: a list of rules, and a set of pointers."""
     checker: Any = avro.compatibility.ReaderWriterCompatibilityChecker
     return checker().get_compatibility(reader, writer)
 
 
 def apache_reads(reader: Any, writer: Any) -> bool:
     """Apache's verdict."""
-    found = apache_explained(reader, writer).compatibility
-    return found is avro.compatibility.SchemaCompatibilityType.compatible
+    apache_result = apache_explained(reader, writer).compatibility
+    return apache_result is avro.compatibility.SchemaCompatibilityType.compatible
 
 
-def judged(judge: Callable[[Any, Any], T], pairs: Iterable[Pair[Any]]) -> list[T]:
-    """What `judge` says of each pair."""
+def judge_pairs(judge: Callable[[Any, Any], T], pairs: Iterable[Pair[Any]]) -> list[T]:
+    """Return the verdict of `judge` for each pair."""
     return [judge(reader, writer) for reader, writer in pairs]
 
 
@@ -173,58 +173,58 @@ def verdicts_of(versions: Sequence[Schema]) -> list[bool]:
 # The tasks.
 
 
-def explanations(pairs: Sequence[Pair[Text]], rounds: int) -> None:
+def compare_explanations(pairs: Sequence[Pair[Text]], rounds: int) -> None:
     """Every reason, of parsed schemas."""
     mine = [(ours(reader), ours(writer)) for reader, writer in pairs]
     other = [(theirs(reader), theirs(writer)) for reader, writer in pairs]
-    alike = sum(map(bool.__ne__, judged(apache_reads, other), map(bool, judged(explained, mine))))
-    print(f"{len(pairs)} recorded pairs, {size(chain(*pairs))}; {alike} verdicts of Apache's checker alike")
+    alike = sum(map(bool.__ne__, judge_pairs(apache_reads, other), map(bool, judge_pairs(list_reasons, mine))))
+    print(f"{len(pairs)} recorded pairs, {describe_size(chain(*pairs))}; {alike} verdicts of Apache's checker alike")
     laps = [
-        (partial(judged, explained, mine[batch]), partial(judged, apache_explained, other[batch]))
-        for batch in batches(pairs)
+        (partial(judge_pairs, list_reasons, mine[batch]), partial(judge_pairs, apache_explained, other[batch]))
+        for batch in make_batches(pairs)
     ]
-    race("explain", laps, rounds)
+    run_race("explain", laps, rounds)
 
 
 def end_to_end(pairs: Sequence[Pair[Text]], rounds: int) -> None:
     """Every reason, from the texts on."""
 
     def all_of_ours(reader: Text, writer: Text) -> object:
-        return explained(ours(reader), ours(writer))
+        return list_reasons(ours(reader), ours(writer))
 
     def all_of_theirs(reader: Text, writer: Text) -> object:
         return apache_explained(theirs(reader), theirs(writer))
 
     laps = [
-        (partial(judged, all_of_ours, pairs[batch]), partial(judged, all_of_theirs, pairs[batch]))
-        for batch in batches(pairs)
+        (partial(judge_pairs, all_of_ours, pairs[batch]), partial(judge_pairs, all_of_theirs, pairs[batch]))
+        for batch in make_batches(pairs)
     ]
-    race("parse and explain", laps, rounds)
+    run_race("parse and explain", laps, rounds)
 
 
-def verdicts(topics: Sequence[Sequence[Text]]) -> None:
+def compare_verdicts(topics: Sequence[Sequence[Text]]) -> None:
     """Yes or no for every version of a topic with every earlier one, of parsed schemas."""
     laps = []
     answers: list[bool] = []
     for texts in topics:
         mine, other = list(map(ours, texts)), list(map(theirs, texts))
-        found = verdicts_of(mine)
-        if found != [not explained(*pair) for pair in both_ways(mine)]:
+        our_verdicts = verdicts_of(mine)
+        if our_verdicts != [not list_reasons(*pair) for pair in both_ways(mine)]:
             raise SystemExit("the verdicts are not those of the full comparison")
-        answers += found
-        laps.append((partial(verdicts_of, mine), partial(judged, apache_reads, list(both_ways(other)))))
+        answers += our_verdicts
+        laps.append((partial(verdicts_of, mine), partial(judge_pairs, apache_reads, list(both_ways(other)))))
     print(
-        f"\n{len(topics)} topics of {len(topics[0])} versions, {size(chain(*topics))}; {len(answers)} pairs, "
+        f"\n{len(topics)} topics of {len(topics[0])} versions, {describe_size(chain(*topics))}; {len(answers)} pairs, "
         f"{sum(answers)} compatible; verdicts as in the full comparison"
     )
-    race("verdict", laps, rounds=1)
+    run_race("verdict", laps, rounds=1)
 
 
-def identities(topics: Sequence[Sequence[Text]], rounds: int) -> None:
+def compare_identities(topics: Sequence[Sequence[Text]], rounds: int) -> None:
     """From the text of a version to its identity, which tells whether it is a new version."""
     taken_s = []
     for layout in range(rounds):
-        # What was asked for once is remembered, so every round has texts of its own.
+        # Results are cached, so every round has different texts.
         infos = [SchemaInfo(SchemaType.AVRO, f"{text}{' ' * layout}".encode()) for text in chain(*topics)]
         taken_s.append(cpu_s(partial(list, map(formats.identity, infos))))
     per_version_us = statistics.median(taken_s) / len(infos) * 1e6
@@ -232,8 +232,8 @@ def identities(topics: Sequence[Sequence[Text]], rounds: int) -> None:
     print(f"{'identity':<18} {per_version_us:.0f} us a version, {per_kb_us:.0f} us a KB")
 
 
-def java(pairs: Sequence[Pair[Text]], topics: Sequence[Sequence[Text]]) -> None:
-    """The same of Java's Avro, as PySpark brings it."""
+def measure_java(pairs: Sequence[Pair[Text]], topics: Sequence[Sequence[Text]]) -> None:
+    """Print the same figures for Java's Avro, which PySpark includes."""
     spark = find_spec("pyspark")
     runtime = shutil.which("java")
     if not (spark and spark.origin and runtime):
@@ -252,14 +252,14 @@ def java(pairs: Sequence[Pair[Text]], topics: Sequence[Sequence[Text]]) -> None:
 # How it is measured.
 
 
-def batches(pairs: Sequence[object]) -> list[slice]:
-    """Where batches of one size lie in `pairs`."""
+def make_batches(pairs: Sequence[object]) -> list[slice]:
+    """Return the slices of `pairs` that are batches of one size."""
     return [slice(start, start + BATCH) for start in range(0, len(pairs) - BATCH + 1, BATCH)]
 
 
-def race(name: str, laps: Sequence[tuple[Judges, Judges]], rounds: int) -> None:
-    """Prints the median ratio over laps of ours and theirs, what a pair takes, and the memory of a lap at its peak."""
-    # What a collection costs depends on all that is in memory, the other side's included: neither pays for one.
+def run_race(name: str, laps: Sequence[tuple[Judges, Judges]], rounds: int) -> None:
+    """Print the median ratio of ours to theirs over the laps, the time for a pair, and the peak memory of a lap."""
+    # The cost of a garbage collection depends on everything in memory, also of the other side: neither pays for one.
     gc.collect()
     gc.disable()
     taken_s = [(cpu_s(mine), cpu_s(other)) for _ in range(rounds) for mine, other in laps]
@@ -267,8 +267,8 @@ def race(name: str, laps: Sequence[tuple[Judges, Judges]], rounds: int) -> None:
     ratio = statistics.median(other / mine for mine, other in taken_s)
     count = sum(len(mine()) for mine, _ in laps) * rounds
     figures = "   ".join(
-        f"{who} {sum(each) / count * 1e6:6.2f} us, {peak_kb(lap):5.0f} KB"
-        for who, each, lap in zip(("ours", "avro"), zip(*taken_s, strict=True), laps[0], strict=True)
+        f"{who} {sum(seconds) / count * 1e6:6.2f} us, {peak_kb(lap):5.0f} KB"
+        for who, seconds, lap in zip(("ours", "avro"), zip(*taken_s, strict=True), laps[0], strict=True)
     )
     print(f"{name:<18} {ratio:5.1f} times as fast   {figures}", flush=True)
 

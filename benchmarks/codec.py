@@ -1,4 +1,4 @@
-"""What decoding into one schema and encoding cost, against fastavro: CPU of one core, the same messages in the same run.
+"""Measure decoding into one schema and encoding, against fastavro: CPU of one core, the same messages in the same run.
 
     python benchmarks/codec.py [MESSAGES] [ROUNDS]
 
@@ -31,12 +31,12 @@ def cpu_s(work: Callable[[], Any]) -> float:
 
 
 class Sides:
-    """The same messages, as bytes and as columns, for both sides."""
+    """Messages for both sides, as bytes and as columns."""
 
     def __init__(self, count: int) -> None:
         self.orders = Orders()
         self.codec = self.orders.codec
-        self.messages = list(self.orders.batches(count, rows=_BATCH_ROWS))
+        self.messages = list(self.orders.draw_batches(count, rows=_BATCH_ROWS))
         self.rows = self.decode()
 
     def decode(self) -> list[pa.RecordBatch]:

@@ -1,9 +1,9 @@
-"""What a generated package costs an executor that has never seen it: the zip found, imported, one message decoded; CPU time.
+"""Measure the CPU time of an executor that gets a generated package for the first time: find the zip, import it, decode one message.
 
     python benchmarks/cold_executor.py [--rounds 9]
 
-Each round is a process of its own, which has the zip on its path as Spark's workers do, and nothing of schemactl. What importing pyarrow and
-numpy takes, which the worker of any job pays, is measured beside it. Where pandas is installed, Arrow imports it when it first makes an array;
+Each round is a separate process, which has the zip on its path as Spark's workers do, and nothing of schemactl. The import of pyarrow and
+numpy, which the worker of any job pays, is measured separately. Where pandas is installed, Arrow imports it when it first makes an array;
 so everything is measured with it and without.
 """
 
@@ -82,7 +82,7 @@ def main() -> None:
             payload = topic.encode_one(value, version)
             for pandas in ("without", "with"):
                 arguments = [str(packed), name, payload.hex(), str(version), pandas]
-                found = [
+                results = [
                     json.loads(
                         subprocess.run(
                             [sys.executable, "-c", WORKER, *arguments], capture_output=True, check=True, text=True
@@ -90,10 +90,10 @@ def main() -> None:
                     )
                     for _ in range(rounds)
                 ]
-                arrow, imported, decoded = (statistics.median(column) for column in zip(*found, strict=True))
+                arrow, imported, decoded = (statistics.median(column) for column in zip(*results, strict=True))
                 print(
                     f"{name}, {pandas} pandas: import {imported:.3f} s, first decode {decoded:.3f} s: {imported + decoded:.3f} s "
-                    f"(at most {max(sum(each[1:]) for each in found):.3f} s); pyarrow and numpy before it {arrow:.3f} s"
+                    f"(at most {max(sum(result[1:]) for result in results):.3f} s); pyarrow and numpy before it {arrow:.3f} s"
                 )
 
 

@@ -1,11 +1,11 @@
-"""What decoding a DataFrame costs: CPU seconds of the JVM and its Python workers together.
+"""Measure the decoding of a DataFrame: CPU seconds of the JVM and its Python workers together.
 
     python benchmarks/dataframe.py [--messages N] [--rounds N] [--folder FOLDER] [--jars FOLDER]
 
 Nested orders in five versions, mixed, from Parquet to nowhere (`noop`), on two cores. `decode`, of every row with its reason and
-bytes if it was rejected, is compared with a `CASE` of `from_avro` as one writes it by hand, which dies of the first bad message,
-with the column of `decode_column`, and with fastavro in `mapInArrow`, on a quarter of the messages. JARS has Spark's Avro module (`make spark-jars` fetches it). The
-ratios are medians over interleaved rounds, after one that does not count. FOLDER keeps the messages for the next time.
+bytes if it was rejected, is compared with a `CASE` of `from_avro` that is written by hand and fails at the first bad message.
+It is also compared with the column of `decode_column`, and with fastavro in `mapInArrow`, on a quarter of the messages. JARS has Spark's Avro module (`make spark-jars` fetches it). The
+ratios are medians over interleaved rounds, after an uncounted first round. FOLDER keeps the messages for the next time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import fastavro
 import pyarrow as pa
 from orders import Orders
 from pyspark.sql import DataFrame
-from spark_cost import Cost, by_hand, measured, session
+from spark_cost import Cost, by_hand, make_session, measure_cost
 
 from schemactl.spark import decode, decode_column
 from schemactl.spark.column_types import struct_of
 
 OUTSIDE = 4
-"""Of so many messages fastavro reads one."""
+"""Fastavro reads one message out of this number."""
 
 
 def read_batches(
@@ -60,9 +60,9 @@ def main() -> None:
     wanted = parser.parse_args()
     orders = Orders()
     codec = orders.codec
-    spark = session(wanted.jars)
+    spark = make_session(wanted.jars)
     few, whole = (
-        spark.read.parquet(str(orders.parquet(wanted.folder, count)))
+        spark.read.parquet(str(orders.make_parquet(wanted.folder, count)))
         for count in (wanted.messages // OUTSIDE, wanted.messages)
     )
     many = reduce(DataFrame.unionAll, [whole] * 4)
@@ -73,28 +73,28 @@ def main() -> None:
         "as a column": discard(whole.select(decode_column(codec, "payload", "schema_version"))),
         "fastavro": discard(few.mapInArrow(reader, struct_of(codec.columns))),
     }
-    found: dict[str, list[Cost]] = {name: [] for name in jobs}
+    costs_by_job: dict[str, list[Cost]] = {name: [] for name in jobs}
     for number in range(wanted.rounds + 1):
         for name, job in jobs.items():
-            cost = measured(job)
+            cost = measure_cost(job)
             if number:
-                found[name].append(cost)
+                costs_by_job[name].append(cost)
     print(f"{wanted.messages} messages, medians of {wanted.rounds} rounds, CPU seconds")
-    for name, costs in found.items():
+    for name, costs in costs_by_job.items():
         times = OUTSIDE if name == "fastavro" else 1
         jvm, python = (median(cost[part] for cost in costs) * times for part in (0, 1))
         print(f"{name}: {jvm + python:.2f} (JVM {jvm:.2f}, Python {python:.2f})")
 
-    def ratio(one: str, other: str) -> float:
-        return median(a.cpu_s / b.cpu_s for a, b in zip(found[one], found[other], strict=True))
+    def compute_ratio(one: str, other: str) -> float:
+        return median(a.cpu_s / b.cpu_s for a, b in zip(costs_by_job[one], costs_by_job[other], strict=True))
 
-    print(f"decode / by hand: {ratio('decode', 'by hand'):.2f} (at most 1.25)")
-    print(f"as a column / by hand: {ratio('as a column', 'by hand'):.2f}")
-    print(f"fastavro / decode: {ratio('fastavro', 'decode') * OUTSIDE:.1f} (at least 8)")
-    workers = (a.python_s / b.python_s for a, b in zip(found["fastavro"], found["decode"], strict=True))
+    print(f"decode / by hand: {compute_ratio('decode', 'by hand'):.2f} (at most 1.25)")
+    print(f"as a column / by hand: {compute_ratio('as a column', 'by hand'):.2f}")
+    print(f"fastavro / decode: {compute_ratio('fastavro', 'decode') * OUTSIDE:.1f} (at least 8)")
+    workers = (a.python_s / b.python_s for a, b in zip(costs_by_job["fastavro"], costs_by_job["decode"], strict=True))
     print(f"the same in the Python workers alone: {median(workers) * OUTSIDE:.0f} (at least 25)")
-    once = max(cost.worker_mb for cost in found["decode"])
-    fourfold = measured(discard(decode(many, codec))).worker_mb
+    once = max(cost.worker_mb for cost in costs_by_job["decode"])
+    fourfold = measure_cost(discard(decode(many, codec))).worker_mb
     print(f"memory of a Python worker: {once:.0f} MB, with four times the messages {fourfold:.0f} MB")
     spark.stop()
 

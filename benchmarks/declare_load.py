@@ -46,14 +46,14 @@ schema:
 """
 
 
-def indented(text: str) -> str:
+def indent_text(text: str) -> str:
     """`text` four columns to the right."""
     return "".join(f"    {line}\n" for line in text.splitlines())
 
 
 DOCUMENTS = {
-    "Avro as JSON text": HEAD + "  definition: |\n" + indented(json.dumps(AVRO, indent=2)),
-    "Avro as YAML": HEAD + "  definition:\n" + indented(yaml.safe_dump(AVRO, sort_keys=False)),
+    "Avro as JSON text": HEAD + "  definition: |\n" + indent_text(json.dumps(AVRO, indent=2)),
+    "Avro as YAML": HEAD + "  definition:\n" + indent_text(yaml.safe_dump(AVRO, sort_keys=False)),
     "Avro in a file": HEAD + "  definition: orders.avsc\n  references: [../common/money.avsc]\n",
     "ten documents": "---\n".join(f"topic: shop/ops/sensor{number}\nschema: {{type: INT64}}\n" for number in range(10)),
 }
@@ -68,7 +68,7 @@ def cpu_us(work: Callable[[], object], times: int) -> float:
 
 
 def load_plainly(data: bytes) -> list[object]:
-    """What `yaml.load` makes of every document: the baseline, without places and duplicate keys."""
+    """Load every document with `yaml.load`: the baseline, without locations and duplicate keys."""
     return list(yaml.load_all(data, Loader=yaml.CSafeLoader))
 
 

@@ -1,4 +1,4 @@
-"""What a pull request costs whose topics take types of a folder by a glob, each topic in a commit of its own.
+"""Measure the check of a pull request whose topics reference the types of a folder by a glob, with one commit for each topic.
 
 usage: python benchmarks/glob_references.py
 

@@ -1,14 +1,14 @@
-"""What versions from Git cost, against git reading the same objects to nowhere.
+"""Measure the derivation of versions from Git, against git that reads the same objects and drops them.
 
     python benchmarks/history.py [small] [medium] [large] [--rounds N] [--folder FOLDER]
 
 Two figures for each size. *Cold*: every version of every topic, with nothing known before; demanded of the large repository
-is at most 8 times what `git log --raw` and `git cat-file --batch` of the same blobs cost, in at most 350 MB for Python and
+is at most 8 times the cost of `git log --raw` and `git cat-file --batch` of the same blobs, in at most 350 MB for Python and
 git together. *Warm*: one topic, whole process, where all but the last 20 commits are known; demanded is at most 1.3 times of
-what it costs in the repository of the size before.
+the cost in the repository of the next smaller size.
 
-All times are CPU seconds of our process and git's together, the medians of interleaved rounds; ratios are what says
-something on another machine. FOLDER keeps the repositories for the next time.
+All times are CPU seconds of our process and git's together, the medians of interleaved rounds; only ratios are
+comparable between machines. FOLDER keeps the repositories for the next time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def floor_s(folder: Path) -> float:
 
 
 def derive(folder: Path, *topics: str) -> dict[str, float]:
-    """The figures of one reading, and of `topics` out of it, in a process of its own."""
+    """Return the figures of one reading, or of the part for `topics`, from a separate process."""
     before = children_s()
     done = subprocess.run(
         [sys.executable, __file__, "--derive", str(folder), *topics], env=ENVIRONMENT, check=True, capture_output=True
@@ -69,7 +69,7 @@ def derive(folder: Path, *topics: str) -> dict[str, float]:
 
 
 def derive_here(folder: str, *topics: str) -> dict[str, float]:
-    """What this process does."""
+    """Derive the versions in this process, and return the figures."""
     from schemactl import history
     from schemactl.core.names import TopicName
     from schemactl.declare.project import load_project
@@ -94,16 +94,16 @@ class Bench:
             make(self.folder, *SIZES[size])
         self.kept = Path(repository_folder(self.folder / ".git") or "")
 
-    def cold(self, rounds: int) -> bool:
-        """Whether the demands on a derivation from nothing are met; they are printed."""
+    def measure_cold(self, rounds: int) -> bool:
+        """Print the figures of a derivation without a cache, and return whether they meet the demands."""
         figures, floors = [], []
         for _ in range(rounds):
             floors.append(floor_s(self.folder))
             shutil.rmtree(self.kept, ignore_errors=True)
             figures.append(derive(self.folder))
-        git_s, ours_s = median(floors), median(each["cpu_s"] for each in figures)
-        ratio = median(each["cpu_s"] / floor for each, floor in zip(figures, floors, strict=True))
-        memory_mb = max(each["memory_mb"] for each in figures)
+        git_s, ours_s = median(floors), median(figure["cpu_s"] for figure in figures)
+        ratio = median(pair["cpu_s"] / floor for pair, floor in zip(figures, floors, strict=True))
+        memory_mb = max(figure["memory_mb"] for figure in figures)
         topics, commits, _ = SIZES[self.size]
         print(
             f"cold {self.size:7} {topics:6,} topics x {commits:6,} commits: git {git_s:5.2f} s, ours {ours_s:6.2f} s, "
@@ -115,7 +115,7 @@ class Bench:
         return is_fast and memory_mb <= MEMORY_MB
 
     def prepare_warm(self) -> None:
-        """What is known ends 20 commits before the tip."""
+        """Fill the cache up to 20 commits before the tip."""
         self._git("update-ref", "refs/heads/tip", "main")
         self._git("update-ref", "refs/heads/main", f"main~{NEW_COMMITS}")
         shutil.rmtree(self.kept, ignore_errors=True)
@@ -138,15 +138,15 @@ class Bench:
 def main(sizes: list[str], rounds: int, folder: Path) -> int:
     """0 where every demand is met."""
     benches = [Bench(folder, size) for size in sizes]
-    met = [bench.cold(rounds) for bench in benches]
+    met = [bench.measure_cold(rounds) for bench in benches]
     for bench in benches:
         bench.prepare_warm()
     times = [[bench.warm_s() for bench in benches] for _ in range(max(rounds, 5))]
     for number, bench in enumerate(benches):
-        warm_s = median(each[number] for each in times)
+        warm_s = median(row[number] for row in times)
         line = f"warm {bench.size:7} {NEW_COMMITS} new commits, one topic: {warm_s * 1000:4.0f} ms"
         if number:
-            ratio = median(each[number] / each[number - 1] for each in times)
+            ratio = median(row[number] / row[number - 1] for row in times)
             line += f", ratio {ratio:.2f} to {sizes[number - 1]} (at most {WARM_RATIO:g})"
             met.append(ratio <= WARM_RATIO)
         print(line, flush=True)

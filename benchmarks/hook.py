@@ -1,10 +1,10 @@
-"""What a check costs: the pre-commit hook, and the other modes, at 200, 2,000 and 10,000 topics.
+"""Measure a check by the pre-commit hook, and in the other modes, at 200, 2,000 and 10,000 topics.
 
     python benchmarks/hook.py [TOPICS ...] [--folder DIR] [--commits N] [--rounds N]
 
-BASE is `sh -c 'python -c pass; git rev-parse HEAD'` in the same repository. The commands of a row run in turns; a figure is the median
-of CPU time (user and system, of the process and all that it starts), a ratio is of two medians. schemactl is started as pip's
-script starts it, with compiled modules. With `pre-commit` installed there is a row of a `pre-commit run` with the hook beside one
+BASE is `sh -c 'python -c pass; git rev-parse HEAD'` in the same repository. The commands of a row run in turns. A figure is the median
+of CPU time (user and system, of the process and all that it starts). A ratio is of two medians. schemactl is started as pip's
+script starts it, with compiled modules. With `pre-commit` installed there is a row that compares a `pre-commit run` with the hook to one
 whose hook does nothing.
 """
 
@@ -63,7 +63,7 @@ def measure(path: Path, check: Sequence[str], topics: int, rounds: int) -> None:
     base = ["sh", "-c", f"'{sys.executable}' -c pass; git rev-parse HEAD"]
     print(f"{topics:,} topics: the first check {cpu_s([*check, '--staged'], path):.2f} s")
     folder = path / "topics" / "ns001"
-    inline = next(each for each in sorted(folder.parent.rglob("*.yaml")) if "|" in each.read_text())
+    inline = next(yaml_path for yaml_path in sorted(folder.parent.rglob("*.yaml")) if "|" in yaml_path.read_text())
     edits: dict[str, tuple[list[str], Callable[[], object]]] = {
         "no schema staged": (["--staged"], lambda: (path / "README.md").write_text("Topics\n")),
         "one .avsc, --staged": (["--staged"], lambda: add_field(next(folder.glob("*.avsc")))),
@@ -77,7 +77,7 @@ def measure(path: Path, check: Sequence[str], topics: int, rounds: int) -> None:
         git(path, "add", "--all")
         if "--base" in arguments:
             git(path, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "work")
-        row(name, path, base, [*check, *arguments], rounds)
+        print_row(name, path, base, [*check, *arguments], rounds)
         git(path, "reset", "--quiet", "--hard", "main")
 
 
@@ -90,10 +90,10 @@ def pre_commit(path: Path, hook: Sequence[str], rounds: int) -> None:
         (path.parent / f"{name}.yaml").write_text(json.dumps({"repos": [{"repo": "local", "hooks": hooks}]}))
     subprocess.run(hook, cwd=path, env=ENVIRONMENT, capture_output=True, check=True)
     run = [sys.executable, "-m", "pre_commit", "run", "--config"]
-    row("pre-commit, no schema", path, [*run, "../idle.yaml"], [*run, "../check.yaml"], rounds)
+    print_row("pre-commit, no schema", path, [*run, "../idle.yaml"], [*run, "../check.yaml"], rounds)
 
 
-def row(name: str, path: Path, base: Sequence[str], command: Sequence[str], rounds: int) -> None:
+def print_row(name: str, path: Path, base: Sequence[str], command: Sequence[str], rounds: int) -> None:
     """Print the medians of both commands, and their ratio."""
     taken = [(cpu_s(base, path), cpu_s(command, path)) for _ in range(rounds)]
     one, other = (statistics.median(column) for column in zip(*taken, strict=True))

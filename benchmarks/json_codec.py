@@ -1,4 +1,4 @@
-"""What decoding JSON payloads costs, against `json.loads` and Arrow without any check: CPU of one core, one run.
+"""Measure the decoding of JSON payloads, against `json.loads` and Arrow without any check: CPU of one core, one run.
 
     python benchmarks/json_codec.py [MESSAGES] [ROUNDS]
 
@@ -15,7 +15,7 @@ import sys
 
 import pyarrow as pa
 from codec import cpu_s
-from orders import order, versions
+from orders import make_versions, order
 
 from schemactl.codec import Codec, Definition, Version
 
@@ -23,11 +23,11 @@ _BATCH_ROWS = 10_000
 
 
 class Sides:
-    """The same messages for both sides."""
+    """Messages for both sides."""
 
     def __init__(self, count: int) -> None:
         pick = random.Random(7)  # noqa: S311  reproducible, not secret
-        self.codec = Codec([Version(0, Definition("JSON", json.dumps(versions()[-1])))])
+        self.codec = Codec([Version(0, Definition("JSON", json.dumps(make_versions()[-1])))])
         self.columns = pa.schema(
             [
                 field.with_type(pa.float64()) if pa.types.is_decimal(field.type) else field

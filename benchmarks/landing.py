@@ -1,12 +1,12 @@
-"""What landing costs, in each format, against Spark's own writer of that format: CPU of Spark, its workers and the driver together.
+"""Measure landing in each format, against Spark's own writer of that format: CPU of Spark, its workers and the driver together.
 
     python benchmarks/landing.py --jars FOLDER [--data FOLDER] [--messages N] [--rounds N] [--conf NAME=VALUE ...]
 
-Nested orders in five versions, mixed, from Parquet files. Ours is `land`, which sets aside what cannot be read. Theirs is
-Spark's writer of Parquet, Delta and Iceberg (so `--jars` needs what `make spark-jars` fetches) over one `CASE WHEN version` of
-`from_avro`, which sets nothing aside, and over our own `decode`. All replace what is there, write snappy, and the same number
-of files and row groups, in one Spark with one configuration. Ratios are medians over rounds in which all take turns, after one
-that does not count. A commit's time is that of the driver's last step, which is Python here and the JVM's there.
+Nested orders in five versions, mixed, from Parquet files. Ours is `land`, which sets unreadable messages aside. Theirs is
+Spark's writer of Parquet, Delta and Iceberg (so `--jars` needs the jars of `make spark-jars`) over one `CASE WHEN version` of
+`from_avro`, which sets nothing aside, and over our own `decode`. All replace the existing data, write snappy, and the same number
+of files and row groups, in one Spark with one configuration. Ratios are medians over rounds in which all take turns, after an
+uncounted first round. A commit's time is the time of the driver's last step, which is Python here and the JVM's there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from orders import Orders
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
-from spark_cost import Cost, by_hand, measured, session
+from spark_cost import Cost, by_hand, make_session, measure_cost
 
 from schemactl.spark import decode, land, split
 from schemactl.spark.landing_sink import Landing
@@ -37,13 +37,13 @@ _TABLE = "lake.shop.orders"
 
 
 class Sides:
-    """The same messages for all sides."""
+    """Messages for all sides."""
 
     def __init__(self, spark: SparkSession, orders: Orders, source: Path, out: Path) -> None:
         self.orders = orders
         self.out = out
         self.messages = spark.read.parquet(str(source)).coalesce(_TASKS)
-        # Of pyiceberg; Spark's tables are in a catalog of its own.
+        # For pyiceberg. Spark's tables are in a separate catalog.
         self.catalog = {
             "name": "ours",
             "type": "sql",
@@ -83,11 +83,11 @@ class Sides:
             writer = writer.tableProperty(f"write.parquet.{name}", value)
         writer.createOrReplace()
 
-    def differ(self, spark: SparkSession, kind: str) -> bool:
-        """Whether the columns or rows of `land` are others than those of `from_avro`."""
+    def has_differences(self, spark: SparkSession, kind: str) -> bool:
+        """Return whether `land` and `from_avro` wrote different columns or rows."""
         if kind == "iceberg":
-            found = load_catalog(**self.catalog).load_table("shop.orders")
-            ours = spark.read.parquet(*(task.file.file_path for task in found.scan().plan_files()))
+            landed_table = load_catalog(**self.catalog).load_table("shop.orders")
+            ours = spark.read.parquet(*(task.file.file_path for task in landed_table.scan().plan_files()))
             theirs = spark.table(_TABLE)
         else:
             ours, theirs = (spark.read.format(kind).load(f"{self.out}/{side}/{kind}") for side in ("ours", "theirs"))
@@ -96,29 +96,29 @@ class Sides:
         return ours.count() != theirs.count() or ours.exceptAll(theirs).count() > 0
 
 
-def shown(costs: list[Cost]) -> str:
+def format_costs(costs: list[Cost]) -> str:
     """Medians of the costs."""
     jvm, python = (statistics.median(part) for part in zip(*(cost[:2] for cost in costs), strict=True))
     return f"{statistics.median(cost.cpu_s for cost in costs):.2f} s of CPU (JVM {jvm:.2f}, Python {python:.2f})"
 
 
-def commits() -> list[float]:
+def record_commits() -> list[float]:
     """Return a list that gets the seconds of each commit of a landing from now on."""
     times_s: list[float] = []
     commit = Landing.commit
 
-    def timed(*arguments: Any) -> Any:
+    def time_commit(*arguments: Any) -> Any:
         started_s = time.perf_counter()
         try:
             return commit(*arguments)
         finally:
             times_s.append(time.perf_counter() - started_s)
 
-    Landing.commit = timed  # type: ignore[assignment, method-assign]
+    Landing.commit = time_commit  # type: ignore[assignment, method-assign]
     return times_s
 
 
-def lake(jars: Path, out: Path) -> dict[str, str]:
+def make_settings(jars: Path, out: Path) -> dict[str, str]:
     """The settings of a Spark that writes all formats."""
     names = ("spark-avro_*", "delta-*", "iceberg-spark-runtime-*")
     return {
@@ -132,21 +132,21 @@ def lake(jars: Path, out: Path) -> dict[str, str]:
     }
 
 
-def compared(sides: Sides, kind: str, rounds: int, times_s: list[float]) -> None:
+def compare_writers(sides: Sides, kind: str, rounds: int, times_s: list[float]) -> None:
     """Print what each writer of a format costs, and the ratios."""
     times_s.clear()
-    costs = [[measured(partial(sides.run, writer, kind)) for writer in _WRITERS] for _ in range(rounds)]
+    costs = [[measure_cost(partial(sides.run, writer, kind)) for writer in _WRITERS] for _ in range(rounds)]
     print(f"\n{kind}; a commit of land takes {statistics.median(times_s):.3f} s")
     for writer, one in zip(_WRITERS, zip(*costs, strict=True), strict=True):
         name = "land" if writer == "land" else f"{writer} and Spark's writer"
-        print(f"  {name}: {shown(list(one))}")
+        print(f"  {name}: {format_costs(list(one))}")
     for at, writer in enumerate(_WRITERS[1:], 1):
         ratios = sorted(cost[0].cpu_s / cost[at].cpu_s for cost in costs)
         print(
             f"  land takes {statistics.median(ratios):.2f} of {writer} and Spark's writer ({ratios[0]:.2f} to {ratios[-1]:.2f})"
         )
     for times in (1, 4):
-        cost = measured(partial(sides.run, "land", kind, times))
+        cost = measure_cost(partial(sides.run, "land", kind, times))
         print(f"  memory of a worker at {times} times the messages: {cost.worker_mb:.0f} MB at the most")
 
 
@@ -158,24 +158,24 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--conf", action="append", default=[], help="a setting of Spark; may be repeated")
-    asked = parser.parse_args()
+    parsed_arguments = parser.parse_args()
     orders = Orders()
-    source = orders.parquet(asked.data, asked.messages)
-    out = Path(tempfile.mkdtemp(dir=asked.data)).absolute()
-    chosen = dict(setting.split("=", 1) for setting in asked.conf)
-    spark = session(None, **lake(asked.jars, out) | chosen)
+    source = orders.make_parquet(parsed_arguments.data, parsed_arguments.messages)
+    out = Path(tempfile.mkdtemp(dir=parsed_arguments.data)).absolute()
+    chosen = dict(setting.split("=", 1) for setting in parsed_arguments.conf)
+    spark = make_session(None, **make_settings(parsed_arguments.jars, out) | chosen)
     try:
         sides = Sides(spark, orders, source, out)
         for kind in _FORMATS:
             for writer in _WRITERS:
                 sides.run(writer, kind)
             sides.run("from_avro", kind)
-            if sides.differ(spark, kind):
+            if sides.has_differences(spark, kind):
                 raise SystemExit(f"the sides of {kind} differ")
-        print(f"{asked.messages} messages, medians of {asked.rounds} rounds")
-        times_s = commits()
+        print(f"{parsed_arguments.messages} messages, medians of {parsed_arguments.rounds} rounds")
+        times_s = record_commits()
         for kind in _FORMATS:
-            compared(sides, kind, asked.rounds, times_s)
+            compare_writers(sides, kind, parsed_arguments.rounds, times_s)
     finally:
         shutil.rmtree(out)
         spark.stop()

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from apply import COMMAND, TOPICS_IN_A_NAMESPACE, definition, make
+from apply import COMMAND, TOPICS_IN_A_NAMESPACE, make, make_definition
 from repositories import ENVIRONMENT
 
 CONNECTIONS = 8
@@ -115,7 +115,7 @@ def list_first_requests(namespaces: Sequence[str], topics: int) -> list[list[Req
         name = f"{namespace}/t{number % TOPICS_IN_A_NAMESPACE:03}"
         requests: list[Request] = [("PUT", f"/admin/v2/persistent/{name}", None)]
         for version in range(1 if number % 2 else 2):
-            body = {"type": "AVRO", "schema": definition(version), "properties": {"schemactl.commit": "c" * 40}}
+            body = {"type": "AVRO", "schema": make_definition(version), "properties": {"schemactl.commit": "c" * 40}}
             requests.append(("POST", f"/admin/v2/schemas/{name}/schema", json.dumps(body)))
             requests.append(("GET", f"/admin/v2/schemas/{name}/schema/{version}", None))
         sequences.append(requests)
@@ -123,7 +123,7 @@ def list_first_requests(namespaces: Sequence[str], topics: int) -> list[list[Req
 
 
 def send_all(url: str, sequences: list[list[Request]], connections: int) -> None:
-    """Send sequences of requests on so many connections, each with its thread; the JSON of the responses is read."""
+    """Send sequences of requests on this number of connections, each in a thread; the JSON of the responses is read."""
     address = urlsplit(url)
 
     def send_part(part: list[list[Request]]) -> None:

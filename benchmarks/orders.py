@@ -23,58 +23,66 @@ import pyarrow.parquet as pq
 from schemactl.codec import Codec, Definition, Version
 
 
-def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
+def make_field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
     """A field of a record schema."""
     return {"name": name, "type": kind} | more
 
 
-def versions() -> list[dict[str, Any]]:
+def make_versions() -> list[dict[str, Any]]:
     """Five versions of an order, each adding to the one before or widening it."""
-    item = {"type": "record", "name": "Item", "fields": [field("sku", "string"), field("quantity", "int")]}
+    item = {"type": "record", "name": "Item", "fields": [make_field("sku", "string"), make_field("quantity", "int")]}
     address = {
         "type": "record",
         "name": "Address",
-        "fields": [field("street", "string"), field("zip", ["null", "string"])],
+        "fields": [make_field("street", "string"), make_field("zip", ["null", "string"])],
     }
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 18, "scale": 2}
     fields = [
-        field("order_id", "string"),
-        field("customer_id", "int"),
-        field("status", {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID", "SHIPPED"]}),
-        field("amount", decimal),
-        field("unit_price", "float"),
-        field("created_at", {"type": "long", "logicalType": "timestamp-millis"}),
-        field("address", address),
-        field("items", {"type": "array", "items": item}),
+        make_field("order_id", "string"),
+        make_field("customer_id", "int"),
+        make_field("status", {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID", "SHIPPED"]}),
+        make_field("amount", decimal),
+        make_field("unit_price", "float"),
+        make_field("created_at", {"type": "long", "logicalType": "timestamp-millis"}),
+        make_field("address", address),
+        make_field("items", {"type": "array", "items": item}),
     ]
-    found = [fields]
-    found.append([field("customer_id", "long") if part["name"] == "customer_id" else part for part in found[-1]])
-    found.append([*found[-1], field("note", ["null", "string"], default=None)])
-    found.append([field("unit_price", "double") if part["name"] == "unit_price" else part for part in found[-1]])
-    attributes = {"type": "map", "values": "string"}
-    found.append(
-        [*found[-1], field("attributes", attributes, default={}), field("score", ["null", "double"], default=None)]
+    all_versions = [fields]
+    all_versions.append(
+        [make_field("customer_id", "long") if part["name"] == "customer_id" else part for part in all_versions[-1]]
     )
-    return [{"type": "record", "name": "Order", "fields": fields} for fields in found]
+    all_versions.append([*all_versions[-1], make_field("note", ["null", "string"], default=None)])
+    all_versions.append(
+        [make_field("unit_price", "double") if part["name"] == "unit_price" else part for part in all_versions[-1]]
+    )
+    attributes = {"type": "map", "values": "string"}
+    all_versions.append(
+        [
+            *all_versions[-1],
+            make_field("attributes", attributes, default={}),
+            make_field("score", ["null", "double"], default=None),
+        ]
+    )
+    return [{"type": "record", "name": "Order", "fields": fields} for fields in all_versions]
 
 
 def order(pick: random.Random) -> dict[str, Any]:
     """An order that every version can write."""
 
-    def word() -> str:
+    def draw_word() -> str:
         return "".join(pick.choices("abcdefghij", k=pick.randrange(1, 12)))
 
     return {
-        "order_id": word(),
+        "order_id": draw_word(),
         "customer_id": pick.randrange(2**31),
         "status": pick.choice(["NEW", "PAID", "SHIPPED"]),
         "amount": Decimal(pick.randrange(-(10**9), 10**9)).scaleb(-2),
         "unit_price": pick.randrange(10_000) / 4,
         "created_at": datetime.fromtimestamp(pick.randrange(2 * 10**9), UTC),
-        "address": {"street": word(), "zip": pick.choice([None, word()])},
-        "items": [{"sku": word(), "quantity": pick.randrange(9)} for _ in range(pick.randrange(4))],
-        "note": pick.choice([None, word()]),
-        "attributes": {word(): word() for _ in range(pick.randrange(3))},
+        "address": {"street": draw_word(), "zip": pick.choice([None, draw_word()])},
+        "items": [{"sku": draw_word(), "quantity": pick.randrange(9)} for _ in range(pick.randrange(4))],
+        "note": pick.choice([None, draw_word()]),
+        "attributes": {draw_word(): draw_word() for _ in range(pick.randrange(3))},
         "score": pick.choice([None, pick.random()]),
     }
 
@@ -83,25 +91,25 @@ class Orders:
     """Messages of all five versions and the codec that reads them; the same numbers give the same bytes."""
 
     def __init__(self) -> None:
-        self.schemas = [json.dumps(schema) for schema in versions()]
+        self.schemas = [json.dumps(schema) for schema in make_versions()]
         self.codec = Codec([Version(number, Definition("AVRO", schema)) for number, schema in enumerate(self.schemas)])
 
     @cached_property
-    def parsed(self) -> list[Any]:
+    def parsed_schemas(self) -> list[Any]:
         """The versions' schemas, as fastavro takes them."""
         return [fastavro.parse_schema(json.loads(schema)) for schema in self.schemas]
 
     def write(self, value: dict[str, Any], number: int) -> bytes:
-        """What fastavro writes with a version."""
+        """Encode a value with a version by fastavro."""
         out = io.BytesIO()
-        fastavro.schemaless_writer(out, self.parsed[number], value)
+        fastavro.schemaless_writer(out, self.parsed_schemas[number], value)
         return out.getvalue()
 
     def read(self, payload: bytes, number: int) -> Any:
-        """What fastavro reads with the newest version."""
-        return fastavro.schemaless_reader(io.BytesIO(payload), self.parsed[number], self.parsed[-1])
+        """Decode a payload into the newest version by fastavro."""
+        return fastavro.schemaless_reader(io.BytesIO(payload), self.parsed_schemas[number], self.parsed_schemas[-1])
 
-    def batches(self, count: int, *, rows: int = 10_000) -> Iterator[pa.RecordBatch]:
+    def draw_batches(self, count: int, *, rows: int = 10_000) -> Iterator[pa.RecordBatch]:
         """`count` messages, their version drawn at random: the columns `payload` and `schema_version`."""
         pick = random.Random(7)  # noqa: S311  reproducible, not secret
         for start in range(0, count, rows):
@@ -109,15 +117,15 @@ class Orders:
             payloads = pa.array([self.write(order(pick), number) for number in numbers], pa.binary())
             yield pa.record_batch({"payload": payloads, "schema_version": pa.array(numbers, pa.int64())})
 
-    def parquet(self, folder: Path, count: int, *, files: int = 8) -> Path:
-        """A folder with the messages as Parquet, made unless it is there."""
-        made = folder / f"orders-{count}"
-        if made.is_dir():
-            return made
+    def make_parquet(self, folder: Path, count: int, *, files: int = 8) -> Path:
+        """Return the folder with the messages as Parquet; make it if it does not exist."""
+        parquet_folder = folder / f"orders-{count}"
+        if parquet_folder.is_dir():
+            return parquet_folder
         beside = folder / f".orders-{count}"
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
         rows = -(-count // files)
-        for number, batch in enumerate(self.batches(count, rows=rows)):
+        for number, batch in enumerate(self.draw_batches(count, rows=rows)):
             pq.write_table(pa.Table.from_batches([batch]), beside / f"{number}.parquet", compression="zstd")
-        return beside.rename(made)
+        return beside.rename(parquet_folder)

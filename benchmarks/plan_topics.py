@@ -3,14 +3,14 @@
     python benchmarks/plan_topics.py [TOPICS...]
 
 The topics are made in memory, 100 in each namespace and 20 namespaces in each tenant; each topic has two versions of a record with
-six fields, and a definition of its own. Nothing is read from Git or from a cluster, so the figures are of the planner, the broker's
+six fields, and a separate definition. Nothing is read from Git or from a cluster, so the figures are of the planner, the broker's
 answers and the output alone. Each row runs in its own process:
 
 * `first`: an embedded registry without content, so that every topic is created and every version is registered;
 * `unchanged`: a registry that has everything, so that the plan is empty;
 * `shard`: the plan of one namespace on the registry without content.
 
-A row has the CPU time and the memory above that of a plan without topics, for each topic (for a shard: of the whole plan, and the
+A row has the CPU time and the memory beyond a plan without topics, for each topic (for a shard: of the whole plan, and the
 memory includes the topics that it does not select). The process fails if a topic of the largest plan takes more than twice the time
 or memory of a topic of the smallest.
 """
@@ -96,7 +96,7 @@ def hold_everything(state: RegistryState, target: Catalog) -> RegistryState:
 
 
 def write(text: str, pieces: Iterator[str]) -> Iterator[str]:
-    """Yield what would be written: the text, and the JSON in pieces."""
+    """Yield the output: the text, and the JSON in pieces."""
     yield text
     yield from pieces
 
@@ -123,7 +123,7 @@ def main(sizes: list[int]) -> int:
             columns = f"{row['steps']:9,.0f} {row['cpu_s']:8.2f} {cpu_ms:9.3f} {row['memory_mb']:9.0f} {memory_kb:9.2f}"
             print(f"{kind:9} {topics:8,} {columns}", flush=True)
         if kind != "shard":
-            # A small plan has a larger share of what every plan takes, so that only growth counts.
+            # A small plan has a larger share of the constant cost, so that only growth counts.
             is_flat &= all(last <= MAX_GROWTH * first for first, last in zip(rates[0], rates[-1], strict=True))
     print("flat" if is_flat else f"a topic of the largest plan takes more than {MAX_GROWTH} times as much")
     return 0 if is_flat else 1

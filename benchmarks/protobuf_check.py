@@ -2,7 +2,7 @@
 
     python benchmarks/protobuf_check.py [--buf PATH] [--files 1000] [--rounds 5]
 
-Both read the same two descriptor sets with source info, in a process of their own, and print what they find; the rounds
+Both read the same two descriptor sets with source info, each in a separate process, and print their findings; the rounds
 alternate, and the least time of each counts. The findings must be the same. Without `buf` ours is timed alone.
 """
 
@@ -24,7 +24,7 @@ WORDS = ("id", "name", "price", "count", "note", "zone", "email", "score", "labe
 
 
 def main() -> None:
-    """The table is printed; a difference in what is found ends the run."""
+    """Print the table; stop if the findings differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--buf", default=shutil.which("buf"))
     parser.add_argument("--files", type=int, default=1000)
@@ -60,19 +60,19 @@ def compare(old: Path, new: Path, category: str, *, buf: str | None, rounds: int
     if buf:
         other = best["buf"]
         line += f"   buf {other.wall_s:.2f} s, {other.memory_mb:.0f} MB   ratio {ours.wall_s / other.wall_s:.2f}"
-        if ours.lines != [fixed(found) for found in other.lines]:
+        if ours.lines != [fix_line(finding_line) for finding_line in other.lines]:
             raise SystemExit(f"{line}\nthe findings differ")
     print(line, flush=True)
 
 
-def fixed(line: str) -> str:
+def fix_line(line: str) -> str:
     """buf's line without the stray letter of one of its format strings."""  # noqa: D403  its name
     return line.replace('"q moved', '" moved')
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: how long, how large, what it printed."""
+    """The time, memory and output of one process."""
 
     wall_s: float
     memory_mb: float
@@ -80,7 +80,7 @@ class Run:
 
 
 def run_once(command: list[str]) -> Run:
-    """The run of `command`, its output kept in a file so that nobody waits for a reader."""
+    """Run `command` with its output in a file, so that it never waits for a reader."""
     with tempfile.TemporaryFile() as out:
         started = time.perf_counter()
         process = os.posix_spawnp(
@@ -97,15 +97,15 @@ def run_once(command: list[str]) -> Run:
 
 
 def report(old: str, new: str, category: str) -> None:
-    """What `proto_rules` finds, line by line as buf prints it."""
+    """Print the findings of `proto_rules`, line by line as buf prints them."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     from schemactl.formats.protobuf.compatibility import proto_rules
     from schemactl.formats.protobuf.descriptor import Image
 
     images = [Image.of(FileDescriptorSet.FromString(Path(path).read_bytes())) for path in (old, new)]
-    found = proto_rules(old=images[0], new=images[1], category=category)  # type: ignore[arg-type]
-    sys.stdout.write("".join(f"{one.file}:{one.line}:{one.column}:{one.message}\n" for one in found))
+    findings = proto_rules(old=images[0], new=images[1], category=category)  # type: ignore[arg-type]
+    sys.stdout.write("".join(f"{one.file}:{one.line}:{one.column}:{one.message}\n" for one in findings))
 
 
 def write_images(old: Path, new: Path, count: int) -> None:
@@ -144,10 +144,10 @@ def file_pair(number: int, rng: random.Random) -> tuple[str, str]:
     lines += ["service Api {", *(f"  rpc Do{rpc}(M{rpc}) returns (M{4 - rpc});" for rpc in range(5)), "}", ""]
     changed = list(lines)
     at = rng.choice([index for index, line in enumerate(lines) if " = " in line and line.startswith("  ")])
-    what = rng.randrange(3)
-    if what == 0 and "//" in changed[at]:
+    change_kind = rng.randrange(3)
+    if change_kind == 0 and "//" in changed[at]:
         del changed[at]
-    elif what == 1 and "//" in changed[at]:
+    elif change_kind == 1 and "//" in changed[at]:
         changed[at] = f"  fixed64 {changed[at].split(' = ')[0].split()[-1]} = {changed[at].split(' = ')[1]}"
     else:
         changed[at] = changed[at].replace(" = ", "_renamed = ")

@@ -1,9 +1,9 @@
-"""What decoding and encoding protobuf costs with ptars, against doing it message by message: CPU of one core, one run.
+"""Measure the decoding and encoding of protobuf with ptars, against one message at a time: CPU of one core, one run.
 
     python benchmarks/protobuf_codec.py [MESSAGES] [ROUNDS]
 
-Nested orders in three versions, mixed, read into the newest. The other sides are the codec without ptars, and what protobuf
-itself offers: `MessageToDict`, then rows to columns. Ratios are medians over rounds.
+Nested orders in three versions, mixed, read into the newest. The other sides are the codec without ptars, and the functions of protobuf
+itself: `MessageToDict`, then rows to columns. Ratios are medians over rounds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ADDED = ("", "optional string note = 8;", "optional string note = 8; map<string
 
 
 class Sides:
-    """The same messages for all sides."""
+    """Messages for all sides."""
 
     def __init__(self, count: int) -> None:
         pick = random.Random(7)  # noqa: S311  reproducible, not secret
@@ -51,7 +51,7 @@ class Sides:
         self.versions = [Version(number, one) for number, one in enumerate(definitions)]
         self.classes = [root_of(one, Options()).message_class for one in definitions]
         numbers = [pick.randrange(len(definitions)) for _ in range(count)]
-        payloads = pa.array([self.payload(pick, number) for number in numbers])
+        payloads = pa.array([self.make_payload(pick, number) for number in numbers])
         self.messages = [
             (payloads.slice(at, _BATCH_ROWS), pa.array(numbers[at : at + _BATCH_ROWS]))
             for at in range(0, count, _BATCH_ROWS)
@@ -65,26 +65,26 @@ class Sides:
         if ptars is not None:
             sys.modules["ptars"] = ptars
 
-    def payload(self, pick: random.Random, number: int) -> bytes:
+    def make_payload(self, pick: random.Random, number: int) -> bytes:
         """An order."""
 
-        def word() -> str:
+        def draw_word() -> str:
             return "".join(pick.choices("abcdefghij", k=pick.randrange(1, 12)))
 
-        order = self.classes[number](order_id=word(), customer_id=pick.randrange(2**40), status=pick.randrange(3))
+        order = self.classes[number](order_id=draw_word(), customer_id=pick.randrange(2**40), status=pick.randrange(3))
         order.amount = pick.randrange(-(10**9), 10**9)
         order.created_at.seconds = pick.randrange(2 * 10**9)
         order.created_at.nanos = pick.randrange(1000) * 10**6
-        order.address.street = word()
+        order.address.street = draw_word()
         if pick.random() < 0.5:
-            order.address.zip = word()
+            order.address.zip = draw_word()
         for _ in range(pick.randrange(4)):
-            order.items.add(sku=word(), quantity=pick.randrange(9), price=pick.random())
+            order.items.add(sku=draw_word(), quantity=pick.randrange(9), price=pick.random())
         if number > 0 and pick.random() < 0.5:
-            order.note = word()
+            order.note = draw_word()
         if number > 1:
             for _ in range(pick.randrange(3)):
-                order.attributes[word()] = word()
+                order.attributes[draw_word()] = draw_word()
         written: bytes = order.SerializeToString()
         return written
 

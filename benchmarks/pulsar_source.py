@@ -32,13 +32,13 @@ def send(client: Any, topic: str, count: int) -> None:
 
 def by_source(url: str, topic: str) -> int:
     """All messages as record batches; how many."""
-    given = {"service.url": url, "topic": topic}
-    reader = PulsarBatch(parse_connection(given), parse_read_options(given, "a batch"))
+    options = {"service.url": url, "topic": topic}
+    reader = PulsarBatch(parse_connection(options), parse_read_options(options, "a batch"))
     return sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part))
 
 
 def by_loop(pulsar: Any, client: Any, topic: str, count: int) -> int:
-    """The same parts of each message, dropped."""
+    """Read the same parts of each message in a loop, and drop them."""
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     for _ in range(count):
         message = reader.read_next(10_000)
@@ -49,7 +49,7 @@ def by_loop(pulsar: Any, client: Any, topic: str, count: int) -> int:
 
 
 def cpu_s(read: Callable[[], int], count: int) -> float:
-    """What reading all of them costs this process."""
+    """Return the CPU seconds of this process for reading all messages."""
     began = time.process_time()
     if read() != count:
         raise SystemExit("messages are missing")
@@ -62,24 +62,26 @@ def main() -> None:
     parser.add_argument("--service-url", default="pulsar://127.0.0.1:6650")
     parser.add_argument("--messages", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     pulsar: Any = import_module("pulsar")
-    client = pulsar.Client(given.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+    client = pulsar.Client(arguments.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     topic = f"persistent://public/default/benchmark-{uuid.uuid4().hex[:8]}"
-    send(client, topic, given.messages)
+    send(client, topic, arguments.messages)
     before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rounds = [
         (
-            cpu_s(lambda: by_source(given.service_url, topic), given.messages),
-            cpu_s(lambda: by_loop(pulsar, client, topic, given.messages), given.messages),
+            cpu_s(lambda: by_source(arguments.service_url, topic), arguments.messages),
+            cpu_s(lambda: by_loop(pulsar, client, topic, arguments.messages), arguments.messages),
         )
-        for _ in range(given.rounds)
+        for _ in range(arguments.rounds)
     ]
     client.close()
     source_s, loop_s = (statistics.median(side) for side in zip(*rounds, strict=True))
     ratio = statistics.median(source / loop for source, loop in rounds)
-    print(f"source  {source_s / given.messages * 1e6:.1f} us a message, {given.messages / source_s:,.0f} a second")
-    print(f"loop    {loop_s / given.messages * 1e6:.1f} us a message")
+    print(
+        f"source  {source_s / arguments.messages * 1e6:.1f} us a message, {arguments.messages / source_s:,.0f} a second"
+    )
+    print(f"loop    {loop_s / arguments.messages * 1e6:.1f} us a message")
     print(f"ratio   {ratio:.2f}")
     grown_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb
     print(f"memory  {grown_kb / 1024:.0f} MB more than before reading")

@@ -2,9 +2,9 @@
 
     python benchmarks/repositories.py FOLDER TOPICS COMMITS NAMESPACES
 
-Of the changes 82 % edit one to three topics, 6 % a shared definition, 4 % layout or comments alone, 3 % go back to older
-content, 2 % rename a file, 1.5 % delete a topic and 1.5 % declare it again. 15 % of main's commits are merges of branches of
-one to three commits. Half of the topics hold their definition in the declaration, half beside it, with a reference.
+82 % of the changes edit one to three topics, 6 % a shared definition, 4 % only layout or comments. Another 3 % return to older
+content, 2 % rename a file, 1.5 % delete a topic and 1.5 % declare it again. Merges are 15 % of main's commits, of branches with
+one to three commits. Half of the topics have their definition in the declaration, half in a separate file, with a reference.
 With a skew above 1, topics with a low number change more often, as in real repositories.
 """
 
@@ -54,13 +54,13 @@ class Generator:
         self.declared = [True] * topics
         self.mark = 0
 
-    def stream(self) -> Iterator[bytes]:
-        """What `git fast-import` reads."""
+    def write_stream(self) -> Iterator[bytes]:
+        """Yield the input of `git fast-import`."""
         first: Files = {"schemactl.yaml": self.project}
         for number in range(self.shared):
-            first |= self._shared(number)
+            first |= self._make_shared(number)
         for topic in range(self.topics):
-            first |= self._files(topic)
+            first |= self._list_files(topic)
         yield self._commit("main", "Declare all topics", first)
         tip = self.mark
         while self.mark < self.commits:
@@ -78,11 +78,11 @@ class Generator:
             tip = self.mark
 
     def _change(self) -> Files:
-        """What one commit changes; nothing where its kind of change finds no topic."""
+        """Return the changes of one commit, empty if no topic fits its kind of change."""
         kinds: dict[Callable[[int], Files], float] = {
             self._edit_some: 82,
             self._edit_shared: 6,
-            self._comment: 4,
+            self._edit_comment: 4,
             self._revert: 3,
             self._rename: 2,
             self._delete: 1.5,
@@ -100,77 +100,77 @@ class Generator:
     def _edit_some(self, topic: int) -> Files:
         others = {self._choose_topic() for _ in range(self.random.choice((0, 0, 1, 2)))}
         files: Files = {}
-        for each in sorted({topic, *others}):
-            if self.declared[each]:
-                self.newest[each] += 1
-                self.version[each] = self.newest[each]
-                files |= self._edit(each)
+        for topic_number in sorted({topic, *others}):
+            if self.declared[topic_number]:
+                self.newest[topic_number] += 1
+                self.version[topic_number] = self.newest[topic_number]
+                files |= self._edit(topic_number)
         return files
 
     def _edit_shared(self, topic: int) -> Files:
         number = (topic if self.skew == 1.0 else self.random.randrange(self.topics)) % self.shared
         self.shared_version[number] += 1
-        return self._shared(number)
+        return self._make_shared(number)
 
-    def _comment(self, topic: int) -> Files:
+    def _edit_comment(self, topic: int) -> Files:
         self.comments[topic] += 1
-        return {self._path(topic): self._declaration(topic)} if self.declared[topic] else {}
+        return {self._make_path(topic): self._make_declaration(topic)} if self.declared[topic] else {}
 
     def _revert(self, topic: int) -> Files:
         self.version[topic] = self.random.randrange(self.newest[topic] + 1)
         return self._edit(topic) if self.declared[topic] else {}
 
     def _rename(self, topic: int) -> Files:
-        before: Files = {self._path(topic): None}
+        before: Files = {self._make_path(topic): None}
         self.suffix[topic] = "" if self.suffix[topic] else "-renamed"
-        return before | {self._path(topic): self._declaration(topic)} if self.declared[topic] else {}
+        return before | {self._make_path(topic): self._make_declaration(topic)} if self.declared[topic] else {}
 
     def _delete(self, topic: int) -> Files:
         if self.skew != 1.0:
             # A topic that changes often is rarely deleted.
             topic = self.random.randrange(self.topics)
-        gone = dict.fromkeys(self._files(topic)) if self.declared[topic] else {}
+        gone = dict.fromkeys(self._list_files(topic)) if self.declared[topic] else {}
         self.declared[topic] = False
         return gone
 
     def _declare_again(self, _topic: int) -> Files:
-        gone = [each for each in range(self.topics) if not self.declared[each]]
+        gone = [topic_number for topic_number in range(self.topics) if not self.declared[topic_number]]
         if not gone:
             return {}
         topic = self.random.choice(gone)
         self.declared[topic] = True
-        return self._files(topic)
+        return self._list_files(topic)
 
     def _edit(self, topic: int) -> Files:
         if topic % 2:
-            return {self._definition_path(topic): self._definition(topic)}
-        return {self._path(topic): self._declaration(topic)}
+            return {self._definition_path(topic): self._make_definition(topic)}
+        return {self._make_path(topic): self._make_declaration(topic)}
 
-    def _files(self, topic: int) -> Files:
-        files: Files = {self._path(topic): self._declaration(topic)}
-        return files | {self._definition_path(topic): self._definition(topic)} if topic % 2 else files
+    def _list_files(self, topic: int) -> Files:
+        files: Files = {self._make_path(topic): self._make_declaration(topic)}
+        return files | {self._definition_path(topic): self._make_definition(topic)} if topic % 2 else files
 
-    def _folder(self, topic: int) -> str:
+    def _make_folder(self, topic: int) -> str:
         return f"ns{topic % self.namespaces:03d}"
 
-    def _path(self, topic: int) -> str:
-        return f"topics/{self._folder(topic)}/topic-{topic:05d}{self.suffix[topic]}.yaml"
+    def _make_path(self, topic: int) -> str:
+        return f"topics/{self._make_folder(topic)}/topic-{topic:05d}{self.suffix[topic]}.yaml"
 
     def _definition_path(self, topic: int) -> str:
-        return f"topics/{self._folder(topic)}/topic-{topic:05d}.avsc"
+        return f"topics/{self._make_folder(topic)}/topic-{topic:05d}.avsc"
 
-    def _shared(self, number: int) -> Files:
+    def _make_shared(self, number: int) -> Files:
         record = _record(f"Shared{number}", self.shared_version[number], 3, [])
         return {f"common/shared-{number:03d}.avsc": record}
 
-    def _definition(self, topic: int) -> str:
+    def _make_definition(self, topic: int) -> str:
         shared: dict[str, object] = {"name": "shared", "type": f"com.acme.Shared{topic % self.shared}"}
         return _record(f"Topic{topic}", self.version[topic], 6, [shared] if topic % 2 else [])
 
-    def _declaration(self, topic: int) -> str:
+    def _make_declaration(self, topic: int) -> str:
         lines = [
             f"# Team {topic % 37}{' ' * self.comments[topic]}",
-            f"topic: persistent://acme/{self._folder(topic)}/topic-{topic:05d}",
+            f"topic: persistent://acme/{self._make_folder(topic)}/topic-{topic:05d}",
             f"partitions: {1 + topic % 8}",
             "schema:",
             "  type: AVRO",
@@ -183,7 +183,7 @@ class Generator:
             ]
         else:
             lines.append("  definition: |")
-            lines += [f"    {line}" for line in self._definition(topic).splitlines()]
+            lines += [f"    {line}" for line in self._make_definition(topic).splitlines()]
         return "\n".join(lines) + "\n"
 
     def _commit(
@@ -204,12 +204,14 @@ class Generator:
 
 def _record(name: str, version: int, fields: int, more: list[dict[str, object]]) -> str:
     """A record that differs with `version`: in its number of fields, and always in a field's doc and default."""
-    each: list[dict[str, object]] = [
+    topic_number: list[dict[str, object]] = [
         {"name": f"field_{number}", "type": ["null", ("string", "long", "double")[number % 3]], "default": None}
         for number in range(fields + version % 20)
     ]
-    each.append({"name": "revision", "type": "int", "default": version, "doc": f"Revision {version}."})
-    return json.dumps({"type": "record", "name": name, "namespace": "com.acme", "fields": each + more}, indent=2)
+    topic_number.append({"name": "revision", "type": "int", "default": version, "doc": f"Revision {version}."})
+    return json.dumps(
+        {"type": "record", "name": name, "namespace": "com.acme", "fields": topic_number + more}, indent=2
+    )
 
 
 def make(
@@ -226,7 +228,7 @@ def make(
     with importing:
         if importing.stdin is None:
             raise SystemExit("git fast-import reads nothing")
-        for commit in Generator(topics, commits, namespaces, skew=skew, project=project).stream():
+        for commit in Generator(topics, commits, namespaces, skew=skew, project=project).write_stream():
             importing.stdin.write(commit)
         importing.stdin.close()
         if importing.wait():

@@ -111,13 +111,13 @@ class Bench:
 
     def edit_doc(self) -> Usage:
         """Run the hook after an edit of a doc."""
-        return self._stage({"name": "memo", "type": ["null", "string"], "default": None, "doc": "A new field."})
+        return self._stage_field({"name": "memo", "type": ["null", "string"], "default": None, "doc": "A new field."})
 
     def break_readers(self) -> Usage:
         """Run the hook after a change with which new readers cannot read old messages."""
-        return self._stage({"name": "memo", "type": "string"})
+        return self._stage_field({"name": "memo", "type": "string"})
 
-    def _stage(self, field: dict[str, object]) -> Usage:
+    def _stage_field(self, field: dict[str, object]) -> Usage:
         path = self.folder / DEFINITION
         definition = json.loads(path.read_text(encoding="utf-8"))
         if "doc" in field:

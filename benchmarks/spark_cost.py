@@ -1,4 +1,4 @@
-"""What a job of local Spark costs: CPU seconds of the JVM, the Python workers and this process together, and their memory.
+"""Measure a job of local Spark: CPU seconds of the JVM, the Python workers and this process together, and their memory.
 
 Read from /proc, so on Linux only. Python workers stay alive between jobs, so what ended in between is not missed.
 """
@@ -23,7 +23,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
-    """CPU seconds of one job, and the most memory that a Python worker held meanwhile. Python is this process, too."""
+    """CPU seconds of one job, and the peak memory of a Python worker. Python includes this process."""
 
     jvm_s: float
     python_s: float
@@ -35,7 +35,7 @@ class Cost(NamedTuple):
         return self.jvm_s + self.python_s
 
 
-def session(jars: Path | None = None, **settings: str) -> SparkSession:
+def make_session(jars: Path | None = None, **settings: str) -> SparkSession:
     """Local Spark on two cores; `jars` is a folder of jars for its class path, with Spark's Avro module."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -70,15 +70,15 @@ def by_hand(messages: DataFrame, schemas: list[str]) -> DataFrame:
     )
 
 
-def measured(job: Callable[[], object]) -> Cost:
+def measure_cost(job: Callable[[], object]) -> Cost:
     """The cost of `job`, which runs something on the Spark of this process."""
-    jvm = _children(os.getpid())[0]
-    before = {pid: _cpu_s(pid) for pid in _below(jvm)}
+    jvm = _list_children(os.getpid())[0]
+    before = {pid: _cpu_s(pid) for pid in _list_descendants(jvm)}
     done, peak, watching_s = Event(), [0.0], [0.0]
 
     def watch() -> None:
         while not done.wait(0.05):
-            peak[0] = max([peak[0], *(_resident_mb(pid) for pid in _below(jvm) if pid != jvm)])
+            peak[0] = max([peak[0], *(_resident_mb(pid) for pid in _list_descendants(jvm) if pid != jvm)])
         watching_s[0] = time.thread_time()
 
     watcher = Thread(target=watch)
@@ -92,17 +92,17 @@ def measured(job: Callable[[], object]) -> Cost:
     driver_s = time.process_time() - began_s - watching_s[0]
     # Workers report a task's end before they have settled.
     time.sleep(0.2)
-    spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in _below(jvm)}
+    spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in _list_descendants(jvm)}
     return Cost(spent.pop(jvm), sum(spent.values()) + driver_s, peak[0])
 
 
-def _below(pid: int) -> Iterator[int]:
+def _list_descendants(pid: int) -> Iterator[int]:
     yield pid
-    for child in _children(pid):
-        yield from _below(child)
+    for child in _list_children(pid):
+        yield from _list_descendants(child)
 
 
-def _children(pid: int) -> list[int]:
+def _list_children(pid: int) -> list[int]:
     """The processes that `pid` started and that live."""
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
@@ -112,7 +112,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _cpu_s(pid: int) -> float:
-    """User and system time; of children that ended, too."""
+    """Return the user and system time, including ended children."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:

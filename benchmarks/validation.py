@@ -1,4 +1,4 @@
-"""How many payloads a second the Spark sink validates before it sends them: batches of 10,000 messages of about 80 bytes, one thread.
+"""Measure the payloads per second that the Spark sink validates before it sends them: batches of 10,000 messages of about 80 bytes, one thread.
 
 python benchmarks/validation.py [--rounds N]
 """

@@ -50,12 +50,12 @@ _TOP = {
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are generated from the code, the pages at the top of the repository, and the files that pages link to."""
-    for path, text in {COMMANDS_PAGE: commands(), **command_pages()}.items():
+    for path, text in {COMMANDS_PAGE: render_commands(), **command_pages()}.items():
         files.append(File.generated(config, path, content=text))
     for name, path in _TOP.items():
-        files.append(File.generated(config, path, content=_moved((ROOT / name).read_text("utf-8"))))
+        files.append(File.generated(config, path, content=_move_page((ROOT / name).read_text("utf-8"))))
     for page in sorted((ROOT / "docs").rglob("*.md")):
-        for target in _outside(page):
+        for target in _find_outside_files(page):
             path = _place(target)
             if path not in files.src_uris:
                 files.append(File.generated(config, path, abs_src_path=str(ROOT / target)))
@@ -197,16 +197,16 @@ def _place(name: str) -> str:
     return _TOP.get(name) or posixpath.join(OUTSIDE, folder, base.removeprefix("."))
 
 
-def _outside(page: Path) -> Iterator[str]:
+def _find_outside_files(page: Path) -> Iterator[str]:
     """Yield the files outside of docs/ that a page leads to."""
-    for found in _LINK.finditer(page.read_text("utf-8")):
-        target = os.path.normpath(page.parent / found[2])
+    for link in _LINK.finditer(page.read_text("utf-8")):
+        target = os.path.normpath(page.parent / link[2])
         name = os.path.relpath(target, ROOT)
         if not name.startswith("docs") and name not in _TOP and Path(target).is_file():
             yield name
 
 
-def _moved(text: str) -> str:
+def _move_page(text: str) -> str:
     """Return a page of the repository's top as one of docs/: its links into docs/ lead on, all others are words."""
     text = re.sub(r"\]\(docs/", "](", text)
     for name, path in _TOP.items():
@@ -214,7 +214,7 @@ def _moved(text: str) -> str:
     return re.sub(r"\[([^\]]+)\]\((?:examples|benchmarks|tests|schemactl|schemas)/[^)]*\)", r"\1", text)
 
 
-def commands() -> str:
+def render_commands() -> str:
     """Return the page that lists every command by group, and the options of all commands."""
     from schemactl.cli.parser import COMMANDS, GROUPS, build_parser
 
@@ -227,7 +227,7 @@ def commands() -> str:
             if entry.group == group
         ]
         parts.append("\n".join(["| command | effect |", "|---|---|", *rows]))
-    parts += ["## Global options", _tabulate(build_parser(["check"]).subcommands["check"], is_global=True)]
+    parts += ["## Global options", _make_table(build_parser(["check"]).subcommands["check"], is_global=True)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -256,14 +256,14 @@ def _describe_command(parser: Parser) -> Iterator[str]:
     yield description[:1].upper() + description[1:] + "." * (not description.endswith((".", ":")))
     usage = re.sub(r"\s*\[-C DIR\].*?(?:\[--color \{[^}]*\}\]|\Z)", "", parser.format_usage(), flags=re.DOTALL)
     yield f"```text\n{usage.rstrip()}\n```"
-    if table := _tabulate(parser):
+    if table := _make_table(parser):
         yield table
     for title, text in re.findall(r"^([a-z][a-z ]*):\n((?:  .*\n?|\n)+)", parser.epilog or "", re.MULTILINE):
         language = "sh" if title == "examples" else "text"
         yield f"**{title.capitalize()}**\n\n```{language}\n{textwrap.dedent(text).strip()}\n```"
 
 
-def _tabulate(parser: Parser, *, is_global: bool = False) -> str:
+def _make_table(parser: Parser, *, is_global: bool = False) -> str:
     """Return a table of the arguments and options of a command, or of the options that all commands have; each option has an anchor."""
     rows = []
     for group in parser._action_groups:  # noqa: SLF001  argparse has no other list of them
@@ -279,10 +279,10 @@ def _tabulate(parser: Parser, *, is_global: bool = False) -> str:
                 if name
                 else ""
             )
-            shown = " ".join(filter(None, (name, metavar))).replace("|", "\\|")
+            argument = " ".join(filter(None, (name, metavar))).replace("|", "\\|")
             help_text = parser._get_formatter()._expand_help(action) if action.help else ""  # noqa: SLF001  as above
             rows.append(
-                f"| `{shown}`{anchor} | {' '.join(help_text.split()).replace('|', chr(92) + '|').replace('<', '&lt;').replace('*', chr(92) + '*')} |"
+                f"| `{argument}`{anchor} | {' '.join(help_text.split()).replace('|', chr(92) + '|').replace('<', '&lt;').replace('*', chr(92) + '*')} |"
             )
     return "\n".join(["| argument or option | effect |", "|---|---|", *rows]) if rows else ""
 
@@ -299,14 +299,14 @@ def _format_metavar(action: argparse.Action) -> str:
 def yaml_keys() -> str:
     """Return the section with every key of the YAML files, as their JSON Schemas describe them."""
     about = "The JSON Schemas that editors use describe these keys."
-    return _described("Every key", about, ("project", "declarations", "overlays", "waivers"))
+    return _describe_schemas("Every key", about, ("project", "declarations", "overlays", "waivers"))
 
 
 def json_keys() -> str:
     """Return the section with every key of the JSON that commands write, as its JSON Schemas describe it."""
     about = "JSON Schemas describe the first formats. The other tables have the keys, each with an example, that a command prints in the example shop."
-    described = _described("Every key", about, ("check", "list", "revision"))
-    return "\n\n".join([described.rstrip(), *_printed()]) + "\n"
+    described = _describe_schemas("Every key", about, ("check", "list", "revision"))
+    return "\n\n".join([described.rstrip(), *_list_printed_keys()]) + "\n"
 
 
 _PRINTING = (
@@ -326,8 +326,8 @@ _PRINTING = (
 """Commands that write JSON which no JSON Schema describes, run one after the other; `--out` and `--result` name the file."""
 
 
-def _printed() -> Iterator[str]:
-    """Yield for each command the keys of what it writes, with the first value that each has."""
+def _list_printed_keys() -> Iterator[str]:
+    """Yield for each command the keys of its output, each with its first value."""
     with tempfile.TemporaryDirectory() as folder:
         repository = Path(folder, "shop")
         make(repository)
@@ -339,35 +339,35 @@ def _printed() -> Iterator[str]:
             written = re.search(r"--(?:out|result) (\S+)", command)
             text = (repository / written[1]).read_text("utf-8") if written else done.stdout
             first: dict[str, str] = {}
-            for key, value in _keys(json.loads(text)):
+            for key, value in _list_keys(json.loads(text)):
                 first.setdefault(key, value)
             rows = "\n".join(f"| `{key}` | {value} |" for key, value in first.items())
             yield f"### schemactl {command}\n\n| key | example |\n|---|---|\n{rows}"
 
 
-def _keys(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
+def _list_keys(value: Any, above: str = "") -> Iterator[tuple[str, str]]:
     """Yield each key below `value`, with those above it, and its value unless that has keys itself."""
-    for key, each in value.items():
+    for key, json_entry in value.items():
         path = f"{above}.{key}" if above else key
-        inner = each if isinstance(each, list) else [each]
+        inner = json_entry if isinstance(json_entry, list) else [json_entry]
         if any(isinstance(one, dict) and one for one in inner):
-            path += "[]" * isinstance(each, list)
+            path += "[]" * isinstance(json_entry, list)
             yield path, ""
             for one in inner:
-                yield from _keys(one, path) if isinstance(one, dict) else ()
+                yield from _list_keys(one, path) if isinstance(one, dict) else ()
         else:
-            shown = json.dumps(each, ensure_ascii=False).replace("`", "'")
-            yield path, f"`{shown if len(shown) <= 60 else f'{shown[:57]}...'}`".replace("|", "\\|")
+            value_text = json.dumps(json_entry, ensure_ascii=False).replace("`", "'")
+            yield path, f"`{value_text if len(value_text) <= 60 else f'{value_text[:57]}...'}`".replace("|", "\\|")
 
 
-def _described(title: str, about: str, names: Iterable[str]) -> str:
+def _describe_schemas(title: str, about: str, names: Iterable[str]) -> str:
     """Return a section with the keys that JSON Schemas describe."""
     parts = [f"## {title}", about]
     for path in (ROOT / f"schemas/{name}.schema.json" for name in names):
         schema = json.loads(path.read_text("utf-8"))
         parts.append(f"### {schema.get('title', path.stem)}")
         for name, shape in ({"": schema} | schema.get("$defs", {})).items():
-            rows = [_row(key, each) for key, each in (shape.get("properties") or {}).items()]
+            rows = [_make_row(key, property_shape) for key, property_shape in (shape.get("properties") or {}).items()]
             if rows:
                 heading = re.sub(r"Shape$", "", name) or "The document"
                 about = f"{shape['description']}\n\n" if shape.get("description") else ""
@@ -375,29 +375,29 @@ def _described(title: str, about: str, names: Iterable[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _row(key: str, shape: Mapping[str, Any]) -> str:
+def _make_row(key: str, shape: Mapping[str, Any]) -> str:
     about = " ".join(str(shape.get("description", "")).split())
-    return f"| `{key}` | {about} | {_values(shape)} |"
+    return f"| `{key}` | {about} | {_describe_values(shape)} |"
 
 
-def _values(shape: Mapping[str, Any]) -> str:
-    """Return what a value may be: an example, those that are listed, or its kind."""
+def _describe_values(shape: Mapping[str, Any]) -> str:
+    """Describe the possible values: an example, the listed values, or the kind."""
     if examples := shape.get("examples"):
         return f"such as `{json.dumps(examples[0])}`"
     if listed := [*shape.get("enum", ()), *([shape["const"]] if "const" in shape else [])]:
-        return ", ".join(f"`{each}`" for each in listed)
+        return ", ".join(f"`{listed_value}`" for listed_value in listed)
     if "$ref" in shape:
         return re.sub(r"^.*/|Shape$", "", shape["$ref"])
     branches = shape.get("anyOf", shape.get("oneOf"))
     if branches:
-        return ", ".join(dict.fromkeys(filter(None, map(_values, branches))))
+        return ", ".join(dict.fromkeys(filter(None, map(_describe_values, branches))))
     kind = shape.get("type", "")
     kinds = ", ".join(kind) if isinstance(kind, list) else kind
-    inner = _values(shape["items"]) if "items" in shape else ""
+    inner = _describe_values(shape["items"]) if "items" in shape else ""
     return f"{kinds} of {inner}" if inner else kinds
 
 
-def api() -> str:
+def render_api() -> str:
     """Return the section with every public name of the package: its signature and its docstring."""
     import schemactl
 
@@ -416,6 +416,6 @@ def api() -> str:
 _GENERATED_PARTS: Final = {
     "reference/declarations.md": yaml_keys,
     "reference/command-results.md": json_keys,
-    "reference/python-api.md": api,
+    "reference/python-api.md": render_api,
 }
 """The functions that return the end of a page, which is generated from the code."""

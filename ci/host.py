@@ -1,14 +1,14 @@
-"""What the scripts here ask of GitHub or GitLab: one comment that is kept up to date, and digests of plans that were reviewed.
+"""Requests to GitHub or GitLab for the scripts here: one comment that is kept up to date, and digests of reviewed plans.
 
     host.py comment FILE JSON        put FILE on the pull request, over the comment with the same first line; where the report or plan
-                                     in JSON says that nothing changes, only over one that is there
+                                     in JSON states that nothing changes, only over an existing comment
     host.py suggest JSON             add each edit of the check's report in JSON to the pull request as a suggested change (GitHub)
     host.py publish TARGET PLAN      note the digest of the plan file on the pull request's newest commit
     host.py approved TARGET COMMIT   print the digest that was noted on the pull request that made COMMIT
     host.py propose BRANCH BASE FILE make a pull request of the branch for BASE, with FILE as its text, or replace that text
     host.py note FILE COMMIT         put FILE on the commit, as a new comment
 
-A digest is noted as a commit status, which nobody edits. Needs Python alone.
+A digest is noted as a commit status, which users cannot edit. Needs Python alone.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ class HostError(Exception):
 
 
 class Host(Protocol):
-    """Where pull requests are."""
+    """A code host with pull requests."""
 
-    def comment(self, body: str, *, may_be_new: bool) -> None:
+    def put_comment(self, body: str, *, may_be_new: bool) -> None:
         """Write `body` over our comment on the pull request with the same first line, or, if that may be, as a new one."""
 
-    def note(self, body: str, commit: str) -> None:
+    def add_note(self, body: str, commit: str) -> None:
         """Write `body` as a comment on a commit."""
 
-    def propose(self, branch: str, base: str, title: str, body: str) -> None:
+    def propose_branch(self, branch: str, base: str, title: str, body: str) -> None:
         """Make a pull request of `branch` for `base`; if there is one, replace its text."""
 
     def suggest(self, edits: list[Any]) -> None:
-        """Add each edit to the pull request as a suggested change, unless it is there."""
+        """Add each edit to the pull request as a suggested change, unless it exists."""
 
     def publish(self, name: str, digest: str) -> None:
         """Note `digest` under `name` on the newest commit of the pull request."""
 
-    def approved(self, name: str, commit: str) -> str | None:
-        """Return what was noted last under `name` on the pull request that was merged as `commit`; None: nothing."""
+    def get_reviewed_digest(self, name: str, commit: str) -> str | None:
+        """Return the last digest under `name` on the pull request that was merged as `commit`, or None if there is no digest."""
 
 
 class GitHub:
@@ -72,25 +72,25 @@ class GitHub:
     def _pull_request(self) -> Any:
         return json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))["pull_request"]
 
-    def comment(self, body: str, *, may_be_new: bool) -> None:
+    def put_comment(self, body: str, *, may_be_new: bool) -> None:
         """See `Host`."""
         comments = f"/issues/{self._pull_request['number']}/comments"
-        for each in self._api.pages(comments):
+        for old_comment in self._api.list_entries(comments):
             # Only a bot's: anybody may write a comment with that line.
-            if each["user"]["type"] == "Bot" and _first_line(each["body"]) == _first_line(body):
-                self._api.ask("PATCH", f"/issues/comments/{each['id']}", {"body": body})
+            if old_comment["user"]["type"] == "Bot" and _first_line(old_comment["body"]) == _first_line(body):
+                self._api.ask("PATCH", f"/issues/comments/{old_comment['id']}", {"body": body})
                 return
         if may_be_new:
             self._api.ask("POST", comments, {"body": body})
 
-    def note(self, body: str, commit: str) -> None:
+    def add_note(self, body: str, commit: str) -> None:
         """See `Host`."""
         self._api.ask("POST", f"/commits/{commit}/comments", {"body": body})
 
-    def propose(self, branch: str, base: str, title: str, body: str) -> None:
+    def propose_branch(self, branch: str, base: str, title: str, body: str) -> None:
         """See `Host`."""
         owner = os.environ["GITHUB_REPOSITORY"].partition("/")[0]
-        for pull_request in self._api.pages("/pulls", state="open", head=f"{owner}:{branch}"):
+        for pull_request in self._api.list_entries("/pulls", state="open", head=f"{owner}:{branch}"):
             if pull_request["head"]["ref"] == branch:
                 self._api.ask("PATCH", f"/pulls/{pull_request['number']}", {"body": body})
                 return
@@ -100,7 +100,9 @@ class GitHub:
         """See `Host`."""
         head = self._pull_request["head"]["sha"]
         comments = f"/pulls/{self._pull_request['number']}/comments"
-        known_bodies = {comment["body"] for comment in self._api.pages(comments) if comment["user"]["type"] == "Bot"}
+        known_bodies = {
+            comment["body"] for comment in self._api.list_entries(comments) if comment["user"]["type"] == "Bot"
+        }
         for edit in edits[:_MAX_SUGGESTIONS]:
             body = _render_suggestion(edit)
             if body in known_bodies or not self._has_lines(edit, head):
@@ -126,18 +128,18 @@ class GitHub:
         status = {"state": "success", "context": name, "description": digest, "target_url": self._run}
         self._api.ask("POST", f"/statuses/{self._pull_request['head']['sha']}", status)
 
-    def approved(self, name: str, commit: str) -> str | None:
+    def get_reviewed_digest(self, name: str, commit: str) -> str | None:
         """See `Host`."""
-        for pull_request in self._api.pages(f"/commits/{commit}/pulls"):
+        for pull_request in self._api.list_entries(f"/commits/{commit}/pulls"):
             if pull_request["merged_at"] and pull_request["merge_commit_sha"] == commit:
-                for status in self._api.pages(f"/commits/{pull_request['head']['sha']}/statuses"):
+                for status in self._api.list_entries(f"/commits/{pull_request['head']['sha']}/statuses"):
                     if status["context"] == name and status["creator"]["type"] == "Bot":
                         return str(status["description"])
         return None
 
 
 class GitLab:
-    """GitLab. The token's own comments and statuses count, nobody else's."""
+    """GitLab. Only comments and statuses of the token's own user count."""
 
     def __init__(self, token: str) -> None:
         api = os.environ["CI_API_V4_URL"]
@@ -145,23 +147,23 @@ class GitLab:
         self._me = _Api(api, header).ask("GET", "/user")["id"]
         self._api = _Api(f"{api}/projects/{os.environ['CI_PROJECT_ID']}", header)
 
-    def comment(self, body: str, *, may_be_new: bool) -> None:
+    def put_comment(self, body: str, *, may_be_new: bool) -> None:
         """See `Host`."""
         notes = f"/merge_requests/{os.environ['CI_MERGE_REQUEST_IID']}/notes"
-        for each in self._api.pages(notes):
-            if each["author"]["id"] == self._me and _first_line(each["body"]) == _first_line(body):
-                self._api.ask("PUT", f"{notes}/{each['id']}", {"body": body})
+        for old_comment in self._api.list_entries(notes):
+            if old_comment["author"]["id"] == self._me and _first_line(old_comment["body"]) == _first_line(body):
+                self._api.ask("PUT", f"{notes}/{old_comment['id']}", {"body": body})
                 return
         if may_be_new:
             self._api.ask("POST", notes, {"body": body})
 
-    def note(self, body: str, commit: str) -> None:
+    def add_note(self, body: str, commit: str) -> None:
         """See `Host`."""
         self._api.ask("POST", f"/repository/commits/{commit}/comments", {"note": body})
 
-    def propose(self, branch: str, base: str, title: str, body: str) -> None:
+    def propose_branch(self, branch: str, base: str, title: str, body: str) -> None:
         """See `Host`."""
-        for merge_request in self._api.pages("/merge_requests", state="opened", source_branch=branch):
+        for merge_request in self._api.list_entries("/merge_requests", state="opened", source_branch=branch):
             self._api.ask("PUT", f"/merge_requests/{merge_request['iid']}", {"description": body})
             return
         values = {"title": title, "source_branch": branch, "target_branch": base, "description": body}
@@ -172,18 +174,20 @@ class GitLab:
 
     def publish(self, name: str, digest: str) -> None:
         """See `Host`."""
-        # In a pipeline of merged results the commit is one that nobody pushed.
+        # In a pipeline of merged results, the commit exists only on the host.
         commit = os.environ.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or os.environ["CI_COMMIT_SHA"]
         status = {"state": "success", "name": name, "description": digest, "target_url": os.environ["CI_JOB_URL"]}
         self._api.ask("POST", f"/statuses/{commit}", status)
 
-    def approved(self, name: str, commit: str) -> str | None:
+    def get_reviewed_digest(self, name: str, commit: str) -> str | None:
         """See `Host`."""
-        for merged in self._api.pages(f"/repository/commits/{commit}/merge_requests"):
-            made = {merged["merge_commit_sha"], merged["squash_commit_sha"], merged["sha"]}
-            if merged["state"] == "merged" and commit in made:
-                statuses = self._api.pages(f"/repository/commits/{merged['sha']}/statuses", all="true", name=name)
-                ours = [each for each in statuses if each["author"]["id"] == self._me and each["name"] == name]
+        for merged in self._api.list_entries(f"/repository/commits/{commit}/merge_requests"):
+            merge_commits = {merged["merge_commit_sha"], merged["squash_commit_sha"], merged["sha"]}
+            if merged["state"] == "merged" and commit in merge_commits:
+                statuses = self._api.list_entries(
+                    f"/repository/commits/{merged['sha']}/statuses", all="true", name=name
+                )
+                ours = [entry for entry in statuses if entry["author"]["id"] == self._me and entry["name"] == name]
                 if ours:
                     return str(max(ours, key=lambda each: int(each["id"]))["description"])
         return None
@@ -198,7 +202,7 @@ class _Api:
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def ask(self, method: str, path: str, body: object = None, **query: str) -> Any:
-        """Return the answer. Raise HostError where there is none, or a refusal."""
+        """Return the response. Raise HostError if the request fails or is rejected."""
         url = self._address + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
         data = None if body is None else json.dumps(body).encode()
         headers = {**self._headers, "Content-Type": "application/json"}
@@ -212,12 +216,12 @@ class _Api:
         except (OSError, ValueError) as error:
             raise HostError(f"{method} {path}: {error}") from error
 
-    def pages(self, path: str, **query: str) -> Iterator[Any]:
+    def list_entries(self, path: str, **query: str) -> Iterator[Any]:
         """Yield the entries of a list, of all pages."""
         page = 1
-        while found := self.ask("GET", path, per_page=str(_PAGE), page=str(page), **query):
-            yield from found
-            if len(found) < _PAGE:
+        while page_entries := self.ask("GET", path, per_page=str(_PAGE), page=str(page), **query):
+            yield from page_entries
+            if len(page_entries) < _PAGE:
                 return
             page += 1
 
@@ -251,7 +255,7 @@ def _find_project_folder() -> str:
 
 
 def _name_project(body: str) -> str:
-    """Return a comment whose first line also names the project, if that is below the top: each project has comments of its own."""
+    """Return a comment whose first line also names the project, if that is below the top: each project has its own comments."""
     folder = _find_project_folder()
     first, line_break, rest = body.partition("\n")
     return (
@@ -268,8 +272,8 @@ def _says_something(path: Path) -> bool:
     return any(report.get(key) for key in keys)
 
 
-def _host() -> Host | None:
-    """Return the host that runs this; None: it may not write there, as in a pull request of a fork."""
+def _find_host() -> Host | None:
+    """Return the host that runs this, or None without permission to write, as in a pull request of a fork."""
     token = os.environ.get("SCHEMACTL_TOKEN")
     if not token:
         return None
@@ -281,37 +285,37 @@ def main(command: str, *arguments: str) -> int:
     if command in ("comment", "suggest") and os.environ.get("SCHEMACTL_COMMENT") == "false":
         return 0
     try:
-        host = _host()
+        host = _find_host()
         if host is None:
             print(f"{command}: there is no token here, so nothing is asked of the host", file=sys.stderr)
             return 1 if command == "approved" else 0
         if command == "comment":
             body, report = map(Path, arguments)
             text = _name_project(body.read_bytes().decode("utf-8", "replace"))
-            host.comment(text, may_be_new=_says_something(report))
+            host.put_comment(text, may_be_new=_says_something(report))
             return 0
         if command == "propose":
             branch, base, path = arguments
             title = f"Record what {branch.partition('drift-')[2]} has and Git does not"
-            host.propose(branch, base, title, Path(path).read_text(encoding="utf-8", errors="replace"))
+            host.propose_branch(branch, base, title, Path(path).read_text(encoding="utf-8", errors="replace"))
             return 0
         if command == "note":
-            host.note(_name_project(Path(arguments[0]).read_text(encoding="utf-8", errors="replace")), arguments[1])
+            host.add_note(_name_project(Path(arguments[0]).read_text(encoding="utf-8", errors="replace")), arguments[1])
             return 0
         if command == "suggest":
             host.suggest(json.loads(Path(arguments[0]).read_bytes()).get("edits", []))
             return 0
-        target, what = arguments
+        target, argument = arguments
         folder = _find_project_folder()
         name = f"schemactl plan {target}" + (f" in {folder}" if folder else "")
         if command == "publish":
-            host.publish(name, json.loads(Path(what).read_bytes())["digest"])
+            host.publish(name, json.loads(Path(argument).read_bytes())["digest"])
             return 0
-        if digest := host.approved(name, what):
+        if digest := host.get_reviewed_digest(name, argument):
             print(digest)
             return 0
         print(
-            f"no plan for {target} was reviewed on a pull request that was merged as {what[:9]}; nothing was changed\n"
+            f"no plan for {target} was reviewed on a pull request that was merged as {argument[:9]}; nothing was changed\n"
             "  Fix: read the plan above, and run this by hand with its digest",
             file=sys.stderr,
         )

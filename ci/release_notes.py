@@ -1,4 +1,4 @@
-"""What the changelog says of the version that pyproject.toml names: `python ci/release_notes.py`; with --version, that version."""
+"""Print the changelog section of the version in pyproject.toml: `python ci/release_notes.py`; with --version, print that version."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def main(arguments: list[str]) -> int:
         print(version)
         return 0
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    found = re.search(
+    match = re.search(
         rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$\n(.*?)(?=^## \[|\Z)", changelog, re.MULTILINE | re.DOTALL
     )
-    if found is None:
+    if match is None:
         print(f"CHANGELOG.md has no section `## [{version}] - YYYY-MM-DD`", file=sys.stderr)
         return 1
-    print(found[1].strip())
+    print(match[1].strip())
     return 0
 
 

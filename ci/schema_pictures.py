@@ -30,11 +30,11 @@ def run_command(folder: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-def find_lives(shown: dict[int, Any]) -> list[FieldLife]:
+def find_lives(shown_versions: dict[int, Any]) -> list[FieldLife]:
     """Return the fields of an Avro record over its versions; a field with an alias continues the field of that name."""
     lives: list[dict[str, Any]] = []
     current: dict[str, dict[str, Any]] = {}
-    for number, version in shown.items():
+    for number, version in shown_versions.items():
         previous, current = current, {}
         for definition in json.loads(version["schema"])["fields"]:
             names = [definition["name"], *definition.get("aliases", ())]
@@ -47,7 +47,7 @@ def find_lives(shown: dict[int, Any]) -> list[FieldLife]:
             life["name"] = definition["name"]
             life["last"] = number
             current[definition["name"]] = life
-    newest = [*shown][-1]
+    newest = [*shown_versions][-1]
     return [
         FieldLife(life["name"], life["first"], None if life["last"] == newest else life["last"], life["renames"])
         for life in lives
@@ -63,11 +63,11 @@ def main() -> None:
         [topic] = run_command(shop, "log", TOPIC)["topics"]
         versions = topic["versions"]
         numbers = [version["version"] for version in versions]
-        shown = {number: run_command(shop, "show", f"{TOPIC}@{number}") for number in numbers}
+        shown_versions = {number: run_command(shop, "show", f"{TOPIC}@{number}") for number in numbers}
 
         # Who reads whom, of every pair; a strategy of BACKWARD_TRANSITIVE protects the pairs below the diagonal.
         reads = {(number, number): True for number in numbers}
-        for number, version in shown.items():
+        for number, version in shown_versions.items():
             readable = {*version["reads"]}
             reads |= {(number, other): other in readable for other in numbers if other != number}
         protected = frozenset((reader, writer) for reader in numbers for writer in numbers if reader > writer)
@@ -84,7 +84,7 @@ def main() -> None:
             for version in versions
         }
         (out / "orders-evolution.svg").write_text(
-            draw_evolution("The fields of orders", days, find_lives(shown), breaking), "utf-8"
+            draw_evolution("The fields of orders", days, find_lives(shown_versions), breaking), "utf-8"
         )
 
         command = [sys.executable, "-m", "schemactl", "graph", "Money", "--format", "svg"]

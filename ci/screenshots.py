@@ -38,7 +38,7 @@ pre code { background: none; padding: 0; } table { border-collapse: collapse; ma
 
 
 def run_schemactl(folder: Path, *arguments: str) -> str:
-    """Return the output of a command, whatever its exit code is."""
+    """Return the output of a command with any exit code."""
     command = [sys.executable, "-m", "schemactl", *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout  # noqa: S603  the project's own command

@@ -65,13 +65,13 @@ def print_command(folder: Path, *arguments: str) -> list[list[Span]]:
             stream.feed(data)
         process.wait()
     os.close(ours)
-    lines = [[*_spans(screen, row)] for row in range(screen.cursor.y + 1)]
+    lines = [[*_list_spans(screen, row)] for row in range(screen.cursor.y + 1)]
     while lines and not lines[-1]:
         lines.pop()
     return lines
 
 
-def _spans(screen: pyte.Screen, row: int) -> Iterator[Span]:
+def _list_spans(screen: pyte.Screen, row: int) -> Iterator[Span]:
     text, style = "", ("default", False)
     for column in range(COLUMNS):
         cell = screen.buffer[row][column]
@@ -100,12 +100,12 @@ def record_check() -> tuple[str, list[list[Span]]]:
 
 def draw_terminal(command: str, lines: list[list[Span]]) -> str:
     """Return the SVG of a terminal with the command and its output."""
-    rows = [_row([("$ ", "green", True), (command, "default", True)], 56)]
+    rows = [_render_row([("$ ", "green", True), (command, "default", True)], 56)]
     y = 56
     for line in lines:
         y += LINE
         if line:
-            rows.append(_row(line, y))
+            rows.append(_render_row(line, y))
     y += LINE
     width = round(COLUMNS * WIDTH) + 32
     return "\n".join(
@@ -125,7 +125,7 @@ def draw_terminal(command: str, lines: list[list[Span]]) -> str:
     )
 
 
-def _row(spans: list[Span], y: int) -> str:
+def _render_row(spans: list[Span], y: int) -> str:
     parts, column = [], 0
     for text, color, bold in spans:
         style = f' fill="{COLORS[color]}"' if color in COLORS else ""

@@ -57,15 +57,15 @@ class Client:
         data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
         sent = {"Content-Type": content_type, **headers} if content_type else headers
         if self.connection.sock and select.select([self.connection.sock], [], [], 0)[0]:
-            # The server hangs up after some seconds without a request; the next one connects anew.
+            # The server hangs up after some seconds without a request; the next request connects again.
             self.connection.close()
         self.connection.request(method, f"/admin/v2{path}", data, sent)
         answer = self.connection.getresponse()
-        told = {name.lower(): value for name, value in answer.getheaders()}
-        return Said(answer.status, answer.reason, told, answer.read())
+        headers_by_name = {name.lower(): value for name, value in answer.getheaders()}
+        return Said(answer.status, answer.reason, headers_by_name, answer.read())
 
     def create_namespace(self, name: str, policies: Any = None) -> None:
-        """Create the namespace `name`, and its tenant if there is none."""
+        """Create the namespace `name`, and its tenant if it is missing."""
         self.call("PUT", f"/tenants/{name.partition('/')[0]}", {"allowedClusters": ["standalone"]})
         self.call("PUT", f"/namespaces/{name}", policies or {})
 
@@ -74,7 +74,7 @@ class Client:
 
 
 @contextmanager
-def connected(url: str) -> Iterator[socket.socket]:
+def open_connection(url: str) -> Iterator[socket.socket]:
     """A bare connection to the server at `url`."""
     address = urllib.parse.urlsplit(url)
     with socket.create_connection((address.hostname or "", address.port or 0), timeout=30) as raw:
@@ -82,7 +82,7 @@ def connected(url: str) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def served(*arguments: str, folder: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serve_folder(*arguments: str, folder: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The URL of a `schemactl serve`, and its process, which ends with the block if it has not before."""
     command = [sys.executable, "-m", "schemactl", "serve", "--port", "0", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
@@ -96,8 +96,8 @@ def served(*arguments: str, folder: Path | None = None) -> Iterator[tuple[str, s
         process.communicate(timeout=30)
 
 
-def normal(said: Said, replaced: Mapping[str, str]) -> dict[str, Any]:
-    """What two servers must agree on: JSON without times and ledgers, and the first line of an error's words."""
+def normalize_answer(said: Said, replaced: Mapping[str, str]) -> dict[str, Any]:
+    """Return the comparable part of a response: JSON without times and ledgers, and the first line of an error message."""
     text = said.text
     for old, new in replaced.items():
         text = text.replace(old, new)
@@ -107,21 +107,21 @@ def normal(said: Said, replaced: Mapping[str, str]) -> dict[str, Any]:
         except ValueError:
             return {"kind": "text", "body": text}
         if isinstance(value, dict) and "reason" in value and said.status >= 400:
-            found = re.search(r"\nMessage: (.*)", value["reason"])
-            return _error(found.group(1) if found else value["reason"])
+            match = re.search(r"\nMessage: (.*)", value["reason"])
+            return _make_error(match.group(1) if match else value["reason"])
         return {"kind": "json", "body": _without_times(value)}
     if said.media_type == "text/html":
-        found = re.search(r"<tr><th>MESSAGE:</th><td>(.*?)</td>", text, re.DOTALL)
-        return _error(html.unescape(found.group(1)) if found else said.reason)
-    return {"kind": "empty"} if text == "" else _error(text)
+        match = re.search(r"<tr><th>MESSAGE:</th><td>(.*?)</td>", text, re.DOTALL)
+        return _make_error(html.unescape(match.group(1)) if match else said.reason)
+    return {"kind": "empty"} if text == "" else _make_error(text)
 
 
-def _error(words: str) -> dict[str, Any]:
+def _make_error(words: str) -> dict[str, Any]:
     return {"kind": "error", "message": words.split("\n", maxsplit=1)[0].strip()}
 
 
 def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
         left_out = ("timestamp", "ledgerId", "entryId")
-        return {key: _without_times(each) for key, each in value.items() if key not in left_out}
-    return [_without_times(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_times(item) for key, item in value.items() if key not in left_out}
+    return [_without_times(item) for item in value] if isinstance(value, list) else value

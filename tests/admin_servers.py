@@ -40,10 +40,10 @@ class Server(NamedTuple):
 def open_server(kind: str, folder: Path) -> Iterator[Server]:
     """Provide the server of this kind; `serve` has its project in `folder`."""
     if not kind.startswith("serve"):
-        broker = brokers.running(kind)
+        broker = brokers.start_broker(kind)
         yield Server(broker.url, broker.service_url, kind)
         return
     release = kind.removeprefix("serve ")
     (folder / "schemactl.yaml").write_text(f'version: 1\npulsar: "{release}"\n')
-    with admin_rest.served("--registry", "sqlite:registry.db", folder=folder) as (url, _):
+    with admin_rest.serve_folder("--registry", "sqlite:registry.db", folder=folder) as (url, _):
         yield Server(url, "", release)

@@ -47,26 +47,26 @@ def commit(number: int) -> Commit:
     return Commit(f"{number + 1:x}" * 40, 1_767_225_600 + number * 86_400, f"version {number}")
 
 
-def versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
-    """Version 0, 1, ... of a topic; None: a tombstone."""
+def make_versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
+    """Make version 0, 1, ... of a topic, with a tombstone for each None."""
     return tuple(SchemaVersion(number, info, commit(number)) for number, info in enumerate(infos))
 
 
-def topic(name: TopicName, *infos: SchemaInfo | None, **more: Any) -> Topic:
+def make_topic(name: TopicName, *infos: SchemaInfo | None, **more: Any) -> Topic:
     """A topic of the approved history (None: a tombstone), with the last of `infos` in force unless `schema` says otherwise."""
-    given = {"schema": infos[-1] if infos else None, **more}
-    return replace(Topic(name, versions=versions(*infos)), **given)
+    attributes = {"schema": infos[-1] if infos else None, **more}
+    return replace(Topic(name, versions=make_versions(*infos)), **attributes)
 
 
-def catalog(*topics: Topic, sales: Policies | None = Policies()) -> Catalog:
-    """Topics and the namespace shop/sales with its policies; None: without the namespace."""
+def make_catalog(*topics: Topic, sales: Policies | None = Policies()) -> Catalog:
+    """Make a catalog of topics and of the namespace shop/sales with its policies, or without the namespace if `sales` is None."""
     spaces: Iterable[Namespace] = () if sales is None else (Namespace(SALES, sales),)
     return Catalog({space.name: space for space in spaces}, {one.name: one for one in topics})
 
 
-def orders(*infos: SchemaInfo | None, sales: Policies | None = Policies(), **more: Any) -> Catalog:
+def make_orders(*infos: SchemaInfo | None, sales: Policies | None = Policies(), **more: Any) -> Catalog:
     """The topic orders and its namespace."""
-    return catalog(topic(ORDERS, *infos, **more), sales=sales)
+    return make_catalog(make_topic(ORDERS, *infos, **more), sales=sales)
 
 
 def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
@@ -76,16 +76,16 @@ def plan_for(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
 
 
 def carry_out(registry: Registry, target: Catalog, **permissions: Any) -> Plan:
-    """The same plan, after it has been carried out to its end."""
+    """Make a plan, apply all of it, and return it."""
     plan = plan_for(registry, target, **permissions)
     result = apply_plan(plan, registry, progress=lambda _number, _step: None)
     assert result.failure is None, result.failure
     return plan
 
 
-def held(registry: Registry, name: TopicName) -> list[SchemaInfo | None]:
-    """What the registry holds of a topic by number, without the commit stamps."""
-    found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-    stored = found.versions if found else ()
+def read_definitions(registry: Registry, name: TopicName) -> list[SchemaInfo | None]:
+    """Return the registered definitions of a topic by number, without the commit properties."""
+    topic_there = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+    stored = topic_there.versions if topic_there else ()
     assert [version.number for version in stored] == list(range(len(stored)))
     return [version.info and unstamped(version.info) for version in stored]

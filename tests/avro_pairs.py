@@ -58,5 +58,5 @@ def make_pair(seed: int) -> tuple[Maker, JsonValue, JsonValue]:
     # Few fields, so that many pairs have no finding.
     before = maker.record(2)
     before["fields"] = before["fields"][: maker.random.choice((1, 2, 3))]
-    after = change_meanings(maker, maker.evolved(before))
+    after = change_meanings(maker, maker.evolve_schema(before))
     return (maker, before, after) if maker.random.random() < 0.8 else (maker, after, before)

@@ -11,27 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from estate import Estate
-from scratch import ENVIRONMENT, declared
+from scratch import ENVIRONMENT, write_declaration
 
 PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "break.md"
 ORDERS, SALES = "namespaces/orders.avsc", "namespaces/sales.yaml"
 _COMMAND = re.compile(r"    ((?:schemactl|git|sed) .*)")
 
 
-def blocks(section: str) -> list[list[str]]:
-    """The commands below a heading of the page, those that follow each other together."""
+def list_blocks(section: str) -> list[list[str]]:
+    """Return the commands below a heading of the page, in blocks of consecutive commands."""
     text = PAGE.read_text(encoding="utf-8").partition(f"\n## {section}\n")[2].partition("\n## ")[0]
-    found: list[list[str]] = [[]]
+    found_blocks: list[list[str]] = [[]]
     for line in text.splitlines():
         if command := _COMMAND.fullmatch(line):
-            found[-1].append(command.group(1))
-        elif found[-1]:
-            found.append([])
-    return [each for each in found if each]
+            found_blocks[-1].append(command.group(1))
+        elif found_blocks[-1]:
+            found_blocks.append([])
+    return [block for block in found_blocks if block]
 
 
 def follow(estate: Estate, commands: list[str], *, first_check: int = 0) -> str:
-    """What these commands of the page print; the first check exits with `first_check`, everything else with 0."""
+    """Run these commands of the page, and return their output; the first check exits with `first_check`, all others with 0."""
     printed, expected = "", first_check
     for command in commands:
         waivable = re.search(r"schemactl waive ([0-9a-f]+)", printed)
@@ -50,17 +50,17 @@ def follow(estate: Estate, commands: list[str], *, first_check: int = 0) -> str:
 
 
 def begin(estate: Estate, strategy: str, definition: str) -> None:
-    """The repository begins anew with this strategy and definition of orders, which is applied."""
+    """Restart the repository with this strategy and definition of orders, and apply it."""
     project = estate.scratch.git("show", "HEAD:schemactl.yaml")
     estate.scratch.git("update-ref", "-d", "HEAD")
     policies = f"namespace: shop/sales\nschema_compatibility_strategy: {strategy}\n"
-    topic = {"namespaces/orders.yaml": declared(), ORDERS: definition}
+    topic = {"namespaces/orders.yaml": write_declaration(), ORDERS: definition}
     ignored = {".gitignore": ".schemactl/\n"}
     estate.scratch.commit({"schemactl.yaml": project, SALES: policies, **topic, **ignored})
     estate.run("apply", "--auto-approve")
 
 
-def enum(*symbols: str, default: str | None = None, note: bool = False) -> str:
+def make_order(*symbols: str, default: str | None = None, note: bool = False) -> str:
     """An Order with a status, and perhaps with a note."""
     status = {"type": "enum", "name": "Status", "symbols": symbols}
     fields: list[dict[str, Any]] = [{"name": "status", "type": status | ({"default": default} if default else {})}]

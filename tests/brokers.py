@@ -1,6 +1,6 @@
-"""Real brokers for tests: each kind is started once in a run, by whichever worker needs it first, and serves them all.
+"""Real brokers for tests: the first worker that needs a kind starts it, and all workers share it.
 
-Tests share a broker, so each works in a tenant of its own: `new_tenant`.
+Tests share a broker, so each works in a separate tenant: `new_tenant`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EACH_RELEASE = [pytest.param("4.0"), *(pytest.param(kind, marks=pytest.mark.live
 """The releases as parameters of a test or fixture; another broker than 4.0 belongs to the live tests."""
 
 markers: frozenset[str] = frozenset()
-"""The markers of the test that runs: `broker` for whoever needs one, `live` for another than the shared 4.0."""
+"""The markers of the running test: `broker` if it needs one, `live` if it needs another than the shared 4.0."""
 
 KEY = b"the key of the test broker's tokens: 32 bytes and more"
 
@@ -56,7 +56,7 @@ class Broker:
     Attributes:
         url: of its admin API.
         service_url: for clients.
-        environment: what `broker.sh` needs to know to stop it or start it again.
+        environment: the variables with which `broker.sh` stops or restarts it.
     """
 
     url: str
@@ -69,47 +69,47 @@ def new_tenant() -> str:
     return f"t-{uuid.uuid4().hex[:12]}"
 
 
-def token(subject: str, *, key: bytes = KEY, **claims: object) -> str:
+def make_token(subject: str, *, key: bytes = KEY, **claims: object) -> str:
     """A token (JWT, HMAC-SHA256) that a broker of kind "token" takes for the role `subject`, if `key` and `claims` allow it."""
 
-    def encoded(data: bytes) -> str:
+    def encode_base64(data: bytes) -> str:
         return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
-    head = encoded(b'{"alg":"HS256"}') + "." + encoded(json.dumps({"sub": subject, **claims}).encode())
-    return f"{head}.{encoded(hmac.digest(key, head.encode(), hashlib.sha256))}"
+    head = encode_base64(b'{"alg":"HS256"}') + "." + encode_base64(json.dumps({"sub": subject, **claims}).encode())
+    return f"{head}.{encode_base64(hmac.digest(key, head.encode(), hashlib.sha256))}"
 
 
-def running(kind: str) -> Broker:
+def start_broker(kind: str) -> Broker:
     """The run's broker of `kind`: "4.0", "4.2" or "5.0", a release.
 
     "token", "token-4.2" or "token-5.0" checks permissions, and "tls", "tls-4.2" or "tls-5.0" does so by client certificates.
     The test is skipped without a Java that runs it, or if the jars were not fetched.
     """
     version = VERSIONS[kind.removeprefix("token").removeprefix("tls").lstrip("-") or "4.0"]
-    jars(version)
-    if kind.startswith("tls") and not (jars(version).parent / "lib-tls" / ".complete").exists():
+    find_jars(version)
+    if kind.startswith("tls") and not (find_jars(version).parent / "lib-tls" / ".complete").exists():
         pytest.skip("no jars for TLS: make broker")
     assert kind == "4.0" or "live" in markers, "mark the test: pytest.mark.live"
     folder = Path(os.environ[FOLDER])
-    with _locked(folder / f"{kind}.lock"):
+    with _lock_file(folder / f"{kind}.lock"):
         state = folder / f"{kind}.json"
         if not state.exists():
-            broker = _started(
+            broker = _start_process(
                 folder / kind, version, checks_tokens=kind.startswith("token"), speaks_tls=kind.startswith("tls")
             )
-            told = {"url": broker.url, "service_url": broker.service_url, "environment": dict(broker.environment)}
-            state.write_text(json.dumps(told))
+            addresses = {"url": broker.url, "service_url": broker.service_url, "environment": dict(broker.environment)}
+            state.write_text(json.dumps(addresses))
         return Broker(**json.loads(state.read_text()))
 
 
 def start(folder: Path, version: str = RELEASES["4.0"], *, cluster: str = "standalone") -> Broker:
-    """A new broker, which is the cluster of that name, with its data in `folder`; whoever starts it stops it."""
-    jars(version)
+    """Start a new broker, which is the cluster of that name, with its data in `folder`; the caller stops it."""
+    find_jars(version)
     assert "live" in markers, "mark the test: pytest.mark.live"
-    return _started(folder, version, cluster=cluster)
+    return _start_process(folder, version, cluster=cluster)
 
 
-def _started(
+def _start_process(
     folder: Path, version: str, *, checks_tokens: bool = False, speaks_tls: bool = False, cluster: str = "standalone"
 ) -> Broker:
     http, binary = _free_ports()
@@ -124,7 +124,7 @@ def _started(
     if checks_tokens:
         folder.mkdir(parents=True)
         (folder / "key").write_bytes(KEY)
-        environment |= {"SCHEMACTL_TOKEN_SECRET": str(folder / "key"), "SCHEMACTL_ADMIN_TOKEN": token("admin")}
+        environment |= {"SCHEMACTL_TOKEN_SECRET": str(folder / "key"), "SCHEMACTL_ADMIN_TOKEN": make_token("admin")}
     if speaks_tls:
         # An admin, who is the superuser; another client; and those whom the broker does not let in.
         folder.mkdir(parents=True)
@@ -134,13 +134,13 @@ def _started(
         authority.issue("expired", end=NOW - DAY)
         Authority(folder, "other").issue("stranger")
         environment["SCHEMACTL_TLS"] = str(folder)
-        recipe("start", environment)
+        run_recipe("start", environment)
         return Broker(f"https://127.0.0.1:{http}", f"pulsar+ssl://127.0.0.1:{binary}", environment)
-    recipe("start", environment)
+    run_recipe("start", environment)
     return Broker(f"http://127.0.0.1:{http}", f"pulsar://127.0.0.1:{binary}", environment)
 
 
-def recipe(command: str, environment: Mapping[str, str]) -> None:
+def run_recipe(command: str, environment: Mapping[str, str]) -> None:
     """`broker.sh` has carried out the command."""
     done = subprocess.run(
         ["nice", "sh", str(RECIPE), command],
@@ -162,11 +162,11 @@ def end() -> None:
     """All brokers of the run have stopped."""
     folder = Path(os.environ.pop(FOLDER))
     for state in folder.glob("*.json"):
-        recipe("stop", json.loads(state.read_text())["environment"])
+        run_recipe("stop", json.loads(state.read_text())["environment"])
     shutil.rmtree(folder)
 
 
-def jars(version: str = RELEASES["4.0"]) -> Path:
+def find_jars(version: str = RELEASES["4.0"]) -> Path:
     """The folder with the jars of that Pulsar, its clients' among them. Without, or without Java, the test is skipped."""
     assert "broker" in markers, "mark the test: pytest.mark.broker"
     cache = Path(os.environ.get("SCHEMACTL_BROKER_CACHE") or RECIPE.parent.parent.parent / ".broker")
@@ -208,14 +208,14 @@ def _read_java_release(home: Path) -> int:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_file(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _free_ports() -> tuple[int, int]:
-    """Two ports that nobody has, below those that systems give to whoever asks for any: a broker takes seconds to bind."""
+    """Find two free ports below the ephemeral range, because a broker takes seconds to bind its ports."""
     for port in random.SystemRandom().sample(range(20_000, 32_000, 2), 1_000):
         with socket.socket() as one, socket.socket() as other, suppress(OSError):
             one.bind(("127.0.0.1", port))
@@ -225,7 +225,7 @@ def _free_ports() -> tuple[int, int]:
 
 
 @contextmanager
-def opened(broker: Broker, **more: Any) -> Iterator[PulsarRegistry]:
+def open_registry(broker: Broker, **more: Any) -> Iterator[PulsarRegistry]:
     """The registry of `broker`."""
     with closing(PulsarRegistry(broker.url, **more)) as registry:
         yield registry

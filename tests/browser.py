@@ -16,7 +16,7 @@ import pytest
 AXE = Path(os.environ.get("SCHEMACTL_AXE") or Path(__file__).parents[1] / ".axe/node_modules/axe-core/axe.min.js")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SERIOUS = ("serious", "critical")
-"""What axe-core calls a finding that keeps somebody from reading."""
+"""The impacts of axe-core findings that keep a reader from reading."""
 
 JUDGE = """
 const frame = document.querySelector("iframe");
@@ -53,24 +53,24 @@ def require_browser() -> None:
         pytest.skip("needs axe-core: make axe")
 
 
-def judged(folder: Path, page: str, *, width: int, dark: bool) -> dict[str, Any]:
-    """What Chromium says of the page in a frame of that width; the window of a desk is never that narrow."""
+def inspect_page(folder: Path, page: str, *, width: int, dark: bool) -> dict[str, Any]:
+    """Return Chromium's results for the page in a frame of that width, which can be narrower than a desktop window."""
     axe = AXE.read_text(encoding="utf-8")
-    # axe-core is no script of the page, so the page's own policy would not let it run.
+    # axe-core is not a script of the page, so the page's own policy would not let it run.
     page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
     page = page.replace("</body>", f"<script>{axe}</script></body>")
     page = page.replace('<html lang="en"', f'<html lang="en" data-theme="{"dark" if dark else "light"}"')
     frame = f'<iframe style="border: 0; width: {width}px; height: 900px" srcdoc="{html.escape(page)}"></iframe>'
     (folder / "judge.html").write_text(f"<!DOCTYPE html><body>{frame}<script>{JUDGE}</script></body>", encoding="utf-8")
     out = chromium("--virtual-time-budget=60000", "--dump-dom", f"file://{folder}/judge.html")
-    found = re.search(r'<pre id="found">(.*?)</pre>', out, re.DOTALL)
-    assert found, out[-2_000:]
-    result: dict[str, Any] = json.loads(html.unescape(found[1]))
+    match = re.search(r'<pre id="found">(.*?)</pre>', out, re.DOTALL)
+    assert match, out[-2_000:]
+    result: dict[str, Any] = json.loads(html.unescape(match[1]))
     return result
 
 
 def chromium(*options: str) -> str:
-    """What Chromium prints."""
+    """Run Chromium, and return its output."""
     assert CHROMIUM
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", *options]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=180).stdout

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 from unittest.mock import patch
 
-from console import Console, opened
+from console import Console, open_console
 from scratch import ENVIRONMENT
 
 from schemactl.cli import main
 
 
 class Printed(NamedTuple):
-    """What a command printed, and its exit code."""
+    """The output of a command, and its exit code."""
 
     out: str
     err: str
@@ -28,35 +28,35 @@ class Printed(NamedTuple):
 
 
 def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
-    """What the command prints in `folder`, given `stdin`; it must exit with `code`, or one of these."""
+    """Run a command in `folder` with `stdin`, and return its output; it must exit with `code`, or with one of these codes."""
     out, err = io.StringIO(), io.StringIO()
-    given = io.TextIOWrapper(io.BytesIO(stdin.encode())) if isinstance(stdin, str) else stdin
-    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given):
+    stdin_stream = io.TextIOWrapper(io.BytesIO(stdin.encode())) if isinstance(stdin, str) else stdin
+    with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", stdin_stream):
         try:
-            found = main(["-C", str(folder), *arguments])
+            exit_code = main(["-C", str(folder), *arguments])
         except SystemExit as ended:
-            found = int(ended.code or 0)
-    printed = Printed(out.getvalue(), err.getvalue(), found)
-    assert found in ([code] if isinstance(code, int) else code), (arguments, printed)
+            exit_code = int(ended.code or 0)
+    printed = Printed(out.getvalue(), err.getvalue(), exit_code)
+    assert exit_code in ([code] if isinstance(code, int) else code), (arguments, printed)
     return printed
 
 
 @cache
-def _console() -> Console:
-    """The process that all others of this one's tests are made of."""
+def _start_console() -> Console:
+    """Return the process from which all processes of this worker's tests are forked."""
     open_ones = ExitStack()
     atexit.register(open_ones.close)
-    return open_ones.enter_context(opened(ENVIRONMENT, "--fork"))
+    return open_ones.enter_context(open_console(ENVIRONMENT, "--fork"))
 
 
 def process(folder: Path, *arguments: str, **variables: str) -> Printed:
-    """What the command prints in a process of its own that works in `folder`."""
-    done = _console().schemactl(folder, *arguments, environment=ENVIRONMENT | variables)
+    """Run a command in a separate process in `folder`, and return its output."""
+    done = _start_console().schemactl(folder, *arguments, environment=ENVIRONMENT | variables)
     return Printed(done.stdout, done.stderr, done.returncode)
 
 
-def interpreter(folder: Path, *arguments: str, **variables: str) -> Printed:
-    """What the command prints in a Python that starts for it, in `folder`: five times the work of `process`."""
+def run_interpreter(folder: Path, *arguments: str, **variables: str) -> Printed:
+    """Run a command in a new Python in `folder`, and return its output: five times the work of `process`."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "schemactl", *arguments],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures and settings for every test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def _no_git_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests run the same inside a Git hook and in CI, and whatever the developer's Git settings are."""
+    """Make tests independent of Git hooks, CI and the developer's Git settings."""
     for name in os.environ:
         if name.startswith("GIT_") or name == "CI":
             monkeypatch.delenv(name)
@@ -42,14 +42,14 @@ def clients_connect() -> None:
 
 @pytest.fixture(autouse=True)
 def _nobody_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no client connects, nobody waits two seconds before and after a topic is relaxed."""
+    """Skip the two seconds of waiting before and after a topic is relaxed if no client connects."""
     if "clients_connect" not in request.fixturenames:
         monkeypatch.setattr("schemactl.registry.pulsar.registry._CONNECTS_FOLLOW_S", 0.0)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_cache_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is cached for the user who runs the tests is not theirs to touch."""
+    """Keep the cache of the user who runs the tests out of the tests."""
     os.environ["SCHEMACTL_CACHE"] = scratch.ENVIRONMENT["SCHEMACTL_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
@@ -58,7 +58,7 @@ LONGEST = (
     *("test_troubles.py", "test_compare_command.py", "test_rules.py", "test_avro_hostile.py", "test_pulsar_faults.py", "test_several_targets.py", "test_time_limits.py"),
     *("test_gate.py", "test_apply_record.py", "test_waived_checks.py", "pulsar", "checks", "history", "deploy"),
 )  # fmt: skip
-"""What begins first, so that no worker idles at the end: files and folders of tests that wait for other processes, or work longest."""
+"""Files and folders of the longest tests, which start first, so that no worker idles at the end."""
 
 NEEDED_BY_FIXTURE = {
     "spark": "spark",
@@ -74,11 +74,11 @@ NEEDED_BY_FIXTURE = {
 REQUIRED = "SCHEMACTL_REQUIRE"
 """The environment variable that names markers, separated by commas, of which no test may be skipped: CI sets it."""
 
-# Hundreds of processes start here, whose Python would compile the package and the tests anew where bytecode is not kept.
+# Hundreds of processes start here, whose Python would compile the package and the tests again without stored bytecode.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# What modules and the collection of tests make lives as long as the process: no garbage collector goes through it.
+# Objects of modules and of the collection of tests live as long as the process, so the garbage collector skips them.
 gc.disable()
 
 # jsonschema compiles forty grammars for formats of addresses that no test checks, if it finds this package.
@@ -183,20 +183,20 @@ def registry() -> Iterator[EmbeddedRegistry]:
 
 @pytest.fixture
 def estate(prepared: Estate, tmp_path: Path) -> Estate:
-    """What the module's own fixture `prepared` made once, for one test."""
-    return prepared.copied(tmp_path / "shop")
+    """Return a copy of the module's fixture `prepared` for one test."""
+    return prepared.copy_to(tmp_path / "shop")
 
 
 @pytest.fixture(scope="session")
 def broker() -> brokers.Broker:
-    """A real Pulsar 4.0, shared by all tests: each works in a tenant of its own."""
-    return brokers.running("4.0")
+    """Return a real Pulsar 4.0, which all tests share; each test works in a separate tenant."""
+    return brokers.start_broker("4.0")
 
 
 @pytest.fixture(scope="session")
 def java() -> Iterator[java_avro.JavaAvro]:
-    """The Avro that PySpark brings, in a Java of its own."""
-    yield from java_avro.running()
+    """Yield the Avro of PySpark in a separate JVM."""
+    yield from java_avro.start_java()
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from pkgutil import walk_packages
 from typing import IO
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-"""What a command does with more arguments."""
+"""The arguments that follow a command."""
 
 SMALL_QUERIES = """\
 spark.sql.adaptive.enabled false
@@ -28,11 +28,11 @@ spark.sql.shuffle.partitions 1
 """Spark's settings for queries that take longer to compile than to run."""
 
 LIMIT_S = 120
-"""After so many seconds a command in a process of its own has hung: it ends, and says where it was."""
+"""The number of seconds after which a command in a separate process counts as hung: it ends with a traceback."""
 
 
 PACKAGES = tuple(f"schemactl.{name}" for name in ["checks", "cli", "declare", "deploy", "history", "report"])
-"""What a command in a process of its own has imported before it starts."""
+"""The modules that a command in a separate process has imported before it starts."""
 
 
 class Console:
@@ -44,14 +44,14 @@ class Console:
     def schemactl(
         self, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """What the command line prints in `folder`, and its exit code; with another environment than the console's, if given."""
-        asked, answers = self._process.stdin, self._process.stdout
-        assert asked is not None
+        """Run the command line in `folder`, in the given environment or the console's, and return its output and exit code."""
+        requests, answers = self._process.stdin, self._process.stdout
+        assert requests is not None
         assert answers is not None
         with tempfile.TemporaryDirectory() as place:
             out, error = Path(place, "out"), Path(place, "error")
-            asked.write(json.dumps([str(folder), arguments, environment, str(out), str(error)]) + "\n")
-            asked.flush()
+            requests.write(json.dumps([str(folder), arguments, environment, str(out), str(error)]) + "\n")
+            requests.flush()
             code = int(answers.readline())
             return subprocess.CompletedProcess(
                 arguments, code, out.read_text(encoding="utf-8"), error.read_text(encoding="utf-8")
@@ -59,8 +59,8 @@ class Console:
 
 
 @contextmanager
-def opened(environment: Mapping[str, str], *options: str) -> Iterator[Console]:
-    """A console, ended afterwards. With "--fork" each command has a process of its own, made of one that has imported all it needs."""
+def open_console(environment: Mapping[str, str], *options: str) -> Iterator[Console]:
+    """Yield a console, and end it afterwards. With "--fork", each command runs in a fork of a process with all imports."""
     with subprocess.Popen(
         [sys.executable, __file__, *options],
         env={**environment, "PYTHONPATH": str(Path(__file__).parent)},

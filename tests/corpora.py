@@ -17,7 +17,7 @@ CORPUS = Path(__file__).parent / "corpus"
 Json = Any
 
 
-def rows(name: str) -> list[Json]:
+def read_rows(name: str) -> list[Json]:
     """The rows of a corpus."""
     path = CORPUS / f"{name}.jsonl"
     if path.exists():
@@ -26,22 +26,22 @@ def rows(name: str) -> list[Json]:
         return [json.loads(line) for line in lines]
 
 
-def definition(entry: Json) -> SchemaInfo:
+def make_definition(entry: Json) -> SchemaInfo:
     """A definition as `broker_public` writes it."""
     data = entry.get("schema_b64")
     content = NO_DATA if data is None else base64.b64decode(data)
     return SchemaInfo(SchemaType[entry["type"]], content, entry.get("properties") or {})
 
 
-def versions(entries: list[Json]) -> list[SchemaVersion]:
+def make_versions(entries: list[Json]) -> list[SchemaVersion]:
     """Stored versions as `broker_public` writes them, tombstones among them."""
     return [
-        SchemaVersion(number, None if entry.get("deleted") else definition(entry))
+        SchemaVersion(number, None if entry.get("deleted") else make_definition(entry))
         for number, entry in enumerate(entries)
     ]
 
 
-def schema(definition: Json, release: Release = Release.R5_0) -> Schema:
+def parse_schema(definition: Json, release: Release = Release.R5_0) -> Schema:
     return parse(json.dumps(definition), release)
 
 
@@ -49,19 +49,19 @@ def record(name: str, *fields: Json, **more: Json) -> Json:
     return {"type": "record", "name": name, "fields": list(fields), **more}
 
 
-def field(name: str, type_: Json, **more: Json) -> Json:
+def make_field(name: str, type_: Json, **more: Json) -> Json:
     return {"name": name, "type": type_, **more}
 
 
-def enum(name: str, *symbols: str, **more: Json) -> Json:
+def make_enum(name: str, *symbols: str, **more: Json) -> Json:
     return {"type": "enum", "name": name, "symbols": list(symbols), **more}
 
 
-def fixed(name: str, size: int) -> Json:
+def make_fixed(name: str, size: int) -> Json:
     return {"type": "fixed", "name": name, "size": size}
 
 
-def array(items: Json) -> Json:
+def make_array(items: Json) -> Json:
     return {"type": "array", "items": items}
 
 

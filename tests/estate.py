@@ -1,4 +1,4 @@
-"""A repository with declarations, and the registry of its target, for tests of what runs between the two."""
+"""A repository with declarations, and the registry of its target, for tests of commands that use both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self, TextIO
 
 import brokers
 from command import Printed, schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.comparison.changes import unstamped
 from schemactl.core.names import TopicName
@@ -30,7 +30,7 @@ NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"
 ORDERS = TopicName("shop", "sales", "orders")
 
 
-def avro(*fields: str, **default: Any) -> SchemaInfo:
+def make_order_info(*fields: str, **default: Any) -> SchemaInfo:
     """An Avro record called Order, as `scratch.record` writes it."""
     return SchemaInfo(SchemaType.AVRO, record(*fields, **default).encode())
 
@@ -48,38 +48,38 @@ class Estate:
                 "schemactl.yaml": project,
                 ".gitignore": ".schemactl/\n",
                 "namespaces/sales.yaml": NAMESPACE,
-                "namespaces/orders.yaml": orders or declared(),
+                "namespaces/orders.yaml": orders or write_declaration(),
                 "namespaces/orders.avsc": record("id"),
             },
             "Declare orders",
         )
 
-    def copied(self, path: Path) -> Self:
-        """The same at `path`: sooner made than from the beginning."""
+    def copy_to(self, path: Path) -> Self:
+        """Return a copy at `path`, which is faster than making a new estate."""
         self.scratch.flush()
         shutil.copytree(self.scratch.path, path, symlinks=True)
-        made = deepcopy(self)
-        made.scratch.path = path
-        return made
+        copied_estate = deepcopy(self)
+        copied_estate.scratch.path = path
+        return copied_estate
 
-    def orders(self, *fields: str, **default: Any) -> int:
+    def commit_orders(self, *fields: str, **default: Any) -> int:
         """A commit in which orders has these fields; its mark."""
         text = record(*fields, **default)
         return self.scratch.commit({"namespaces/orders.avsc": text}, f"Orders have {len((*fields, *default))}")
 
     def run(self, *arguments: str, code: int | Collection[int] = 0, stdin: str | TextIO = "") -> Printed:
-        """What the command line prints in the repository; it must exit with `code`, or one of these."""
+        """Run a command in the repository, and return its output; it must exit with `code`, or with one of these codes."""
         self.scratch.flush()
         return schemactl(self.scratch.path, *arguments, code=code, stdin=stdin)
 
     @contextmanager
     def registry(self) -> Iterator[EmbeddedRegistry]:
-        """The target's registry, as somebody else would use it."""
+        """Open the target's registry, as another user would."""
         with closing(EmbeddedRegistry(str(self.scratch.path / ".schemactl/registry.db"))) as registry:
             yield registry
 
     def accept(self, *arguments: str) -> Printed:
-        """What the recording of the target's numbers prints; it is approved, too."""
+        """Record the target's numbers, approve the record, and return the output."""
         printed = self.run("drift", "--accept", "--reason", "a test", *arguments)
         for path in self.scratch.git("ls-files", "--others", "--exclude-standard", "numbers").split():
             self.scratch.git("add", path)
@@ -92,24 +92,24 @@ class Estate:
         with self.registry() as registry:
             return [registry.delete_schema(name) if info is None else registry.put_schema(name, info) for info in infos]
 
-    def versions(self, topic: TopicName | None = None) -> tuple[SchemaVersion, ...]:
-        """What the registry holds."""
+    def read_versions(self, topic: TopicName | None = None) -> tuple[SchemaVersion, ...]:
+        """Return the registered versions of a topic."""
         name = topic or self.topic
         with self.registry() as registry:
-            found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-        return found.versions if found else ()
+            topic_there = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+        return topic_there.versions if topic_there else ()
 
-    def held(self, topic: TopicName | None = None) -> list[SchemaInfo | None]:
-        """The same by number, without commit stamps."""
-        return [version.info and unstamped(version.info) for version in self.versions(topic)]
+    def read_definitions(self, topic: TopicName | None = None) -> list[SchemaInfo | None]:
+        """Return the registered definitions by number, without commit properties."""
+        return [version.info and unstamped(version.info) for version in self.read_versions(topic)]
 
-    def json(self, name: str) -> Any:
+    def read_json(self, name: str) -> Any:
         """A file of the repository, read as JSON."""
         return json.loads((self.scratch.path / name).read_text())
 
 
 class EstateOnPulsar(Estate):
-    """One whose registry is a broker, where the namespace has a tenant of its own."""
+    """An estate on a broker, with a separate tenant for the namespace."""
 
     def __init__(self, path: Path, broker: brokers.Broker, *, more: str = "") -> None:
         self.broker = broker
@@ -122,5 +122,5 @@ class EstateOnPulsar(Estate):
     @contextmanager
     def registry(self) -> Iterator[PulsarRegistry]:  # type: ignore[override]  # both are a `Registry`
         """The target's registry."""
-        with brokers.opened(self.broker) as registry:
+        with brokers.open_registry(self.broker) as registry:
             yield registry

@@ -1,4 +1,4 @@
-"""Processes that begin where the test is, sooner than an interpreter of their own does."""
+"""Processes that are forked from the test, faster than a new interpreter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO, Any
 Say = Callable[[object], object]
 
 
-def forked(work: Callable[[Say], object]) -> tuple[int, IO[str]]:
+def fork_process(work: Callable[[Say], object]) -> tuple[int, IO[str]]:
     """The id of a process that does `work`, and the lines that it says."""
     reading, writing = os.pipe()
     child = os.fork()

@@ -92,7 +92,7 @@ class Fuzzer:
         """Return an Avro definition with some parts damaged."""
         schema = copy.deepcopy(Maker(self.random.randrange(1000)).record())
         for _ in range(self.random.choice((0, 1, 1, 2, 4))):
-            schema = self._damage(schema)
+            schema = self._damage_value(schema)
         return schema
 
     def make_avro_text(self) -> str:
@@ -102,7 +102,7 @@ class Fuzzer:
             return text[: self.random.randrange(len(text) + 1)]
         return "[" * 300 + text + "]" * 300 if self.random.random() < 0.02 else text
 
-    def _damage(self, root: Any) -> Any:
+    def _damage_value(self, root: Any) -> Any:
         holders: list[tuple[Any, Any]] = []
         pending = [root]
         while pending:
@@ -177,7 +177,7 @@ class Fuzzer:
             "rootFileDescriptorName": file.name,
         }
         if self.random.random() < 0.1:
-            wrapper = self._damage(wrapper)
+            wrapper = self._damage_value(wrapper)
         return json.dumps(wrapper)
 
     def make_schema(self) -> Any:
@@ -196,9 +196,9 @@ class Fuzzer:
                 "value.schema.properties": self.random.choice(("{}", "[]", '{"a": 1}', "{")),
             }
         if self.random.random() < 0.1:
-            properties = self._damage({**properties, "__charset": self.random.choice(("UTF-8", "x", ""))})
+            properties = self._damage_value({**properties, "__charset": self.random.choice(("UTF-8", "x", ""))})
         value = {"type": kind, "schema": schema, "properties": properties}
-        return self._damage(value) if self.random.random() < 0.05 else value
+        return self._damage_value(value) if self.random.random() < 0.05 else value
 
     def make_request(self) -> dict[str, Any]:
         """Return a line of `compare`."""

@@ -11,8 +11,8 @@ from types import ModuleType
 
 
 @contextmanager
-def imported(folder: Path, package: str) -> Iterator[ModuleType]:
-    """The package in that folder, imported anew; afterwards nothing of it is left."""
+def import_package(folder: Path, package: str) -> Iterator[ModuleType]:
+    """Import the package in that folder again, and unload it afterwards."""
     _forget(package)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
@@ -24,5 +24,5 @@ def imported(folder: Path, package: str) -> Iterator[ModuleType]:
 
 
 def _forget(package: str) -> None:
-    for name in [each for each in sys.modules if each.split(".")[0] == package]:
+    for name in [module_name for module_name in sys.modules if module_name.split(".")[0] == package]:
         del sys.modules[name]

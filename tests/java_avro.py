@@ -17,22 +17,22 @@ Json = Any
 
 @contextmanager
 def _own_errors() -> Iterator[None]:
-    """Java's errors come as py4j has them.
+    """Raise Java's errors as py4j makes them.
 
-    Once a process has a Spark, PySpark looks for each in Spark's Java, where its number is that of another object.
+    Once a process has a Spark, PySpark looks for each in Spark's Java, where its id belongs to another object.
     """
     gateway: Any = import_module("py4j.java_gateway")
     protocol: Any = import_module("py4j.protocol")
-    kept = gateway.get_return_value
+    original_function = gateway.get_return_value
     gateway.get_return_value = protocol.get_return_value
     try:
         yield
     finally:
-        gateway.get_return_value = kept
+        gateway.get_return_value = original_function
 
 
 class JavaAvro:
-    """The Avro that PySpark brings, 1.12 as in Pulsar 4.2 and newer, in a Java of its own."""
+    """The Avro of PySpark, 1.12 as in Pulsar 4.2 and newer, in a separate JVM."""
 
     def __init__(self, jvm: Any, thrown: type[Exception]) -> None:
         self._thrown: Any = thrown
@@ -43,7 +43,7 @@ class JavaAvro:
         return self._avro.Schema.Parser().setValidateDefaults(False).parse(json.dumps(definition))
 
     @_own_errors()
-    def answer(self, *, reader: Any, writer: Any) -> tuple[str, str]:
+    def resolve_pair(self, *, reader: Any, writer: Any) -> tuple[str, str]:
         parsing = self._avro.io.parsing
         try:
             errors = parsing.Symbol.hasErrors(parsing.ResolvingGrammarGenerator().generate(writer, reader))
@@ -52,14 +52,17 @@ class JavaAvro:
         return ("incompatible" if errors else "ok"), ""
 
     @_own_errors()
-    def reasons(self, *, reader: Any, writer: Any) -> list[tuple[str, str, str]] | None:
-        """Rule, location and message of each incompatibility; None: it throws."""
+    def list_reasons(self, *, reader: Any, writer: Any) -> list[tuple[str, str, str]] | None:
+        """Return the rule, location and message of each incompatibility, or None if Java throws."""
         try:
             pair = self._avro.SchemaCompatibility.checkReaderWriterCompatibility(reader, writer)
         except self._thrown:
             return None
-        found = pair.getResult().getIncompatibilities()
-        return [(each.getType().name(), each.getLocation(), each.getMessage()) for each in found]
+        incompatibilities = pair.getResult().getIncompatibilities()
+        return [
+            (incompatibility.getType().name(), incompatibility.getLocation(), incompatibility.getMessage())
+            for incompatibility in incompatibilities
+        ]
 
     @_own_errors()
     def read_default(self, definition: Json) -> str:
@@ -71,17 +74,17 @@ class JavaAvro:
         except self._thrown as thrown:
             return str(thrown.java_exception.getClass().getSimpleName())
 
-    def refusal(self, *, reader: Any, writer: Any) -> str:
+    def read_refusal(self, *, reader: Any, writer: Any) -> str:
         return str(self._avro.SchemaValidationException(reader, writer).getMessage())
 
     @_own_errors()
-    def struct(
+    def convert_to_struct(
         self, definition: Json, *, depth: int, stable: bool, prefix: str
     ) -> tuple[Json, bool] | tuple[str, str | None]:
-        """The type that SchemaConverters of the installed Spark makes, and whether it is nullable; or what it throws, and its condition."""
+        """Return the type by the installed Spark's SchemaConverters and whether it is nullable, or the exception and its condition."""
         converters = self._jvm.org.apache.spark.sql.avro.SchemaConverters
         try:
-            found = converters.toSqlType(
+            incompatibilities = converters.toSqlType(
                 self._avro.Schema.Parser().parse(json.dumps(definition)), stable, prefix, depth
             )
         except self._thrown as thrown:
@@ -89,17 +92,17 @@ class JavaAvro:
             names = {method.getName() for method in error.getClass().getMethods()}
             condition = error.getCondition() if "getCondition" in names else None
             return str(error.getClass().getSimpleName()), condition
-        return json.loads(found.dataType().json()), found.nullable()
+        return json.loads(incompatibilities.dataType().json()), incompatibilities.nullable()
 
     @_own_errors()
     def decode(self, messages: Iterable[bytes], *, reader: Any, writer: Any) -> list[str]:
-        """What Java prints of each message; raises Py4JJavaError where a message of `writer` does not decode with `reader`."""
+        """Return Java's text of each message. Raise Py4JJavaError if a message of `writer` does not decode with `reader`."""
         decoder = self._avro.generic.GenericDatumReader(writer, reader)
         binary = self._avro.io.DecoderFactory.get().binaryDecoder
         return [str(decoder.read(None, binary(message, None))) for message in messages]
 
 
-def running() -> Iterator[JavaAvro]:
+def start_java() -> Iterator[JavaAvro]:
     """One that lasts until asked for another. Where there is no Java the test is skipped."""
     java_gateway = pytest.importorskip("py4j.java_gateway")
     thrown = pytest.importorskip("py4j.protocol").Py4JJavaError

@@ -181,7 +181,7 @@ def _compile_click(version: int) -> bytes:
     return descriptors.SerializeToString()
 
 
-def exchange(admin_url: str, service_url: str, jars: Path, folder: Path, namespace: str) -> tuple[Path, Path]:
+def exchange_messages(admin_url: str, service_url: str, jars: Path, folder: Path, namespace: str) -> tuple[Path, Path]:
     """Register the definitions of the classes, and let Java send and receive.
 
     Returns:
@@ -369,11 +369,13 @@ _COMPARISONS = {
 
 if __name__ == "__main__":
     from brokers import new_tenant
-    from imported_package import imported
+    from imported_package import import_package
 
     admin, service, jar_folder = sys.argv[1:]
     namespace = f"{new_tenant()}/java"
     with tempfile.TemporaryDirectory() as scratch_folder:
-        generated, messages_folder = exchange(admin, service, Path(jar_folder), Path(scratch_folder), namespace)
-        with imported(generated, "java_shop") as java_shop:
+        generated, messages_folder = exchange_messages(
+            admin, service, Path(jar_folder), Path(scratch_folder), namespace
+        )
+        with import_package(generated, "java_shop") as java_shop:
             write_corpus(read_messages(messages_folder, java_shop, namespace))

@@ -59,10 +59,10 @@ JSON_4_0 = {
         '"record', "NaN", '{"x":{"y":[1,{"z":01}]},"type":"record"}', '{"type":"object","type":"record",}',
     ],
 }  # fmt: skip
-"""Definitions of type JSON, by the outcome of an upload to 4.0, which reads those of old clients as well; newer ones: "invalid"."""
+"""Definitions of type JSON, by the outcome of an upload to 4.0, which also reads the definitions of old clients; newer ones: "invalid"."""
 
 
-def uploads(release: str) -> Iterator[tuple[str, str, dict[str, str], str]]:
+def list_uploads(release: str) -> Iterator[tuple[str, str, dict[str, str], str]]:
     """Yield the type, text and properties of each upload to a topic without versions, and its outcome."""
     for outcome, texts in PROPERTIES.items():
         for half in ("key", "value"):
@@ -78,5 +78,5 @@ def uploads(release: str) -> Iterator[tuple[str, str, dict[str, str], str]]:
 
 
 def request(kind: str, text: str, properties: dict[str, str]) -> Any:
-    """Return the definition as it is uploaded."""
+    """Return the definition in the form of an upload."""
     return {"type": kind, "schema": text, "properties": properties}

@@ -1,6 +1,6 @@
-"""Topics whose numbers on a live broker are not Git's, by whatever can bring that about, and every message that was sent to them.
+"""Topics whose version numbers on a live broker differ from Git's for any reason, and every message that was sent to them.
 
-Each seed makes one topic: versions of Git's, applied or relaxed for, new generations, foreign uploads, adoptions of these, soft deletions,
+Each seed makes one topic: versions in Git, applied with or without relaxing, new generations, foreign uploads, adoptions of these, soft deletions,
 schemas that were lost and rebuilt from a list or from Git alone. After each round the official client sends a message with every schema that the
 registry has then. Every schema of a topic is a record of two fields, a text and an int, of which the second is called differently in
 each: read by another schema, a message would be read without complaint, and wrongly.
@@ -20,8 +20,8 @@ from typing import Any
 
 import brokers
 from command import Printed, schemactl
-from imported_package import imported
-from scratch import Scratch, declared
+from imported_package import import_package
+from scratch import Scratch, write_declaration
 
 from schemactl.comparison.changes import unstamped
 from schemactl.core.errors import SchemaRejected
@@ -42,9 +42,9 @@ class Sent:
     """A message as its producer wrote it.
 
     Attributes:
-        number: of its schema, as the broker put it on the message.
+        number: the number of its schema, which the broker put on the message.
         payload: its bytes.
-        value: what was written.
+        value: the written value.
     """
 
     number: int
@@ -57,12 +57,12 @@ class Mixed:
     """A topic of a mixture.
 
     Attributes:
-        declared: as Git calls it.
-        name: as the cluster calls it.
-        foreign: definitions that somebody uploaded.
-        written: by payload, what was sent.
-        sent: all that was sent and can still be read by somebody.
-        count: of definitions so far.
+        declared: the name in Git.
+        name: the name on the cluster.
+        foreign: definitions that were uploaded without Git.
+        written: the sent value by payload.
+        sent: all sent messages that are still readable.
+        count: the number of definitions so far.
         generation: as declared.
     """
 
@@ -76,7 +76,7 @@ class Mixed:
     count: int = 0
     generation: int = 1
 
-    def definition(self, whose: str) -> str:
+    def draw_definition(self, whose: str) -> str:
         """A new one, mostly such that all can read all."""
         self.count += 1
         last: dict[str, Any] = {"name": f"{whose}{self.count}", "type": "int"}
@@ -109,7 +109,7 @@ class Mixture:
         ]
         self.scratch.configure_author()
         for topic in self.topics:
-            self.approve(topic, topic.definition("g"))
+            self.approve(topic, topic.draw_definition("g"))
         self.commit("Declare all topics")
         self.run("apply", "--auto-approve")
 
@@ -124,7 +124,7 @@ class Mixture:
         name = topic.declared.topic
         self.write(
             {
-                f"namespaces/{name}.yaml": declared(
+                f"namespaces/{name}.yaml": write_declaration(
                     str(topic.declared), f"{name}.avsc", f"generation: {topic.generation}\n"
                 ),
                 f"namespaces/{name}.avsc": definition,
@@ -136,38 +136,38 @@ class Mixture:
         self.scratch.git("commit", "-q", "--allow-empty", "-m", message)
 
     def run(self, *arguments: str, code: int | Collection[int] = 0) -> Printed:
-        """What a command prints; it must exit with `code`, or one of these."""
+        """Run a command, and return its output; it must exit with `code`, or with one of these codes."""
         self.scratch.flush()
         return schemactl(self.scratch.path, *arguments, code=code)
 
     # The cluster's side.
 
-    def held(self, topic: Mixed) -> tuple[SchemaVersion, ...]:
+    def read_versions(self, topic: Mixed) -> tuple[SchemaVersion, ...]:
         """The registry's list."""
-        found = self.registry.read(Scope(frozenset(), frozenset({topic.name}))).topics.get(topic.name)
-        return found.versions if found else ()
+        topic_there = self.registry.read(Scope(frozenset(), frozenset({topic.name}))).topics.get(topic.name)
+        return topic_there.versions if topic_there else ()
 
     def move(self, topic: Mixed) -> None:
         """Something happens to the topic in the cluster that is not Git's doing."""
-        what = topic.chance.choice(MOVES)
-        if what == "foreign":
-            definition = topic.definition("f")
+        move_drawn = topic.chance.choice(MOVES)
+        if move_drawn == "foreign":
+            definition = topic.draw_definition("f")
             with suppress(SchemaRejected):
                 self.registry.put_schema(topic.name, SchemaInfo(SchemaType.AVRO, definition.encode()))
                 topic.foreign.append(definition)
-        elif what == "delete":
+        elif move_drawn == "delete":
             self.registry.delete_schema(topic.name)
-        elif what == "lose and rebuild by list":
+        elif move_drawn == "lose and rebuild by list":
             only = ("--topic", topic.declared.schema_id)
-            told = self.run("drift", "--format", "json", *only, code=(0, 100)).out
-            self.write({".schemactl/kept.json": told})
+            drift_text = self.run("drift", "--format", "json", *only, code=(0, 100)).out
+            self.write({".schemactl/kept.json": drift_text})
             self.registry.delete_schema(topic.name, force=True)
-            # Where it is not rebuilt, what was sent before has no number that anybody could know.
+            # If it is not rebuilt, the numbers of earlier messages are unknown.
             file = str(self.scratch.path / ".schemactl/kept.json")
             rebuilt = self.run("rebuild", file, "--auto-approve", "--relax-while-replaying", *only, code=(0, 3, 100))
             if rebuilt.code:
                 self.forget(topic)
-        elif what == "lose all":
+        elif move_drawn == "lose all":
             self.forget(topic)
             only = ("--topic", topic.declared.schema_id)
             self.run("rebuild", "--auto-approve", "--relax-while-replaying", *only, code=(0, 3, 100))
@@ -181,7 +181,7 @@ class Mixture:
 
     def produce(self, topic: Mixed) -> None:
         """A message with every schema that a client can have now."""
-        for version in self.held(topic):
+        for version in self.read_versions(topic):
             if version.info is None or version.info.type is not SchemaType.AVRO:
                 continue
             definition = json.loads(unstamped(version.info).schema)
@@ -195,9 +195,9 @@ class Mixture:
             topic.written[schema.encode(value)] = value
             producer.send(value)
             producer.close()
-        topic.sent = list(self._received(topic))
+        topic.sent = list(self._receive_messages(topic))
 
-    def _received(self, topic: Mixed) -> Iterator[Sent]:
+    def _receive_messages(self, topic: Mixed) -> Iterator[Sent]:
         reader = self.client.create_reader(str(topic.name), pulsar.MessageId.earliest)
         while reader.has_message_available():
             message = reader.read_next(10_000)
@@ -208,13 +208,13 @@ class Mixture:
     # Both.
 
     def round(self) -> None:
-        """What happens in a cluster and in Git between two looks."""
+        """Make the changes in the cluster and in Git between two observations."""
         for topic in self.topics:
             self.move(topic)
         for topic in self.topics:
             chance = topic.chance.random()
             if chance < 0.5:
-                self.approve(topic, topic.definition("g"))
+                self.approve(topic, topic.draw_definition("g"))
             elif chance < 0.65 and topic.foreign:
                 self.approve(topic, topic.chance.choice(topic.foreign))
             elif chance < 0.75:
@@ -223,7 +223,7 @@ class Mixture:
                 # Nobody has messages then, nor schemas: that is what allows it.
                 self.forget(topic)
                 topic.generation += topic.chance.choice([1, 1, 2])
-                self.approve(topic, topic.chance.choice([topic.definition("g"), *topic.own]))
+                self.approve(topic, topic.chance.choice([topic.draw_definition("g"), *topic.own]))
         self.commit("A round")
         self.apply()
         for topic in self.topics:
@@ -232,16 +232,16 @@ class Mixture:
             self.produce(topic)
 
     def apply(self) -> None:
-        """Git's versions are there, whatever stands for them."""
+        """Apply Git's versions, under any numbers."""
         self.run("apply", "--auto-approve", "--relax-while-replaying", code=(0, 3, 100))
 
     def accept(self) -> None:
-        """What the cluster holds is recorded and approved."""
+        """Record the version numbers of the cluster, and approve the record."""
         self.run("drift", "--target", "live", "--accept", "--reason", "a mixture", code=(0, 100))
         self.commit("The numbers as they are")
 
     def decode(self, topic: Mixed, message: Sent) -> dict[str, Any] | None:
-        """What the command prints; None: it is rejected."""
+        """Return the message as `decode` prints it, or None if it is rejected."""
         version = message.number.to_bytes(8, "big").hex()
         text = base64.b64encode(message.payload).decode()
         arguments = ("decode", str(topic.declared), "--version-bytes", version, "--base64", text)
@@ -250,12 +250,12 @@ class Mixture:
             assert out == ""
             assert error
             return None
-        found: dict[str, Any] = json.loads(out)
-        return found
+        topic_there: dict[str, Any] = json.loads(out)
+        return topic_there
 
     @contextmanager
-    def generated(self, out: str) -> Iterator[Any]:
-        """The package as it is generated now; a module of it by the topic's name."""
+    def generate_package(self, out: str) -> Iterator[Any]:
+        """Generate and import the package, and yield it."""
         self.run("generate", "--out", out)
-        with imported(self.scratch.path / out, self.package) as package:
+        with import_package(self.scratch.path / out, self.package) as package:
             yield package.topic

@@ -1,4 +1,4 @@
-"""How long property tests run: briefly by default, long in `make soak` (SCHEMACTL_EXAMPLES)."""
+"""The length of property tests: short by default, long in `make soak` (SCHEMACTL_EXAMPLES)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Registered(Schema):  # type: ignore[misc]  # the client has no types
 
 @dataclass(frozen=True)
 class Namespace:
-    """A namespace of its own, of a test or a module.
+    """A separate namespace for a test or a module.
 
     Attributes:
         name: `tenant/namespace`.
@@ -48,7 +48,7 @@ class Namespace:
     def options(self) -> dict[str, str]:
         return {"service.url": self.broker.service_url}
 
-    def topic(self, name: str) -> str:
+    def name_topic(self, name: str) -> str:
         return f"persistent://{self.name}/{name}"
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
@@ -64,7 +64,7 @@ class Namespace:
         self.call("PUT", path if partitions is None else f"{path}/partitions", partitions)
         for definition in definitions:
             self.register(name, definition, kind=kind)
-        return self.topic(name)
+        return self.name_topic(name)
 
     def register(
         self, name: str, definition: str, *, kind: str = "AVRO", properties: Mapping[str, str] = NO_PROPERTIES
@@ -72,31 +72,31 @@ class Namespace:
         payload = {"type": kind, "schema": definition, "properties": dict(properties)}
         self.call("POST", f"/schemas/NAMESPACE/{name}/schema", payload)
 
-    def schemas(self, name: str) -> list[tuple[int, str, str]]:
-        told = self.call("GET", f"/schemas/NAMESPACE/{name}/schemas")["getSchemaResponses"]
-        return [(each["version"], each["type"], each["data"]) for each in told]
+    def list_schemas(self, name: str) -> list[tuple[int, str, str]]:
+        responses = self.call("GET", f"/schemas/NAMESPACE/{name}/schemas")["getSchemaResponses"]
+        return [(response["version"], response["type"], response["data"]) for response in responses]
 
-    def subscriptions(self, name: str) -> list[str]:
+    def list_subscriptions(self, name: str) -> list[str]:
         return list(self.call("GET", f"/persistent/NAMESPACE/{name}/stats")["subscriptions"])
 
-    def consumers(self, name: str, subscription: str) -> int:
-        """How many are connected."""
+    def count_consumers(self, name: str, subscription: str) -> int:
+        """Return the number of connected consumers."""
         subscriptions = self.call("GET", f"/persistent/NAMESPACE/{name}/stats")["subscriptions"]
         return len(subscriptions.get(subscription, {}).get("consumers", []))
 
-    def unload(self, name: str) -> None:
+    def unload_topic(self, name: str) -> None:
         self.call("PUT", f"/persistent/NAMESPACE/{name}/unload")
 
-    def entries(self, name: str) -> int:
-        """How many entries the topic holds."""
+    def count_entries(self, name: str) -> int:
+        """Return the number of entries in the topic."""
         return int(self.call("GET", f"/persistent/NAMESPACE/{name}/internalStats")["numberOfEntries"])
 
-    def empty(self, name: str) -> None:
+    def empty_topic(self, name: str) -> None:
         """The topic's messages are removed, as where nothing holds them back."""
         for _ in range(50):
             self.call("DELETE", f"/persistent/NAMESPACE/{name}/truncate")
-            self.unload(name)
-            if not self.entries(name):
+            self.unload_topic(name)
+            if not self.count_entries(name):
                 return
         raise AssertionError(f"{name} still holds messages")
 
@@ -104,37 +104,41 @@ class Namespace:
         self, name: str, payloads: Iterable[bytes | None], *, version: int | None = None, **more: Any
     ) -> list[str]:
         """The messages are sent, many in an entry; their ids as the data source writes them."""
-        topic = self.topic(name)
+        topic = self.name_topic(name)
         schema = {} if version is None else {"schema": Registered(self.client._client.get_schema_info(topic, version))}
         ids: list[str] = []
         producer = self.client.create_producer(
             topic, batching_enabled=True, batching_max_publish_delay_ms=100, block_if_queue_full=True, **schema
         )
 
-        def sent(result: Any, found: Any) -> None:
+        def check_sent(result: Any, found: Any) -> None:
             assert result == pulsar.Result.Ok, result
             batch = "" if found.batch_index() < 0 else f":{found.batch_index()}"
             ids.append(f"{found.ledger_id()}:{found.entry_id()}:{found.partition()}{batch}")
 
         with closing(producer):
             for payload in payloads:
-                producer.send_async(payload, sent, **more)
+                producer.send_async(payload, check_sent, **more)
             producer.flush()
         return ids
 
 
 @contextmanager
-def namespace(broker: brokers.Broker, log: Path, *, retention: Mapping[str, int] = FOREVER) -> Iterator[Namespace]:
+def create_namespace(
+    broker: brokers.Broker, log: Path, *, retention: Mapping[str, int] = FOREVER
+) -> Iterator[Namespace]:
     """A new namespace that keeps its messages, and takes any version of a schema."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
     tenant = brokers.new_tenant()
     with closing(pulsar.Client(broker.service_url, operation_timeout_seconds=20, logger=logger)) as client:
-        made = Namespace(broker, client, f"{tenant}/ns")
-        made.call("PUT", f"/tenants/{tenant}", {"allowedClusters": ["standalone"]})
+        new_namespace = Namespace(broker, client, f"{tenant}/ns")
+        new_namespace.call("PUT", f"/tenants/{tenant}", {"allowedClusters": ["standalone"]})
         bundles = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
         policies = {"bundles": bundles, "retention_policies": dict(retention)}
-        made.call("PUT", "/namespaces/NAMESPACE", {**policies, "schema_compatibility_strategy": "ALWAYS_COMPATIBLE"})
-        yield made
+        new_namespace.call(
+            "PUT", "/namespaces/NAMESPACE", {**policies, "schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}
+        )
+        yield new_namespace
 
 
 def run_java(program: Path, folder: Path, space: Namespace, *arguments: str) -> list[str]:
@@ -142,7 +146,7 @@ def run_java(program: Path, folder: Path, space: Namespace, *arguments: str) -> 
 
     It runs with the jars of the broker's release.
     """
-    jars = brokers.jars(space.broker.environment["PULSAR_VERSION"])
+    jars = brokers.find_jars(space.broker.environment["PULSAR_VERSION"])
     path = f"{folder}:{jars}/*"
     if not (folder / f"{program.stem}.class").exists():
         compiler = brokers.find_tool("javac", jars)

@@ -80,27 +80,27 @@ class Maker:
         ]
         return {"type": "record", "name": self._name("R"), "fields": fields}
 
-    def schema(self, depth: int) -> JsonValue:
+    def draw_schema(self, depth: int) -> JsonValue:
         """Any schema."""
         simple: list[Callable[[], JsonValue]] = [
             lambda: self.random.choice(_PRIMITIVES),
             lambda: self.random.choice(_PRIMITIVES),
             lambda: dict(self.random.choice(_LOGICAL)),
-            self._enum,
-            self._fixed,
+            self._draw_enum,
+            self._draw_fixed,
         ]
         nested: list[Callable[[], JsonValue]] = [
             lambda: self.record(depth),
-            lambda: {"type": "array", "items": self.schema(depth - 1)},
-            lambda: {"type": "map", "values": self.schema(depth - 1)},
-            lambda: self.random.sample(["null", self._branch(depth)], 2),
-            lambda: self.random.sample(["null", self._branch(depth)], 2),
-            lambda: self._union(depth),
+            lambda: {"type": "array", "items": self.draw_schema(depth - 1)},
+            lambda: {"type": "map", "values": self.draw_schema(depth - 1)},
+            lambda: self.random.sample(["null", self._draw_branch(depth)], 2),
+            lambda: self.random.sample(["null", self._draw_branch(depth)], 2),
+            lambda: self._draw_union(depth),
         ]
-        made: JsonValue = self.random.choice(simple + (nested if depth > 0 else []))()
-        return made
+        new_schema: JsonValue = self.random.choice(simple + (nested if depth > 0 else []))()
+        return new_schema
 
-    def value(self, schema: JsonValue) -> Any:
+    def draw_value(self, schema: JsonValue) -> Any:
         """A value of the schema, as decoding gives it."""
         if isinstance(schema, list):
             return self._union_value(schema)
@@ -108,25 +108,25 @@ class Maker:
         pick = self.random
         match kind:
             case "record":
-                return {part["name"]: self.value(part["type"]) for part in schema["fields"]}
+                return {part["name"]: self.draw_value(part["type"]) for part in schema["fields"]}
             case "array":
-                return [self.value(schema["items"]) for _ in range(pick.choice((0, 1, 2, 5)))]
+                return [self.draw_value(schema["items"]) for _ in range(pick.choice((0, 1, 2, 5)))]
             case "map":
-                return {pick.choice(_TEXTS): self.value(schema["values"]) for _ in range(pick.randrange(4))}
+                return {pick.choice(_TEXTS): self.draw_value(schema["values"]) for _ in range(pick.randrange(4))}
             case "fixed" if schema.get("logicalType") != "decimal":
                 return pick.randbytes(schema["size"])
             case "enum":
                 return pick.choice(schema["symbols"])
-        return pick.choice(_VALUES[kind]) if kind in _VALUES else self._number(kind, schema)
+        return pick.choice(_VALUES[kind]) if kind in _VALUES else self._draw_number(kind, schema)
 
-    def evolved(self, schema: JsonValue) -> JsonValue:
+    def evolve_schema(self, schema: JsonValue) -> JsonValue:
         """Another version of a record schema: compatible or not."""
-        kept = [part for part in schema["fields"] if self.random.random() < 0.9]
-        fields = [self._evolved_field(dict(part)) for part in kept]
+        parts = [part for part in schema["fields"] if self.random.random() < 0.9]
+        fields = [self._evolved_field(dict(part)) for part in parts]
         for number, added in enumerate(self.random.sample(_ADDED, self.random.choice((0, 0, 0, 1, 3)))):
             fields.append({"name": f"added{number}"} | added)
         self.random.shuffle(fields)
-        return self._renamed(schema | {"fields": fields})
+        return self._rename_now_and_then(schema | {"fields": fields})
 
     def _evolved_field(self, part: dict[str, Any]) -> dict[str, Any]:
         if self.random.random() < 0.2:
@@ -138,34 +138,34 @@ class Maker:
     def _evolved_type(self, kind: JsonValue) -> JsonValue:
         pick = self.random
         if pick.random() < 0.1:
-            return self.schema(1)
+            return self.draw_schema(1)
         if isinstance(kind, list):
-            kept = [self._evolved_type(branch) if pick.random() < 0.3 else branch for branch in kind]
-            # What became a union, or like another branch, or one number with the other, stays what it was.
+            parts = [self._evolved_type(branch) if pick.random() < 0.3 else branch for branch in kind]
+            # A branch that became a union, equal to another branch, or a second number keeps its old form.
             whole = (
-                not any(isinstance(branch, list) for branch in kept)
-                and distinct(kept)
-                and {branch if isinstance(branch, str) else branch["type"] for branch in kept} - {"null"}
+                not any(isinstance(branch, list) for branch in parts)
+                and are_distinct(parts)
+                and {branch if isinstance(branch, str) else branch["type"] for branch in parts} - {"null"}
                 not in _ONE_NUMBER
             )
-            return pick.sample(kept if whole else kind, len(kind))
+            return pick.sample(parts if whole else kind, len(kind))
         if pick.random() < 0.2 and kind != "null":
             return pick.sample(["null", kind], 2)
         match kind if isinstance(kind, str) else kind["type"]:
             case "record":
-                return self.evolved(kind)
+                return self.evolve_schema(kind)
             case "enum":
                 default = {"default": "A"} if pick.random() < 0.5 else {}
-                return self._renamed(kind | {"symbols": pick.sample(["A", "B", "D"], 3)} | default)
+                return self._rename_now_and_then(kind | {"symbols": pick.sample(["A", "B", "D"], 3)} | default)
             case "fixed":
-                return self._renamed(kind)
+                return self._rename_now_and_then(kind)
             case "array":
                 return kind | {"items": self._evolved_type(kind["items"])}
             case "map":
                 return kind | {"values": self._evolved_type(kind["values"])}
         return pick.choice(_WIDER[kind]) if isinstance(kind, str) and kind in _WIDER else kind
 
-    def _renamed(self, schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _rename_now_and_then(self, schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Now and then under another name, or in a namespace."""
         match self.random.randrange(12):
             case 0:
@@ -176,7 +176,7 @@ class Maker:
                 return schema | {"name": f"{schema['name']}Lost"}
         return schema
 
-    def _number(self, kind: str, schema: JsonValue) -> Any:
+    def _draw_number(self, kind: str, schema: JsonValue) -> Any:
         pick = self.random
         logical = schema.get("logicalType") if isinstance(schema, dict) else None
         seconds = timedelta(seconds=pick.randrange(-(10**10), 10**10), milliseconds=pick.randrange(1000))
@@ -201,13 +201,13 @@ class Maker:
         bits = 31 if kind == "int" else 63
         return pick.choice((0, -1, 63, 64, -64, -65, 2**bits - 1, -(2**bits), pick.randrange(-(2**bits), 2**bits)))
 
-    def _branch(self, depth: int) -> JsonValue:
+    def _draw_branch(self, depth: int) -> JsonValue:
         while True:
-            found = self.schema(depth - 1)
-            if not isinstance(found, list):
-                return found
+            branch = self.draw_schema(depth - 1)
+            if not isinstance(branch, list):
+                return branch
 
-    def _union(self, depth: int) -> JsonValue:
+    def _draw_union(self, depth: int) -> JsonValue:
         branches: list[JsonValue] = [
             "null",
             "boolean",
@@ -215,9 +215,9 @@ class Maker:
             "double",
             "string",
             "bytes",
-            self._enum(),
+            self._draw_enum(),
             {"type": "fixed", "name": self._name("X"), "size": 3},
-            {"type": "array", "items": self.schema(depth - 2)},
+            {"type": "array", "items": self.draw_schema(depth - 2)},
             {"type": "map", "values": "long"},
             self.record(depth - 1),
             self.record(depth - 1),
@@ -225,9 +225,9 @@ class Maker:
         return self.random.sample(branches, self.random.choice((2, 3, 3, 4, 8, 12)))
 
     def _field_type(self, depth: int) -> JsonValue:
-        return "null" if self.random.random() < 0.03 else self.schema(depth)
+        return "null" if self.random.random() < 0.03 else self.draw_schema(depth)
 
-    def _enum(self) -> JsonValue:
+    def _draw_enum(self) -> JsonValue:
         default = {"default": "B"} if self.random.random() < 0.3 else {}
         return {"type": "enum", "name": self._name("E"), "symbols": ["A", "B", "C"]} | default
 
@@ -236,12 +236,12 @@ class Maker:
         if branch == "null":
             return None
         others = [other for other in branches if other != "null"]
-        value = self.value(branch)
+        value = self.draw_value(branch)
         if len(others) == 1:
             return value
         return {f"member{number}": value if other is branch else None for number, other in enumerate(others)}
 
-    def _fixed(self) -> JsonValue:
+    def _draw_fixed(self) -> JsonValue:
         if self.random.random() < 0.1:
             return {"type": "fixed", "name": self._name("X"), "size": 12, "logicalType": "duration"}
         size = self.random.choice((1, 5, 16, 20))
@@ -255,8 +255,8 @@ class Maker:
         return f"{letter}{self._names}"
 
 
-def distinct(branches: list[JsonValue]) -> bool:
-    """Whether the branches may stand in one union."""
+def are_distinct(branches: list[JsonValue]) -> bool:
+    """Return whether one union may have these branches."""
     names = [
         branch
         if isinstance(branch, str)
@@ -268,7 +268,7 @@ def distinct(branches: list[JsonValue]) -> bool:
     return len(set(names)) == len(names)
 
 
-def damage(maker: Maker, payload: bytes) -> bytes:
+def damage_payload(maker: Maker, payload: bytes) -> bytes:
     """The payload with one thing wrong: cut, a byte changed or put in, something behind it; or nothing."""
     pick = maker.random
     if not payload:

@@ -53,14 +53,14 @@ class ProtoMaker:
         enum.options.allow_alias = True
         for name, number in values:
             enum.value.add(name=name, number=number)
-        self.root = self._message(2)
+        self.root = self._draw_message(2)
         self._class = class_of(self.file, self.root)
 
-    def definition(self) -> Definition:
+    def make_definition(self) -> Definition:
         """The root message as Pulsar has it."""
         return definition_of(self.file, self.root)
 
-    def changed(self) -> Any:
+    def change_file(self) -> Any:
         """The file as another version might have it."""
         file: Any = FileDescriptorProto.FromString(self.file.SerializeToString())
         pick = self.random
@@ -78,20 +78,20 @@ class ProtoMaker:
                 message.field.add(name="added", number=900, type=pick.choice(_SCALARS), label=_OPTIONAL)
         return file
 
-    def payload(self, *, deterministic: bool = True) -> bytes:
+    def make_payload(self, *, deterministic: bool = True) -> bytes:
         """A message."""
         message = self._class()
         self._fill(message, 3)
         written: bytes = message.SerializePartialToString(deterministic=deterministic)
         return written
 
-    def damaged(self, payload: bytes) -> bytes:
-        """Bytes that are no message, or another one."""
+    def damage_payload(self, payload: bytes) -> bytes:
+        """Return bytes that are not a message, or are another message."""
         pick = self.random
         kind = pick.random()
         if kind < 0.2:
             # Two messages behind each other are one: its fields come twice.
-            return payload + self.payload()
+            return payload + self.make_payload()
         if not payload:
             return pick.randbytes(pick.randrange(6))
         at = pick.randrange(len(payload))
@@ -105,21 +105,21 @@ class ProtoMaker:
             return payload[:at] + b"\xf7" + b"\xff" * 8 + b"\x01" + payload[at:]
         return payload[:at] + payload[at + pick.randrange(3) :]
 
-    def _message(self, depth: int) -> str:
+    def _draw_message(self, depth: int) -> str:
         pick = self.random
         name = f"M{self._count}"
-        made: Any = DescriptorProto(name=name)
+        message: Any = DescriptorProto(name=name)
         self._count += 1
         numbers = iter(pick.sample([*range(1, 40), 200, 3000], 12))
         for index in range(pick.randrange(1, 9)):
-            self._field(made, f"f{index}", next(numbers), depth)
+            self._draw_field(message, f"f{index}", next(numbers), depth)
         if pick.random() < 0.4:
-            made.oneof_decl.add(name="either")
+            message.oneof_decl.add(name="either")
             for side in ("left", "right"):
-                field = made.field.add(name=side, number=next(numbers), label=_OPTIONAL, oneof_index=0)
-                self._kind(field, depth)
+                field = message.field.add(name=side, number=next(numbers), label=_OPTIONAL, oneof_index=0)
+                self._draw_kind(field, depth)
         if self.proto3:
-            for field in made.field:
+            for field in message.field:
                 if (
                     field.label == _OPTIONAL
                     and not field.HasField("oneof_index")
@@ -127,30 +127,30 @@ class ProtoMaker:
                     and pick.random() < 0.4
                 ):
                     field.proto3_optional = True
-                    field.oneof_index = len(made.oneof_decl)
-                    made.oneof_decl.add(name=f"_{field.name}")
+                    field.oneof_index = len(message.oneof_decl)
+                    message.oneof_decl.add(name=f"_{field.name}")
         else:
-            for field in made.field:
+            for field in message.field:
                 plain = field.label == _OPTIONAL and not field.HasField("oneof_index")
                 if plain and field.type in _DEFAULTS and pick.random() < 0.3:
                     field.default_value = pick.choice(_DEFAULTS[field.type])
-        self.file.message_type.append(made)
+        self.file.message_type.append(message)
         return name
 
-    def _field(self, made: Any, name: str, number: int, depth: int) -> None:
+    def _draw_field(self, message: Any, name: str, number: int, depth: int) -> None:
         pick = self.random
-        field = made.field.add(name=name, number=number, label=_OPTIONAL)
+        field = message.field.add(name=name, number=number, label=_OPTIONAL)
         kind = pick.random()
         if kind < 0.15:
-            entry = made.nested_type.add(name=f"{name.capitalize()}Entry")
+            entry = message.nested_type.add(name=f"{name.capitalize()}Entry")
             entry.options.map_entry = True
             entry.field.add(name="key", number=1, type=pick.choice(_KEYS), label=_OPTIONAL)
             value = entry.field.add(name="value", number=2, label=_OPTIONAL)
-            self._kind(value, depth)
+            self._draw_kind(value, depth)
             value.type = _MESSAGE if value.type == _GROUP else value.type
-            field.type, field.type_name, field.label = _MESSAGE, f".r.{made.name}.{entry.name}", _REPEATED
+            field.type, field.type_name, field.label = _MESSAGE, f".r.{message.name}.{entry.name}", _REPEATED
             return
-        self._kind(field, depth)
+        self._draw_kind(field, depth)
         if kind < 0.4:
             field.label = _REPEATED
             if field.type not in (9, 11, 12) and pick.random() < 0.7:
@@ -158,16 +158,16 @@ class ProtoMaker:
         elif kind < 0.5 and not self.proto3:
             field.label = _REQUIRED
 
-    def _kind(self, field: Any, depth: int) -> None:
+    def _draw_kind(self, field: Any, depth: int) -> None:
         kind = self.random.random()
         if kind < 0.2 and depth:
-            field.type, field.type_name = _MESSAGE, f".r.{self._message(depth - 1)}"
+            field.type, field.type_name = _MESSAGE, f".r.{self._draw_message(depth - 1)}"
             if self._groups and self.random.random() < 0.3:
                 field.type = _GROUP
         elif kind < 0.3:
             field.type, field.type_name = _MESSAGE, f".{self.random.choice(_KNOWN_NAMES)}"
         elif kind < 0.35:
-            # The one that is being made: it holds itself.
+            # The current message, which contains itself.
             field.type, field.type_name = _MESSAGE, f".r.M{self.random.randrange(self._count)}"
         elif kind < 0.45:
             field.type, field.type_name = _ENUM, ".r.E"
@@ -183,20 +183,20 @@ class ProtoMaker:
             if entry is not None and entry.GetOptions().map_entry:
                 held = getattr(message, field.name)
                 for _ in range(pick.randrange(3)):
-                    key, value = self._scalar(entry.fields_by_name["key"]), entry.fields_by_name["value"]
+                    key, value = self._draw_scalar(entry.fields_by_name["key"]), entry.fields_by_name["value"]
                     if value.message_type is None:
-                        held[key] = self._scalar(value)
+                        held[key] = self._draw_scalar(value)
                     else:
                         self._fill_message(held[key], depth)
             elif field.is_repeated:
                 held = getattr(message, field.name)
                 for _ in range(pick.randrange(3)):
                     if entry is None:
-                        held.append(self._scalar(field))
+                        held.append(self._draw_scalar(field))
                     else:
                         self._fill_message(held.add(), depth)
             elif entry is None:
-                setattr(message, field.name, self._scalar(field))
+                setattr(message, field.name, self._draw_scalar(field))
             else:
                 inner = getattr(message, field.name)
                 inner.SetInParent()
@@ -212,7 +212,7 @@ class ProtoMaker:
         elif depth:
             self._fill(message, depth - 1)
 
-    def _scalar(self, field: Any) -> Any:
+    def _draw_scalar(self, field: Any) -> Any:
         pick = self.random
         kind = field.type
         if kind in (1, 2):
@@ -244,7 +244,7 @@ def definition_of(file: Any, root: str) -> Definition:
 def class_of(file: Any, root: str) -> Any:
     """The class of a message."""
     pool = descriptor_pool.DescriptorPool()
-    for known in _KNOWN:
-        pool.Add(FileDescriptorProto.FromString(known.serialized_pb))
+    for known_type in _KNOWN:
+        pool.Add(FileDescriptorProto.FromString(known_type.serialized_pb))
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"r.{root}"))

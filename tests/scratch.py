@@ -46,14 +46,14 @@ class Scratch:
         self._stream = b""
         self._streamed: set[str] = set()
         path.mkdir(parents=True)
-        shutil.copytree(_empty(object_format, bare=bare), path, dirs_exist_ok=True)
+        shutil.copytree(_make_empty_repository(object_format, bare=bare), path, dirs_exist_ok=True)
 
     @classmethod
-    def opened(cls, path: Path) -> Scratch:
+    def open_existing(cls, path: Path) -> Scratch:
         """The repository that is at `path` already."""
-        found = cls.__new__(cls)
-        found.path, found._marks, found._stream, found._streamed = path, 0, b"", set()
-        return found
+        scratch = cls.__new__(cls)
+        scratch.path, scratch._marks, scratch._stream, scratch._streamed = path, 0, b"", set()
+        return scratch
 
     def commit(
         self,
@@ -82,7 +82,7 @@ class Scratch:
         if merge is not None:
             lines.append(b"merge :%d" % merge)
         for path, content in files.items():
-            name = _quoted(path)
+            name = _quote_path(path)
             if content is None:
                 lines.append(b"D " + name)
             else:
@@ -92,16 +92,16 @@ class Scratch:
         return self._marks
 
     def uncommit(self) -> None:
-        """What the last commit changed is staged instead."""
+        """Undo the last commit, and keep its changes staged."""
         self.git("reset", "-q", "--soft", "HEAD^")
 
     def configure_author(self) -> None:
-        """Ada is the author of what others than `git` commit here."""
+        """Make Ada the author of commits by programs other than `git` here."""
         with (self.path / ".git/config").open("a") as config:
             config.write("[user]\n\tname = Ada\n\temail = ada@shop.example\n")
 
     def flush(self) -> None:
-        """All commits are in the repository; the working tree is that of HEAD."""
+        """Write all commits to the repository, and check out HEAD."""
         if not self._stream:
             return
         stream, self._stream = self._stream, b""
@@ -116,25 +116,25 @@ class Scratch:
 
     def _import(self, stream: bytes) -> None:
         marks = f"--export-marks={self._marks_file}"
-        known = [f"--import-marks={self._marks_file}"] if self._marks_file.exists() else []
-        self._run([*_QUICK, "fast-import", "--quiet", "--force", *known, marks], stream)
+        mark_options = [f"--import-marks={self._marks_file}"] if self._marks_file.exists() else []
+        self._run([*_QUICK, "fast-import", "--quiet", "--force", *mark_options, marks], stream)
 
     def _begin(self, stream: bytes) -> None:
-        """Import into a repository without commits: what begins as two others did is a copy of the second."""
+        """Import into a repository without commits, as a copy of a template from the third equal start on."""
         settings = (self._git_directory / "config").read_bytes()
         name = hashlib.sha256(settings + b"\0" + stream).hexdigest()
-        kept = Path(_kept().name, name)
-        if (kept / "marks").exists():
-            shutil.copytree(kept, self._git_directory, dirs_exist_ok=True)
+        template = Path(_make_template_folder().name, name)
+        if (template / "marks").exists():
+            shutil.copytree(template, self._git_directory, dirs_exist_ok=True)
             return
         self._import(stream)
-        if kept.exists():
+        if template.exists():
             for part in ("objects", "refs", "logs"):
                 if (self._git_directory / part).exists():
-                    shutil.copytree(self._git_directory / part, kept / part)
-            shutil.copy(self._marks_file, kept)
+                    shutil.copytree(self._git_directory / part, template / part)
+            shutil.copy(self._marks_file, template)
         else:
-            kept.mkdir()
+            template.mkdir()
 
     @property
     def bare(self) -> bool:
@@ -143,7 +143,7 @@ class Scratch:
 
     @property
     def cache(self) -> Path:
-        """The folder for what schemactl caches of the repository."""
+        """The folder of schemactl's cache for the repository."""
         return cache_of(self._git_directory)
 
     @property
@@ -193,19 +193,19 @@ class Scratch:
 
 
 _QUICK = ("-c", "core.fsync=none", "-c", "fastimport.unpackLimit=0")
-"""Settings of git for what is gone after the test: nothing waits for the disk, and objects stay in one pack."""
+"""Settings of git for temporary repositories: nothing waits for the disk, and objects stay in one pack."""
 
 
 @cache
-def _kept() -> TemporaryDirectory[str]:
+def _make_template_folder() -> TemporaryDirectory[str]:
     """Repositories that others are copies of, sooner made than by git."""
     return TemporaryDirectory()
 
 
 @cache
-def _empty(object_format: str, *, bare: bool) -> Path:
+def _make_empty_repository(object_format: str, *, bare: bool) -> Path:
     """A repository without commits."""
-    path = Path(_kept().name, f"{object_format}-{bare}")
+    path = Path(_make_template_folder().name, f"{object_format}-{bare}")
     path.mkdir()
     options = ["-b", "main", f"--object-format={object_format}", *(["--bare"] if bare else [])]
     # The samples of hooks are left out.
@@ -216,16 +216,16 @@ def _empty(object_format: str, *, bare: bool) -> Path:
 
 
 def cache_of(git_directory: Path) -> Path:
-    """The folder for what schemactl caches of the repository with this common Git folder."""
+    """Return the folder of schemactl's cache for the repository with this common Git folder."""
     return Path(repository_folder(git_directory) or "")
 
 
-def _quoted(path: str) -> bytes:
+def _quote_path(path: str) -> bytes:
     raw = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
     return b'"' + raw.replace(b"\n", rb"\n") + b'"'
 
 
-def declared(topic: str = "shop/sales/orders", definition: str = "orders.avsc", more: str = "") -> str:
+def write_declaration(topic: str = "shop/sales/orders", definition: str = "orders.avsc", more: str = "") -> str:
     """The declaration of an AVRO topic."""
     return f"topic: {topic}\nschema:\n  type: AVRO\n  definition: {definition}\n{more}"
 

@@ -29,20 +29,20 @@ WITHOUT_SHIPPED = """\
 
 
 @cache
-def _made() -> TemporaryDirectory[str]:
+def _make_template() -> TemporaryDirectory[str]:
     """The repository, made once for all tests of this process."""
-    kept = TemporaryDirectory()
-    history.make(Path(kept.name, "shop"))
-    return kept
+    template = TemporaryDirectory()
+    history.make(Path(template.name, "shop"))
+    return template
 
 
 def make(folder: Path) -> Path:
     """The repository, in `folder`/shop."""
-    return shutil.copytree(Path(_made().name, "shop"), folder / "shop", symlinks=True)
+    return shutil.copytree(Path(_make_template().name, "shop"), folder / "shop", symlinks=True)
 
 
-def approved(folder: Path) -> Catalog:
-    """What Git records as approved of the project in the folder, each definition read."""
+def read_approved(folder: Path) -> Catalog:
+    """Return the approved catalog of the project in the folder, with each definition read."""
     project, _ = load_project(str(folder))
     with Repository.open(folder) as repository:
         return read(repository, project).catalog.load()
@@ -55,20 +55,20 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def environment() -> dict[str, str]:
+def make_environment() -> dict[str, str]:
     """The environment without what a hook around the tests may have set for Git, and without what tells of CI."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "CI"}
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints."""
+    """Run git, and return its output."""
     identity = ["-c", "user.name=Ada", "-c", "user.email=ada@shop.example", "-c", "commit.gpgsign=false"]
     command = ["git", *identity, *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=folder, env=make_environment(), capture_output=True, text=True, check=True)
     return done.stdout
 
 
 def run(folder: Path, *arguments: str, code: int | Collection[int] = 0, stdin: str = "") -> Printed:
-    """What the command line prints in `folder`, run in this process; it must exit with `code`, or one of these."""
+    """Run a command in `folder` in this process, and return its output; it must exit with `code`, or with one of these codes."""
     with chdir(folder):
         return command.schemactl(Path(), *arguments, code=code, stdin=stdin)

@@ -17,15 +17,15 @@ TABLES: Final = (
     *("delta-spark_4.1_2.13-4.1.0.jar", "delta-storage-4.1.0.jar"),
     *("iceberg-spark-runtime-4.1_2.13-1.11.0.jar", "sqlite-jdbc-3.50.3.0.jar"),
 )
-"""What Spark 4.1 reads and writes tables of Delta and Iceberg with, and a catalog in a file of SQLite."""
+"""The jars with which Spark 4.1 reads and writes tables of Delta and Iceberg, and a catalog in a file of SQLite."""
 
 
-def jars(*names: str) -> str:
-    """The paths of those that were fetched, as `spark.jars` has them."""
+def list_jars(*names: str) -> str:
+    """Return the paths of the fetched jars, in the form of `spark.jars`."""
     return ",".join(str(FOLDER / name) for name in names if (FOLDER / name).is_file())
 
 
-def needs(*names: str) -> pytest.MarkDecorator:
+def needs_jars(*names: str) -> pytest.MarkDecorator:
     """The test is skipped where one of the jars is not."""
     missing = [name for name in names if not (FOLDER / name).is_file()]
     return pytest.mark.skipif(bool(missing), reason=f"no {', '.join(missing)} in {FOLDER}: make spark-jars fetches it")

@@ -1,4 +1,4 @@
-"""Which release of Spark the tests run on: `make spark-releases` runs those of Spark on each that is supported."""
+"""The release of Spark for the tests: `make spark-releases` runs the tests of Spark on each supported release."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from schemactl.spark.session import release
 RELEASE: Final = release()
 
 
-def since(needed: tuple[int, int], why: str) -> pytest.MarkDecorator:
-    """The test is no test on older releases, which `why` says the reason of."""
+def since_release(needed: tuple[int, int], why: str) -> pytest.MarkDecorator:
+    """Mark a test that does not run on older releases, with the reason `why`."""
     return pytest.mark.spark_release(needed <= RELEASE, why)
 
 
-def before(newer: tuple[int, int], why: str) -> pytest.MarkDecorator:
-    """The test is no test on that release and newer ones."""
+def before_release(newer: tuple[int, int], why: str) -> pytest.MarkDecorator:
+    """Mark a test that does not run on that release and newer ones, with the reason `why`."""
     return pytest.mark.spark_release(newer > RELEASE, why)
 
 
 def is_of_another(item: pytest.Item) -> bool:
-    """Whether the test is none on this release."""
+    """Return whether the test does not run on this release."""
     return not all(mark.args[0] for mark in item.iter_markers("spark_release"))
 
 
-STREAMS_OUT = since((4, 1), "streams have no sinks in Python that take Arrow")
+STREAMS_OUT = since_release((4, 1), "streams have no sinks in Python that take Arrow")

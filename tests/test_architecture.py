@@ -64,7 +64,7 @@ IMPORTERS: dict[str, set[str]] = {
 
 
 @cache
-def parsed(path: Path) -> ast.Module:
+def parse_module(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -76,7 +76,7 @@ def package_of(path: Path) -> str:
 def imports_of(path: Path) -> Iterator[str]:
     """Every absolute module name that `path` imports, also inside functions and for type checking only."""
     package = ("schemactl", *path.relative_to(PACKAGE).parts[:-1])
-    for node in ast.walk(parsed(path)):
+    for node in ast.walk(parse_module(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -89,8 +89,8 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_vendor" not in path
 
 
 def test_a_package_imports_only_its_row_of_the_table_and_few_a_heavy_package() -> None:
-    known = ALLOWED_IMPORTS.keys() | ON_TOP
-    assert {package_of(path) for path in MODULES} == known, "add the package to the table of DESIGN.md"
+    known_modules = ALLOWED_IMPORTS.keys() | ON_TOP
+    assert {package_of(path) for path in MODULES} == known_modules, "add the package to the table of DESIGN.md"
     wrong = []
     for path in MODULES:
         package = package_of(path)
@@ -100,7 +100,7 @@ def test_a_package_imports_only_its_row_of_the_table_and_few_a_heavy_package() -
                 allowed = True
             elif top != "schemactl":
                 allowed = package in IMPORTERS.get(top, (package,))
-            elif not below or below[0] not in known:
+            elif not below or below[0] not in known_modules:
                 allowed = True
             else:
                 allowed = below[0] in (package, *ALLOWED_IMPORTS[package])
@@ -146,21 +146,24 @@ def module_of(path: Path) -> str:
 
 def test_no_modules_import_each_other_in_a_cycle() -> None:
     """Imports on use, and for type checking only, count."""
-    known = {module_of(path): path for path in MODULES}
+    known_modules = {module_of(path): path for path in MODULES}
 
-    def nearest(name: str) -> str:
-        return name if name in known or not name else nearest(name.rpartition(".")[0])
+    def find_module(name: str) -> str:
+        return name if name in known_modules or not name else find_module(name.rpartition(".")[0])
 
-    imports = {name: {nearest(each) for each in imports_of(path)} - {name, ""} for name, path in known.items()}
-    assert sum(map(len, imports.values())) > len(known)
+    imports = {
+        name: {find_module(imported_name) for imported_name in imports_of(path)} - {name, ""}
+        for name, path in known_modules.items()
+    }
+    assert sum(map(len, imports.values())) > len(known_modules)
     # It raises CycleError, which names the cycle.
-    assert {*TopologicalSorter(imports).static_order()} == known.keys()
+    assert {*TopologicalSorter(imports).static_order()} == known_modules.keys()
 
 
 def test_only_the_commands_on_classes_run_the_code_of_users() -> None:
     loaders = {"schemactl.classes.extraction.load_class", "schemactl.classes.extraction.load_module"}
-    found = {str(path.relative_to(PACKAGE)) for path in MODULES if loaders & {*imports_of(path)}}
-    assert found == {"cli/extract.py"}
+    offenders = {str(path.relative_to(PACKAGE)) for path in MODULES if loaders & {*imports_of(path)}}
+    assert offenders == {"cli/extract.py"}
 
 
 LOADED = """
@@ -184,16 +187,16 @@ for arguments in json.load(sys.stdin):
     os.close(writer)
     os.wait()
 """
-"""A program that prints, for each command of its input, the modules that are loaded when it has run in a process of its own."""
+"""A program that prints, for each command of its input, the modules that are loaded after it has run in a separate process."""
 
 
 def modules_after(*commands: Sequence[str]) -> list[set[str]]:
-    """The modules that are loaded when the command line has run with these arguments, each in a process of its own."""
+    """Return the modules that are loaded after each of these commands has run in a separate process."""
     program = [sys.executable, "-c", LOADED]
     done = subprocess.run(program, input=json.dumps(commands), capture_output=True, text=True, check=True)
-    found = [set(json.loads(line)) for line in done.stderr.splitlines()]
-    assert len(found) == len(commands)
-    return found
+    offenders = [set(json.loads(line)) for line in done.stderr.splitlines()]
+    assert len(offenders) == len(commands)
+    return offenders
 
 
 def test_the_command_line_starts_without_heavy_packages() -> None:

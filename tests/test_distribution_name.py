@@ -1,4 +1,4 @@
-"""The distribution's name: every file that asks for it asks for ours, and none for somebody else's."""
+"""The distribution's name: every file that requests it requests ours, and not another project's."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ FOREIGN = re.compile(
 )
 
 
-def tracked() -> dict[str, str]:
+def read_tracked_files() -> dict[str, str]:
     """The text of every file that Git has here, but this one."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    found = {}
+    texts = {}
     for name in listed.decode().split("\0"):
         path = ROOT / name
         if name and path.is_file() and path != Path(__file__):
-            found[name] = path.read_bytes().decode("utf-8", "replace")
-    return found
+            texts[name] = path.read_bytes().decode("utf-8", "replace")
+    return texts
 
 
 def test_no_file_asks_for_somebody_else_s_distribution() -> None:
-    files = tracked()
+    files = read_tracked_files()
     assert {"README.md", "pyproject.toml", "schemactl/cli/topic_selection.py"} <= set(files)
     wrong = [
-        f"{name}:{text.count(chr(10), 0, found.start()) + 1}: {found[0]}"
+        f"{name}:{text.count(chr(10), 0, texts.start()) + 1}: {texts[0]}"
         for name, text in files.items()
-        for found in FOREIGN.finditer(text)
+        for texts in FOREIGN.finditer(text)
     ]
     assert not wrong
 

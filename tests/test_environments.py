@@ -45,27 +45,27 @@ _DEFAULTS: Final[dict[str, dict[str, Any]]] = {
 fastavro: Any = import_module("fastavro")
 
 
-def steps() -> list[tuple[str, int, list[str]]]:
-    """The commands of the page, each with its exit code and the lines that the page shows of what it prints."""
-    found: list[tuple[str, int, list[str]]] = []
+def list_steps() -> list[tuple[str, int, list[str]]]:
+    """The commands of the page, each with its exit code and the output lines that the page shows."""
+    result: list[tuple[str, int, list[str]]] = []
     is_shown = False
     for line in README.read_text(encoding="utf-8").splitlines():
         if command := re.fullmatch(r"    \$ (.*?)(?: +# exit code (\d+))?", line):
-            found.append((command[1], int(command[2] or 0), []))
+            result.append((command[1], int(command[2] or 0), []))
             is_shown = True
         elif is_shown and line.startswith("    "):
-            found[-1][2].append(line.strip())
+            result[-1][2].append(line.strip())
         else:
             is_shown = False
-    return found
+    return result
 
 
 def follow(folder: Path) -> Path:
     """All commands of the page are carried out, from the third on, in the repository in `folder`; return it."""
-    first, second, *others = steps()
+    first, second, *others = list_steps()
     assert [first[0], second[0]] == ["mkdir environments", "schemactl init --example environments -C environments"]
     printed = ""
-    for written, code, shown in others:
+    for written, code, shown_lines in others:
         fingerprint = re.search(r"schemactl waive ([0-9a-f]+)", printed)
         command = written.replace("FINGERPRINT", fingerprint[1] if fingerprint else "")
         command = command.replace("YYYY-MM-DD", str(datetime.now(UTC).date() + timedelta(days=30)))
@@ -80,15 +80,15 @@ def follow(folder: Path) -> Path:
             assert program == "git"
             subprocess.run([program, *arguments], cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
         lines = [" ".join(line.split()) for line in printed.splitlines()]
-        for each in shown:
-            pattern = ".*".join(map(re.escape, " ".join(each.split()).split("...")))
-            assert any(re.fullmatch(pattern, line) for line in lines), (written, each, printed)
+        for line in shown_lines:
+            pattern = ".*".join(map(re.escape, " ".join(line.split()).split("...")))
+            assert any(re.fullmatch(pattern, line) for line in lines), (written, line, printed)
     return folder
 
 
-def held(project: Project, folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """What each target's registry has of each topic: its definitions, by number."""
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
+def read_registries(project: Project, folder: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Return the registered definitions of each topic by target and number."""
+    result: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name in TARGETS:
         target = project.targets[name]
         names = {topic: target.names.there(TopicName("shop", "sales", topic)) for topic in MESSAGES}
@@ -96,26 +96,26 @@ def held(project: Project, folder: Path) -> dict[str, dict[str, list[dict[str, A
             open_registry(target, release=project.release, defaults=BrokerDefaults(), folder=folder)
         ) as registry:
             topics = registry.read(Scope(frozenset(), frozenset(names.values()))).topics
-        found[name] = {topic: [] for topic in names}
-        for topic, there in names.items():
-            for number, version in enumerate(topics[there].versions):
+        result[name] = {topic: [] for topic in names}
+        for topic, versions_by_target in names.items():
+            for number, version in enumerate(topics[versions_by_target].versions):
                 assert (version.number, version.info is not None) == (number, True)
-                found[name][topic].append(json.loads(version.info.schema) if version.info else {})
-    return found
+                result[name][topic].append(json.loads(version.info.schema) if version.info else {})
+    return result
 
 
 def expect_one_package_for_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers are equal in the three registries, plans are empty, and one package decodes what was written in each."""
     project = read_project("schemactl.yaml", (folder / "schemactl.yaml").read_bytes())
-    found = held(project, folder)
-    assert found["dev"] == found["stage"] == found["prod"]
+    result = read_registries(project, folder)
+    assert result["dev"] == result["stage"] == result["prod"]
     for name in TARGETS:
         plan = json.loads(schemactl(folder, "plan", "--target", name, "--format", "json").out)
         assert (plan["steps"], plan["left_out"], plan["notes"]) == ([], [], [])
     monkeypatch.syspath_prepend(str(folder / "generated"))
     monkeypatch.delitem(sys.modules, "sales_schemas", raising=False)
     generated = import_module("sales_schemas")
-    for definitions in found.values():
+    for definitions in result.values():
         for topic, values in MESSAGES.items():
             assert len(definitions[topic]) == len(values)
             codec = generated.topic(f"persistent://shop/sales/{topic}").codec
@@ -126,7 +126,7 @@ def expect_one_package_for_all(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
                 decoded = codec.decode_one(payload.getvalue(), number)
                 assert decoded == {
                     **_DEFAULTS[topic],
-                    **{key: each for key, each in value.items() if key in _DEFAULTS[topic]},
+                    **{key: setting for key, setting in value.items() if key in _DEFAULTS[topic]},
                 }
 
 
@@ -148,7 +148,7 @@ def test_two_applies_at_once_to_two_environments_do_not_interfere(tmp_path: Path
     arguments = ("--trust-working-tree", "--auto-approve", "--target")
     with ThreadPoolExecutor() as pool:
         applied = [*pool.map(lambda name: process(folder, "apply", *arguments, name), ("dev", "stage"))]
-    assert [(each.code, each.out.splitlines()[-1]) for each in applied] == [
+    assert [(printed.code, printed.out.splitlines()[-1]) for printed in applied] == [
         (0, "Applied: 1 namespace, 2 topics, 2 versions registered.")
     ] * 2
     for name in ("dev", "stage"):
@@ -169,7 +169,7 @@ def test_the_tutorial_leads_there_on_live_brokers(tmp_path: Path, monkeypatch: p
     project = (steps / "01-topics/schemactl.yaml").read_text(encoding="utf-8")
     for name, release in (("dev", "4.2"), ("stage", "4.0"), ("prod", "4.0")):
         tenant = "shop" if name == "prod" else f"shop-{name}"
-        project = project.replace(f'"sqlite:.schemactl/{name}.db"', f'"{brokers.running(release).url}"')
+        project = project.replace(f'"sqlite:.schemactl/{name}.db"', f'"{brokers.start_broker(release).url}"')
         project = project.replace(f"{{shop: {tenant}}}", f"{{shop: {brokers.new_tenant()}}}")
     (steps / "01-topics/schemactl.yaml").write_text(project, encoding="utf-8")
     folder = follow(history.make(tmp_path / "environments", steps).parent)

@@ -58,14 +58,14 @@ def test_the_pictures_of_the_readme_show_what_the_tool_answers(tmp_path: Path, s
 
 
 def test_the_versions_are_those_its_commits_made(tmp_path: Path) -> None:
-    found = shop.approved(shop.make(tmp_path))
-    assert {f"{name.namespace}/{name.topic}": len(topic.versions) for name, topic in found.topics.items()} == VERSIONS
-    assert [name.topic for name, topic in found.topics.items() if topic.deleted] == ["coupons"]
+    catalog = shop.read_approved(shop.make(tmp_path))
+    assert {f"{name.namespace}/{name.topic}": len(topic.versions) for name, topic in catalog.topics.items()} == VERSIONS
+    assert [name.topic for name, topic in catalog.topics.items() if topic.deleted] == ["coupons"]
 
 
 def test_it_has_every_type_of_schema(tmp_path: Path) -> None:
-    found = shop.approved(shop.make(tmp_path))
-    kinds = {topic.schema.type for topic in found.topics.values() if topic.schema}
+    catalog = shop.read_approved(shop.make(tmp_path))
+    kinds = {topic.schema.type for topic in catalog.topics.values() if topic.schema}
     wanted = (
         "AVRO JSON PROTOBUF PROTOBUF_NATIVE KEY_VALUE STRING BOOLEAN INT64 DOUBLE TIMESTAMP INSTANT LOCAL_DATE_TIME"
     )
@@ -99,7 +99,7 @@ def test_the_job_loses_no_message_of_any_version(tmp_path: Path, monkeypatch: py
     command = [sys.executable, str(job), str(raw), str(package), str(tmp_path / "tables")]
     ensure_java()
     (tmp_path / "spark-defaults.conf").write_text(SMALL_QUERIES)
-    environment = shop.environment() | {"SPARK_CONF_DIR": str(tmp_path)}
+    environment = shop.make_environment() | {"SPARK_CONF_DIR": str(tmp_path)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     (total,) = [line.split() for line in done.stdout.splitlines() if line.startswith("all ")]

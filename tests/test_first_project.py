@@ -21,7 +21,7 @@ def declare(folder: Path, field: str) -> None:
     """The record has the field, in place of one of that name."""
     path, added = folder / DEFINITION, json.loads(field)
     record = json.loads(path.read_text("utf-8"))
-    record["fields"] = [each for each in record["fields"] if each["name"] != added["name"]] + [added]
+    record["fields"] = [field for field in record["fields"] if field["name"] != added["name"]] + [added]
     path.write_text(json.dumps(record), "utf-8")
 
 
@@ -50,7 +50,7 @@ def test_the_tutorial_leads_from_nothing_to_messages_of_two_versions(tmp_path: P
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in printed["schemactl check"]
     assert "BROKER_INCOMPATIBLE" in printed["schemactl check"]
     assert "channel" in printed["schemactl diff greetings@0"]
-    # As the page says: a process of its own, with the package on its path.
+    # As on the page: a separate process, with the package on its path.
     examples = subprocess.run(
         [sys.executable, "-m", "doctest", "-v", str(PAGE)],
         env=ENVIRONMENT | {"PYTHONPATH": str(folder / "generated")},

@@ -1,4 +1,4 @@
-"""Whatever somebody else wrote is read in time that grows as the text does.
+"""Foreign texts are read in time that grows in proportion to their length.
 
 Texts of repeated pieces, of which many are never closed, double in length, and the time that a parser takes must not grow by
 more than three times with each doubling. Times are CPU times, and start where they can be told from noise.
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.timed
 Parser = Callable[[str], object]
 
 
-def _documents(front: str) -> Parser:
+def _parse_documents(front: str) -> Parser:
     return lambda text: read_documents("a.yaml", (front + text).encode())
 
 
@@ -69,11 +69,11 @@ def _in_yaml(text: str) -> object:
     return read_documents("a.yaml", (front + text.replace("\n", "\n    ")).encode())
 
 
-def _json(text: str) -> object:
+def _parse_json(text: str) -> object:
     return read_json(JsonText(text, lambda offset: place("a.avsc", text, offset)))
 
 
-def _refused(text: str) -> object:
+def _parse_refused(text: str) -> object:
     try:
         return parse(text, Release.R4_0, validate_defaults=True)
     except InvalidAvro as problem:
@@ -84,7 +84,7 @@ def _in_avro(form: str, read: Parser) -> Parser:
     return lambda text: read(form.replace("$", json.dumps(text)))
 
 
-def _native(text: str) -> object:
+def _parse_native(text: str) -> object:
     names = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
     return load("definition").parse(json.dumps(dict.fromkeys(names, text)).encode())
 
@@ -94,25 +94,25 @@ def _key_value(text: str) -> object:
     return key_value.split(SchemaInfo(SchemaType.KEY_VALUE, data, {"key.schema.properties": text}))
 
 
-def _lines(text: str) -> object:
+def _answer_lines(text: str) -> object:
     return answer_lines(io.BytesIO(text.encode(errors="replace")), io.StringIO(), lambda _: {})
 
 
-def _root(text: str) -> object:
+def _parse_root(text: str) -> object:
     file = FileDescriptorProto(name="a.proto", package=f"{text[: len(text) // 2]}b")
     encoded = b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
     names = {"rootMessageTypeName": text, "rootFileDescriptorName": "a.proto"}
     return load("definition").parse(json.dumps({"fileDescriptorSet": encoded, **names}).encode())
 
 
-def _imports(text: str) -> object:
+def _parse_imports(text: str) -> object:
     """A file that imports as many others as there are references, none of which it finds."""
     names = [f"{text[:20]}{number}.proto" for number in range(len(text) // 20)]
     imports = "".join(f'import "{name}";\n' for name in names).encode()
     return gather("a/b.proto", lambda path: imports if path == "a/b.proto" else b"", [f"c/x{name}" for name in names])
 
 
-def _answer(content_type: str, front: str = "") -> Parser:
+def _parse_answer(content_type: str, front: str = "") -> Parser:
     def words_of(text: str) -> object:
         reply = Reply(500, "Internal", content_type, (front + text).encode())
         return broker_words(reply), find_exception(reply), can_succeed_later(reply)
@@ -125,20 +125,20 @@ _NAMED: Final = '{"type":"record","name":$,"fields":[]}'
 _REFERENCE: Final = '{"type":"record","name":"A","fields":[{"name":"a","type":$}]}'
 
 PARSERS: Final[dict[str, Parser]] = {
-    "YAML": _documents(""),
+    "YAML": _parse_documents(""),
     "YAML without libyaml": _without_libyaml,
-    "a topic in YAML": _documents("topic: "),
-    "properties in YAML": _documents("topic: a/b/c\nschema: {type: STRING, properties: {"),
+    "a topic in YAML": _parse_documents("topic: "),
+    "properties in YAML": _parse_documents("topic: a/b/c\nschema: {type: STRING, properties: {"),
     "Avro in YAML": _in_yaml,
     "the project file": lambda text: read_project("schemactl.yaml", f"version: 1\n{text}".encode()),
     "targets of the project file": lambda text: read_project(
         "schemactl.yaml", f"version: 1\ntargets: {{{text}".encode()
     ),
-    "JSON with places": _json,
+    "JSON with places": _parse_json,
     "Avro's JSON": read,
     "Avro": lambda text: parse(text, Release.R4_0),
     "Avro with its defaults": lambda text: list(problems(text, Release.R5_0)),
-    "Java's words for Avro": _refused,
+    "Java's words for Avro": _parse_refused,
     "numbers in Avro": _in_avro(_NUMBER_FIELD, lambda text: list(problems(text, Release.R4_0))),
     "names in Avro": _in_avro(_NAMED, lambda text: parse(text, Release.R5_0)),
     "references in Avro": _in_avro(_REFERENCE, lambda text: parse(text, Release.R4_0)),
@@ -146,12 +146,12 @@ PARSERS: Final[dict[str, Parser]] = {
     "numbers in the codec": _in_avro(_NUMBER_FIELD, avro_schema.parse),
     "names in the codec": _in_avro(_NAMED, avro_schema.parse),
     "imports of protobuf": lambda text: gather("a/b.proto", lambda _: text.encode(), ["c/x.proto"]),
-    "many imports of protobuf": _imports,
-    "a descriptor set": _native,
-    "the root of a descriptor set": _root,
-    "a broker's words": _answer("text/plain", "An unexpected error occurred in the server Message:"),
-    "a broker's page": _answer("text/html", "<th>MESSAGE:</th><td>"),
-    "a broker's JSON": _answer("application/json", '{"reason":"An unexpected error occurred in the server'),
+    "many imports of protobuf": _parse_imports,
+    "a descriptor set": _parse_native,
+    "the root of a descriptor set": _parse_root,
+    "a broker's words": _parse_answer("text/plain", "An unexpected error occurred in the server Message:"),
+    "a broker's page": _parse_answer("text/html", "<th>MESSAGE:</th><td>"),
+    "a broker's JSON": _parse_answer("application/json", '{"reason":"An unexpected error occurred in the server'),
     "uploads": lambda text: http.read(text.encode()),
     "legacy JSON": lambda text: validation.read(text.encode()),
     "numbers in legacy JSON": _in_avro('{"type":"number","maximum":$}', lambda text: validation.read(text.encode())),
@@ -160,7 +160,7 @@ PARSERS: Final[dict[str, Parser]] = {
         SchemaType.KEY_VALUE, '{"key":"","value":' + text, {}
     ),
     "a KEY_VALUE's bytes": _key_value,
-    "JSON lines": _lines,
+    "JSON lines": _answer_lines,
     "topics": lambda text: TopicName.parse(f"a/b/{text}"),
     "namespaces": lambda text: NamespaceName.parse(f"a/{text}"),
     "globs": lambda text: fnmatchcase(text, "*a*b*-*a*/*a*?*%*x*q"),
@@ -197,27 +197,27 @@ _FELT_S: Final = 0.003
 """A time that can be told from noise."""
 
 _LARGEST: Final = 1 << 16
-"""Characters: what takes less than a felt time here is fast enough at the five megabytes that a file may have."""
+"""Characters: a parser that is fast at this length is fast enough at the five megabytes that a file may have."""
 
 
 @cache
-def _caches() -> list[Any]:
-    """Of everything that keeps what it was asked: a text that comes again is to be read again."""
-    # What was imported by then is frozen once tests are collected.
+def _list_caches() -> list[Any]:
+    """List all cached functions, so that a repeated text is read again."""
+    # Objects that existed at the end of the collection of tests are frozen.
     gc.unfreeze()
     return [
-        each
-        for each in gc.get_objects()
-        if isinstance(each, _lru_cache_wrapper) and str(each.__module__).startswith("schemactl")
+        candidate
+        for candidate in gc.get_objects()
+        if isinstance(candidate, _lru_cache_wrapper) and str(candidate.__module__).startswith("schemactl")
     ]
 
 
-def _cost(parser: Parser, text: str, *, best_of: int) -> float:
+def _measure_cost(parser: Parser, text: str, *, best_of: int) -> float:
     """CPU seconds, the least of some tries."""
     costs = []
     for _ in range(best_of):
-        for kept in _caches():
-            kept.cache_clear()
+        for cached_function in _list_caches():
+            cached_function.cache_clear()
         start = time.process_time()
         with suppress(SchemactlError, InvalidDefinition, ValueError, JavaException, BadRequest, ErrorPage):
             parser(text)
@@ -226,18 +226,18 @@ def _cost(parser: Parser, text: str, *, best_of: int) -> float:
 
 
 def grows_too_much(parser: Parser, unit: str) -> bool:
-    """Whether the time for three doublings of a text of `unit`, and for one more, grows by more than three times with each.
+    """Return whether the time for three doublings of a text of `unit`, and for one more, grows by more than three times with each.
 
-    The one more is for what stops to grow where a text nests too deep to be read.
+    The last doubling is for parsers whose time stops growing when a text nests too deep.
     """
     length = 1 << 7
     while length <= _LARGEST:
         text = unit * (length // len(unit))
-        felt = _cost(parser, text, best_of=1)
+        felt = _measure_cost(parser, text, best_of=1)
         if felt > 1:
             # Half of the text could not be felt.
             return True
-        if felt > _FELT_S and (least := _cost(parser, text, best_of=3)) > _FELT_S / 2:
+        if felt > _FELT_S and (least := _measure_cost(parser, text, best_of=3)) > _FELT_S / 2:
             return _goes_on(parser, text, least)
         length *= 2
     return False
@@ -245,14 +245,14 @@ def grows_too_much(parser: Parser, unit: str) -> bool:
 
 def _goes_on(parser: Parser, text: str, least: float) -> bool:
     for times in (2, 4):
-        if _cost(parser, text * times, best_of=1) > 27 * least:
+        if _measure_cost(parser, text * times, best_of=1) > 27 * least:
             return True
-    much = _cost(parser, text * 8, best_of=2)
-    return much > 27 * least and _cost(parser, text * 16, best_of=2) > 3 * much
+    much = _measure_cost(parser, text * 8, best_of=2)
+    return much > 27 * least and _measure_cost(parser, text * 16, best_of=2) > 3 * much
 
 
 def is_too_much(parser: Parser, unit: str) -> bool:
-    """Whether it grows too much; what was slow by chance is asked again."""
+    """Return whether the time grows too much in all of three attempts."""
     return all(grows_too_much(parser, unit) for _ in range(3))
 
 

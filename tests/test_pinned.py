@@ -1,4 +1,4 @@
-"""What is fetched to build, to test and to run the hook is fixed as SECURITY.md says: by version and hash, or by version alone."""
+"""Downloads to build, to test and to run the hook are pinned as SECURITY.md states: by version and hash, or by version alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for word; do case $word in -DoutputDirectory=*) cp "$JARS"/*.jar "${word#*=}" ;;
 """
 
 
-def pinned() -> dict[str, str]:
+def read_pinned() -> dict[str, str]:
     """The version of every package that constraints.txt has."""
     text = (ROOT / "constraints.txt").read_text()
     return {
@@ -37,9 +37,9 @@ def pinned() -> dict[str, str]:
     }
 
 
-def needed(name: str, *extras: str) -> set[str]:
-    """What a distribution needs, and what that needs."""
-    found: set[str] = set()
+def list_needed(name: str, *extras: str) -> set[str]:
+    """Return the transitive dependencies of a distribution."""
+    names: set[str] = set()
     waiting = [(name, extras)]
     while waiting:
         name, extras = waiting.pop()
@@ -47,22 +47,22 @@ def needed(name: str, *extras: str) -> set[str]:
             marker = requirement.marker
             if marker and not any(marker.evaluate({"extra": extra}) for extra in ("", *extras)):
                 continue
-            if (one := canonicalize_name(requirement.name)) not in found:
-                found.add(one)
+            if (one := canonicalize_name(requirement.name)) not in names:
+                names.add(one)
                 waiting.append((one, tuple(requirement.extras)))
-    return found
+    return names
 
 
 def test_the_hook_brings_all_that_it_needs_in_the_versions_that_are_tested() -> None:
     hook, *_ = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
-    brought = dict(each.split("==") for each in hook["additional_dependencies"])
-    assert set(brought) == needed("pulsar-schemactl", "proto")
-    assert brought == {name: pinned()[name] for name in brought}
+    brought = dict(requirement.split("==") for requirement in hook["additional_dependencies"])
+    assert set(brought) == list_needed("pulsar-schemactl", "proto")
+    assert brought == {name: read_pinned()[name] for name in brought}
 
 
 def test_the_hook_is_built_by_the_version_that_is_tested() -> None:
     built = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
-    assert built == [f"hatchling=={pinned()['hatchling']}"]
+    assert built == [f"hatchling=={read_pinned()['hatchling']}"]
 
 
 def test_pip_is_installed_by_its_hash_before_it_installs_anything() -> None:
@@ -91,29 +91,33 @@ def test_the_jars_that_make_fetches_have_checksums() -> None:
     assert releases == {*VERSIONS.values()}
     for release in releases:
         assert f"  pulsar-broker-{release}.jar" in BROKER.with_name(f"jars-{release}.sha256").read_text()
-    assert f"-{pinned()['pyspark']}.jar" in SPARK_JARS.with_name("jars.sha256").read_text()
+    assert f"-{read_pinned()['pyspark']}.jar" in SPARK_JARS.with_name("jars.sha256").read_text()
     for sums in SUMS:
         assert all(re.fullmatch(r"[0-9a-f]{64}  \S+\.jar", row) for row in sums.read_text().split("\n")[:-1])
 
 
-def fetched(script: Path, *arguments: str, cache: Path, jars: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def run_recipe(script: Path, *arguments: str, cache: Path, jars: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """A recipe, with a Maven that delivers `jars`."""
     maven = cache.parent / "mvn"
     maven.write_text(MAVEN)
     maven.chmod(0o755)
-    told = {
+    variables = {
         "MVN": str(maven),
         "JARS": str(jars),
         "SCHEMACTL_BROKER_CACHE": str(cache),
         "SCHEMACTL_SPARK_JARS": str(cache),
     }
     return subprocess.run(
-        ["sh", str(script), *arguments], env={**os.environ, **told, **more}, capture_output=True, text=True, check=False
+        ["sh", str(script), *arguments],
+        env={**os.environ, **variables, **more},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 @pytest.fixture
-def altered(tmp_path: Path) -> Path:
+def altered_jars(tmp_path: Path) -> Path:
     """Jars that are called as they should be, with something else in them."""
     folder = tmp_path / "altered"
     folder.mkdir()
@@ -123,31 +127,31 @@ def altered(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_altered_jar_of_a_broker_is_refused_and_not_kept(tmp_path: Path, altered: Path) -> None:
-    done = fetched(BROKER, "jars", cache=tmp_path / "cache", jars=altered)
+def test_an_altered_jar_of_a_broker_is_refused_and_not_kept(tmp_path: Path, altered_jars: Path) -> None:
+    done = run_recipe(BROKER, "jars", cache=tmp_path / "cache", jars=altered_jars)
     assert done.returncode == 1
     assert "these jars are not the ones" in done.stderr
     assert not [*(tmp_path / "cache").rglob("*")]
 
 
-def test_an_altered_jar_of_spark_s_is_refused_and_not_kept(tmp_path: Path, altered: Path) -> None:
-    done = fetched(SPARK_JARS, pinned()["pyspark"], cache=tmp_path / "cache", jars=altered)
+def test_an_altered_jar_of_spark_s_is_refused_and_not_kept(tmp_path: Path, altered_jars: Path) -> None:
+    done = run_recipe(SPARK_JARS, read_pinned()["pyspark"], cache=tmp_path / "cache", jars=altered_jars)
     assert done.returncode == 1
     assert "these jars are not the ones" in done.stderr
     assert not [*(tmp_path / "cache").rglob("*.jar")]
 
 
 def test_a_jar_that_was_altered_in_the_cache_is_noticed(tmp_path: Path) -> None:
-    name = f"spark-avro_2.13-{pinned()['pyspark']}.jar"
+    name = f"spark-avro_2.13-{read_pinned()['pyspark']}.jar"
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / name).write_bytes(b"altered")
-    done = fetched(SPARK_JARS, pinned()["pyspark"], cache=tmp_path / "cache", jars=tmp_path)
+    done = run_recipe(SPARK_JARS, read_pinned()["pyspark"], cache=tmp_path / "cache", jars=tmp_path)
     assert done.returncode == 1
     assert name in done.stderr
 
 
-def test_a_release_without_checksums_is_refused_with_the_way_to_record_them(tmp_path: Path, altered: Path) -> None:
-    done = fetched(BROKER, "jars", cache=tmp_path / "cache", jars=altered, PULSAR_VERSION="9.9.9")
+def test_a_release_without_checksums_is_refused_with_the_way_to_record_them(tmp_path: Path, altered_jars: Path) -> None:
+    done = run_recipe(BROKER, "jars", cache=tmp_path / "cache", jars=altered_jars, PULSAR_VERSION="9.9.9")
     assert done.returncode == 1
     assert "no checksums are recorded" in done.stderr
 
@@ -160,18 +164,18 @@ def test_recorded_jars_pass_and_a_missing_or_a_further_one_does_not(tmp_path: Pa
         (folder / name).write_bytes(content)
     sums.write_text("".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items()))
 
-    def judged() -> tuple[int, str]:
+    def judge_jars() -> tuple[int, str]:
         command = ["sh", str(ROOT / "tests" / "jar_sums.sh"), str(folder), str(sums)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stderr
 
-    assert judged() == (0, "")
+    assert judge_jars() == (0, "")
     (folder / "further.jar").write_bytes(b"three")
-    assert judged()[0] == 1
-    assert "further.jar" in judged()[1]
+    assert judge_jars()[0] == 1
+    assert "further.jar" in judge_jars()[1]
     (folder / "further.jar").unlink()
     (folder / "a.jar").unlink()
-    assert "a.jar (missing)" in judged()[1]
+    assert "a.jar (missing)" in judge_jars()[1]
 
 
 LOCK_FILES = sorted((ROOT / "tests/node").glob("*/package-lock.json"))

@@ -1,4 +1,4 @@
-"""What a release is made of: the same bytes from any checkout, with what users need inside and nothing else."""
+"""A release has the same bytes from any checkout, and only the files that users need."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NAME = "pulsar_schemactl"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 
-def built(folder: Path, out: Path, *, umask: int, zone: str) -> dict[str, bytes]:
-    """The distributions of what is tracked here, checked out into `folder` with other rights, dates and places."""
+def build_distributions(folder: Path, out: Path, *, umask: int, zone: str) -> dict[str, bytes]:
+    """Build the distributions from the tracked files, checked out into `folder` with other permissions, dates and locations."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     former = os.umask(umask)
     try:
@@ -39,28 +39,30 @@ def built(folder: Path, out: Path, *, umask: int, zone: str) -> dict[str, bytes]
 
 
 @pytest.fixture(scope="module")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def built_distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     one, other = (tmp_path_factory.mktemp(name) for name in ("one", "a longer name"))
-    first = built(one / "checkout", one / "dist", umask=0o022, zone="UTC")
-    assert first == built(other / "checkout", other / "dist", umask=0o077, zone="Asia/Tokyo")
+    first = build_distributions(one / "checkout", one / "dist", umask=0o022, zone="UTC")
+    assert first == build_distributions(other / "checkout", other / "dist", umask=0o077, zone="Asia/Tokyo")
     return first
 
 
 @pytest.mark.live
 def test_the_distributions_are_the_same_wherever_they_are_built(
-    distributions: dict[str, bytes], tmp_path: Path
+    built_distributions: dict[str, bytes], tmp_path: Path
 ) -> None:
-    assert [*distributions] == [f"{NAME}-{VERSION}-py3-none-any.whl", f"{NAME}-{VERSION}.tar.gz"]
-    for name, content in distributions.items():
+    assert [*built_distributions] == [f"{NAME}-{VERSION}-py3-none-any.whl", f"{NAME}-{VERSION}.tar.gz"]
+    for name, content in built_distributions.items():
         (tmp_path / name).write_bytes(content)
     command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, tmp_path.iterdir())]
     subprocess.run(command, check=True, capture_output=True)
 
 
 @pytest.mark.live
-def test_the_wheel_has_what_the_package_needs_and_nothing_else(distributions: dict[str, bytes], tmp_path: Path) -> None:
+def test_the_wheel_has_what_the_package_needs_and_nothing_else(
+    built_distributions: dict[str, bytes], tmp_path: Path
+) -> None:
     path = tmp_path / "wheel.zip"
-    path.write_bytes(distributions[f"{NAME}-{VERSION}-py3-none-any.whl"])
+    path.write_bytes(built_distributions[f"{NAME}-{VERSION}-py3-none-any.whl"])
     with zipfile.ZipFile(path) as wheel:
         names = {*wheel.namelist()}
         metadata = wheel.read(f"{NAME}-{VERSION}.dist-info/METADATA").decode()
@@ -82,16 +84,16 @@ def test_the_wheel_has_what_the_package_needs_and_nothing_else(distributions: di
 
 
 @pytest.mark.live
-def test_the_source_distribution_can_be_tested(distributions: dict[str, bytes], tmp_path: Path) -> None:
+def test_the_source_distribution_can_be_tested(built_distributions: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "source.tar.gz"
-    path.write_bytes(distributions[f"{NAME}-{VERSION}.tar.gz"])
+    path.write_bytes(built_distributions[f"{NAME}-{VERSION}.tar.gz"])
     with tarfile.open(path) as source:
         names = {name.partition("/")[2] for name in source.getnames()}
     assert {"Makefile", "constraints.txt", "tests/conftest.py", "docs/README.md", "examples/shop/demo.py"} <= names
     assert [name for name in names if name.startswith((".git/", ".venv"))] == []
 
 
-def notes(*arguments: str, code: int = 0) -> str:
+def print_notes(*arguments: str, code: int = 0) -> str:
     command = [sys.executable, str(ROOT / "ci/release_notes.py"), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
@@ -99,11 +101,11 @@ def notes(*arguments: str, code: int = 0) -> str:
 
 
 def test_the_version_has_one_place_and_the_notes_come_from_the_changelog() -> None:
-    assert notes("--version").strip() == VERSION
+    assert print_notes("--version").strip() == VERSION
     if f"## [{VERSION}] - " in (ROOT / "CHANGELOG.md").read_text():
-        assert "### " in notes()
+        assert "### " in print_notes()
     else:
-        assert "has no section" in notes(code=1)
+        assert "has no section" in print_notes(code=1)
 
 
 def test_only_the_job_that_publishes_may_publish() -> None:

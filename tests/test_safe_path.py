@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import shop
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 import schemactl
 
@@ -23,7 +23,7 @@ def start(folder: Path, *arguments: str, flags: Sequence[str] = ()) -> subproces
     return subprocess.run(
         [sys.executable, *flags, "-m", *arguments],
         cwd=folder,
-        env=shop.environment(),
+        env=shop.make_environment(),
         capture_output=True,
         text=True,
         check=False,
@@ -31,48 +31,48 @@ def start(folder: Path, *arguments: str, flags: Sequence[str] = ()) -> subproces
 
 
 def before_any_program(folder: Path) -> set[str]:
-    """What Python itself imports for `-m`, before the program can say anything."""
+    """Return the modules that Python itself imports for `-m`, before the program runs."""
     (folder / "probe.py").write_text("import sys; print(*sys.modules)")
     return {name.split(".")[0] for name in start(folder, "probe").stdout.split()}
 
 
 @pytest.fixture
-def hostile(tmp_path: Path) -> Path:
-    """A repository with modules that are called as those that schemactl and Python's library import."""
-    made = Scratch(tmp_path / "shop")
-    known = before_any_program(tmp_path)
-    assert "__future__" not in known
+def hostile_repository(tmp_path: Path) -> Path:
+    """Make a repository with modules of the same names as the imports of schemactl and Python's library."""
+    scratch = Scratch(tmp_path / "shop")
+    lines_before = before_any_program(tmp_path)
+    assert "__future__" not in lines_before
     ours = {"yaml", "pydantic", "git", "google", "grpc_tools", "pyarrow", "numpy", "sitecustomize"}
-    names = (sys.stdlib_module_names | ours) - known
+    names = (sys.stdlib_module_names | ours) - lines_before
     assert {"__future__", "argparse", "typing", "json", "pathlib", "subprocess", "yaml"} <= names
-    made.commit(
+    scratch.commit(
         {
             **{f"{name}.py": EVIL for name in names},
             "schemactl.yaml": "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:r.db'}}\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": record("id"),
         },
         "hostile",
     )
-    made.flush()
-    return made.path
+    scratch.flush()
+    return scratch.path
 
 
 @pytest.mark.parametrize(
     "arguments", [["--version"], ["check"], ["check", "--staged"], ["plan"], ["log", "shop/sales/orders"]]
 )
-def test_python_m_runs_no_module_of_the_working_directory(hostile: Path, arguments: list[str]) -> None:
-    done = start(hostile, "schemactl", *arguments)
-    assert not list(hostile.glob("*.ran"))
+def test_python_m_runs_no_module_of_the_working_directory(hostile_repository: Path, arguments: list[str]) -> None:
+    done = start(hostile_repository, "schemactl", *arguments)
+    assert not list(hostile_repository.glob("*.ran"))
     assert done.returncode == 0, done.stderr
 
 
-def test_protoc_runs_no_module_of_the_working_directory(hostile: Path) -> None:
+def test_protoc_runs_no_module_of_the_working_directory(hostile_repository: Path) -> None:
     schema = "{type: PROTOBUF_NATIVE, definition: click.proto, message: Click}"
-    (hostile / "topics/clicks.yaml").write_text(f"topic: shop/web/clicks\nschema: {schema}\n")
-    (hostile / "topics/click.proto").write_text('syntax = "proto3"; message Click { string id = 1; }\n')
-    done = start(hostile, "schemactl", "check")
-    assert not list(hostile.glob("*.ran"))
+    (hostile_repository / "topics/clicks.yaml").write_text(f"topic: shop/web/clicks\nschema: {schema}\n")
+    (hostile_repository / "topics/click.proto").write_text('syntax = "proto3"; message Click { string id = 1; }\n')
+    done = start(hostile_repository, "schemactl", "check")
+    assert not list(hostile_repository.glob("*.ran"))
     assert done.returncode == 0, done.stderr
     assert "shop/web/clicks" in done.stdout
 

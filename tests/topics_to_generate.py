@@ -17,16 +17,18 @@ from schemactl.formats.protobuf.protoc import Proto, compile_proto
 GENERATE = Generate("shop_schemas")
 
 
-def avro(*fields: dict[str, Any], kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
+def make_info(*fields: dict[str, Any], kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
     return SchemaInfo(kind, json.dumps({"type": "record", "name": "Order", "fields": list(fields)}).encode())
 
 
 ID = {"name": "id", "type": "int"}
 TAGS = {"type": "map", "values": {"type": "array", "items": "string"}}
 ORDERS = (
-    avro(ID, {"name": "customer_id", "type": "int"}),
-    avro(ID, {"name": "customer_id", "type": "long"}, {"name": "paid", "type": ["null", "boolean"], "default": None}),
-    avro(
+    make_info(ID, {"name": "customer_id", "type": "int"}),
+    make_info(
+        ID, {"name": "customer_id", "type": "long"}, {"name": "paid", "type": ["null", "boolean"], "default": None}
+    ),
+    make_info(
         ID,
         {"name": "customer", "type": "long", "aliases": ["customer_id"]},
         {"name": "tags", "type": TAGS, "default": {}},
@@ -53,16 +55,16 @@ CLICK = compile_proto(
 )
 TYPES = {
     "orders": ORDERS,
-    "views": (avro(ID, kind=SchemaType.JSON),),
+    "views": (make_info(ID, kind=SchemaType.JSON),),
     "notes": (SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"}),),
     "counts": (SchemaInfo(SchemaType.INT64),),
     "starts": (SchemaInfo(SchemaType.LOCAL_TIME),),
     "stock": (join(key=SchemaInfo(SchemaType.STRING), value=ORDERS[0], encoding="INLINE"),),
     "stock-levels": (join(key=ORDERS[0], value=SchemaInfo(SchemaType.INT32), encoding="SEPARATED"),),
     "plain": (SchemaInfo(SchemaType.AVRO, b'["null", "long"]'),),
-    "bills": (avro(ID, kind=SchemaType.PROTOBUF),),
+    "bills": (make_info(ID, kind=SchemaType.PROTOBUF),),
     "clicks": (CLICK,),
-    "described": (replace(avro(ID, kind=SchemaType.PROTOBUF), proto=CLICK),),
+    "described": (replace(make_info(ID, kind=SchemaType.PROTOBUF), proto=CLICK),),
 }
 
 
@@ -72,24 +74,24 @@ ODD_TEXTS = (
 )
 
 
-def odd(text: str) -> SchemaInfo:
+def make_odd_info(text: str) -> SchemaInfo:
     """A definition with `text` wherever a text may be."""
     # Named as columns that DataFrame functions add.
     names = ("payload", "key", "value", "__error", "class", "STRUCT")
     many = {"type": "map", "values": {"type": "array", "items": ["null", "string"]}}
     fields = [*({"name": name, "type": "long"} for name in names), {"name": "y" * 90, "type": many}]
     inner = {"type": "record", "name": "D", "fields": fields}
-    return avro(
+    return make_info(
         {"name": "id", "type": "string", "doc": text, "default": text},
         {"name": "deep", "type": ["null", inner], "default": None, text: {text: [text]}},
     )
 
 
-def approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest") -> Approved:
+def make_approved(name: str, versions: tuple[SchemaInfo, ...], reader: Any = "latest") -> Approved:
     numbered = tuple(SchemaVersion(number, info, Commit(f"{number:040x}", 0)) for number, info in enumerate(versions))
     topic = Topic(TopicName.parse(f"shop/sales/{name}"), versions[-1], numbered, reader=reader)
     return Approved(topic, len(versions) - 1)
 
 
-ODD = [approved(f"odd-{number}", (odd(text),)) for number, text in enumerate(ODD_TEXTS)]
-ALL = [approved(name, versions) for name, versions in TYPES.items()]
+ODD = [make_approved(f"odd-{number}", (make_odd_info(text),)) for number, text in enumerate(ODD_TEXTS)]
+ALL = [make_approved(name, versions) for name, versions in TYPES.items()]

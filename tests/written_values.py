@@ -11,7 +11,7 @@ _ENUM = 14
 
 
 def find_difference(*, writer: JsonValue, reader: JsonValue, written: Any, read: Any, path: str = "") -> str:
-    """Describe the first value of an Avro message that the reader got otherwise than it was written; "" if there is none.
+    """Describe the first value of an Avro message that the reader got differently, or return "" if all values are equal.
 
     Fields that only one side has do not count, and an enum default of the reader counts as the written symbol.
     """
@@ -83,7 +83,7 @@ def _find_record_difference(writer: JsonValue, reader: JsonValue, written: Any, 
 def find_proto_difference(
     *, writer_file: Any, reader_file: Any, message: str, written: Any, read: Any, path: str = ""
 ) -> str:
-    """Describe the first value of a protobuf message that the reader got otherwise than it was written; "" if there is none.
+    """Describe the first value of a protobuf message that the reader got differently, or return "" if all values are equal.
 
     A name that both sides know has to have the value that was written under it, unless the number of either side is free on the
     other: such a field was removed, and another one was added. Other fields are compared by their numbers.
@@ -115,7 +115,7 @@ def _find_field_difference(
     if isinstance(written, list):
         pairs = [*zip(written, read, strict=False)] if len(written) == len(read) else [([], [0])]
     elif source.type_name.endswith("Entry"):
-        # The values of a map are those of its entry's second field.
+        # The values of a map are in its entry's second field.
         source, field = (
             _index_fields(file, side.type_name.removeprefix(".r."))[2]
             for file, side in ((writer_file, source), (reader_file, field))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# A wheel has the examples in a package of its own.
+# A wheel has the examples in a package.
 from ..shop import history
 from ..shop.history import Step
 
@@ -21,7 +21,7 @@ HISTORY = (
 
 
 def make(folder: Path, steps: Path = STEPS) -> Path:
-    """Make the repository and the one that it is a clone of in `folder`, and return the clone; `steps` has the files."""
+    """Make a repository and a clone of it in `folder`, and return the clone; `steps` has the files."""
     shop = folder / "shop"
     history.make(shop, HISTORY, steps)
     history.git(folder, "clone", "--quiet", "--bare", "shop", "origin.git")

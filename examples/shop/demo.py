@@ -38,9 +38,9 @@ FIXED = """\
 
 
 def main(folder: Path) -> None:
-    """Run all steps; stop at the first one that ends otherwise than expected."""
+    """Run all steps; stop at the first step with an unexpected result."""
     started_s = time.monotonic()
-    # What an earlier run left is made anew; anybody else's files are not.
+    # Replace the files of an earlier run, but never other files.
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise SystemExit(f"{folder} has files that are none of the demo's: name a new folder")
     shutil.rmtree(folder, ignore_errors=True)
@@ -48,20 +48,20 @@ def main(folder: Path) -> None:
     (folder / MARK).touch()
     shop = folder / "shop"
 
-    title("1. A Git repository: three namespaces, sixteen topics (one of them gone again), twenty commits")
+    print_title("1. A Git repository: three namespaces, sixteen topics (one of them gone again), twenty commits")
     history.make(shop)
     run(shop, "git", "--no-pager", "log", "--oneline", "--graph")
 
-    title("2. Versions come from Git: no number is written by hand")
+    print_title("2. Versions come from Git: no number is written by hand")
     schemactl(shop, "log", "orders")
     schemactl(shop, "check")
 
-    title("3. What Git approved goes to the registry; each answer is predicted")
+    print_title("3. What Git approved goes to the registry; each answer is predicted")
     schemactl(shop, "plan", "--target", "local", "--out", "../plan.json")
     schemactl(shop, "apply", "--target", "local", "../plan.json")
     schemactl(shop, "plan", "--target", "local")
 
-    title("4. The package that reads every version, and 230,000 messages that old and new producers sent")
+    print_title("4. The package that reads every version, and 230,000 messages that old and new producers sent")
     package = folder / "shop_schemas.zip"
     run(shop, "git", "--no-pager", "show", "--stat=90", "--oneline", "HEAD", "--", "generated/shop_schemas/shop/sales")
     schemactl(shop, "generate", "--check")
@@ -75,11 +75,11 @@ def main(folder: Path) -> None:
         f"{count:,} messages in {raw.name}, every version among the writers, some damaged ({time.monotonic() - began_s:.0f} s)"
     )
 
-    title("5. A Spark job reads them all; what cannot be decoded is rejected with its reason")
+    print_title("5. A Spark job reads them all; what cannot be decoded is rejected with its reason")
     ensure_java()
     run(folder, sys.executable, str(HERE / "pipeline.py"), str(raw), str(package), str(folder / "tables"))
 
-    title("6. Somebody drops the enum symbol SHIPPED, and the default that would have covered it")
+    print_title("6. Somebody drops the enum symbol SHIPPED, and the default that would have covered it")
     edit(shop / ORDERS, GOOD, BREAKING)
     run(shop, "git", "--no-pager", "diff", "--unified=1")
     print(
@@ -87,7 +87,7 @@ def main(folder: Path) -> None:
     )
     schemactl(shop, "check", expect=100)
 
-    title(
+    print_title(
         "7. With the default back, old orders can be read; the package of the new version goes into the same pull request"
     )
     edit(shop / ORDERS, BREAKING, FIXED)
@@ -100,21 +100,21 @@ def main(folder: Path) -> None:
     )
 
 
-def title(text: str) -> None:
+def print_title(text: str) -> None:
     """Print a heading."""
     print(f"\n{'=' * len(text)}\n{text}\n{'=' * len(text)}\n", flush=True)
 
 
 def schemactl(folder: Path, *arguments: str, expect: int = 0) -> None:
     """Run `schemactl` in `folder`; stop unless it ends with the exit code `expect`."""
-    run(folder, sys.executable, "-m", "schemactl", *arguments, shown="schemactl", expect=expect)
+    run(folder, sys.executable, "-m", "schemactl", *arguments, shown_command="schemactl", expect=expect)
 
 
-def run(folder: Path, *command: str, shown: str = "", expect: int = 0) -> None:
+def run(folder: Path, *command: str, shown_command: str = "", expect: int = 0) -> None:
     """Run a command in `folder` and show what it prints; stop unless it ends with the exit code `expect`."""
-    words = [shown, *command[3:]] if shown else [Path(command[0]).name, *command[1:]]
+    words = [shown_command, *command[3:]] if shown_command else [Path(command[0]).name, *command[1:]]
     print(f"$ {' '.join(words)}", flush=True)
-    # The demo plays somebody at work, also where a build server shows it: there `check` wants to be told a --base.
+    # The demo acts as a developer, also on a build server, where `check` would need a --base.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") and name != "CI"}
     done = subprocess.run(command, cwd=folder, env=environment, check=False)
     if done.returncode != expect:

@@ -1,6 +1,6 @@
 """Makes the shop's Git repository: `python -m examples.shop.history FOLDER`.
 
-The files of every commit lie in `examples/shop/history/<step>/`, laid over what is there already. Names, dates and
+The files of every commit are in `examples/shop/history/<step>/`, and replace the existing files of the same name. Names, dates and
 messages are fixed, so the commits have the same ids everywhere.
 """
 
@@ -19,7 +19,7 @@ STEPS = Path(__file__).parent / "history"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One commit: the folder of files it brings ("" for none), what it moves and removes, and on which branch."""
+    """One commit: the folder of its files ("" without files), the moved and removed paths, and the branch."""
 
     files: str
     subject: str

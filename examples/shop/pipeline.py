@@ -3,7 +3,7 @@
     python examples/shop/pipeline.py MESSAGES PACKAGE.zip OUT
 
 MESSAGES is a Parquet file of raw messages; PACKAGE.zip is what `schemactl generate --zip PACKAGE.zip` wrote. The job
-imports nothing but that package and pyspark: the same lines run on a cluster with `spark-submit --py-files PACKAGE.zip`.
+imports only that package and pyspark: the same lines run on a cluster with `spark-submit --py-files PACKAGE.zip`.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def run(messages: Path, package: Path, out: Path) -> None:
         decoded.append(topic)
         rows += landed.rows
     read = raw.where(raw["__topic"].isin(decoded)).count()
-    kept = spark.read.option("recursiveFileLookup", "true").parquet(str(rejected))
+    rejected_rows = spark.read.option("recursiveFileLookup", "true").parquet(str(rejected))
     _print_counts("all", rows, read - rows)
-    if read != rows + kept.count():
+    if read != rows + rejected_rows.count():
         raise SystemExit("rows were lost")
     print("\nThree of the rejected messages, with their reason:")
-    for row in kept.where("__topic LIKE '%/orders'").orderBy("__messageId").limit(3).collect():
+    for row in rejected_rows.where("__topic LIKE '%/orders'").orderBy("__messageId").limit(3).collect():
         print(
             f"  {row['__topic']}, version {row['__schemaVersion']}: {row['__error']} ({len(row['__payload'])} bytes kept)"
         )

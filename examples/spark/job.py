@@ -3,7 +3,7 @@
     spark-submit job.py lake/orders pulsar-schemactl service.url=pulsar://localhost:6650 topic=shop/sales/orders
     spark-submit job.py lake/orders parquet path=archive/orders
 
-The tables hold what the topic, or the archive, holds now: what was in them before is replaced. stream.py adds to them.
+The tables get the current messages of the topic or the archive, and lose their earlier rows. stream.py appends instead.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Add what has come to a topic since the last run to a Delta table, each message exactly once; rejected ones beside it.
+"""Append the new messages of a topic since the last run to a Delta table, each exactly once; rejected messages go to another table.
 
     spark-submit stream.py lake/orders pulsar-schemactl service.url=pulsar://localhost:6650 topic=shop/sales/orders
     spark-submit stream.py lake/orders parquet path=archive/orders

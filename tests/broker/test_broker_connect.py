@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from corpora import Json, rows
+from corpora import Json, read_rows
 
 from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit, connect_rules
 from schemactl.broker.upload import put
@@ -61,7 +61,7 @@ def list_live(versions: list[SchemaVersion]) -> list[tuple[str, int]]:
 
 def test_every_recorded_connect_is_decided_alike_and_names_a_row_that_says_so() -> None:
     rules = set()
-    for row in rows("connect_public"):
+    for row in read_rows("connect_public"):
         state = row["topic_state"]
         versions = make_versions(state["steps"])
         assert list_live(versions) == [(entry["type"], entry["version"]) for entry in state["live_before"]], row["id"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from corpora import Json, definition, rows, versions
+from corpora import Json, make_definition, make_versions, read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import JavaException, Schema, equal
 
-ROWS = rows("broker_public")
+ROWS = read_rows("broker_public")
 KINDS = sorted({row["kind"] for row in ROWS})
 
 
@@ -41,7 +41,7 @@ def read_answer(row: Json, answer: Json) -> tuple[str, int | None, str]:
 def test_an_upload_is_answered_as_4_0_7_answers_it(kind: str) -> None:
     for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = put(versions(row["existing"]), definition(row["new"]), strategy, Release.R4_0)
+        answer = put(make_versions(row["existing"]), make_definition(row["new"]), strategy, Release.R4_0)
         assert summarize(answer) == read_answer(row, row), row["id"]
         prefix = row.get("message_prefix", "")
         # The message of a NullPointerException depends on Java's source code, so only its class is compared.
@@ -53,7 +53,7 @@ def test_an_upload_is_answered_as_4_0_7_answers_it(kind: str) -> None:
 def test_newer_releases_answer_an_upload_as_recorded(release: Release, key: str) -> None:
     for row in ROWS:
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = summarize(put(versions(row["existing"]), definition(row["new"]), strategy, release))
+        answer = summarize(put(make_versions(row["existing"]), make_definition(row["new"]), strategy, release))
         if key in row:
             # The record does not say whether it was stored, but the number does.
             outcome = "ok" if answer[0] == "unchanged" else answer[0]
@@ -67,7 +67,7 @@ def test_newer_releases_answer_an_upload_as_recorded(release: Release, key: str)
 def test_the_compatibility_endpoint_answers_as_4_0_7(kind: str) -> None:
     for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = ask(versions(row["existing"]), definition(row["new"]), strategy, Release.R4_0)
+        answer = ask(make_versions(row["existing"]), make_definition(row["new"]), strategy, Release.R4_0)
         expected = row["test"]["verdict"], row["test"].get("exception", "")
         assert (answer.outcome.value, answer.exception) == expected, row["id"]
         assert answer.version is None
@@ -77,18 +77,18 @@ def test_the_compatibility_endpoint_answers_as_4_0_7(kind: str) -> None:
 def test_a_consumer_is_answered_as_4_0_7_answers_it(kind: str) -> None:
     for row in select_rows(kind):
         strategy = CompatibilityStrategy(row["strategy"])
-        answer = check_consumer(versions(row["existing"]), definition(row["new"]), strategy, Release.R4_0)
+        answer = check_consumer(make_versions(row["existing"]), make_definition(row["new"]), strategy, Release.R4_0)
         expected = row["consumer"]["verdict"], row["consumer"].get("exception", "")
         assert (answer.outcome.value, answer.exception) == expected, row["id"]
 
 
 def test_versions_are_found_by_type_and_bytes() -> None:
     for row in ROWS:
-        assert find_version(versions(row["existing"]), definition(row["new"])) == row["found"], row["id"]
+        assert find_version(make_versions(row["existing"]), make_definition(row["new"])) == row["found"], row["id"]
 
 
 # Definitions of every recorded kind, and bytes that are not definitions.
-recorded_definitions = st.sampled_from([definition(row["new"]) for row in ROWS])
+recorded_definitions = st.sampled_from([make_definition(row["new"]) for row in ROWS])
 definitions = recorded_definitions | st.builds(
     SchemaInfo,
     st.sampled_from(SchemaType),
@@ -163,7 +163,7 @@ def scan(versions: Sequence[SchemaVersion], new: SchemaData, release: Release) -
     """Search as the broker's code does: each version in turn, with Java's `equals`. Return the number, or the name of the exception."""
     try:
         for version in versions:
-            old = read_stored(version.info or definition({}))
+            old = read_stored(version.info or make_definition({}))
             if SPECS[new.type].language != "avro":
                 is_equal = old.content == new.content
             elif SPECS[old.type].language == "avro":
@@ -226,7 +226,7 @@ def test_a_search_finds_what_a_scan_with_equals_finds(
 def test_nothing_is_stored_after_a_version_that_cannot_be_read() -> None:
     blocked_topics = 0
     for row in ROWS:
-        existing, new = versions(row["existing"]), definition(row["new"])
+        existing, new = make_versions(row["existing"]), make_definition(row["new"])
         if blocking_version := unreadable_version(existing, new, Release.R4_0):
             blocked_topics += 1
             answer = put(existing, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)

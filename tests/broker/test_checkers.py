@@ -47,7 +47,7 @@ def _other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         cached_function.cache_clear()
 
 
-def protobuf(name: str) -> SchemaInfo:
+def make_protobuf(name: str) -> SchemaInfo:
     text = f'{{"type":"record","name":"{name}","fields":[]}}'
     return SchemaInfo(SchemaType.PROTOBUF, text.encode())
 
@@ -73,14 +73,14 @@ def test_external_is_no_half_before_4_2() -> None:
 
 @pytest.mark.usefixtures("_other_package")
 def test_another_package_plugs_a_checker_in() -> None:
-    history = [SchemaVersion(0, protobuf("A"))]
-    answer = put(history, protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0)
+    history = [SchemaVersion(0, make_protobuf("A"))]
+    answer = put(history, make_protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0)
     assert (answer.outcome, answer.message) == (Outcome.INCOMPATIBLE, "never")
 
 
 def test_nothing_is_plugged_in_here() -> None:
-    history = [SchemaVersion(0, protobuf("A"))]
-    assert put(history, protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0).outcome is Outcome.OK
+    history = [SchemaVersion(0, make_protobuf("A"))]
+    assert put(history, make_protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize("release", [Release.R4_0, Release.R4_2])
@@ -93,7 +93,7 @@ def test_an_optional_checker_belongs_to_its_releases(release: Release) -> None:
 def test_a_broker_may_be_configured_to_check_protobuf_as_avro() -> None:
     optional = ("ProtobufSchemaCompatibilityCheck",)
     added = SchemaInfo(SchemaType.PROTOBUF, b'{"type":"record","name":"A","fields":[{"name":"x","type":"int"}]}')
-    history, backward = [SchemaVersion(0, protobuf("A"))], CompatibilityStrategy.BACKWARD
+    history, backward = [SchemaVersion(0, make_protobuf("A"))], CompatibilityStrategy.BACKWARD
     assert put(history, added, backward, Release.R4_0).outcome is Outcome.OK
     assert put(history, added, backward, Release.R4_0, optional=optional).outcome is Outcome.INCOMPATIBLE
 
@@ -125,7 +125,7 @@ CHECKER = "ProtobufSchemaCompatibilityCheck"
 FIELDS: list[list[dict[str, str]]] = [[], [{"name": "id", "type": "int"}]]
 
 
-def project(checkers: str) -> str:
+def make_project(checkers: str) -> str:
     return (
         "version: 1\n"
         f"protobuf: {{checkers: [{checkers}]}}\n"
@@ -134,7 +134,7 @@ def project(checkers: str) -> str:
     )
 
 
-def clicks(fields: list[dict[str, str]]) -> str:
+def declare_clicks(fields: list[dict[str, str]]) -> str:
     definition = json.dumps({"type": "record", "name": "Click", "fields": fields})
     return f"topic: shop/web/clicks\nschema:\n  type: PROTOBUF\n  definition: {definition}\n"
 
@@ -150,15 +150,15 @@ def test_every_prediction_knows_the_checkers_of_the_brokers(
 ) -> None:
     path = tmp_path / "repository"
     repository = Scratch(path)
-    repository.commit({"schemactl.yaml": project(checkers), "namespaces/clicks.yaml": clicks(FIELDS[0])})
+    repository.commit({"schemactl.yaml": make_project(checkers), "namespaces/clicks.yaml": declare_clicks(FIELDS[0])})
     repository.flush()
     assert main(["-C", str(path), "apply", "--auto-approve"]) == 0
     capsys.readouterr()
-    repository.write({"namespaces/clicks.yaml": clicks(FIELDS[1])})
+    repository.write({"namespaces/clicks.yaml": declare_clicks(FIELDS[1])})
     is_rejected = bool(checkers)
     _, report = run(path, capsys, "check")
     assert ("BROKER_INCOMPATIBLE" in {finding["rule"] for finding in report["findings"]}) == is_rejected
-    repository.commit({"namespaces/clicks.yaml": clicks(FIELDS[1])})
+    repository.commit({"namespaces/clicks.yaml": declare_clicks(FIELDS[1])})
     repository.flush()
     _, plan = run(path, capsys, "plan")
     assert bool(plan["left_out"]) == is_rejected

@@ -10,7 +10,7 @@ import pytest
 from admin_rest import Client
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lenient_texts import request, uploads
+from lenient_texts import list_uploads, request
 
 from schemactl.broker.upload import put
 from schemactl.cli.compare import _parse_new
@@ -23,7 +23,7 @@ STATUS = {"ok": 200, "invalid": 422, "error": 500}
 
 @pytest.mark.parametrize("release", list(Release))
 def test_each_text_has_the_recorded_outcome(release: Release) -> None:
-    for kind, text, properties, outcome in uploads(str(release)):
+    for kind, text, properties, outcome in list_uploads(str(release)):
         new = _parse_new({"new": request(kind, text, properties)})
         assert put([], new, CompatibilityStrategy.FULL, release).outcome.value == outcome, (text, properties)
 
@@ -31,11 +31,11 @@ def test_each_text_has_the_recorded_outcome(release: Release) -> None:
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_the_recorded_outcomes_are_the_broker_s(release: str) -> None:
-    broker = brokers.running(release)
+    broker = brokers.start_broker(release)
     namespace = f"{brokers.new_tenant()}/lenient"
     with closing(Client(broker.url)) as client:
         client.create_namespace(namespace)
-        for number, (kind, text, properties, outcome) in enumerate(uploads(release)):
+        for number, (kind, text, properties, outcome) in enumerate(list_uploads(release)):
             reply = client.call("POST", f"/schemas/{namespace}/t{number}/schema", request(kind, text, properties))
             assert reply.status == STATUS[outcome], (text, properties, reply)
 

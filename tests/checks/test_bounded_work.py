@@ -23,7 +23,7 @@ FACTOR: Final = 24
 """Maximum ratio of CPU times for eight times the input, including the start of Python; quadratic work would be 64."""
 
 
-def repository(folder: Path, approved: Files, proposed: Files, project: str = "") -> Path:
+def make_repository(folder: Path, approved: Files, proposed: Files, project: str = "") -> Path:
     scratch = Scratch(folder)
     scratch.commit({"schemactl.yaml": f"version: 1\napproved: main\n{project}", **approved})
     scratch.commit(proposed, branch="work", start=1)
@@ -67,30 +67,30 @@ def make_doubling_records(levels: int, kind: str) -> str:
     return json.dumps(inner)
 
 
-def avro(folder: Path, old: str, new: str) -> Path:
+def change_avro(folder: Path, old: str, new: str) -> Path:
     topic = {"namespaces/orders.yaml": AVRO_TOPIC}
-    return repository(
+    return make_repository(
         folder, {**topic, "namespaces/orders.avsc": old}, {"namespaces/orders.avsc": new}, project=GENERATE
     )
 
 
-def columns(folder: Path, many: int) -> Path:
-    return avro(folder, record(many, "int"), record(many, "string"))
+def change_columns(folder: Path, many: int) -> Path:
+    return change_avro(folder, record(many, "int"), record(many, "string"))
 
 
 def columns_that_double(folder: Path, many: int) -> Path:
     levels = many.bit_length() - 1
-    return avro(folder, make_doubling_records(levels, "int"), make_doubling_records(levels, "string"))
+    return change_avro(folder, make_doubling_records(levels, "int"), make_doubling_records(levels, "string"))
 
 
 def declare_attack(text: Callable[[int], str]) -> Callable[[Path, int], Path]:
     """Make an attack that declares this text."""
 
-    def attack(folder: Path, many: int) -> Path:
+    def change_references(folder: Path, many: int) -> Path:
         topic = "topic: shop/sales/orders\n"
-        return repository(folder, {"namespaces/orders.yaml": topic}, {"namespaces/orders.yaml": text(many)})
+        return make_repository(folder, {"namespaces/orders.yaml": topic}, {"namespaces/orders.yaml": text(many)})
 
-    return attack
+    return change_references
 
 
 def repeat_piece(piece: str, many: int) -> str:
@@ -112,20 +112,20 @@ directives = declare_attack(lambda many: repeat_piece("%TAG !a#! b\n", many) + "
 def missing_files(folder: Path, many: int) -> Path:
     topic = "---\ntopic: shop/sales/t#\nschema: {type: AVRO, definition: orders_#x.avsc}\n"
     files = {f"namespaces/orders_{number}.avsc": '"int"' for number in range(many)}
-    return repository(folder, {}, {"namespaces/orders.yaml": repeat_piece(topic, many), **files})
+    return make_repository(folder, {}, {"namespaces/orders.yaml": repeat_piece(topic, many), **files})
 
 
-def samples(folder: Path, many: int) -> Path:
+def write_samples(folder: Path, many: int) -> Path:
     topic = "topic: shop/sales/orders\nschema: {type: STRING}\n"
     messages = repeat_piece('{"version": 0, "payload_b64": "eA=="}\n', many)
-    return repository(folder, {"namespaces/orders.yaml": topic}, {"namespaces/samples/orders.jsonl": messages})
+    return make_repository(folder, {"namespaces/orders.yaml": topic}, {"namespaces/samples/orders.jsonl": messages})
 
 
 @pytest.mark.timed
 @pytest.mark.parametrize(
     ("attack", "many", "code", "said"),
     [
-        (columns, 2_000, 100, "The same for 1,900 more columns."),
+        (change_columns, 2_000, 100, "The same for 1,900 more columns."),
         (columns_that_double, 2**14, 100, "The same for 16,284 more columns."),
         (wrong_properties, 90_000, 1, ":2:833: 89,900 more problems in this file from here on"),
         (unknown_keys, 90_000, 1, ":102:1: 89,900 more problems in this file from here on"),
@@ -133,7 +133,7 @@ def samples(folder: Path, many: int) -> Path:
         (documents, 8_000, 0, "8,000 topics checked"),
         (directives, 100_000, 1, ":1:1: directives (`%...`) are not used here"),
         (missing_files, 2_000, 1, "there is no file `namespaces/orders_1999x.avsc`"),
-        (samples, 40_000, 0, "1 topic checked"),
+        (write_samples, 40_000, 0, "1 topic checked"),
     ],
     ids=lambda value: "" if callable(value) else None,
 )
@@ -150,7 +150,7 @@ def test_eight_times_as_much_takes_about_eight_times_as_long(
 @pytest.mark.parametrize("levels", [20, 60])
 def test_columns_that_double_beyond_all_tables_are_reported_once(tmp_path: Path, levels: int) -> None:
     _, little_s = check(columns_that_double(tmp_path / "little", 2**10))
-    folder = avro(tmp_path / "much", make_doubling_records(2, "int"), make_doubling_records(levels, "int"))
+    folder = change_avro(tmp_path / "much", make_doubling_records(2, "int"), make_doubling_records(levels, "int"))
     done, much_s = check(folder, limit_s=FACTOR * little_s)
     words = done.stdout
     assert words.count("it has more than 100,000 columns and parts") == 1, f"{much_s:.1f} s, {words[-2000:]}"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from scratch import Files, Scratch, declared, record
+from scratch import Files, Scratch, record, write_declaration
 
 PROJECT = "version: 1\nroots: [topics]\napproved: main\ngenerate: {package: shop_schemas, out: generated}\n"
 OPTIONAL = '{"name": "note", "type": ["null", "string"], "default": null}'
@@ -32,7 +32,7 @@ BROKEN_FILES: dict[str, Files] = {
 
 
 @pytest.fixture(params=BROKEN_FILES)
-def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
+def broken_shop(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
     """A repository with a compatible change of the topic `good`, and a topic `other` that this change breaks."""
     scratch = Scratch(tmp_path / "shop")
     scratch.commit(
@@ -50,17 +50,17 @@ def shop(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
     return scratch
 
 
-def test_commands_on_another_topic_succeed_and_list_what_is_broken(shop: Scratch) -> None:
+def test_commands_on_another_topic_succeed_and_list_what_is_broken(broken_shop: Scratch) -> None:
     for command in ("check", "lint", "diff", "generate"):
-        printed = schemactl(shop.path, command, "--topic", "good")
+        printed = schemactl(broken_shop.path, command, "--topic", "good")
         assert "not requested, and it cannot be read: topics/" in printed.out + printed.err, command
-    assert "not requested" in schemactl(shop.path, "graph", "good").err
+    assert "not requested" in schemactl(broken_shop.path, "graph", "good").err
     for arguments in (("diff", "good"), ("log", "good"), ("show", "good@work"), ("fmt", "--check", "topics/good.yaml")):
-        schemactl(shop.path, *arguments)
+        schemactl(broken_shop.path, *arguments)
 
 
-def test_a_whole_check_judges_the_other_topic_and_exits_with_1(shop: Scratch) -> None:
-    printed = schemactl(shop.path, "check", "--format", "json", code=1)
+def test_a_whole_check_judges_the_other_topic_and_exits_with_1(broken_shop: Scratch) -> None:
+    printed = schemactl(broken_shop.path, "check", "--format", "json", code=1)
     report = json.loads(printed.out)
     assert [(topic["topic"], topic["data"]) for topic in report["topics"]] == [
         ("persistent://shop/sales/good", "compatible")
@@ -68,33 +68,33 @@ def test_a_whole_check_judges_the_other_topic_and_exits_with_1(shop: Scratch) ->
     undecided = [finding for finding in report["findings"] if finding["rule"] == "NOT_DECIDED"]
     assert len(undecided) == 1
     assert {finding["rule"] for finding in report["findings"]} <= {"NOT_DECIDED", "TABLE_CHANGED"}
-    text = schemactl(shop.path, "check", code=1)
+    text = schemactl(broken_shop.path, "check", code=1)
     assert (text.out + text.err).count(undecided[0]["message"]) == 1
 
 
-def test_whole_runs_do_the_rest_and_exit_with_1(shop: Scratch) -> None:
-    assert "1 topic linted" in schemactl(shop.path, "lint", code=1).out
-    assert "shop/sales/good" in schemactl(shop.path, "diff", code=1).out
-    assert "shop/sales/good" in schemactl(shop.path, "graph", "--format", "json", code=1).out
-    schemactl(shop.path, "generate", code=1)
-    schemas = sorted(path.name for path in (shop.path / "generated").rglob("*.avsc"))
+def test_whole_runs_do_the_rest_and_exit_with_1(broken_shop: Scratch) -> None:
+    assert "1 topic linted" in schemactl(broken_shop.path, "lint", code=1).out
+    assert "shop/sales/good" in schemactl(broken_shop.path, "diff", code=1).out
+    assert "shop/sales/good" in schemactl(broken_shop.path, "graph", "--format", "json", code=1).out
+    schemactl(broken_shop.path, "generate", code=1)
+    schemas = sorted(path.name for path in (broken_shop.path / "generated").rglob("*.avsc"))
     assert len(schemas) == 3, schemas
-    assert "0 stale" in schemactl(shop.path, "generate", "--check", code=1).out
+    assert "0 stale" in schemactl(broken_shop.path, "generate", "--check", code=1).out
 
 
-def test_commands_on_the_broken_topic_exit_with_1(shop: Scratch) -> None:
+def test_commands_on_the_broken_topic_exit_with_1(broken_shop: Scratch) -> None:
     for command in ("check", "lint", "diff", "generate"):
-        printed = schemactl(shop.path, command, "--topic", "other", code=1)
+        printed = schemactl(broken_shop.path, command, "--topic", "other", code=1)
         assert "topics/" in printed.err, command
         assert printed.out == "", command
-    schemactl(shop.path, "graph", "other", code=1)
-    schemactl(shop.path, "diff", "other", code=1)
+    schemactl(broken_shop.path, "graph", "other", code=1)
+    schemactl(broken_shop.path, "diff", "other", code=1)
 
 
-def test_broken_definitions_that_were_approved_do_not_look_removed(shop: Scratch) -> None:
-    shop.git("add", "-A")
-    shop.git("commit", "-q", "-m", "break it")
-    report = json.loads(schemactl(shop.path, "check", "--format", "json", code=1).out)
+def test_broken_definitions_that_were_approved_do_not_look_removed(broken_shop: Scratch) -> None:
+    broken_shop.git("add", "-A")
+    broken_shop.git("commit", "-q", "-m", "break it")
+    report = json.loads(schemactl(broken_shop.path, "check", "--format", "json", code=1).out)
     assert [finding["rule"] for finding in report["findings"]] == ["NOT_DECIDED"]
 
 
@@ -104,7 +104,7 @@ def test_a_broken_namespace_stops_its_topics_only(tmp_path: Path) -> None:
         {
             "schemactl.yaml": PROJECT,
             "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": record("id"),
             "topics/web.yaml": "namespace: shop/web\n---\ntopic: shop/web/clicks\nschema: {type: STRING}\n",
         }
@@ -118,34 +118,37 @@ def test_a_broken_namespace_stops_its_topics_only(tmp_path: Path) -> None:
     assert report["policies"] == []
 
 
-def test_fmt_formats_the_files_that_can_be_read(shop: Scratch) -> None:
-    shop.write({"topics/good.avsc": '{"type": "record",    "name": "Good", "fields": []}\n'})
-    assert "topics/good.avsc" in schemactl(shop.path, "fmt", "--check", code=(1, 100)).out
-    schemactl(shop.path, "fmt", "topics/good.avsc")
-    assert "    " not in (shop.path / "topics/good.avsc").read_text().splitlines()[0]
+def test_fmt_formats_the_files_that_can_be_read(broken_shop: Scratch) -> None:
+    broken_shop.write({"topics/good.avsc": '{"type": "record",    "name": "Good", "fields": []}\n'})
+    assert "topics/good.avsc" in schemactl(broken_shop.path, "fmt", "--check", code=(1, 100)).out
+    schemactl(broken_shop.path, "fmt", "topics/good.avsc")
+    assert "    " not in (broken_shop.path / "topics/good.avsc").read_text().splitlines()[0]
 
 
-def test_the_hook_reports_only_the_definitions_that_the_commit_breaks(shop: Scratch) -> None:
-    shop.git("add", "-A")
-    schemactl(shop.path, "check", "--staged", code=1)
-    shop.git("commit", "-q", "--no-verify", "-m", "break it")
-    shop.write({"topics/good.avsc": write_record(ID)})
-    shop.git("add", "-A")
-    assert "of earlier commits" in schemactl(shop.path, "check", "--staged").out
+def test_the_hook_reports_only_the_definitions_that_the_commit_breaks(broken_shop: Scratch) -> None:
+    broken_shop.git("add", "-A")
+    schemactl(broken_shop.path, "check", "--staged", code=1)
+    broken_shop.git("commit", "-q", "--no-verify", "-m", "break it")
+    broken_shop.write({"topics/good.avsc": write_record(ID)})
+    broken_shop.git("add", "-A")
+    assert "of earlier commits" in schemactl(broken_shop.path, "check", "--staged").out
 
 
-def test_paths_select_the_topics_of_files(shop: Scratch) -> None:
+def test_paths_select_the_topics_of_files(broken_shop: Scratch) -> None:
     """The files are a declaration, a definition and a folder; a path may be relative, absolute, removed, or of nothing."""
-    (shop.path / "README.md").write_text("Text.\n")
-    for paths in (["topics/good.avsc"], ["topics/good.yaml"], [f"{shop.path}/topics/good.avsc", "README.md"]):
-        assert "1 topic checked" in schemactl(shop.path, "check", *paths).out
-        schemactl(shop.path, "lint", *paths)
-    assert "1 topic checked" in schemactl(shop.path / "topics", "check", "good.avsc").out
-    assert "README.md: no selected topic is declared or defined there" in schemactl(shop.path, "check", "README.md").err
+    (broken_shop.path / "README.md").write_text("Text.\n")
+    for paths in (["topics/good.avsc"], ["topics/good.yaml"], [f"{broken_shop.path}/topics/good.avsc", "README.md"]):
+        assert "1 topic checked" in schemactl(broken_shop.path, "check", *paths).out
+        schemactl(broken_shop.path, "lint", *paths)
+    assert "1 topic checked" in schemactl(broken_shop.path / "topics", "check", "good.avsc").out
+    assert (
+        "README.md: no selected topic is declared or defined there"
+        in schemactl(broken_shop.path, "check", "README.md").err
+    )
     for command in ("check", "lint"):
-        schemactl(shop.path, command, "topics", code=1)
-        assert "named by --topic good" in schemactl(shop.path, command, "good", code=64).err
-        assert "outside of the repository" in schemactl(shop.path, command, "..", code=64).err
+        schemactl(broken_shop.path, command, "topics", code=1)
+        assert "named by --topic good" in schemactl(broken_shop.path, command, "good", code=64).err
+        assert "outside of the repository" in schemactl(broken_shop.path, command, "..", code=64).err
 
 
 def test_a_removed_file_still_names_its_topics(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import brokers
 import pytest
-from estate import ORDERS, PROJECT, Estate, EstateOnPulsar, avro
-from scratch import declared, record
+from estate import ORDERS, PROJECT, Estate, EstateOnPulsar, make_order_info
+from scratch import record, write_declaration
 
 DAYS = ("--reason", "consumers are gone", "--until", "2027-06-30", "--owner", "ada")
 
@@ -21,9 +21,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Apply versions 0 and 1 to `local`, record a foreign version 2, and check out a branch."""
     more = '  other: {registry: "sqlite:.schemactl/other.db", pulsar: "4.2"}\n'
     result = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT + more)
-    result.orders("id", note=0)
+    result.commit_orders("id", note=0)
     result.run("apply", "--target", "local", "--auto-approve")
-    result.put(avro("id", theirs=0))
+    result.put(make_order_info("id", theirs=0))
     result.accept("--target", "local")
     result.scratch.git("checkout", "-q", "-b", "work")
     return result
@@ -109,13 +109,13 @@ def test_what_only_a_target_meets_is_waived_for_it_and_carried_out(estate: Estat
     estate.scratch.git("merge", "-q", "--ff-only", "work")
     assert "consumers are gone" in estate.run("plan", "--target", "local").out
     estate.run("apply", "--target", "local", "--auto-approve")
-    assert [version.number for version in estate.versions()] == [0, 1, 2, 3]
+    assert [version.number for version in estate.read_versions()] == [0, 1, 2, 3]
 
 
 @pytest.mark.slow
 def test_pinned_readers_and_clients_mean_gits_versions(estate: Estate) -> None:
     client = "clients: [{name: billing, role: consumer, schema: 1}]\n"
-    orders = declared() + client + "reader: 2\n"
+    orders = write_declaration() + client + "reader: 2\n"
     (estate.scratch.path / "namespaces/orders.yaml").write_text(orders)
     edit(estate, "id", note=0, city=0)
     for arguments in ([], ["--target", "local"]):
@@ -127,7 +127,7 @@ def test_pinned_readers_and_clients_mean_gits_versions(estate: Estate) -> None:
 
 @pytest.mark.slow
 def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
-    orders = declared() + "clients: [{name: billing, role: consumer, schema: 0, targets: [other]}]\n"
+    orders = write_declaration() + "clients: [{name: billing, role: consumer, schema: 0, targets: [other]}]\n"
     path = estate.scratch.path / "namespaces/orders.yaml"
     estate.scratch.git("checkout", "-q", "main")
     path.write_text(orders)
@@ -220,10 +220,10 @@ def test_an_unknown_target_is_named(estate: Estate) -> None:
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path, release: str) -> None:
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release), more=f', pulsar: "{release}"')
-    estate.orders("id", note=0)
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release), more=f', pulsar: "{release}"')
+    estate.commit_orders("id", note=0)
     estate.run("apply", "--auto-approve")
-    estate.put(avro("id", theirs=0))
+    estate.put(make_order_info("id", theirs=0))
     estate.accept()
     required_note(estate)
     predicted = check(estate, "--target", "local", code=100)
@@ -235,12 +235,12 @@ def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path,
     number = predicted["topics"][0]["broker"]["version"]
     estate.scratch.git("commit", "-q", "-a", "-m", "Approve what is theirs, too")
     estate.run("apply", "--auto-approve")
-    assert estate.versions()[-1].number == number == 3
+    assert estate.read_versions()[-1].number == number == 3
 
 
 @pytest.mark.slow
 def test_a_generation_begins_after_what_the_target_has(estate: Estate) -> None:
-    second = declared(more="generation: 2\n")
+    second = write_declaration(more="generation: 2\n")
     estate.scratch.write({"namespaces/orders.yaml": second, "namespaces/orders.avsc": record(id=0)})
     report = check(estate, "--target", "local", code=100)
     assert (list_rules(report), report["topics"][0]["version"]) == (["NEW_GENERATION"], 4)
@@ -259,6 +259,6 @@ def test_a_generation_begins_after_what_the_target_has(estate: Estate) -> None:
     report = check(estate, "--target", "local")
     assert (report["findings"], report["topics"][0]["version"], report["topics"][0]["latest"]) == ([], 5, 4)
     estate.run("apply", "--target", "local", "--auto-approve", code=3)
-    assert [version.info is None for version in estate.versions()] == [False, False, False, True, False]
+    assert [version.info is None for version in estate.read_versions()] == [False, False, False, True, False]
     report = check(estate, "--target", "local")
     assert (report["findings"], report["topics"][0]["version"]) == ([], 5)

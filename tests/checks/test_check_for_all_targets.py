@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from estate import Estate, avro
-from scratch import declared, record
+from estate import Estate, make_order_info
+from scratch import record, write_declaration
 
 from schemactl.declare.document import TopicDocument
 from schemactl.history.approved_history import DefinitionLoader
@@ -36,7 +36,7 @@ EDITS: dict[str, dict[str, str | bytes | None]] = {
     "another type": {ORDERS: record("id", "note", name="Other")},
     "two topics": {ORDERS: record("id", more=1), "namespaces/clicks.avsc": record("id", "more")},
     "a strategy": {"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"},
-    "fewer partitions than on a target": {"namespaces/orders.yaml": declared(more="partitions: 2\n")},
+    "fewer partitions than on a target": {"namespaces/orders.yaml": write_declaration(more="partitions: 2\n")},
     "an overlay": {"environments/prod.yaml": PROD.replace("BACKWARD", "FORWARD"), ORDERS: record("id", more=1)},
     "a topic goes": {"namespaces/clicks.yaml": None, "namespaces/clicks.avsc": None},
     "a new topic": {"namespaces/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n"},
@@ -56,9 +56,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
             "namespaces/clicks.avsc": record("id"),
         }
     )
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     numbers = "shop/sales/orders: {2: {foreign: theirs.avsc, type: AVRO, reason: by hand, accepted: 2026-11-22}}\n"
-    theirs = avro("id", theirs=0).schema.decode()
+    theirs = make_order_info("id", theirs=0).schema.decode()
     estate.scratch.commit({"numbers/prod.yaml": numbers, "numbers/theirs.avsc": theirs})
     estate.scratch.git("checkout", "-q", "-b", "work")
     return estate
@@ -66,7 +66,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 @pytest.fixture
 def estate(prepared: Estate, tmp_path: Path) -> Estate:
-    return prepared.copied(tmp_path / "shop")
+    return prepared.copy_to(tmp_path / "shop")
 
 
 def run_check(estate: Estate, *arguments: str) -> Any:
@@ -235,13 +235,13 @@ def test_a_changed_target_or_overlay_is_a_warning_with_its_effect(estate: Estate
 def test_a_target_that_gets_sooner_what_is_approved_changes_the_gate(
     tmp_path: Path, prod: str, effects: list[str]
 ) -> None:
-    def project(more: str) -> str:
+    def make_project(more: str) -> str:
         names = (("dev", ""), ("stage", ""), ("prod", f", {more}"))
         targets = (f'  {name}: {{registry: "sqlite:{name}.db"{more}}}\n' for name, more in names)
         return "version: 1\ntargets:\n" + "".join(targets)
 
-    estate = Estate(tmp_path / "shop", project=project("promoted: origin/promoted/prod, after: [stage]"))
-    estate.scratch.write({"schemactl.yaml": project(prod)})
+    estate = Estate(tmp_path / "shop", project=make_project("promoted: origin/promoted/prod, after: [stage]"))
+    estate.scratch.write({"schemactl.yaml": make_project(prod)})
     findings = run_check(estate)["findings"]
     assert [finding["rule"] for finding in findings] == ["GATE_CHANGED" for _ in effects]
     lines = [line for finding in findings for line in finding["message"].splitlines()[1:]]

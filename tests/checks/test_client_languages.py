@@ -58,7 +58,7 @@ def make_repository(
 @pytest.mark.parametrize(
     ("definitions", "language", "strategy", "type_", "expected"),
     [
-        # What the specification reads, and Go does not.
+        # The specification reads these, and Go does not.
         ([INT, LONG], "go", "BACKWARD", "AVRO", [BREAKS]),
         ([INT, LONG], "Golang", "BACKWARD", "AVRO", [BREAKS]),
         ([INT, LONG], "GO", "BACKWARD_TRANSITIVE", "AVRO", [BREAKS]),
@@ -71,7 +71,7 @@ def make_repository(
         # Under FORWARD it is the old reader that reads the new messages, and it ignores the field.
         ([TEXT, NEW], "go", "FORWARD", "AVRO", []),
         ([NEW, TEXT], "go", "FORWARD", "AVRO", [UNAPPLIED]),
-        # What Go reads, and the specification does not.
+        # Go reads these, and the specification does not.
         ([LINE, ROW], "go", "BACKWARD", "AVRO", ["NAME_MISMATCH warning"]),
         # An earlier version counts under a transitive strategy, unless the latest version has the same.
         (
@@ -206,7 +206,7 @@ def test_a_language_that_is_declared_later_is_a_warning(tmp_path: Path) -> None:
     report = json.loads(schemactl(repository.path, "check", "--format", "json").out)
     assert [f"{finding['rule']} {finding['severity']}" for finding in report["findings"]] == ["CLIENT_BREAKS warning"]
     repository.git("commit", "-qam", "go")
-    # Later changes are judged by what they change.
+    # A later change is judged only by its own differences.
     wider = make_record(ID, make_field("x", "long"), make_field("n", ["null", "int"], default=None))
     repository.write({"topics/orders.avsc": json.dumps(wider)})
     assert json.loads(schemactl(repository.path, "check", "--format", "json").out)["findings"] == []

@@ -292,18 +292,18 @@ def test_a_client_that_the_change_declares_has_no_older_damage(tmp_path: Path) -
 def test_a_break_that_the_latest_version_has_is_not_an_error_of_the_next_version(
     tmp_path: Path, after: list[str], severities: Sequence[str], data: str
 ) -> None:
-    def status(*symbols: str) -> str:
+    def make_status(*symbols: str) -> str:
         return json.dumps({"type": "enum", "name": "Status", "symbols": symbols})
 
     repository = Scratch(tmp_path / "r")
     project = PROJECT.replace("FORWARD", "BACKWARD_TRANSITIVE")
     topic = "topic: shop/sales/status\nschema: {type: AVRO, definition: status.avsc}\n"
     repository.commit(
-        {"schemactl.yaml": project, "topics/status.yaml": topic, "topics/status.avsc": status("A", "B", "C")}
+        {"schemactl.yaml": project, "topics/status.yaml": topic, "topics/status.avsc": make_status("A", "B", "C")}
     )
-    repository.commit({"topics/status.avsc": status("A", "B")})
+    repository.commit({"topics/status.avsc": make_status("A", "B")})
     repository.flush()
-    repository.write({"topics/status.avsc": status(*after)})
+    repository.write({"topics/status.avsc": make_status(*after)})
     code = 100 if "error" in severities else 0
     report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
     findings = [finding for finding in report["findings"] if finding["rule"] == "MISSING_ENUM_SYMBOLS"]

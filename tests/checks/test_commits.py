@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.cli import main
 
@@ -18,10 +18,13 @@ V0, COMPATIBLE, BREAKING = record("id"), record("id", note=0), record("id", "not
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def branch_repository(tmp_path: Path) -> Scratch:
     """Approve two topics, and check out a branch."""
     scratch = Scratch(tmp_path / "r")
-    topics = {"topics/orders.yaml": declared(), "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc")}
+    topics = {
+        "topics/orders.yaml": write_declaration(),
+        "topics/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
+    }
     scratch.commit({"schemactl.yaml": PROJECT, **topics, ORDERS: V0, REFUNDS: V0}, "v0")
     scratch.git("checkout", "-q", "-b", "work")
     return scratch
@@ -36,42 +39,42 @@ def commit(repository: Scratch, files: dict[str, str | None], *, code: int) -> N
 
 
 def test_what_an_earlier_commit_broke_stops_no_other_commit(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    branch_repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commit(repository, {ORDERS: BREAKING}, code=100)
+    commit(branch_repository, {ORDERS: BREAKING}, code=100)
     capsys.readouterr()
-    commit(repository, {"README.md": "about"}, code=0)
+    commit(branch_repository, {"README.md": "about"}, code=0)
     out = capsys.readouterr().out
     assert "left out: 2 findings of earlier commits on this branch" in out
     assert "all fine" not in out
-    commit(repository, {REFUNDS: COMPATIBLE}, code=0)
+    commit(branch_repository, {REFUNDS: COMPATIBLE}, code=0)
     capsys.readouterr()
-    commit(repository, {REFUNDS: BREAKING}, code=100)
+    commit(branch_repository, {REFUNDS: BREAKING}, code=100)
     findings = capsys.readouterr().out.partition("topic  ")[0]
     assert REFUNDS in findings
     assert ORDERS not in findings
-    assert main(["-C", str(repository.path), "check", "--base", "main"]) == 100
+    assert main(["-C", str(branch_repository.path), "check", "--base", "main"]) == 100
     assert f"{ORDERS}:1:" in capsys.readouterr().out
 
 
-def test_a_namespace_that_a_commit_changes_is_judged_with_all_its_topics(repository: Scratch) -> None:
-    commit(repository, {ORDERS: BREAKING}, code=100)
+def test_a_namespace_that_a_commit_changes_is_judged_with_all_its_topics(branch_repository: Scratch) -> None:
+    commit(branch_repository, {ORDERS: BREAKING}, code=100)
     space = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"
-    commit(repository, {"topics/sales.yaml": space}, code=100)
+    commit(branch_repository, {"topics/sales.yaml": space}, code=100)
 
 
 def test_a_commit_on_the_approved_branch_can_be_amended(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    branch_repository: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repository.git("checkout", "-q", "main")
-    commit(repository, {ORDERS: record("id", "wrong")}, code=100)
+    branch_repository.git("checkout", "-q", "main")
+    commit(branch_repository, {ORDERS: record("id", "wrong")}, code=100)
     capsys.readouterr()
-    repository.write({ORDERS: COMPATIBLE})
-    repository.git("add", "-A")
-    hook = ["-C", str(repository.path), "check", "--staged"]
+    branch_repository.write({ORDERS: COMPATIBLE})
+    branch_repository.git("add", "-A")
+    hook = ["-C", str(branch_repository.path), "check", "--staged"]
     assert main(hook) == 0
-    repository.write({ORDERS: BREAKING})
-    repository.git("add", "-A")
+    branch_repository.write({ORDERS: BREAKING})
+    branch_repository.git("add", "-A")
     assert main(hook) == 100
     assert "SCHEMACTL_AMEND=1 git commit --amend" in capsys.readouterr().out
     monkeypatch.setenv("SCHEMACTL_AMEND", "1")
@@ -79,17 +82,17 @@ def test_a_commit_on_the_approved_branch_can_be_amended(
     out = capsys.readouterr().out
     assert "checked against HEAD^" in out
     assert "version 0, will be 1" in out
-    repository.write({ORDERS: COMPATIBLE})
-    repository.git("add", "-A")
+    branch_repository.write({ORDERS: COMPATIBLE})
+    branch_repository.git("add", "-A")
     assert main(hook) == 0
 
 
 def test_a_first_commit_has_nothing_before_it_to_be_judged_against(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    branch_repository: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repository.git("checkout", "-q", "main")
-    repository.write({ORDERS: COMPATIBLE})
-    repository.git("add", "-A")
+    branch_repository.git("checkout", "-q", "main")
+    branch_repository.write({ORDERS: COMPATIBLE})
+    branch_repository.git("add", "-A")
     monkeypatch.setenv("SCHEMACTL_AMEND", "1")
-    assert main(["-C", str(repository.path), "check", "--staged"]) == 1
+    assert main(["-C", str(branch_repository.path), "check", "--staged"]) == 1
     assert "git commit --amend --no-verify" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command import schemactl
 from estate import NAMESPACE, PROJECT, Estate
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.core.names import NamespaceName
 from schemactl.registry.interface import Scope
@@ -28,7 +28,7 @@ STRATEGY, AUTO_UPDATE = "schema_compatibility_strategy", "is_allow_auto_update_s
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def topic_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "r")
     scratch.commit(BEFORE)
     return scratch
@@ -71,33 +71,33 @@ def repository(tmp_path: Path) -> Scratch:
 )
 @pytest.mark.parametrize("option", [[], ["--staged"], ["--base", "main"]], ids=" ".join)
 def test_a_policy_that_changes_is_a_row(
-    repository: Scratch,
+    topic_repository: Scratch,
     files: dict[str, str | None],
     rows: list[tuple[object, ...]],
     rules: list[str],
     option: list[str],
 ) -> None:
-    repository.git("checkout", "-q", "-b", "work")
-    repository.write(files)
-    repository.git("add", "--all")
+    topic_repository.git("checkout", "-q", "-b", "work")
+    topic_repository.write(files)
+    topic_repository.git("add", "--all")
     if option == ["--base", "main"]:
-        repository.git("commit", "-q", "-m", "policies")
-    report = json.loads(schemactl(repository.path, "check", *option, "--format", "json").out)
+        topic_repository.git("commit", "-q", "-m", "policies")
+    report = json.loads(schemactl(topic_repository.path, "check", *option, "--format", "json").out)
     assert [tuple(row.values())[:4] for row in report["policies"]] == rows
     assert sorted({finding["rule"] for finding in report["findings"]}) == rules
     # The output does not depend on the scope of the check.
     for form in () if option else ("text", "markdown"):
-        output = schemactl(repository.path, "check", "--format", form).out
+        output = schemactl(topic_repository.path, "check", "--format", form).out
         assert ("after the merge" in output) == bool(rows)
         assert f"{len(rows)} polic" in output or not rows
 
 
-def test_a_policy_that_others_changed_is_not_listed(repository: Scratch) -> None:
-    repository.commit({"README.md": "work"}, branch="work", start=1)
-    repository.commit({SPACE: None})
-    repository.flush()
-    repository.git("checkout", "-q", "work")
-    report = json.loads(schemactl(repository.path, "check", "--base", "main", "--format", "json").out)
+def test_a_policy_that_others_changed_is_not_listed(topic_repository: Scratch) -> None:
+    topic_repository.commit({"README.md": "work"}, branch="work", start=1)
+    topic_repository.commit({SPACE: None})
+    topic_repository.flush()
+    topic_repository.git("checkout", "-q", "work")
+    report = json.loads(schemactl(topic_repository.path, "check", "--base", "main", "--format", "json").out)
     assert (report["policies"], report["findings"]) == ([], [])
 
 
@@ -152,7 +152,7 @@ def run_check(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
 
 def new_topic(estate: Estate, name: str) -> Path:
     """Add a topic of this name to the working tree of the repository."""
-    estate.scratch.write({"namespaces/new.yaml": declared(name)})
+    estate.scratch.write({"namespaces/new.yaml": write_declaration(name)})
     return estate.scratch.path
 
 
@@ -174,7 +174,7 @@ def test_the_name_that_was_meant_is_offered(tmp_path: Path, name: str, meant: st
     assert finding["message"] == f"persistent://{name} is in the namespace {space}, which no file declares{meant}"
     path = f"namespaces/{space.partition('/')[2]}-namespace.yaml"
     assert path in finding["fix"]
-    Scratch.opened(folder).write({path: f"namespace: {space}\n{CLOSED}"})
+    Scratch.open_existing(folder).write({path: f"namespace: {space}\n{CLOSED}"})
     assert run_check(folder)["findings"] == []
 
 
@@ -223,11 +223,11 @@ def test_a_commit_that_removes_the_declaration_is_judged_for_it(tmp_path: Path) 
 
 def test_plan_rejects_an_approved_topic_in_an_undeclared_namespace(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=REQUIRED)
-    estate.scratch.commit({"namespaces/new.yaml": declared("shpo/sales/refunds")})
+    estate.scratch.commit({"namespaces/new.yaml": write_declaration("shpo/sales/refunds")})
     printed = estate.run("plan", code=100).out
     assert "no file declares the namespace shpo/sales" in printed
     estate.run("apply", "--auto-approve", code=3)
-    assert len(estate.held()) == 1
+    assert len(estate.read_definitions()) == 1
     with estate.registry() as registry:
         assert not registry.read(Scope(frozenset({NamespaceName("shpo", "sales")}), frozenset())).namespaces
     estate.scratch.commit({"namespaces/shpo.yaml": "namespace: shpo/sales\n"})
@@ -238,7 +238,9 @@ def test_plan_names_the_namespace_as_it_has_to_be_declared(tmp_path: Path) -> No
     renamed = 'tenants: {shop: shop}, namespaces: {shop/ops: shop-prod/ops}, registry: "sqlite:prod.db"'
     estate = Estate(tmp_path / "shop")
     project = REQUIRED.replace("targets:\n", f"targets:\n  prod: {{{renamed}}}\n")
-    estate.scratch.commit({"schemactl.yaml": project, "namespaces/new.yaml": declared("shop/ops/measurements")})
+    estate.scratch.commit(
+        {"schemactl.yaml": project, "namespaces/new.yaml": write_declaration("shop/ops/measurements")}
+    )
     assert "`namespace: shop/ops`" in estate.run("plan", "--target", "prod", code=100).out
 
 
@@ -252,7 +254,7 @@ def test_a_project_of_init_requires_declared_namespaces(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "new")
     schemactl(scratch.path, "init")
     assert run_check(scratch.path)["findings"] == []
-    scratch.write({"namespaces/default/more.yaml": declared("public/defualt/more")})
+    scratch.write({"namespaces/default/more.yaml": write_declaration("public/defualt/more")})
     scratch.write({"namespaces/default/orders.avsc": record("id")})
     (finding,) = run_check(scratch.path, code=100)["findings"]
     assert "did you mean public/default?" in finding["message"]

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from command import schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ VIEWS = "topic: shop/web/views\nschema: {type: STRING}\n"
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Scratch:
+def shop_repository(tmp_path: Path) -> Scratch:
     """Approve two topics in one file, and remove the first, so that the second moves to its line."""
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"project/schemactl.yaml": PROJECT, "project/topics/web.yaml": f"{CLICKS}---\n{VIEWS}"})
@@ -33,38 +33,40 @@ def read_report(shop: Scratch, name: str) -> str:
     return schemactl(shop.path / "project", "check", "--format", name, code=100).out
 
 
-def test_people_are_shown_the_line_before_the_change(shop: Scratch) -> None:
-    at = shop.git("rev-parse", "--short=9", "HEAD")
-    assert f"project/topics/web.yaml:1:8 before the change (main ({at}))" in read_report(shop, "text")
-    assert f"1:8 before the change (main ({at}))</code>, rule [DELETED_TOPIC](" in read_report(shop, "markdown")
+def test_people_are_shown_the_line_before_the_change(shop_repository: Scratch) -> None:
+    at = shop_repository.git("rev-parse", "--short=9", "HEAD")
+    assert f"project/topics/web.yaml:1:8 before the change (main ({at}))" in read_report(shop_repository, "text")
+    assert f"1:8 before the change (main ({at}))</code>, rule [DELETED_TOPIC](" in read_report(
+        shop_repository, "markdown"
+    )
 
 
-def test_github_marks_no_line_of_the_file(shop: Scratch) -> None:
-    command = read_report(shop, "github").splitlines()[0]
+def test_github_marks_no_line_of_the_file(shop_repository: Scratch) -> None:
+    command = read_report(shop_repository, "github").splitlines()[0]
     assert command.startswith("::error title=DELETED_TOPIC::")
     assert "%0APlace: project/topics/web.yaml:1:8 before the change (main (" in command
 
 
-def test_gitlab_marks_the_project_file(shop: Scratch) -> None:
-    (issue,) = json.loads(read_report(shop, "gitlab"))
+def test_gitlab_marks_the_project_file(shop_repository: Scratch) -> None:
+    (issue,) = json.loads(read_report(shop_repository, "gitlab"))
     assert issue["location"] == {"path": "project/schemactl.yaml", "lines": {"begin": 1}}
     assert "project/topics/web.yaml:1:8 before the change" in issue["description"]
 
 
-def test_code_scanning_marks_the_project_file_and_no_line(shop: Scratch) -> None:
-    (result,) = json.loads(read_report(shop, "sarif"))["runs"][0]["results"]
+def test_code_scanning_marks_the_project_file_and_no_line(shop_repository: Scratch) -> None:
+    (result,) = json.loads(read_report(shop_repository, "sarif"))["runs"][0]["results"]
     (location,) = result["locations"]
     assert location["physicalLocation"] == {"artifactLocation": {"uri": "project/schemactl.yaml"}}
     assert "project/topics/web.yaml:1:8 before the change" in result["message"]["text"]
 
 
-def test_a_test_report_names_no_line(shop: Scratch) -> None:
-    (case,) = ET.fromstring(read_report(shop, "junit")).iter("testcase")  # noqa: S314  our own output
+def test_a_test_report_names_no_line(shop_repository: Scratch) -> None:
+    (case,) = ET.fromstring(read_report(shop_repository, "junit")).iter("testcase")  # noqa: S314  our own output
     assert set(case.attrib) == {"classname", "name"}
 
 
-def test_json_has_the_place_and_that_it_is_gone(shop: Scratch) -> None:
-    (finding,) = json.loads(read_report(shop, "json"))["findings"]
+def test_json_has_the_place_and_that_it_is_gone(shop_repository: Scratch) -> None:
+    (finding,) = json.loads(read_report(shop_repository, "json"))["findings"]
     place = {"file": "project/topics/web.yaml", "line": 1, "column": 8, "before_change": True}
     assert {key: finding[key] for key in place} == place
 
@@ -82,9 +84,9 @@ def check_rename(tmp_path: Path, definition: str, more: str = "", strategy: str 
     """Report on a change that replaces the topic orders with all-orders, which has this definition."""
     scratch = Scratch(tmp_path / "r")
     project = f"version: 1\nroots: [topics]\ndefaults: {{schema_compatibility_strategy: {strategy}}}\n"
-    before = {"topics/orders.yaml": declared(), "topics/orders.avsc": record("id", "note", "city")}
+    before = {"topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id", "note", "city")}
     scratch.commit({"schemactl.yaml": project, **before})
-    scratch.write({"topics/orders.yaml": declared("shop/sales/all-orders", more=more)})
+    scratch.write({"topics/orders.yaml": write_declaration("shop/sales/all-orders", more=more)})
     scratch.write({"topics/orders.avsc": definition})
     report: dict[str, Any] = json.loads(schemactl(scratch.path, "check", "--format", "json", code=(0, 100)).out)
     return {finding["rule"]: finding for finding in report["findings"]}
@@ -133,10 +135,10 @@ def test_each_of_several_renamed_topics_is_paired_with_its_own(tmp_path: Path) -
     scratch = Scratch(tmp_path / "r")
     fields = {"orders": ("id", "a", "b", "c"), "bills": ("id", "a", "b", "x")}
     scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
-    scratch.commit({f"topics/{name}.yaml": declared(f"shop/sales/{name}", f"{name}.avsc") for name in fields})
+    scratch.commit({f"topics/{name}.yaml": write_declaration(f"shop/sales/{name}", f"{name}.avsc") for name in fields})
     scratch.commit({f"topics/{name}.avsc": record(*names) for name, names in fields.items()})
     scratch.flush()
-    scratch.write({f"topics/{name}.yaml": declared(f"shop/all/{name}", f"{name}.avsc") for name in fields})
+    scratch.write({f"topics/{name}.yaml": write_declaration(f"shop/all/{name}", f"{name}.avsc") for name in fields})
     report = json.loads(schemactl(scratch.path, "check", "--format", "json").out)
     fixes = {
         finding["topic"]: finding["fix"] for finding in report["findings"] if finding["rule"] == "RENAME_UNDECLARED"
@@ -176,12 +178,12 @@ CONSUMER = "clients: [{name: billing, role: consumer, schema: 0}]\n"
 def test_a_client_that_the_change_removes_is_checked_as_well(tmp_path: Path, after: str, words: str) -> None:
     scratch = Scratch(tmp_path / "r")
     project = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
-    before = {"topics/orders.yaml": declared(more=CONSUMER), "topics/orders.avsc": record("id", "note")}
+    before = {"topics/orders.yaml": write_declaration(more=CONSUMER), "topics/orders.avsc": record("id", "note")}
     scratch.commit({"schemactl.yaml": project, **before})
     optional = record("id", "note").replace('"note", "type": "string"', '"note", "type": "string", "default": ""')
     scratch.commit({"topics/orders.avsc": optional})
     scratch.flush()
-    scratch.write({"topics/orders.avsc": record("id"), "topics/orders.yaml": declared(more=after)})
+    scratch.write({"topics/orders.avsc": record("id"), "topics/orders.yaml": write_declaration(more=after)})
     scratch.git("add", "-A")
     printed = schemactl(scratch.path, "check", "--staged", code=100).out
     assert "CLIENT_BREAKS" in printed

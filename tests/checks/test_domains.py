@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import process, schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -33,13 +33,13 @@ class Work:
         self.other = DOMAINS[1 - DOMAINS.index(domain)]
         self.scratch = Scratch(path / "r")
         self.path = self.scratch.path
-        files = {"topics/orders.yaml": declared(name(domain), more=more), "topics/orders.avsc": record("id")}
+        files = {"topics/orders.yaml": write_declaration(name(domain), more=more), "topics/orders.avsc": record("id")}
         self.scratch.commit({"schemactl.yaml": PROJECT, **files}, "approved")
         self.scratch.git("symbolic-ref", "HEAD", "refs/heads/work")
 
-    def redeclare(self, definition: str, more: str = "") -> None:
+    def declare_in_other_domain(self, definition: str, more: str = "") -> None:
         """Declare the topic in the other domain."""
-        own = declared(name(self.other), "other.avsc", more=more)
+        own = write_declaration(name(self.other), "other.avsc", more=more)
         gone = {"topics/orders.yaml": None, "topics/orders.avsc": None}
         files = {"topics/other.yaml": own, "topics/other.avsc": definition, **gone}
         self.scratch.commit(files, "redeclared", branch="work", start=1)
@@ -54,19 +54,19 @@ class Work:
         return process(self.path, "check", "--staged").code
 
 
-def rules(report: Any) -> set[str]:
+def list_error_rules(report: Any) -> set[str]:
     return {finding["rule"] for finding in report["findings"] if finding["severity"] == "error"}
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Path, domain: str) -> None:
     work = Work(tmp_path, domain)
-    work.redeclare(BREAKING)
+    work.declare_in_other_domain(BREAKING)
     for option in ([], ["--base", "main"], ["--staged"]):
         if option == ["--staged"]:
             work.scratch.uncommit()
         report = work.report("check", *option, code=100)
-        assert rules(report) == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
+        assert list_error_rules(report) == {"READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"}
         (seen,) = (topic for topic in report["topics"] if topic["topic"] == name(work.other))
         assert (seen["change"], seen["version"]) == ("new version", 1)
     assert work.hook() == 100
@@ -80,7 +80,7 @@ def test_a_break_in_the_other_domain_is_found_by_check_and_by_plan(tmp_path: Pat
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(tmp_path: Path, domain: str) -> None:
     work = Work(tmp_path, domain)
-    work.redeclare(FINE)
+    work.declare_in_other_domain(FINE)
     schemactl(work.path, "apply", "--auto-approve")
     report = work.report("check", "--base", "main")
     (seen,) = (topic for topic in report["topics"] if topic["topic"] == name(work.other))
@@ -98,13 +98,13 @@ def test_numbers_go_on_in_the_other_domain_for_check_log_and_plan(tmp_path: Path
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_a_strategy_is_relaxed_in_the_other_domain_as_in_its_own(tmp_path: Path, domain: str) -> None:
     work = Work(tmp_path, domain, more=STRICT)
-    work.redeclare(BREAKING, more=STRICT.replace("FULL", "ALWAYS_COMPATIBLE"))
-    assert rules(work.report("check", "--base", "main", code=100)) == {"STRATEGY_RELAXED"}
+    work.declare_in_other_domain(BREAKING, more=STRICT.replace("FULL", "ALWAYS_COMPATIBLE"))
+    assert list_error_rules(work.report("check", "--base", "main", code=100)) == {"STRATEGY_RELAXED"}
 
 
 def test_the_same_definition_in_the_other_domain_is_the_version_it_was(tmp_path: Path) -> None:
     work = Work(tmp_path, "persistent")
-    work.redeclare(record("id"))
+    work.declare_in_other_domain(record("id"))
     report = work.report("check", "--base", "main")
     (seen,) = (topic for topic in report["topics"] if topic["topic"] == name("non-persistent"))
-    assert (seen["version"], rules(report)) == (0, set())
+    assert (seen["version"], list_error_rules(report)) == (0, set())

@@ -26,7 +26,7 @@ RED = COLORS.replace(', "BLUE"', "")
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def empty_project(tmp_path: Path) -> Scratch:
     """Start a project without a topic."""
     return Scratch(tmp_path / "shop")
 
@@ -120,19 +120,19 @@ EDITS = {
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), EDITS.values(), ids=EDITS)
-def test_edit_that_is_the_only_one_is_made(repository: Scratch, old: str, new: str, expected: str) -> None:
-    change(repository, old, new)
-    printed = schemactl(repository.path, "check", "--diff", code=100)
-    assert read(repository) == new
+def test_edit_that_is_the_only_one_is_made(empty_project: Scratch, old: str, new: str, expected: str) -> None:
+    change(empty_project, old, new)
+    printed = schemactl(empty_project.path, "check", "--diff", code=100)
+    assert read(empty_project) == new
     assert f"--- a/{AVSC}\n+++ b/{AVSC}\n" in printed.out
     assert "      = edit     `schemactl check --fix` makes it\n" in printed.out
-    fixed = schemactl(repository.path, "check", "--fix")
-    assert read(repository) == expected
+    fixed = schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project) == expected
     assert f"edited {AVSC}\n" in fixed.err
-    assert schemactl(repository.path, "check", "--fix").err == (
+    assert schemactl(empty_project.path, "check", "--fix").err == (
         "no finding has a fix that only one edit makes; no file was edited\n"
     )
-    assert read(repository) == expected
+    assert read(empty_project) == expected
 
 
 LEFT = {
@@ -154,10 +154,10 @@ LEFT = {
 
 
 @pytest.mark.parametrize(("old", "new"), LEFT.values(), ids=LEFT)
-def test_finding_with_several_fixes_is_left_to_a_person(repository: Scratch, old: str, new: str) -> None:
-    change(repository, old, new, project=PROJECT + "severities: {NAME_MISMATCH: error}\n")
-    assert "no file was edited" in schemactl(repository.path, "check", "--fix", code=100).err
-    assert read(repository) == new
+def test_finding_with_several_fixes_is_left_to_a_person(empty_project: Scratch, old: str, new: str) -> None:
+    change(empty_project, old, new, project=PROJECT + "severities: {NAME_MISMATCH: error}\n")
+    assert "no file was edited" in schemactl(empty_project.path, "check", "--fix", code=100).err
+    assert read(empty_project) == new
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,14 @@ def test_finding_with_several_fixes_is_left_to_a_person(repository: Scratch, old
         ),
     ],
 )
-def test_json_in_a_block_of_yaml_is_edited(repository: Scratch, definition: str, field: str, expected: str) -> None:
+def test_json_in_a_block_of_yaml_is_edited(empty_project: Scratch, definition: str, field: str, expected: str) -> None:
     topic = "topic: shop/sales/orders  # the orders\nschema:\n  type: AVRO\n  definition: "
     old, new, fixed = (
         topic + definition.replace("{lead}", record(*fields)) for fields in ((ID,), (ID, field), (ID, expected))
     )
-    change(repository, old, new, path=YAML, topic=old)
-    schemactl(repository.path, "check", "--fix")
-    assert read(repository, YAML) == fixed
+    change(empty_project, old, new, path=YAML, topic=old)
+    schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project, YAML) == fixed
 
 
 @pytest.mark.parametrize(
@@ -197,19 +197,19 @@ def test_json_in_a_block_of_yaml_is_edited(repository: Scratch, definition: str,
 )
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_definition_in_yaml_is_edited_in_its_layout(
-    repository: Scratch, field: str, expected: str, line_end: str
+    empty_project: Scratch, field: str, expected: str, line_end: str
 ) -> None:
     head = (
         "topic: shop/sales/orders\nschema:\n  type: AVRO\n  definition:\n    type: record\n    name: Order\n    fields:\n"
         "      - {name: id, type: long}\n"
     )
     old, new, fixed = (text.replace("\n", line_end) for text in (head, head + field, head + expected))
-    change(repository, old, new, path=YAML, topic=old)
-    schemactl(repository.path, "check", "--fix")
-    assert read(repository, YAML) == fixed
+    change(empty_project, old, new, path=YAML, topic=old)
+    schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project, YAML) == fixed
 
 
-def test_shared_type_is_edited_once_for_all_of_its_topics(repository: Scratch) -> None:
+def test_shared_type_is_edited_once_for_all_of_its_topics(empty_project: Scratch) -> None:
     money = "namespaces/money.avsc"
     topics = "---\n".join(
         f"topic: shop/sales/{name}\nschema: {{type: AVRO, definition: {name}.avsc, references: [money.avsc]}}\n"
@@ -219,21 +219,23 @@ def test_shared_type_is_edited_once_for_all_of_its_topics(repository: Scratch) -
         f"namespaces/{name}.avsc": record('{"name": "price", "type": "Money"}', name=name.title())
         for name in ("orders", "refunds")
     }
-    repository.commit({"schemactl.yaml": PROJECT, YAML: topics, money: record(ID, name="Money"), **users})
-    repository.write({money: record(ID, '{"name": "currency", "type": "string"}', name="Money")})
-    printed = schemactl(repository.path, "check", "--fix")
-    assert read(repository, money) == record(ID, '{"name": "currency", "type": "string", "default": ""}', name="Money")
+    empty_project.commit({"schemactl.yaml": PROJECT, YAML: topics, money: record(ID, name="Money"), **users})
+    empty_project.write({money: record(ID, '{"name": "currency", "type": "string"}', name="Money")})
+    printed = schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project, money) == record(
+        ID, '{"name": "currency", "type": "string", "default": ""}', name="Money"
+    )
     assert printed.err == f"edited {money}\n1 finding fixed in 1 file\n"
 
 
-def test_value_of_a_pair_is_edited(repository: Scratch) -> None:
+def test_value_of_a_pair_is_edited(empty_project: Scratch) -> None:
     topic = (
         "topic: shop/sales/orders\nschema: {type: KEY_VALUE, encoding: INLINE, key: {type: STRING}, "
         "value: {type: AVRO, definition: orders.avsc}}\n"
     )
-    change(repository, record(ID), record(ID, '{"name": "n", "type": "int"}'), topic=topic)
-    schemactl(repository.path, "check", "--fix")
-    assert read(repository) == record(ID, '{"name": "n", "type": "int", "default": 0}')
+    change(empty_project, record(ID), record(ID, '{"name": "n", "type": "int"}'), topic=topic)
+    schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project) == record(ID, '{"name": "n", "type": "int", "default": 0}')
 
 
 # Renames
@@ -283,34 +285,34 @@ RENAMES = {
 
 
 @pytest.mark.parametrize(("old", "new", "rename", "expected"), RENAMES.values(), ids=RENAMES)
-def test_rename_adds_an_alias(repository: Scratch, old: str, new: str, rename: str, expected: str) -> None:
-    change(repository, old, new)
-    schemactl(repository.path, "check", "--fix", "--rename", rename)
-    assert read(repository) == expected
-    # The alias is there already, so the same command edits nothing.
-    schemactl(repository.path, "check", "--fix", "--rename", rename)
-    assert read(repository) == expected
+def test_rename_adds_an_alias(empty_project: Scratch, old: str, new: str, rename: str, expected: str) -> None:
+    change(empty_project, old, new)
+    schemactl(empty_project.path, "check", "--fix", "--rename", rename)
+    assert read(empty_project) == expected
+    # The alias exists, so the same command edits nothing.
+    schemactl(empty_project.path, "check", "--fix", "--rename", rename)
+    assert read(empty_project) == expected
 
 
-def test_rename_that_is_not_in_the_change_is_wrong_usage(repository: Scratch) -> None:
-    change(repository, record(AMOUNT), record(TOTAL))
+def test_rename_that_is_not_in_the_change_is_wrong_usage(empty_project: Scratch) -> None:
+    change(empty_project, record(AMOUNT), record(TOTAL))
     for rename, message in {
         "amount": "--rename amount: expected OLD=NEW",
         "total=amount": "--rename total=amount: no changed definition has amount now and had total before",
         "amuont=total": "--rename amuont=total: no changed definition has total now and had amuont before",
         "Other.amount=total": "no changed definition has total now",
     }.items():
-        assert message in schemactl(repository.path, "check", "--fix", "--rename", rename, code=64).err
-    assert "--rename is an edit" in schemactl(repository.path, "check", "--rename", "amount=total", code=64).err
-    assert read(repository) == record(TOTAL)
+        assert message in schemactl(empty_project.path, "check", "--fix", "--rename", rename, code=64).err
+    assert "--rename is an edit" in schemactl(empty_project.path, "check", "--rename", "amount=total", code=64).err
+    assert read(empty_project) == record(TOTAL)
 
 
-def test_json_topic_gets_no_alias(repository: Scratch) -> None:
+def test_json_topic_gets_no_alias(empty_project: Scratch) -> None:
     topic = TOPIC.replace("AVRO", "JSON")
-    change(repository, record(AMOUNT), record(TOTAL), topic=topic)
-    printed = schemactl(repository.path, "check", "--fix", "--rename", "amount=total", code=64)
+    change(empty_project, record(AMOUNT), record(TOTAL), topic=topic)
+    printed = schemactl(empty_project.path, "check", "--fix", "--rename", "amount=total", code=64)
     assert "persistent://shop/sales/orders is a JSON topic, whose readers know no aliases" in printed.err
-    assert read(repository) == record(TOTAL)
+    assert read(empty_project) == record(TOTAL)
 
 
 # The index, HEAD and the merge
@@ -320,85 +322,85 @@ NEW = record(ID, '{"name": "n", "type": "int"}')
 FIXED = record(ID, '{"name": "n", "type": "int", "default": 0}')
 
 
-def test_staged_fix_edits_a_file_without_unstaged_changes_only(repository: Scratch) -> None:
-    change(repository, record(ID), NEW)
-    repository.git("add", "-A")
-    printed = schemactl(repository.path, "check", "--staged", "--fix")
-    assert read(repository) == FIXED
+def test_staged_fix_edits_a_file_without_unstaged_changes_only(empty_project: Scratch) -> None:
+    change(empty_project, record(ID), NEW)
+    empty_project.git("add", "-A")
+    printed = schemactl(empty_project.path, "check", "--staged", "--fix")
+    assert read(empty_project) == FIXED
     assert printed.err.endswith(f"1 finding fixed in 1 file; to commit them: `git add -- {AVSC}`\n")
-    repository.write({AVSC: NEW.replace("int", "float")})
-    printed = schemactl(repository.path, "check", "--staged", "--fix", code=1)
+    empty_project.write({AVSC: NEW.replace("int", "float")})
+    printed = schemactl(empty_project.path, "check", "--staged", "--fix", code=1)
     assert f"{AVSC}:1:1: orders.avsc has unstaged changes" in printed.err
-    assert read(repository) == NEW.replace("int", "float")
+    assert read(empty_project) == NEW.replace("int", "float")
 
 
-def test_fix_of_a_pull_request_edits_what_is_committed(repository: Scratch) -> None:
-    repository.commit({"schemactl.yaml": PROJECT, YAML: TOPIC, AVSC: record(ID)})
-    repository.commit({AVSC: NEW}, branch="work", start=1)
-    repository.git("checkout", "-q", "work")
-    repository.write({AVSC: NEW + "\n"})
-    printed = schemactl(repository.path, "check", "--base", "main", "--fix", code=1)
+def test_fix_of_a_pull_request_edits_what_is_committed(empty_project: Scratch) -> None:
+    empty_project.commit({"schemactl.yaml": PROJECT, YAML: TOPIC, AVSC: record(ID)})
+    empty_project.commit({AVSC: NEW}, branch="work", start=1)
+    empty_project.git("checkout", "-q", "work")
+    empty_project.write({AVSC: NEW + "\n"})
+    printed = schemactl(empty_project.path, "check", "--base", "main", "--fix", code=1)
     assert "orders.avsc has uncommitted changes" in printed.err
-    repository.write({AVSC: NEW})
-    schemactl(repository.path, "check", "--base", "main", "--fix")
-    assert read(repository) == FIXED
+    empty_project.write({AVSC: NEW})
+    schemactl(empty_project.path, "check", "--base", "main", "--fix")
+    assert read(empty_project) == FIXED
 
 
-def test_fix_of_a_branch_edits_its_own_text(repository: Scratch) -> None:
-    base = repository.commit({"schemactl.yaml": PROJECT, YAML: TOPIC, AVSC: record(ID)})
-    repository.commit({AVSC: record(ID, '{"name": "late", "type": "string", "default": ""}')})
-    repository.commit({AVSC: NEW}, branch="work", start=base)
-    repository.git("checkout", "-q", "work")
-    schemactl(repository.path, "check", "--fix")
-    assert read(repository) == FIXED
+def test_fix_of_a_branch_edits_its_own_text(empty_project: Scratch) -> None:
+    base = empty_project.commit({"schemactl.yaml": PROJECT, YAML: TOPIC, AVSC: record(ID)})
+    empty_project.commit({AVSC: record(ID, '{"name": "late", "type": "string", "default": ""}')})
+    empty_project.commit({AVSC: NEW}, branch="work", start=base)
+    empty_project.git("checkout", "-q", "work")
+    schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project) == FIXED
 
 
-def test_diff_goes_to_standard_error_beside_another_format(repository: Scratch) -> None:
-    change(repository, record(ID), NEW)
-    printed = schemactl(repository.path, "check", "--diff", "--format", "json", code=100)
+def test_diff_goes_to_standard_error_beside_another_format(empty_project: Scratch) -> None:
+    change(empty_project, record(ID), NEW)
+    printed = schemactl(empty_project.path, "check", "--diff", "--format", "json", code=100)
     assert json.loads(printed.out)["errors"] == 1
     assert '+{"type": "record"' in printed.err
-    assert read(repository) == NEW
+    assert read(empty_project) == NEW
 
 
-def test_fix_and_diff_together_write_and_show(repository: Scratch) -> None:
-    change(repository, record(ID), NEW)
-    assert f"+++ b/{AVSC}" in schemactl(repository.path, "check", "--fix", "--diff").out
-    assert read(repository) == FIXED
+def test_fix_and_diff_together_write_and_show(empty_project: Scratch) -> None:
+    change(empty_project, record(ID), NEW)
+    assert f"+++ b/{AVSC}" in schemactl(empty_project.path, "check", "--fix", "--diff").out
+    assert read(empty_project) == FIXED
 
 
-def test_remaining_findings_fail_the_check(repository: Scratch) -> None:
+def test_remaining_findings_fail_the_check(empty_project: Scratch) -> None:
     change(
-        repository,
+        empty_project,
         record(ID, AMOUNT),
         record('{"name": "id", "type": "string"}', AMOUNT, '{"name": "n", "type": "int"}'),
     )
-    printed = schemactl(repository.path, "check", "--fix", code=100)
+    printed = schemactl(empty_project.path, "check", "--fix", code=100)
     assert "TYPE_MISMATCH" in printed.out
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" not in printed.out
-    assert '"name": "n", "type": "int", "default": 0' in read(repository)
+    assert '"name": "n", "type": "int", "default": 0' in read(empty_project)
 
 
-def test_waived_finding_is_not_fixed(repository: Scratch) -> None:
-    change(repository, record(ID), NEW)
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+def test_waived_finding_is_not_fixed(empty_project: Scratch) -> None:
+    change(empty_project, record(ID), NEW)
+    report = json.loads(schemactl(empty_project.path, "check", "--format", "json", code=100).out)
     [fingerprint] = [finding["fingerprint"] for finding in report["findings"] if finding["verdict"] == "data"]
     from datetime import UTC, datetime, timedelta
 
     until = str((datetime.now(UTC) + timedelta(days=30)).date())
     arguments = ("--reason", "no message", "--until", until, "--owner", "ada")
-    schemactl(repository.path, "waive", fingerprint.removeprefix("sha256:"), *arguments)
-    schemactl(repository.path, "check", "--fix")
-    assert read(repository) == NEW
+    schemactl(empty_project.path, "waive", fingerprint.removeprefix("sha256:"), *arguments)
+    schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project) == NEW
 
 
-def test_link_is_not_written_through(repository: Scratch, tmp_path: Path) -> None:
-    change(repository, record(ID), NEW)
+def test_link_is_not_written_through(empty_project: Scratch, tmp_path: Path) -> None:
+    change(empty_project, record(ID), NEW)
     outside = tmp_path / "outside.avsc"
     outside.write_text(NEW)
-    (repository.path / AVSC).unlink()
-    (repository.path / AVSC).symlink_to(outside)
-    schemactl(repository.path, "check", "--fix", code=1)
+    (empty_project.path / AVSC).unlink()
+    (empty_project.path / AVSC).symlink_to(outside)
+    schemactl(empty_project.path, "check", "--fix", code=1)
     assert outside.read_text() == NEW
 
 
@@ -432,11 +434,11 @@ PROTO_EDITS = {
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), PROTO_EDITS.values(), ids=PROTO_EDITS)
-def test_proto_file_is_edited(repository: Scratch, old: str, new: str, expected: str) -> None:
+def test_proto_file_is_edited(empty_project: Scratch, old: str, new: str, expected: str) -> None:
     project = f"{PROJECT}protobuf: {{rules: WIRE_JSON}}\n"
-    repository.commit({"schemactl.yaml": project, YAML: CLICKS, CLICK: old})
-    repository.flush()
-    (repository.path / CLICK).write_bytes(new.encode())
-    schemactl(repository.path, "check", "--fix")
-    assert read(repository, CLICK) == expected
-    assert "findings" not in schemactl(repository.path, "check", "--fix").err
+    empty_project.commit({"schemactl.yaml": project, YAML: CLICKS, CLICK: old})
+    empty_project.flush()
+    (empty_project.path / CLICK).write_bytes(new.encode())
+    schemactl(empty_project.path, "check", "--fix")
+    assert read(empty_project, CLICK) == expected
+    assert "findings" not in schemactl(empty_project.path, "check", "--fix").err

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import REPOSITORIES
-from scratch import Files, Scratch, declared, record
+from scratch import Files, Scratch, record, write_declaration
 
 import schemactl
 from schemactl.cli import main
@@ -25,15 +25,15 @@ BREAK = {"topics/orders.avsc": record("id", "note")}
 HARMLESS = {"topics/orders.avsc": record("id", note=0)}
 
 
-def project(**settings: Any) -> dict[str, str | None]:
+def make_project(**settings: Any) -> dict[str, str | None]:
     """Return the project file with these settings; None removes a setting."""
     lines = {**PROJECT, **settings}
     return {"schemactl.yaml": yaml.safe_dump({key: value for key, value in lines.items() if value is not None})}
 
 
-def topic(more: str) -> dict[str, str | None]:
+def make_topic(more: str) -> dict[str, str | None]:
     """Return the declaration of the topic with `more` lines."""
-    return {"topics/orders.yaml": declared(more=more)}
+    return {"topics/orders.yaml": write_declaration(more=more)}
 
 
 def make_namespace(strategy: str) -> dict[str, str | None]:
@@ -42,19 +42,23 @@ def make_namespace(strategy: str) -> dict[str, str | None]:
 
 
 OFF = {"READER_FIELD_MISSING_DEFAULT_VALUE": "off", "BROKER_INCOMPATIBLE": "off"}
-MOVED = {"topic/orders.yaml": declared(), "topic/orders.avsc": record("id", "note")}
+MOVED = {"topic/orders.yaml": write_declaration(), "topic/orders.avsc": record("id", "note")}
 
 EVASIONS: dict[str, dict[str, str | None]] = {
-    name: {path: project(**text)["schemactl.yaml"] if isinstance(text, dict) else text for path, text in files.items()}
+    name: {
+        path: make_project(**text)["schemactl.yaml"] if isinstance(text, dict) else text for path, text in files.items()
+    }
     for name, files in yaml.safe_load(Path(__file__).with_name("evasions.yaml").read_text()).items()
 }
 """The files that a change adds to its breaking change to evade the check."""
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def gated_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "r")
-    scratch.commit({**project(), "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit(
+        {**make_project(), "topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")}, "v0"
+    )
     return scratch
 
 
@@ -67,7 +71,7 @@ def check(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: s
     return code, report
 
 
-def rules(report: dict[str, Any], severity: str = "error") -> set[str]:
+def list_rules(report: dict[str, Any], severity: str = "error") -> set[str]:
     return {finding["rule"] for finding in report["findings"] if finding["severity"] == severity}
 
 
@@ -114,11 +118,11 @@ MERGED = (
     ],
 )
 def test_changed_settings_do_not_hide_a_break(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any, evasion: dict[str, str | None]
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any, evasion: dict[str, str | None]
 ) -> None:
-    code, report = check(repository, capsys, *mode(repository, {**BREAK, **evasion}))
+    code, report = check(gated_repository, capsys, *mode(gated_repository, {**BREAK, **evasion}))
     assert code == 100
-    assert rules(report) & {
+    assert list_rules(report) & {
         *(
             "READER_FIELD_MISSING_DEFAULT_VALUE",
             "STRATEGY_RELAXED",
@@ -130,12 +134,12 @@ def test_changed_settings_do_not_hide_a_break(
 
 
 def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    as_index(repository, {**BREAK, **project(severities=OFF)})
+    as_index(gated_repository, {**BREAK, **make_project(severities=OFF)})
     for name in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab"):
         for strict in ([], ["--strict"]):
-            command = ["-C", str(repository.path), "check", "--staged", "--format", name, *strict]
+            command = ["-C", str(gated_repository.path), "check", "--staged", "--format", name, *strict]
             assert main(command) == 100
             out = capsys.readouterr().out
             assert "READER_FIELD_MISSING_DEFAULT_VALUE" in out
@@ -143,22 +147,26 @@ def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(
 
 
 def test_a_topic_that_was_deleted_is_judged_by_its_versions_when_it_comes_back(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository.commit({"topics/orders.yaml": None, "topics/orders.avsc": None, **make_namespace("BACKWARD")}, "gone")
-    code, report = check(repository, capsys, *as_index(repository, {**BREAK, **topic("lifecycle: draft\n")}))
+    gated_repository.commit(
+        {"topics/orders.yaml": None, "topics/orders.avsc": None, **make_namespace("BACKWARD")}, "gone"
+    )
+    code, report = check(
+        gated_repository, capsys, *as_index(gated_repository, {**BREAK, **make_topic("lifecycle: draft\n")})
+    )
     assert code == 100
-    assert rules(report) >= {"READER_FIELD_MISSING_DEFAULT_VALUE"}
-    assert rules(report, "warning") >= {"DRAFT_AGAIN"}
+    assert list_rules(report) >= {"READER_FIELD_MISSING_DEFAULT_VALUE"}
+    assert list_rules(report, "warning") >= {"DRAFT_AGAIN"}
 
 
 def test_a_break_that_was_approved_as_a_draft_is_found_when_the_topic_is_stable_again(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository.commit(topic("lifecycle: draft\n"), "draft")
-    repository.commit(BREAK, "break")
-    code, report = check(repository, capsys, *as_index(repository, topic("")))
-    assert (code, rules(report)) == (100, {"DRAFT_VERSIONS_BREAK"})
+    gated_repository.commit(make_topic("lifecycle: draft\n"), "draft")
+    gated_repository.commit(BREAK, "break")
+    code, report = check(gated_repository, capsys, *as_index(gated_repository, make_topic("")))
+    assert (code, list_rules(report)) == (100, {"DRAFT_VERSIONS_BREAK"})
 
 
 def test_work_that_began_before_the_project_is_judged_by_the_project(
@@ -166,32 +174,32 @@ def test_work_that_began_before_the_project_is_judged_by_the_project(
 ) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"README.md": "about"})
-    scratch.commit({**project(), **topic(""), "topics/orders.avsc": V0}, "v0")
-    scratch.commit({**project(severities=OFF), **topic(""), **BREAK}, branch="work", start=1)
+    scratch.commit({**make_project(), **make_topic(""), "topics/orders.avsc": V0}, "v0")
+    scratch.commit({**make_project(severities=OFF), **make_topic(""), **BREAK}, branch="work", start=1)
     scratch.git("checkout", "-q", "work")
     code, report = check(scratch, capsys, "--base", "main")
     assert code == 100
-    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in rules(report)
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in list_rules(report)
 
 
 def test_work_that_has_no_commit_in_common_with_the_record_is_not_judged_at_all(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository.git("checkout", "-q", "--orphan", "work")
-    repository.write({**BREAK, **project(severities=OFF)})
-    repository.git("add", "-A")
-    repository.git("commit", "-qm", "break")
-    assert main(["-C", str(repository.path), "check", "--base", "main"]) == 1
+    gated_repository.git("checkout", "-q", "--orphan", "work")
+    gated_repository.write({**BREAK, **make_project(severities=OFF)})
+    gated_repository.git("add", "-A")
+    gated_repository.git("commit", "-qm", "break")
+    assert main(["-C", str(gated_repository.path), "check", "--base", "main"]) == 1
     assert "have no commit in common" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("after", ["namespace: shop/sales\nschema_validation_enforced: false\n", None])
 def test_a_namespace_that_lets_unchecked_schemas_in_again_is_found_by_the_hook(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], after: str | None
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], after: str | None
 ) -> None:
     strict = "is_allow_auto_update_schema: false\nschema_validation_enforced: true\n"
-    repository.commit({"topics/sales.yaml": f"namespace: shop/sales\n{strict}"})
-    _, report = check(repository, capsys, *as_index(repository, {"topics/sales.yaml": after}))
+    gated_repository.commit({"topics/sales.yaml": f"namespace: shop/sales\n{strict}"})
+    _, report = check(gated_repository, capsys, *as_index(gated_repository, {"topics/sales.yaml": after}))
     assert [finding["rule"] for finding in report["findings"]] == ["PROTECTION_LOST"] * 2
 
 
@@ -228,11 +236,11 @@ def test_proposed_settings_do_not_fix_a_failure_under_approved_settings(
     approved = {**approved, "approved": None}
     with TemporaryDirectory() as folder:
         repository = Scratch(Path(folder, "r"))
-        start = {**project(**approved), "topics/orders.yaml": declared(), "topics/orders.avsc": V0}
+        start = {**make_project(**approved), "topics/orders.yaml": write_declaration(), "topics/orders.avsc": V0}
         repository.commit(start, "v0")
         as_index(repository, {"topics/orders.avsc": edit})
         expected = list_errors(repository)
-        as_index(repository, {**project(**proposed), **topic(yaml.safe_dump(policies) if policies else "")})
+        as_index(repository, {**make_project(**proposed), **make_topic(yaml.safe_dump(policies) if policies else "")})
         errors = list_errors(repository)
     # Under ALWAYS_INCOMPATIBLE the broker rejects every schema, and readers are not judged.
     is_nothing_let_in = policies.get("schema_compatibility_strategy") == "ALWAYS_INCOMPATIBLE"
@@ -248,8 +256,8 @@ def list_errors(repository: Scratch) -> set[str]:
 
 
 @MODES
-def test_a_harmless_change_passes(repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any) -> None:
-    code, report = check(repository, capsys, *mode(repository, HARMLESS))
+def test_a_harmless_change_passes(gated_repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any) -> None:
+    code, report = check(gated_repository, capsys, *mode(gated_repository, HARMLESS))
     assert code == 0
     assert not report["findings"]
 
@@ -267,11 +275,11 @@ CHANGED: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize("name", CHANGED)
 @pytest.mark.parametrize("options", [[], ["--strict"]])
 def test_a_change_of_judging_files_is_a_warning_with_and_without_a_schema(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], name: str, options: list[str]
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], name: str, options: list[str]
 ) -> None:
     rule, place, text = CHANGED[name]
     for files in (EVASIONS[name], {**EVASIONS[name], **HARMLESS}):
-        code, report = check(repository, capsys, *as_index(repository, files), *options)
+        code, report = check(gated_repository, capsys, *as_index(gated_repository, files), *options)
         assert code == 0
         [warning] = report["findings"]
         assert (warning["rule"], warning["severity"]) == (rule, "warning")
@@ -287,22 +295,22 @@ def test_a_change_of_judging_files_is_a_warning_with_and_without_a_schema(
     ],
 )
 def test_comments_and_layout_of_a_judging_file_change_nothing(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], text: str
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
-    code, report = check(repository, capsys, *as_index(repository, {"schemactl.yaml": text}))
+    code, report = check(gated_repository, capsys, *as_index(gated_repository, {"schemactl.yaml": text}))
     assert (code, report["findings"]) == (0, [])
 
 
 def test_the_effects_of_stricter_settings_are_described(
-    repository: Scratch, capsys: pytest.CaptureFixture[str]
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    repository.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
-    stricter = project(
+    gated_repository.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    stricter = make_project(
         defaults={"schema_compatibility_strategy": "FULL_TRANSITIVE"},
         severities={"NOT_STORED": "error"},
         protobuf={"rules": "WIRE"},
     )
-    code, report = check(repository, capsys, *as_index(repository, stricter))
+    code, report = check(gated_repository, capsys, *as_index(gated_repository, stricter))
     assert code == 0
     [warning] = report["findings"]
     assert warning["message"].splitlines()[1:] == [
@@ -313,19 +321,26 @@ def test_the_effects_of_stricter_settings_are_described(
     ]
 
 
-def test_a_root_moves_with_its_files(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    moved = project(roots=["topic"], previous_roots=["topics"])
+def test_a_root_moves_with_its_files(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    moved = make_project(roots=["topic"], previous_roots=["topics"])
     files = {**moved, **MOVED, "topics/orders.yaml": None, "topics/orders.avsc": None}
-    code, report = check(repository, capsys, *as_index(repository, {**files, "topic/orders.avsc": record("id")}))
-    assert (code, rules(report, "warning"), rules(report), report["checked"]) == (0, {"GATE_CHANGED"}, set(), 1)
-    code, report = check(repository, capsys, *as_index(repository, MOVED))
+    code, report = check(
+        gated_repository, capsys, *as_index(gated_repository, {**files, "topic/orders.avsc": record("id")})
+    )
+    assert (code, list_rules(report, "warning"), list_rules(report), report["checked"]) == (
+        0,
+        {"GATE_CHANGED"},
+        set(),
+        1,
+    )
+    code, report = check(gated_repository, capsys, *as_index(gated_repository, MOVED))
     assert code == 100
-    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in rules(report)
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in list_rules(report)
 
 
-def test_a_root_that_is_forgotten_is_a_problem(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    as_index(repository, {**project(roots=["topic"]), **MOVED})
-    assert main(["-C", str(repository.path), "check", "--staged"]) == 1
+def test_a_root_that_is_forgotten_is_a_problem(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    as_index(gated_repository, {**make_project(roots=["topic"]), **MOVED})
+    assert main(["-C", str(gated_repository.path), "check", "--staged"]) == 1
     assert "add `topics` to `previous_roots` in schemactl.yaml" in capsys.readouterr().err
 
 
@@ -333,21 +348,21 @@ def test_a_new_project_speaks_for_itself(tmp_path: Path, capsys: pytest.CaptureF
     scratch = Scratch(tmp_path / "new")
     scratch.commit({"README.md": "about"})
     closed = {"topics/sales.yaml": "namespace: shop/sales\nis_allow_auto_update_schema: false\n"}
-    files = {**project(severities=OFF), **closed, "topics/orders.yaml": declared(), **HARMLESS}
+    files = {**make_project(severities=OFF), **closed, "topics/orders.yaml": write_declaration(), **HARMLESS}
     code, report = check(scratch, capsys, *as_index(scratch, files))
     assert (code, report["findings"]) == (0, [])
 
 
-def test_fixed_severities_cannot_be_set(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    as_index(repository, project(severities={"GATE_CHANGED": "off"}))
-    assert main(["-C", str(repository.path), "check", "--staged"]) == 1
+def test_fixed_severities_cannot_be_set(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    as_index(gated_repository, make_project(severities={"GATE_CHANGED": "off"}))
+    assert main(["-C", str(gated_repository.path), "check", "--staged"]) == 1
     assert "the severity of GATE_CHANGED is fixed" in capsys.readouterr().err
 
 
-def test_a_bad_verdict_is_never_reported_as_fine(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    repository.commit(project(severities=OFF))
-    as_index(repository, BREAK)
-    assert main(["-C", str(repository.path), "check", "--staged"]) == 0
+def test_a_bad_verdict_is_never_reported_as_fine(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+    gated_repository.commit(make_project(severities=OFF))
+    as_index(gated_repository, BREAK)
+    assert main(["-C", str(gated_repository.path), "check", "--staged"]) == 0
     out = capsys.readouterr().out
     assert (
         out.splitlines()[0]
@@ -359,12 +374,12 @@ def test_a_bad_verdict_is_never_reported_as_fine(repository: Scratch, capsys: py
 
 @pytest.mark.parametrize("name", ["json", "sarif", "junit", "gitlab", "github", "markdown", "text"])
 def test_a_check_that_cannot_decide_replaces_the_report_of_an_earlier_one(
-    repository: Scratch, capsys: pytest.CaptureFixture[str], name: str
+    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    report = repository.path / "report"
-    repository.write({"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: DUBLE}\n"})
+    report = gated_repository.path / "report"
+    gated_repository.write({"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: DUBLE}\n"})
     report.write_text("an earlier run")
-    code = main(["-C", str(repository.path), "check", "--format", f"{name}=report"])
+    code = main(["-C", str(gated_repository.path), "check", "--format", f"{name}=report"])
     assert code == 1
     assert "topics/orders.yaml:2:16" in capsys.readouterr().err
     text = report.read_text()

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 GENERATE = Generate("shop_schemas")
 
 
-def avro(value: Any, kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
+def make_avro(value: Any, kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
     return SchemaInfo(kind, json.dumps(value).encode())
 
 
@@ -46,12 +46,12 @@ def record(*fields: Any, name: str = "Order") -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def field(name: str, of: Any, *aliases: str) -> dict[str, Any]:
+def make_field(name: str, of: Any, *aliases: str) -> dict[str, Any]:
     return {"name": name, "type": of, **({"aliases": aliases} if aliases else {})}
 
 
 def order(*fields: Any, kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
-    return avro(record(*fields), kind)
+    return make_avro(record(*fields), kind)
 
 
 def look(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> Impact:
@@ -90,11 +90,11 @@ def structs_of(of: st.SearchStrategy[Any]) -> st.SearchStrategy[Struct]:
     return fields.map(lambda struct_fields: Struct(tuple(struct_fields)))
 
 
-def containers(of: st.SearchStrategy[Any]) -> st.SearchStrategy[SparkType]:
+def contain_types(of: st.SearchStrategy[Any]) -> st.SearchStrategy[SparkType]:
     return st.builds(SparkArray, of, st.booleans()) | st.builds(SparkMap, of, st.booleans()) | structs_of(of)
 
 
-STRUCTS = structs_of(st.recursive(st.sampled_from(ATOMS), containers, max_leaves=6))
+STRUCTS = structs_of(st.recursive(st.sampled_from(ATOMS), contain_types, max_leaves=6))
 
 
 @given(STRUCTS, STRUCTS)
@@ -126,23 +126,23 @@ def test_the_order_of_columns_does_not_matter(one: Struct, random: Any) -> None:
 
 @pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
 def test_enum_symbols_docs_and_defaults_do_not_affect_tables(kind: SchemaType) -> None:
-    old = order(field("status", {"type": "enum", "name": "S", "symbols": ["A"]}), kind=kind)
+    old = order(make_field("status", {"type": "enum", "name": "S", "symbols": ["A"]}), kind=kind)
     status = {"type": "enum", "name": "S", "symbols": ["A", "B"], "default": "A", "doc": "d"}
-    new = order({**field("status", status), "default": "B"}, kind=kind)
+    new = order({**make_field("status", status), "default": "B"}, kind=kind)
     assert look(old, new) == Impact()
     assert look(old, new).summary == "nothing"
 
 
 def test_the_gravest_effect_comes_first_in_the_summary() -> None:
-    old = order(field("a", "int"), field("b", "string"), field("c", "int"))
-    new = order(field("x", "int"), field("a", "long"), field("b", "int"))
+    old = order(make_field("a", "int"), make_field("b", "string"), make_field("c", "int"))
+    new = order(make_field("x", "int"), make_field("a", "long"), make_field("b", "int"))
     assert look(old, new).summary == "rewrite, type widened, added column, column no longer written"
 
 
 def test_a_renamed_field_is_followed_into_what_it_holds() -> None:
-    address = record(field("postcode", "int"), name="Address")
-    home = record(field("zip", "long", "postcode"), name="Address")
-    old, new = order(field("address", address)), order(field("home", ["null", home], "address"))
+    address = record(make_field("postcode", "int"), name="Address")
+    home = record(make_field("zip", "long", "postcode"), name="Address")
+    old, new = order(make_field("address", address)), order(make_field("home", ["null", home], "address"))
     assert [(change.effect, change.column, change.former) for change in look(old, new).changes] == [
         ("renamed column", "home", ("address",)),
         ("renamed column", "home.zip", ("address", "postcode")),
@@ -151,64 +151,64 @@ def test_a_renamed_field_is_followed_into_what_it_holds() -> None:
     ]
 
 
-def names(reader: SchemaInfo, *older: SchemaInfo) -> dict[str, tuple[str, ...]]:
+def read_former_names(reader: SchemaInfo, *older: SchemaInfo) -> dict[str, tuple[str, ...]]:
     names_by_path = former_names(reader, older, StructOptions(), Release.R4_0)
     return {".".join(path): names for path, names in names_by_path.items()}
 
 
 def test_former_names_are_followed_through_every_version() -> None:
-    first, second = order(field("a", "int")), order(field("b", "int", "a"))
-    assert names(order(field("c", "int", "b")), second, first) == {"c": ("b", "a")}
-    assert names(order(field("c", "int", "b")), first) == {"c": ("b",)}
+    first, second = order(make_field("a", "int")), order(make_field("b", "int", "a"))
+    assert read_former_names(order(make_field("c", "int", "b")), second, first) == {"c": ("b", "a")}
+    assert read_former_names(order(make_field("c", "int", "b")), first) == {"c": ("b",)}
     # Another column has the name `a` now.
-    assert names(order(field("c", "int", "b"), field("a", "int")), second, first) == {"c": ("b",)}
+    assert read_former_names(order(make_field("c", "int", "b"), make_field("a", "int")), second, first) == {"c": ("b",)}
 
 
 def test_a_column_that_comes_back_is_compared_with_what_it_was() -> None:
-    first = order(field("id", "int"), field("note", "int"), field("n", "int"), field("x", "int"))
-    gone = order(field("id", "int"))
-    back = order(field("id", "int"), field("note", "string"), field("n", "long"), field("x", "int"))
+    first = order(make_field("id", "int"), make_field("note", "int"), make_field("n", "int"), make_field("x", "int"))
+    gone = order(make_field("id", "int"))
+    back = order(make_field("id", "int"), make_field("note", "string"), make_field("n", "long"), make_field("x", "int"))
     assert describe_changes(gone, back, gone, first) == [
         ("rewrite", "note"),
         ("type widened", "n"),
         ("added column", "x"),
     ]
-    wider = order(field("id", "int"), field("note", "long"))
-    assert describe_changes(gone, order(field("id", "int"), field("note", "double")), gone, wider, first) == [
+    wider = order(make_field("id", "int"), make_field("note", "long"))
+    assert describe_changes(gone, order(make_field("id", "int"), make_field("note", "double")), gone, wider, first) == [
         ("rewrite", "note")
     ]
     assert describe_changes(gone, back) == [("added column", "note"), ("added column", "n"), ("added column", "x")]
 
 
 def test_a_column_that_comes_back_inside_another_is_compared_with_what_it_was() -> None:
-    def items(*fields: Any) -> SchemaInfo:
-        return order(field("items", {"type": "array", "items": record(*fields, name="Item")}))
+    def make_items(*fields: Any) -> SchemaInfo:
+        return order(make_field("items", {"type": "array", "items": record(*fields, name="Item")}))
 
-    sku = field("sku", "string")
-    gone, first = items(sku), items(sku, field("price", "double"))
-    assert describe_changes(gone, items(sku, field("price", "string")), gone, first) == [
+    sku = make_field("sku", "string")
+    gone, first = make_items(sku), make_items(sku, make_field("price", "double"))
+    assert describe_changes(gone, make_items(sku, make_field("price", "string")), gone, first) == [
         ("rewrite", "items.element.price")
     ]
 
 
 def test_a_name_that_another_column_had_before_is_a_rewrite() -> None:
-    first = order(field("amount", "double"))
-    renamed = order(field("total", "double", "amount"))
-    taken = order(field("total", "double", "amount"), field("amount", "double"))
+    first = order(make_field("amount", "double"))
+    renamed = order(make_field("total", "double", "amount"))
+    taken = order(make_field("total", "double", "amount"), make_field("amount", "double"))
     (change,) = look(renamed, taken, renamed, first).changes
     assert (change.effect, change.column, change.successor) == ("rewrite", "amount", ("total",))
     assert sentence(change).startswith("amount is now called total.")
 
 
 def test_former_names_are_found_at_every_depth() -> None:
-    line = record(field("sku", "string", "article"), name="Line")
-    places = {"type": "map", "values": record(field("zip", "string", "postcode"), name="Place")}
+    line = record(make_field("sku", "string", "article"), name="Line")
+    places = {"type": "map", "values": record(make_field("zip", "string", "postcode"), name="Place")}
     new = order(
-        field("items", {"type": "array", "items": line}),
-        field("places", ["null", places]),
-        field("choice", ["string", record(field("x", "int", "y"), name="Choice")]),
+        make_field("items", {"type": "array", "items": line}),
+        make_field("places", ["null", places]),
+        make_field("choice", ["string", record(make_field("x", "int", "y"), name="Choice")]),
     )
-    assert names(new) == {
+    assert read_former_names(new) == {
         "items.element.sku": ("article",),
         "places.value.zip": ("postcode",),
         "choice.member1.x": ("y",),
@@ -234,21 +234,21 @@ def test_in_protobuf_a_field_is_its_number() -> None:
 
 def test_the_halves_of_a_key_value_are_columns() -> None:
     text = SchemaInfo(SchemaType.STRING)
-    old = key_value.join(key=text, value=order(field("id", "int")), encoding="INLINE")
-    new = key_value.join(key=text, value=order(field("no", "long", "id")), encoding="INLINE")
+    old = key_value.join(key=text, value=order(make_field("id", "int")), encoding="INLINE")
+    new = key_value.join(key=text, value=order(make_field("no", "long", "id")), encoding="INLINE")
     assert describe_changes(old, new) == [("renamed column", "value.no"), ("type widened", "value.no")]
     assert Pointers(new, Release.R4_0, StructOptions()).of(("value", "no")) == "/value/fields/0"
 
 
 def test_what_has_no_columns_has_no_impact() -> None:
-    external, one = SchemaInfo(SchemaType.EXTERNAL), order(field("a", "int"))
+    external, one = SchemaInfo(SchemaType.EXTERNAL), order(make_field("a", "int"))
     assert impact(external, one, generate=GENERATE, release=Release.R4_0) is None
     assert impact(one, external, generate=GENERATE, release=Release.R4_0) is None
 
 
 def test_the_release_of_spark_decides_on_times() -> None:
-    old = order(field("at", "long"))
-    new = order(field("at", {"type": "long", "logicalType": "time-micros"}))
+    old = order(make_field("at", "long"))
+    new = order(make_field("at", {"type": "long", "logicalType": "time-micros"}))
     assert describe_changes(old, new) == []
     later = impact(old, new, generate=Generate("p", spark="4.2"), release=Release.R4_0)
     assert later is not None
@@ -257,8 +257,8 @@ def test_the_release_of_spark_decides_on_times() -> None:
 
 
 def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
-    line = record(field("sku", ["null", "string", "int"]), name="Line")
-    info = order(field("id", "int"), field("items", ["null", {"type": "array", "items": line}]))
+    line = record(make_field("sku", ["null", "string", "int"]), name="Line")
+    info = order(make_field("id", "int"), make_field("items", ["null", {"type": "array", "items": line}]))
     for path, expected in {
         ("items",): "/fields/1",
         ("items", "element", "sku"): "/fields/1/type/1/items/fields/0",
@@ -274,9 +274,9 @@ def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work(monkeypatch: p
     inner: Any = "int"
     for number in range(60):
         again = f"N{number - 1}" if number else "int"
-        inner = record(field("a", inner), field("b", again), name=f"N{number}")
-    wide = order(field("x", inner))
-    impact_of_change = look(order(field("x", "int")), wide)
+        inner = record(make_field("a", inner), make_field("b", again), name=f"N{number}")
+    wide = order(make_field("x", inner))
+    impact_of_change = look(order(make_field("x", "int")), wide)
     assert impact_of_change.refusal == "written out, it has more than 1,000 columns and parts"
     assert impact(wide, wide, generate=GENERATE, release=Release.R4_0) is None
 
@@ -285,13 +285,13 @@ def test_a_definition_that_nests_too_deep_is_not_compared() -> None:
     inner: Any = "int"
     for _ in range(900):
         inner = {"type": "array", "items": inner}
-    deep = order(field("x", inner))
+    deep = order(make_field("x", inner))
     assert impact(deep, deep, generate=GENERATE, release=Release.R4_0) is None
 
 
 def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
-    old = order(field("a", "int"), field("b", "string"), field("c", "int"))
-    new = order(field("x", "int"), field("a", ["null", "long"]), field("d", "int", "c"))
+    old = order(make_field("a", "int"), make_field("b", "string"), make_field("c", "int"))
+    new = order(make_field("x", "int"), make_field("a", ["null", "long"]), make_field("d", "int", "c"))
     changes = look(old, new).changes
     assert [sentence(change) for change in changes] == [
         "x int: added column, null in the rows that are there.",
@@ -305,41 +305,49 @@ def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
 
 
 def field_in(part: Any) -> Any:
-    return field("s", {"type": "record", "name": "S", "fields": [part]})
+    return make_field("s", {"type": "record", "name": "S", "fields": [part]})
 
 
 @pytest.mark.parametrize(
     ("old", "new", "statement"),
     [
-        ([field("note", "string")], [field("note", "string"), field("n", ["null", "int"])], None),
-        ([field("note", "string")], [field("n", "int")], None),
-        ([field("note", "string")], [field("note", ["null", "string"])], None),
-        ([field("note", "string")], [field("text", "string", "note")], "EXCEPT (`note`), `note` AS `text` FROM"),
-        ([field("q", "int")], [field("q", "long")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `q` FROM"),
-        ([field("q", "int")], [field("r", "long", "q")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `r` FROM"),
+        ([make_field("note", "string")], [make_field("note", "string"), make_field("n", ["null", "int"])], None),
+        ([make_field("note", "string")], [make_field("n", "int")], None),
+        ([make_field("note", "string")], [make_field("note", ["null", "string"])], None),
         (
-            [field("a", "int"), field("b", "float"), field("c", "string")],
-            [field("x", "int", "a"), field("b", "double"), field("d", "string")],
+            [make_field("note", "string")],
+            [make_field("text", "string", "note")],
+            "EXCEPT (`note`), `note` AS `text` FROM",
+        ),
+        ([make_field("q", "int")], [make_field("q", "long")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `q` FROM"),
+        ([make_field("q", "int")], [make_field("r", "long", "q")], "EXCEPT (`q`), CAST(`q` AS bigint) AS `r` FROM"),
+        (
+            [make_field("a", "int"), make_field("b", "float"), make_field("c", "string")],
+            [make_field("x", "int", "a"), make_field("b", "double"), make_field("d", "string")],
             "EXCEPT (`a`, `b`), `a` AS `x`, CAST(`b` AS double) AS `b` FROM",
         ),
-        ([field_in(field("a", "int"))], [field_in(field("b", "int", "a"))], ""),
-        ([field_in(field("a", "int")), field("q", "int")], [field_in(field("a", "long")), field("q", "long")], ""),
+        ([field_in(make_field("a", "int"))], [field_in(make_field("b", "int", "a"))], ""),
+        (
+            [field_in(make_field("a", "int")), make_field("q", "int")],
+            [field_in(make_field("a", "long")), make_field("q", "long")],
+            "",
+        ),
     ],
 )
 def test_what_stops_a_landing_into_delta_has_the_command_and_the_statement(
     old: list[Any], new: list[Any], statement: str | None
 ) -> None:
-    found = look(order(*old), order(*new)).changes
-    text = advice(found, "shop/sales/orders")
-    assert any(map(is_stopping, found)) == (statement is not None)
+    struct_changes = look(order(*old), order(*new)).changes
+    text = advice(struct_changes, "shop/sales/orders")
+    assert any(map(is_stopping, struct_changes)) == (statement is not None)
     command = "schemactl spark land shop/sales/orders --messages PATH --out TABLE --format delta --evolve rewrite"
     assert (command in text) == (statement is not None)
     if statement:
         whole = f"CREATE OR REPLACE TABLE delta.`TABLE` USING delta AS SELECT * {statement} delta.`TABLE`"
-        assert make_rewrite_statement(found) == whole
+        assert make_rewrite_statement(struct_changes) == whole
         assert text.endswith(whole)
     else:
-        assert make_rewrite_statement(found) == ""
+        assert make_rewrite_statement(struct_changes) == ""
         assert "CREATE OR REPLACE" not in text
 
 

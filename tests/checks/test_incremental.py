@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from scratch import Files, Scratch, declared, record
+from scratch import Files, Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.cli import main
@@ -33,9 +33,9 @@ KEY_VALUE = """\
 topic: shop/sales/pairs
 schema: {type: KEY_VALUE, key: {type: STRING}, value: {type: AVRO, definition: refunds.avsc}}
 """
-ORDERS = declared(more="  references: [../money.avsc]\n")
+ORDERS = write_declaration(more="  references: [../money.avsc]\n")
 REST = (
-    declared("shop/sales/refunds", "refunds.avsc")
+    write_declaration("shop/sales/refunds", "refunds.avsc")
     + "---\n"
     + INLINE.format("clicks", "JSON", record("id", name="Click"))
     + "---\n"
@@ -53,7 +53,7 @@ FILES: Files = {
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def approved_repository(tmp_path: Path) -> Scratch:
     """Approve definitions in files, with references, inline as text and as YAML, and as parts of a pair."""
     scratch_repository = Scratch(tmp_path / "r")
     scratch_repository.commit(FILES)
@@ -110,9 +110,9 @@ class Checks:
 
 
 @pytest.fixture
-def checks(scratch: Scratch) -> Checks:
+def uncached_checks(approved_repository: Scratch) -> Checks:
     """Return checks with an empty cache."""
-    return Checks(scratch)
+    return Checks(approved_repository)
 
 
 def observe(declared: Declared) -> object:
@@ -125,16 +125,16 @@ def observe(declared: Declared) -> object:
 
 
 @pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
-def test_a_definition_is_judged_once(checks: Checks, *, staged: bool) -> None:
-    first, second = checks.read(staged=staged), checks.read(staged=staged)
+def test_a_definition_is_judged_once(uncached_checks: Checks, *, staged: bool) -> None:
+    first, second = uncached_checks.read(staged=staged), uncached_checks.read(staged=staged)
     assert len(first.judged) == 5
     assert second.judged == []
     assert first.observation == second.observation == second.plain
 
 
-def test_what_is_staged_is_known_from_the_working_tree(checks: Checks) -> None:
-    checks.read()
-    assert checks.read(staged=True).judged == []
+def test_what_is_staged_is_known_from_the_working_tree(uncached_checks: Checks) -> None:
+    uncached_checks.read()
+    assert uncached_checks.read(staged=True).judged == []
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_what_is_staged_is_known_from_the_working_tree(checks: Checks) -> None:
         ("money.avsc", "{}", 1),
         ("money.avsc", record("amount", name="Coin"), 1),
         ("topics/orders.avsc", record("id", name="Order"), 1),
-        ("topics/orders.yaml", declared(), 0),
-        ("topics/again.yaml", declared(), 0),
+        ("topics/orders.yaml", write_declaration(), 0),
+        ("topics/again.yaml", write_declaration(), 0),
     ],
     ids=[
         *("changed", "bad default", "no JSON", "gone", "reference changed", "reference broken"),
@@ -158,45 +158,50 @@ def test_what_is_staged_is_known_from_the_working_tree(checks: Checks) -> None:
 )
 @pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
 def test_a_change_of_any_file_it_is_made_of_is_judged(
-    checks: Checks, path: str, text: str | None, judged: int, *, staged: bool
+    uncached_checks: Checks, path: str, text: str | None, judged: int, *, staged: bool
 ) -> None:
-    before = checks.read(staged=staged)
-    checks.write(path, text)
-    changed = checks.read(staged=staged)
+    before = uncached_checks.read(staged=staged)
+    uncached_checks.write(path, text)
+    changed = uncached_checks.read(staged=staged)
     assert changed.observation == changed.plain
     assert changed.observation != before.observation
     assert len(changed.judged) == judged
-    again = checks.read(staged=staged)
+    again = uncached_checks.read(staged=staged)
     assert again.observation == changed.observation
 
 
-def test_what_is_not_valid_is_judged_every_time(checks: Checks) -> None:
-    checks.write("topics/refunds.avsc", BAD_DEFAULT)
-    checks.write("topics/orders.avsc", record("id", name="Order"))
+def test_what_is_not_valid_is_judged_every_time(uncached_checks: Checks) -> None:
+    uncached_checks.write("topics/refunds.avsc", BAD_DEFAULT)
+    uncached_checks.write("topics/orders.avsc", record("id", name="Order"))
     for _ in range(3):
-        reading = checks.read()
+        reading = uncached_checks.read()
         assert reading.observation == reading.plain
     assert len(reading.judged) == 5
 
 
-def test_any_sequence_of_edits_gives_the_same_result_without_a_cache(checks: Checks) -> None:
+def test_any_sequence_of_edits_gives_the_same_result_without_a_cache(uncached_checks: Checks) -> None:
     contents: dict[str, list[str | bytes | None]] = {
         "money.avsc": [record("amount", name="Money"), record("sum", name="Money"), record("x", name="Coin")],
         "topics/orders.avsc": [USES_MONEY, record("id", name="Order"), BAD_DEFAULT, None],
-        "topics/orders.yaml": [FILES["topics/orders.yaml"], declared(), "topic: shop/sales/orders\n", "a: b\n"],
+        "topics/orders.yaml": [
+            FILES["topics/orders.yaml"],
+            write_declaration(),
+            "topic: shop/sales/orders\n",
+            "a: b\n",
+        ],
         "topics/refunds.avsc": [record("id", name="Refund"), BAD_DEFAULT, "[", None],
-        "topics/rest.yaml": [REST, declared("shop/sales/refunds", "refunds.avsc")],
+        "topics/rest.yaml": [REST, write_declaration("shop/sales/refunds", "refunds.avsc")],
     }
     edits = random.Random(7)  # noqa: S311  no secret, but always the same
     for _ in range(40):
         path = edits.choice(list(contents))
-        checks.write(path, edits.choice(contents[path]))
-        reading = checks.read(staged=edits.random() < 0.5)
+        uncached_checks.write(path, edits.choice(contents[path]))
+        reading = uncached_checks.read(staged=edits.random() < 0.5)
         assert reading.observation == reading.plain
 
 
 def test_a_check_gives_the_same_result_without_a_cache(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    approved_repository: Scratch, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Check after random edits, commits and approvals, in every mode, with and without the cache."""
     project = "version: 1\nroots: [topics]\napproved: main\n"
@@ -213,13 +218,15 @@ def test_a_check_gives_the_same_result_without_a_cache(
         "topics/orders.avsc": [USES_MONEY, record("id", name="Order")],
         "topics/orders.yaml": [ORDERS, ORDERS + "partitions: 3\n", None],
         "topics/refunds.avsc": [record("id", name="Refund"), record("id", x=0, name="Refund"), BAD_DEFAULT],
-        "topics/twice.yaml": [None, declared("non-persistent://shop/sales/orders", "refunds.avsc")],
+        "topics/twice.yaml": [None, write_declaration("non-persistent://shop/sales/orders", "refunds.avsc")],
     }
-    monkeypatch.chdir(scratch.path)
-    scratch.commit({"schemactl.yaml": project, "topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc")})
-    scratch.flush()
-    scratch.git("reset", "-q", "--hard", "main")
-    scratch.git("checkout", "-q", "-b", "work")
+    monkeypatch.chdir(approved_repository.path)
+    approved_repository.commit(
+        {"schemactl.yaml": project, "topics/rest.yaml": write_declaration("shop/sales/refunds", "refunds.avsc")}
+    )
+    approved_repository.flush()
+    approved_repository.git("reset", "-q", "--hard", "main")
+    approved_repository.git("checkout", "-q", "-b", "work")
 
     def check(arguments: list[str]) -> tuple[int, str, str]:
         code = main(["check", *arguments, "--format", "json"])
@@ -231,16 +238,16 @@ def test_a_check_gives_the_same_result_without_a_cache(
     for _ in range(int(os.environ.get("SCHEMACTL_WALK_STEPS", "16"))):
         path = edits.choice(list(contents))
         content = edits.choice(contents[path])
-        if content is not None or (scratch.path / path).exists():
-            scratch.write({path: content})
-        scratch.git("add", "--all")
+        if content is not None or (approved_repository.path / path).exists():
+            approved_repository.write({path: content})
+        approved_repository.git("add", "--all")
         if edits.random() < 0.4:
-            scratch.git("commit", "-q", "--allow-empty", "-m", "work")
+            approved_repository.git("commit", "-q", "--allow-empty", "-m", "work")
             if edits.random() < 0.4:
-                scratch.git("branch", "-f", "main", "work")
+                approved_repository.git("branch", "-f", "main", "work")
         for arguments in ([], ["--staged"], ["--base", "main"]):
             cached_result = check(arguments)
-            cache = scratch.cache
+            cache = approved_repository.cache
             cache.rename(cache.with_name("aside"))
             assert check(arguments) == cached_result
             shutil.rmtree(cache, ignore_errors=True)

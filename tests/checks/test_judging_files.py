@@ -15,7 +15,7 @@ from command import schemactl
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import REPOSITORIES
-from scratch import Files, Scratch, declared, record
+from scratch import Files, Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -30,28 +30,31 @@ FORGED = (
 DELETED = "persistent://shop/sales/orders:\n  1: {deleted: true, reason: gone, accepted: 2026-11-22}\n"
 
 
-def project(**settings: Any) -> dict[str, str]:
+def make_project(**settings: Any) -> dict[str, str]:
     """Return the project file with these settings."""
     return {"schemactl.yaml": yaml.safe_dump({"version": 1, "roots": ["topics"], **settings})}
 
 
-def target(**settings: Any) -> dict[str, Any]:
+def make_target(**settings: Any) -> dict[str, Any]:
     """Return a target with these settings."""
     return {"registry": "sqlite:r.db", **settings}
 
 
 def project_with(**targets: dict[str, Any]) -> dict[str, str]:
     """Return the project file with these targets and a strategy that protects nothing unless an overlay changes it."""
-    return project(defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}, targets=targets)
+    return make_project(defaults={"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}, targets=targets)
 
 
-PROD = {**project_with(prod=target(overlays="o.yaml")), "o.yaml": STRICT}
+PROD = {**project_with(prod=make_target(overlays="o.yaml")), "o.yaml": STRICT}
 TOPIC = {
-    "topics/orders.yaml": declared(),
+    "topics/orders.yaml": write_declaration(),
     "topics/orders.avsc": record("id"),
     "topics/sales.yaml": "namespace: shop/sales\nis_allow_auto_update_schema: false\n",
 }
-RENAMED = {"topics/orders.yaml": declared("shop/sales/sales", more="renamed_from: shop/sales/orders\n"), **BREAK}
+RENAMED = {
+    "topics/orders.yaml": write_declaration("shop/sales/sales", more="renamed_from: shop/sales/orders\n"),
+    **BREAK,
+}
 PROTO = 'syntax = "proto3"; package web; message Click { %s a = 1; }'
 CLICKS = {
     "topics/p.avsc": '{"type": "record", "name": "Click", "namespace": "web", "fields": [{"name": "a", "type": "string", "default": ""}]}',
@@ -81,62 +84,62 @@ class Evasion:
 
 EVASIONS: Mapping[str, Evasion] = {
     "a new target with a relaxed overlay": Evasion(
-        [project()], {**BREAK, **project(targets={"x": target(overlays="x.yaml")}), "x.yaml": RELAXED}
+        [make_project()], {**BREAK, **make_project(targets={"x": make_target(overlays="x.yaml")}), "x.yaml": RELAXED}
     ),
     "a new target whose overlay names the topic": Evasion(
-        [project()],
+        [make_project()],
         {
             **BREAK,
-            **project(targets={"x": target(overlays="x.yaml")}),
+            **make_project(targets={"x": make_target(overlays="x.yaml")}),
             "x.yaml": "topic: shop/sales/orders\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n",
         },
     ),
     "a target under another name, and a relaxed overlay": Evasion(
-        [PROD], {**BREAK, **project_with(live=target(overlays="o.yaml")), "o.yaml": RELAXED}
+        [PROD], {**BREAK, **project_with(live=make_target(overlays="o.yaml")), "o.yaml": RELAXED}
     ),
     "a target with another case, and a relaxed overlay": Evasion(
-        [PROD], {**BREAK, **project_with(Prod=target(overlays="o.yaml")), "o.yaml": RELAXED}
+        [PROD], {**BREAK, **project_with(Prod=make_target(overlays="o.yaml")), "o.yaml": RELAXED}
     ),
     "a relaxed overlay": Evasion([PROD], {**BREAK, "o.yaml": RELAXED}),
     "an overlay in another file": Evasion(
-        [PROD], {**BREAK, **project_with(prod=target(overlays="other.yaml")), "other.yaml": RELAXED}
+        [PROD], {**BREAK, **project_with(prod=make_target(overlays="other.yaml")), "other.yaml": RELAXED}
     ),
-    "a target that names no overlay": Evasion([PROD], {**BREAK, **project_with(prod=target()), "o.yaml": None}),
+    "a target that names no overlay": Evasion([PROD], {**BREAK, **project_with(prod=make_target()), "o.yaml": None}),
     "no target": Evasion([PROD], {**BREAK, **project_with(), "o.yaml": None}),
     "a target that excludes the topic": Evasion(
-        [PROD], {**BREAK, **project_with(prod=target(overlays="o.yaml", exclude=["**/orders"]))}
+        [PROD], {**BREAK, **project_with(prod=make_target(overlays="o.yaml", exclude=["**/orders"]))}
     ),
     "a target that includes only another topic": Evasion(
         [PROD],
         {
             **BREAK,
-            **project_with(prod=target(overlays="o.yaml", include=["**/other"])),
+            **project_with(prod=make_target(overlays="o.yaml", include=["**/other"])),
             "topics/other.yaml": "topic: shop/sales/other\nschema: {type: STRING}\n",
         },
     ),
     "a target with other names": Evasion(
-        [PROD], {**BREAK, **project_with(prod=target(overlays="o.yaml", tenants={"shop": "x"})), "o.yaml": RELAXED}
+        [PROD], {**BREAK, **project_with(prod=make_target(overlays="o.yaml", tenants={"shop": "x"})), "o.yaml": RELAXED}
     ),
     "a forged numbers file": Evasion(
-        [project(defaults={"schema_compatibility_strategy": "FULL"}, targets={"prod": target()})],
+        [make_project(defaults={"schema_compatibility_strategy": "FULL"}, targets={"prod": make_target()})],
         {**BREAK, "numbers/prod.yaml": FORGED, "numbers/forged.avsc": record("id", "note")},
     ),
     "a numbers file that says that nothing is there": Evasion(
-        [project(targets={"prod": target()})], {**BREAK, "numbers/prod.yaml": DELETED}
+        [make_project(targets={"prod": make_target()})], {**BREAK, "numbers/prod.yaml": DELETED}
     ),
     "a numbers file in another place": Evasion(
-        [project(targets={"prod": target()})],
-        {**BREAK, **project(targets={"prod": target(numbers="n.yaml")}), "n.yaml": FORGED, "forged.avsc": record("id", "note")},
+        [make_project(targets={"prod": make_target()})],
+        {**BREAK, **make_project(targets={"prod": make_target(numbers="n.yaml")}), "n.yaml": FORGED, "forged.avsc": record("id", "note")},
     ),
-    "a lenient merge base": Evasion([project(severities=OFF), project()], BREAK, begins=0),
+    "a lenient merge base": Evasion([make_project(severities=OFF), make_project()], BREAK, begins=0),
     "a lenient merge base, and the file is changed": Evasion(
-        [project(severities=OFF), project()], {**BREAK, **project(severities=OFF, pulsar="4.0")}, begins=0
+        [make_project(severities=OFF), make_project()], {**BREAK, **make_project(severities=OFF, pulsar="4.0")}, begins=0
     ),
     "a merge base that cannot be read": Evasion(
-        [project(unknown=1), project()], {**BREAK, **project(severities=OFF)}, begins=0
+        [make_project(unknown=1), make_project()], {**BREAK, **make_project(severities=OFF)}, begins=0
     ),
     "a tip that cannot be read": Evasion(
-        [project(), project(unknown=1)], {**BREAK, **project(severities=OFF)}
+        [make_project(), make_project(unknown=1)], {**BREAK, **make_project(severities=OFF)}
     ),
     "an overlay of the tip that cannot be read": Evasion(
         [PROD, {"o.yaml": "namespace: [\n"}], {**BREAK, "o.yaml": RELAXED}
@@ -148,20 +151,20 @@ EVASIONS: Mapping[str, Evasion] = {
     "a topic that moves to the other domain, with an overlay": Evasion(
         [PROD],
         {
-            "topics/orders.yaml": declared("non-persistent://shop/sales/orders"),
+            "topics/orders.yaml": write_declaration("non-persistent://shop/sales/orders"),
             **BREAK,
             "o.yaml": f"{STRICT}---\ntopic: non-persistent://shop/sales/orders\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n",
         },
     ),
     "a renamed topic that leaves the target": Evasion(
-        [{**project_with(prod=target(overlays="o.yaml", include=["**/orders"])), "o.yaml": STRICT}], RENAMED
+        [{**project_with(prod=make_target(overlays="o.yaml", include=["**/orders"])), "o.yaml": STRICT}], RENAMED
     ),
     "a renamed topic in a lenient namespace": Evasion(
-        [project(severities={"shop/new": OFF})],
-        {**BREAK, "topics/orders.yaml": declared("shop/new/orders", more="renamed_from: shop/sales/orders\n")},
+        [make_project(severities={"shop/new": OFF})],
+        {**BREAK, "topics/orders.yaml": write_declaration("shop/new/orders", more="renamed_from: shop/sales/orders\n")},
     ),
     "a nearer project file": Evasion(
-        [{"schemactl.yaml": "version: 1\nroots: [sub/topics]\n", "sub/topics/o.yaml": declared(), "sub/topics/orders.avsc": record("id")}],
+        [{"schemactl.yaml": "version: 1\nroots: [sub/topics]\n", "sub/topics/o.yaml": write_declaration(), "sub/topics/orders.avsc": record("id")}],
         {
             "sub/topics/orders.avsc": record("id", "note"),
             "sub/schemactl.yaml": "version: 1\nroots: [x]\n",
@@ -170,38 +173,38 @@ EVASIONS: Mapping[str, Evasion] = {
         folder="sub",
     ),
     "a topic that moves to a new project": Evasion(
-        [project()],
+        [make_project()],
         {
             "topics/orders.yaml": None,
             "topics/orders.avsc": None,
             "sub/schemactl.yaml": yaml.safe_dump({"version": 1, "roots": ["topics"], "defaults": {"schema_compatibility_strategy": "ALWAYS_COMPATIBLE"}}),
-            "sub/topics/orders.yaml": declared(),
+            "sub/topics/orders.yaml": write_declaration(),
             "sub/topics/orders.avsc": record("id", "note"),
         },
         folder="sub",
     ),
     "a topic that moves to a new project, checked where it was": Evasion(
-        [project()],
+        [make_project()],
         {
             "topics/orders.yaml": None,
             "topics/orders.avsc": None,
             "sub/schemactl.yaml": yaml.safe_dump({"version": 1, "roots": ["topics"], "severities": OFF}),
-            "sub/topics/orders.yaml": declared(),
+            "sub/topics/orders.yaml": write_declaration(),
             "sub/topics/orders.avsc": record("id", "note"),
         },
     ),
     "a topic that moves to a new project under another name": Evasion(
-        [project()],
+        [make_project()],
         {
             "topics/orders.yaml": None,
             "topics/orders.avsc": None,
             "sub/schemactl.yaml": "version: 1\nroots: [topics]\n",
-            "sub/topics/orders.yaml": declared("shop/sales/sales", more="renamed_from: shop/sales/orders\n"),
+            "sub/topics/orders.yaml": write_declaration("shop/sales/sales", more="renamed_from: shop/sales/orders\n"),
             "sub/topics/orders.avsc": record("id", "note"),
         },
     ),
     "the project file moves, with lenient settings": Evasion(
-        [{"schemactl.yaml": "version: 1\nroots: [sub/topics]\n", "sub/topics/o.yaml": declared(), "sub/topics/orders.avsc": record("id")}],
+        [{"schemactl.yaml": "version: 1\nroots: [sub/topics]\n", "sub/topics/o.yaml": write_declaration(), "sub/topics/orders.avsc": record("id")}],
         {
             "schemactl.yaml": None,
             "sub/topics/orders.avsc": record("id", "note"),
@@ -210,18 +213,18 @@ EVASIONS: Mapping[str, Evasion] = {
         folder="sub",
     ),
     "a break that was approved once, and reverted": Evasion(
-        [project(), BREAK, {"topics/orders.avsc": record("id")}], BREAK
+        [make_project(), BREAK, {"topics/orders.avsc": record("id")}], BREAK
     ),
     "a break that was approved once, reverted, and has a new doc": Evasion(
-        [project(), BREAK, {"topics/orders.avsc": record("id")}],
+        [make_project(), BREAK, {"topics/orders.avsc": record("id")}],
         {"topics/orders.avsc": record("id", "note").replace('"name": "Order"', '"name": "Order", "doc": "new"')},
     ),
     "a .proto that is declared no longer": Evasion(
-        [{**project(), **CLICKS}],
+        [{**make_project(), **CLICKS}],
         {"topics/p.proto": PROTO % "int32", "topics/p.yaml": "topic: shop/sales/p\nschema: {type: PROTOBUF, definition: p.avsc}\n"},
     ),
     "another .proto": Evasion(
-        [{**project(), **CLICKS}],
+        [{**make_project(), **CLICKS}],
         {
             "topics/p.proto": PROTO % "int32",
             "topics/q.proto": PROTO % "string",
@@ -266,11 +269,11 @@ class Estate:
             scratch.git("checkout", "-q", "--detach", "queue" if setting == "queue" else "work")
         printed = schemactl(scratch.path / folder, "check", "--format", "json", *arguments, code=(0, 100))
         report: dict[str, Any] = json.loads(printed.out)
-        assert bool(errors(report)) == (printed.code == 100)
+        assert bool(list_unwaived_errors(report)) == (printed.code == 100)
         return report
 
 
-def errors(report: dict[str, Any]) -> set[str]:
+def list_unwaived_errors(report: dict[str, Any]) -> set[str]:
     """Return the rules of the errors without a waiver."""
     return {
         finding["rule"] for finding in report["findings"] if finding["severity"] == "error" and not finding["waiver"]
@@ -300,7 +303,7 @@ def test_a_break_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
     evasion = EVASIONS[name]
     estate = approve(tmp_path / "r", evasion.approved)
     report = estate.check(evasion.change, setting, evasion.begins, evasion.folder)
-    assert errors(report) & evasion.rules, report["findings"]
+    assert list_unwaived_errors(report) & evasion.rules, report["findings"]
 
 
 LEGITIMATE: Mapping[str, Evasion] = {
@@ -313,9 +316,9 @@ LEGITIMATE: Mapping[str, Evasion] = {
         },
     ),
     "a new tenant with its entry": Evasion(
-        [project(targets={"prod": target(tenants={"shop": "shop-prod"})})],
+        [make_project(targets={"prod": make_target(tenants={"shop": "shop-prod"})})],
         {
-            **project(targets={"prod": target(tenants={"shop": "shop-prod", "web": "web-prod"})}),
+            **make_project(targets={"prod": make_target(tenants={"shop": "shop-prod", "web": "web-prod"})}),
             "topics/new.yaml": "namespace: web/clicks\nis_allow_auto_update_schema: false\n---\ntopic: web/clicks/new\nschema: {type: STRING}\n",
         },
     ),
@@ -326,42 +329,42 @@ LEGITIMATE: Mapping[str, Evasion] = {
     "a renamed topic with its overlay": Evasion(
         [{**PROD, "o.yaml": f"{STRICT}---\ntopic: shop/sales/orders\npartitions: 4\n"}],
         {
-            "topics/orders.yaml": declared("shop/sales/sales", more="renamed_from: shop/sales/orders\n"),
+            "topics/orders.yaml": write_declaration("shop/sales/sales", more="renamed_from: shop/sales/orders\n"),
             "o.yaml": f"{STRICT}---\ntopic: shop/sales/sales\npartitions: 4\n",
         },
     ),
     "a new root": Evasion(
-        [project()],
-        {**project(roots=["topics", "more"]), "more/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n"},
+        [make_project()],
+        {**make_project(roots=["topics", "more"]), "more/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n"},
     ),
     "a branch that began before a root": Evasion(
-        [project(), {**project(roots=["topics", "more"]), "more/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n"}],
+        [make_project(), {**make_project(roots=["topics", "more"]), "more/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n"}],
         {"topics/orders.avsc": record("id", note=0)},
         begins=0,
     ),
     "a new target with its overlay and topics": Evasion(
-        [project()],
+        [make_project()],
         {
-            **project(targets={"x": target(overlays="x.yaml", include=["**/new"])}),
+            **make_project(targets={"x": make_target(overlays="x.yaml", include=["**/new"])}),
             "topics/new.yaml": "topic: shop/sales/new\nschema: {type: STRING}\n",
             "x.yaml": "topic: shop/sales/new\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n",
         },
     ),
     "recorded drift": Evasion(
-        [project(targets={"prod": target()})],
+        [make_project(targets={"prod": make_target()})],
         {"numbers/prod.yaml": FORGED, "numbers/forged.avsc": record("id", other=0)},
     ),
     "a stricter overlay": Evasion([PROD], {"o.yaml": STRICT.replace("FULL", "FULL_TRANSITIVE")}),
-    "stricter severities": Evasion([project()], project(severities={"NOT_STORED": "error"})),
+    "stricter severities": Evasion([make_project()], make_project(severities={"NOT_STORED": "error"})),
     "settings that became stricter meanwhile": Evasion(
-        [project(), project(defaults={"schema_compatibility_strategy": "FULL_TRANSITIVE"})],
+        [make_project(), make_project(defaults={"schema_compatibility_strategy": "FULL_TRANSITIVE"})],
         {"topics/orders.avsc": record("id", note=0)},
         begins=0,
     ),
     "a project file that both sides changed": Evasion(
-        [project(), project(severities={"NOT_STORED": "error"})], project(names={"fields": "camelCase"}), begins=0
+        [make_project(), make_project(severities={"NOT_STORED": "error"})], make_project(names={"fields": "camelCase"}), begins=0
     ),
-    "the repair of a project file": Evasion([project(), project(unknown=1)], project()),
+    "the repair of a project file": Evasion([make_project(), make_project(unknown=1)], make_project()),
     "the removal of a target": Evasion([PROD], {**project_with(), "o.yaml": None}),
 }  # fmt: skip
 
@@ -371,15 +374,15 @@ LEGITIMATE: Mapping[str, Evasion] = {
 def test_a_legitimate_change_passes(tmp_path: Path, name: str, setting: str) -> None:
     change = LEGITIMATE[name]
     report = approve(tmp_path / "r", change.approved).check(change.change, setting, change.begins)
-    assert errors(report) == set()
+    assert list_unwaived_errors(report) == set()
     touched = [path for path in change.change if path in ("schemactl.yaml", "o.yaml", "numbers/prod.yaml")]
     named = {finding["file"] for finding in report["findings"] if finding["rule"] == "GATE_CHANGED"}
     assert named >= {*touched}
 
 
 def test_no_readable_project_file_on_the_approved_line_is_an_error(tmp_path: Path) -> None:
-    estate = approve(tmp_path / "r", [project(unknown=1)])
-    estate.scratch.commit({**BREAK, **project(severities=OFF)}, branch="work", start=1)
+    estate = approve(tmp_path / "r", [make_project(unknown=1)])
+    estate.scratch.commit({**BREAK, **make_project(severities=OFF)}, branch="work", start=1)
     estate.scratch.git("checkout", "-q", "work")
     printed = schemactl(estate.scratch.path, "check", "--base", "main", code=1)
     assert "no commit of the approved history has a project file that can be read" in printed.err
@@ -388,14 +391,14 @@ def test_no_readable_project_file_on_the_approved_line_is_an_error(tmp_path: Pat
 def test_a_project_that_is_not_approved_yet_is_judged_by_itself_and_a_note_states_this(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"README.md": "about"})
-    scratch.commit({**project(severities=OFF), **TOPIC}, branch="work", start=1)
+    scratch.commit({**make_project(severities=OFF), **TOPIC}, branch="work", start=1)
     scratch.git("checkout", "-q", "work")
     report = json.loads(schemactl(scratch.path, "check", "--base", "main", "--format", "json").out)
     assert report["notes"] == ["schemactl.yaml has not been approved yet, so its own settings judge"]
 
 
 def test_a_merge_of_an_octopus_is_stepped_through(tmp_path: Path) -> None:
-    estate = approve(tmp_path / "r", [project()])
+    estate = approve(tmp_path / "r", [make_project()])
     scratch = estate.scratch
     one = scratch.commit(BREAK, "the break", branch="one", start=1)
     scratch.commit({"topics/orders.avsc": record("id")}, "its revert", branch="one", start=one)
@@ -427,7 +430,7 @@ TARGETS = st.fixed_dictionaries(
         "pulsar": st.sampled_from(["4.0", "4.2", "5.0"]),
         "numbers": st.sampled_from(["numbers/prod.yaml", "n.yaml"]),
     },
-).map(lambda settings: target(**settings))
+).map(lambda settings: make_target(**settings))
 PROJECTS = st.fixed_dictionaries(
     {},
     optional={
@@ -453,7 +456,7 @@ OTHER = {"topics/other.yaml": "topic: shop/sales/other\nschema: {type: STRING}\n
 def test_random_judging_files_do_not_hide_a_break(
     settings: dict[str, Any], overlays: tuple[str, str], numbers: str | None
 ) -> None:
-    change: dict[str, str | None] = {**BREAK, **project(**settings), "o.yaml": overlays[0], "p.yaml": overlays[1]}
+    change: dict[str, str | None] = {**BREAK, **make_project(**settings), "o.yaml": overlays[0], "p.yaml": overlays[1]}
     if numbers:
         change |= {"numbers/prod.yaml": numbers, "n.yaml": numbers}
         change |= {"numbers/forged.avsc": record("id", "note"), "forged.avsc": record("id", "note")}
@@ -466,7 +469,7 @@ def test_random_judging_files_do_not_hide_a_break(
     # Settings that contradict each other are an error as well.
     assert printed.code != 0, printed.out
     if printed.code == 100:
-        assert errors(json.loads(printed.out)) & {READER, "BROKER_INCOMPATIBLE", "STRATEGY_RELAXED"}
+        assert list_unwaived_errors(json.loads(printed.out)) & {READER, "BROKER_INCOMPATIBLE", "STRATEGY_RELAXED"}
 
 
 @REPOSITORIES
@@ -477,4 +480,4 @@ def test_legitimate_changes_pass_one_after_the_other(names: list[str]) -> None:
         with TemporaryDirectory() as folder:
             estate = approve(Path(folder, "r"), [*change.approved[:1], {"README.md": "about"}, *change.approved[1:]])
             begins = min(0, change.begins)
-            assert errors(estate.check({**change.change, "more.md": "more"}, "base", begins)) == set()
+            assert list_unwaived_errors(estate.check({**change.change, "more.md": "more"}, "base", begins)) == set()

@@ -35,7 +35,7 @@ BASE: Files = {
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def kinds_repository(tmp_path: Path) -> Scratch:
     """A repository in which two kinds are approved."""
     scratch = Scratch(tmp_path / "r")
     scratch.commit(BASE, "base")
@@ -55,26 +55,26 @@ def list_findings(report: Any) -> list[tuple[str, str | None]]:
     return [(finding["rule"], finding["kind"]) for finding in report["findings"]]
 
 
-def test_numbers_follow_what_was_approved_meanwhile(scratch: Scratch) -> None:
-    scratch.commit(define("moved", note=0), "work", branch="work", start=1)
-    scratch.commit(define("created", note=0), "meanwhile")
-    report = check(scratch)
+def test_numbers_follow_what_was_approved_meanwhile(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(define("moved", note=0), "work", branch="work", start=1)
+    kinds_repository.commit(define("created", note=0), "meanwhile")
+    report = check(kinds_repository)
     assert list_topics(report) == [("moved", "new version", 3)]
     assert list_findings(report) == []
 
 
-def test_a_kind_that_both_sides_change_is_compared_with_the_approved_version(scratch: Scratch) -> None:
-    scratch.commit(define("created", "name"), "work", branch="work", start=1)
-    scratch.commit(define("created", note=0), "meanwhile")
-    report = check(scratch, code=100)
+def test_a_kind_that_both_sides_change_is_compared_with_the_approved_version(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(define("created", "name"), "work", branch="work", start=1)
+    kinds_repository.commit(define("created", note=0), "meanwhile")
+    report = check(kinds_repository, code=100)
     assert list_topics(report) == [("created", "new version", 3)]
     assert ("READER_FIELD_MISSING_DEFAULT_VALUE", "created") in list_findings(report)
 
 
-def test_each_commit_of_a_branch_is_judged_for_its_kind(scratch: Scratch) -> None:
-    scratch.commit({**define("created", "name"), **define("moved", note=0)}, "breaks", branch="work", start=1)
-    scratch.commit(define("created", note=0), "repairs", branch="work")
-    report = check(scratch)
+def test_each_commit_of_a_branch_is_judged_for_its_kind(kinds_repository: Scratch) -> None:
+    kinds_repository.commit({**define("created", "name"), **define("moved", note=0)}, "breaks", branch="work", start=1)
+    kinds_repository.commit(define("created", note=0), "repairs", branch="work")
+    report = check(kinds_repository)
     assert list_topics(report) == [("created", "new version", 2), ("moved", "new version", 3)]
     assert [(finding["rule"], finding["kind"], finding["against"]) for finding in report["findings"]] == [
         ("STEP_REFUSED", "created", [0]),
@@ -83,19 +83,21 @@ def test_each_commit_of_a_branch_is_judged_for_its_kind(scratch: Scratch) -> Non
     assert [topic["version_if_rebased"] for topic in report["topics"]] == [4, 3]
 
 
-def test_commits_that_keep_each_kind_compatible_are_fine(scratch: Scratch) -> None:
-    scratch.commit(define("created", note=0), "one", branch="work", start=1)
-    scratch.commit({"topics/users.yaml": declare("created", "moved", "asked"), **define("asked")}, "two", branch="work")
-    scratch.commit({**define("asked", note=0), **define("created", note=0, more=0)}, "three", branch="work")
-    report = check(scratch)
+def test_commits_that_keep_each_kind_compatible_are_fine(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(define("created", note=0), "one", branch="work", start=1)
+    kinds_repository.commit(
+        {"topics/users.yaml": declare("created", "moved", "asked"), **define("asked")}, "two", branch="work"
+    )
+    kinds_repository.commit({**define("asked", note=0), **define("created", note=0, more=0)}, "three", branch="work")
+    report = check(kinds_repository)
     assert list_topics(report) == [("created", "new version", 2), ("asked", "added", 3)]
     assert list_findings(report) == []
 
 
-def test_a_branch_with_kinds_keeps_a_kind_that_was_approved_meanwhile(scratch: Scratch) -> None:
-    scratch.commit(define("created", note=0), "work", branch="work", start=1)
-    scratch.commit({"topics/users.yaml": declare("created", "moved", "asked"), **define("asked")}, "meanwhile")
-    report = check(scratch)
+def test_a_branch_with_kinds_keeps_a_kind_that_was_approved_meanwhile(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(define("created", note=0), "work", branch="work", start=1)
+    kinds_repository.commit({"topics/users.yaml": declare("created", "moved", "asked"), **define("asked")}, "meanwhile")
+    report = check(kinds_repository)
     assert list_topics(report) == [("created", "new version", 3)]
     assert list_findings(report) == []
 
@@ -171,60 +173,62 @@ def test_shared_types_that_both_sides_change_are_combined_for_each_kind(tmp_path
     ],
 )
 def test_changes_of_kinds_have_verdicts(
-    scratch: Scratch,
+    kinds_repository: Scratch,
     declaration: str,
     files: Files,
     expected: list[tuple[str, str, int | None]],
     findings: list[tuple[str, str | None]],
 ) -> None:
-    scratch.commit({"topics/users.yaml": declaration, **files}, "work", branch="work", start=1)
-    scratch.git("checkout", "-q", "work")
-    printed = schemactl(scratch.path, "check", "--base", "main", "--format", "json", code=[0, 100])
+    kinds_repository.commit({"topics/users.yaml": declaration, **files}, "work", branch="work", start=1)
+    kinds_repository.git("checkout", "-q", "work")
+    printed = schemactl(kinds_repository.path, "check", "--base", "main", "--format", "json", code=[0, 100])
     report = json.loads(printed.out)
     assert [topic for topic in list_topics(report) if topic[1] not in ("policies", "clients")] == expected
     assert sorted(list_findings(report), key=str) == sorted(findings, key=str)
 
 
-def test_a_tighter_strategy_of_the_topic_names_the_kinds_that_brokers_reject(scratch: Scratch) -> None:
-    scratch.commit(define("moved", note=0), "more")
-    scratch.commit({"topics/users.yaml": declare("created", "moved", "asked"), **define("asked", "text")}, "asked")
+def test_a_tighter_strategy_of_the_topic_names_the_kinds_that_brokers_reject(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(define("moved", note=0), "more")
+    kinds_repository.commit(
+        {"topics/users.yaml": declare("created", "moved", "asked"), **define("asked", "text")}, "asked"
+    )
     tighter = declare("created", "moved", "asked").replace("ALWAYS_COMPATIBLE", "FULL")
-    scratch.commit({"topics/users.yaml": tighter}, "work", branch="work", start=3)
-    report = check(scratch)
+    kinds_repository.commit({"topics/users.yaml": tighter}, "work", branch="work", start=3)
+    report = check(kinds_repository)
     assert [(finding["rule"], finding["kind"], finding["against"]) for finding in report["findings"]] == [
         ("STRATEGY_TIGHTENED", None, [3])
     ]
 
 
-def test_a_new_generation_is_one_finding_about_the_versions_of_all_kinds(scratch: Scratch) -> None:
+def test_a_new_generation_is_one_finding_about_the_versions_of_all_kinds(kinds_repository: Scratch) -> None:
     again = declare("created", "moved", more="generation: 2\n")
-    scratch.commit({"topics/users.yaml": again}, "work", branch="work", start=1)
-    report = check(scratch, code=100)
+    kinds_repository.commit({"topics/users.yaml": again}, "work", branch="work", start=1)
+    report = check(kinds_repository, code=100)
     assert list_topics(report) == [("created", "new version", 3), ("moved", "new version", 4)]
     [finding] = report["findings"]
     assert (finding["rule"], finding["kind"]) == ("NEW_GENERATION", None)
     assert "deletes versions 0-1" in finding["message"]
 
 
-def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(scratch: Scratch) -> None:
-    scratch.flush()
-    scratch.write(define("created", "name"))
-    first = json.loads(schemactl(scratch.path, "check", "--format", "json", code=100).out)
-    scratch.write({"topics/other.yaml": "topic: shop/web/other\nschema: {type: STRING}\n"})
-    second = json.loads(schemactl(scratch.path, "check", "--format", "json", code=100).out)
+def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(kinds_repository: Scratch) -> None:
+    kinds_repository.flush()
+    kinds_repository.write(define("created", "name"))
+    first = json.loads(schemactl(kinds_repository.path, "check", "--format", "json", code=100).out)
+    kinds_repository.write({"topics/other.yaml": "topic: shop/web/other\nschema: {type: STRING}\n"})
+    second = json.loads(schemactl(kinds_repository.path, "check", "--format", "json", code=100).out)
     assert [finding["message"] for finding in second["findings"] if finding["kind"]] == [
         finding["message"] for finding in first["findings"]
     ]
 
 
-def test_a_renamed_topic_is_compared_for_each_kind(scratch: Scratch) -> None:
+def test_a_renamed_topic_is_compared_for_each_kind(kinds_repository: Scratch) -> None:
     renamed = declare("created", "moved", "asked", more="renamed_from: shop/web/users\n").replace(
         "web/users\n", "web/people\n", 1
     )
-    scratch.commit(
+    kinds_repository.commit(
         {"topics/users.yaml": renamed, **define("created", "name"), **define("asked")}, "work", branch="work", start=1
     )
-    report = check(scratch, code=100)
+    report = check(kinds_repository, code=100)
     assert list_topics(report) == [
         ("created", "added", 0),
         ("moved", "added", 1),
@@ -244,12 +248,14 @@ def test_a_renamed_topic_is_compared_for_each_kind(scratch: Scratch) -> None:
     ],
 )
 def test_a_topic_with_one_schema_again_is_compared_with_its_kind(
-    scratch: Scratch, strategy: str, definition: Files, findings: list[tuple[str, str | None]]
+    kinds_repository: Scratch, strategy: str, definition: Files, findings: list[tuple[str, str | None]]
 ) -> None:
     one = f"topic: shop/web/users\nschema_compatibility_strategy: {strategy}\nschema: {{type: AVRO, definition: created.avsc}}\n"
-    scratch.commit({"topics/users.yaml": one, **definition}, "work", branch="work", start=1)
-    scratch.git("checkout", "-q", "work")
-    report = json.loads(schemactl(scratch.path, "check", "--base", "main", "--format", "json", code=[0, 100]).out)
+    kinds_repository.commit({"topics/users.yaml": one, **definition}, "work", branch="work", start=1)
+    kinds_repository.git("checkout", "-q", "work")
+    report = json.loads(
+        schemactl(kinds_repository.path, "check", "--base", "main", "--format", "json", code=[0, 100]).out
+    )
     data = [finding for finding in list_findings(report) if not finding[0].startswith(("BROKER", "STRATEGY_TIGHTENED"))]
     assert sorted(data, key=str) == sorted(findings, key=str)
     assert [(topic["version"], topic["latest"]) for topic in report["topics"] if topic["version"] is not None] == [

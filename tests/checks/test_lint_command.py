@@ -20,7 +20,7 @@ MISSPELT = FINE.replace("default", "defualt")
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def misspelled_repository(tmp_path: Path) -> Scratch:
     """Commit a project with one topic that has a misspelled key."""
     scratch = Scratch(tmp_path / "shop")
     files = {"schemactl.yaml": "version: 1\n", "namespaces/orders.yaml": TOPIC}
@@ -29,59 +29,59 @@ def repository(tmp_path: Path) -> Scratch:
     return scratch
 
 
-def test_warnings_fail_only_on_request_and_errors_always(repository: Scratch) -> None:
-    assert "1 topic linted: 1 warning." in schemactl(repository.path, "lint").out
-    schemactl(repository.path, "lint", "--strict", code=100)
-    repository.write({"schemactl.yaml": "version: 1\nseverities: {KEY_IGNORED: error}\n"})
-    schemactl(repository.path, "lint", code=100)
-    assert schemactl(repository.path, "lint", "--namespace", "shop/web", code=64).err.startswith(
+def test_warnings_fail_only_on_request_and_errors_always(misspelled_repository: Scratch) -> None:
+    assert "1 topic linted: 1 warning." in schemactl(misspelled_repository.path, "lint").out
+    schemactl(misspelled_repository.path, "lint", "--strict", code=100)
+    misspelled_repository.write({"schemactl.yaml": "version: 1\nseverities: {KEY_IGNORED: error}\n"})
+    schemactl(misspelled_repository.path, "lint", code=100)
+    assert schemactl(misspelled_repository.path, "lint", "--namespace", "shop/web", code=64).err.startswith(
         "schemactl: --namespace shop/web: there is no such namespace in the declared files"
     )
 
 
-def test_what_does_not_parse_is_an_error_with_its_place(repository: Scratch) -> None:
-    repository.write({"namespaces/orders.avsc": '{"type": "recrod"}'})
-    assert "namespaces/orders.avsc:1:" in schemactl(repository.path, "lint", code=1).err
+def test_what_does_not_parse_is_an_error_with_its_place(misspelled_repository: Scratch) -> None:
+    misspelled_repository.write({"namespaces/orders.avsc": '{"type": "recrod"}'})
+    assert "namespaces/orders.avsc:1:" in schemactl(misspelled_repository.path, "lint", code=1).err
 
 
-def test_the_index_is_linted_and_not_the_working_tree(repository: Scratch) -> None:
-    repository.write({"namespaces/orders.avsc": FINE})
-    assert "1 warning" in schemactl(repository.path, "lint", "--staged").out
-    repository.git("add", "-A")
-    repository.write({"namespaces/orders.avsc": MISSPELT})
-    assert "all fine" in schemactl(repository.path, "lint", "--staged").out
+def test_the_index_is_linted_and_not_the_working_tree(misspelled_repository: Scratch) -> None:
+    misspelled_repository.write({"namespaces/orders.avsc": FINE})
+    assert "1 warning" in schemactl(misspelled_repository.path, "lint", "--staged").out
+    misspelled_repository.git("add", "-A")
+    misspelled_repository.write({"namespaces/orders.avsc": MISSPELT})
+    assert "all fine" in schemactl(misspelled_repository.path, "lint", "--staged").out
 
 
-def test_fix_edits_the_file_keeps_its_permissions_and_says_so(repository: Scratch) -> None:
-    path = repository.path / "namespaces" / "orders.avsc"
+def test_fix_edits_the_file_keeps_its_permissions_and_says_so(misspelled_repository: Scratch) -> None:
+    path = misspelled_repository.path / "namespaces" / "orders.avsc"
     path.chmod(0o600)
-    printed = schemactl(repository.path, "lint", "--fix")
+    printed = schemactl(misspelled_repository.path, "lint", "--fix")
     assert printed.err.startswith("mended namespaces/orders.avsc\n1 finding mended")
     assert "all fine" in printed.out
     assert (path.read_text(), path.stat().st_mode & 0o777) == (FINE, 0o600)
 
 
-def test_fix_names_git_diff_only_for_files_that_git_tracks(repository: Scratch) -> None:
+def test_fix_names_git_diff_only_for_files_that_git_tracks(misspelled_repository: Scratch) -> None:
     def count_fixed() -> str:
-        return schemactl(repository.path, "lint", "--fix").err.splitlines()[-1]
+        return schemactl(misspelled_repository.path, "lint", "--fix").err.splitlines()[-1]
 
     assert count_fixed() == "1 finding mended; `git diff` shows how"
     further = {"namespaces/returns.yaml": TOPIC.replace("orders", "returns"), "namespaces/returns.avsc": MISSPELT}
-    repository.write(further)
+    misspelled_repository.write(further)
     assert count_fixed() == "1 finding mended"
-    repository.write({**further, "namespaces/orders.avsc": MISSPELT})
+    misspelled_repository.write({**further, "namespaces/orders.avsc": MISSPELT})
     assert count_fixed() == "2 findings mended; `git diff` shows how, but not in 1 file that Git does not track"
-    repository.write(further)
-    repository.git("add", ".")
+    misspelled_repository.write(further)
+    misspelled_repository.git("add", ".")
     assert count_fixed() == "1 finding mended; `git diff` shows how"
-    shutil.rmtree(repository.path / ".git")
-    repository.path.joinpath("namespaces/orders.avsc").write_text(MISSPELT)
+    shutil.rmtree(misspelled_repository.path / ".git")
+    misspelled_repository.path.joinpath("namespaces/orders.avsc").write_text(MISSPELT)
     assert count_fixed() == "1 finding mended"
 
 
 @pytest.mark.parametrize("name", CHECK_FORMATS)
-def test_every_format_of_check_has_the_finding(name: str, repository: Scratch) -> None:
-    output = schemactl(repository.path, "lint", "--format", name).out
+def test_every_format_of_check_has_the_finding(name: str, misspelled_repository: Scratch) -> None:
+    output = schemactl(misspelled_repository.path, "lint", "--format", name).out
     assert "KEY_IGNORED" in output
     assert "defualt" in output
 
@@ -115,16 +115,16 @@ def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
 
 
 @pytest.mark.usefixtures("entry_point")
-def test_another_package_brings_a_rule_with_severity_and_explanation(repository: Scratch) -> None:
-    repository.write({"schemactl.yaml": "version: 1\nseverities: {OUR_OWNER: error, KEY_IGNORED: 'off'}\n"})
-    findings = json.loads(schemactl(repository.path, "lint", "--format", "json", code=100).out)["findings"]
+def test_another_package_brings_a_rule_with_severity_and_explanation(misspelled_repository: Scratch) -> None:
+    misspelled_repository.write({"schemactl.yaml": "version: 1\nseverities: {OUR_OWNER: error, KEY_IGNORED: 'off'}\n"})
+    findings = json.loads(schemactl(misspelled_repository.path, "lint", "--format", "json", code=100).out)["findings"]
     assert [(finding["rule"], finding["severity"], finding["message"], finding["line"]) for finding in findings] == [
         ("OUR_OWNER", "error", "Order has no owner.", 1)
     ]
-    assert "OUR_OWNER" in schemactl(repository.path, "lint", "--format", "sarif", code=100).out
-    assert "Add `owner`." in schemactl(repository.path, "explain", "our_owner").out
+    assert "OUR_OWNER" in schemactl(misspelled_repository.path, "lint", "--format", "sarif", code=100).out
+    assert "Add `owner`." in schemactl(misspelled_repository.path, "explain", "our_owner").out
 
 
-def test_a_rule_of_another_package_takes_no_name_of_ours(entry_point: Path, repository: Scratch) -> None:
+def test_a_rule_of_another_package_takes_no_name_of_ours(entry_point: Path, misspelled_repository: Scratch) -> None:
     entry_point.write_text("[schemactl.lint_rules]\nKEY_IGNORED = our_rules:OwnerMissing\n")
-    assert "is not a separate lint rule" in schemactl(repository.path, "lint", code=1).err
+    assert "is not a separate lint rule" in schemactl(misspelled_repository.path, "lint", code=1).err

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.checks.proposal import Proposal
 from schemactl.cli import main
@@ -23,7 +23,7 @@ def grow_branch(path: Path, commits: int, *, topics: int = 1, breaks: bool = Fal
     """Make a branch whose commits each add a version of a topic; the last one repairs a breaking change."""
     scratch = Scratch(path)
     names = [f"t{number}" for number in range(topics)]
-    files = {f"topics/{name}.yaml": declared(f"a/b/{name}", f"{name}.avsc") for name in names}
+    files = {f"topics/{name}.yaml": write_declaration(f"a/b/{name}", f"{name}.avsc") for name in names}
     files |= {f"topics/{name}.avsc": record("id") for name in names}
     scratch.commit({"schemactl.yaml": PROJECT + more, **files})
     for number in range(commits):

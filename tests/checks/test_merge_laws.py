@@ -61,13 +61,13 @@ class Side:
             return {f"topics/{self.name}.yaml": text}
         if kind == "fields":
             return {f"topics/{topic}.avsc": _record(topic, value, "Money" if topic == "t1" else "")}
-        return {f"topics/{topic}.yaml": None if self.fact("deleted", topic) else self._declaration(topic)}
+        return {f"topics/{topic}.yaml": None if self.get_fact("deleted", topic) else self._write_declaration(topic)}
 
-    def fact(self, kind: str, topic: str) -> Any:
+    def get_fact(self, kind: str, topic: str) -> Any:
         return self.facts.get((kind, topic))
 
-    def _declaration(self, topic: str) -> str:
-        strategy, partitions = self.fact("strategy", topic), self.fact("partitions", topic)
+    def _write_declaration(self, topic: str) -> str:
+        strategy, partitions = self.get_fact("strategy", topic), self.get_fact("partitions", topic)
         lines = [
             f"topic: a/b/{topic}",
             f"schema_compatibility_strategy: {strategy}" if strategy else "# no strategy",
@@ -86,7 +86,7 @@ def _record(name: str, fields: Any, uses: str = "") -> str:
     return json.dumps({"type": "record", "name": name, "fields": columns}, indent=1)
 
 
-def _changed(repository: Scratch, branch: str, files: dict[str, str | None]) -> dict[str, str | None]:
+def _select_changes(repository: Scratch, branch: str, files: dict[str, str | None]) -> dict[str, str | None]:
     """Return the changes without deletions of missing files, which fast-import rejects."""
     present_paths = set(repository.git("ls-tree", "-r", "--name-only", branch).splitlines())
     return {path: text for path, text in files.items() if text is not None or path in present_paths}
@@ -98,7 +98,7 @@ def _report(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments:
     return json.loads(out.out) if code != 1 else out.err
 
 
-def _findings(report: Any) -> Counter[Any]:
+def _count_findings(report: Any) -> Counter[Any]:
     return Counter(
         (
             finding["rule"],
@@ -113,7 +113,7 @@ def _findings(report: Any) -> Counter[Any]:
     )
 
 
-def _topics(report: Any) -> list[Any]:
+def _list_topics(report: Any) -> list[Any]:
     return [
         (topic["topic"], topic["change"], topic["strategy"], topic["version"], topic["broker"], topic["data"])
         for topic in report["topics"]
@@ -146,7 +146,7 @@ def test_the_report_on_a_branch_is_true_after_its_merge(
     for side, branch, edits in ((Side("main", start), "main", theirs), (Side("work", start), "work", ours)):
         for number, (kind, topic, value) in enumerate(edits):
             begin = "main" if branch == "main" else branch if number else repository.id(1)
-            changed = _changed(repository, begin, side.edit(kind, topic, value))
+            changed = _select_changes(repository, begin, side.edit(kind, topic, value))
             repository.commit(
                 changed, f"{branch} {number}", branch=branch, start=None if number or branch == "main" else 1
             )
@@ -167,8 +167,8 @@ def test_the_report_on_a_branch_is_true_after_its_merge(
     if isinstance(merged, str):
         assert "INVALID_AFTER_MERGE" in {finding["rule"] for finding in before["findings"]}
         return
-    assert _findings(before) == _findings(merged)
-    assert _topics(before) == _topics(merged)
+    assert _count_findings(before) == _count_findings(merged)
+    assert _list_topics(before) == _list_topics(merged)
 
     repository.git("reset", "-q", "--hard")
     repository.git("checkout", "-q", "-b", "rebased", "work")

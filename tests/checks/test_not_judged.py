@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import Printed, schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 PROJECT = "version: 1\ndefaults: {schema_compatibility_strategy: %s}\n"
 RULE = "UNPROTECTED_READERS_BREAK"
@@ -21,7 +21,7 @@ def make_change(path: Path, *, strategy: str = "ALWAYS_COMPATIBLE", severities: 
         {
             "schemactl.yaml": PROJECT % strategy + severities,
             "namespaces/sales.yaml": "namespace: shop/sales\n",
-            "namespaces/orders.yaml": declared(),
+            "namespaces/orders.yaml": write_declaration(),
             "namespaces/orders.avsc": record("id"),
         }
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import Printed, schemactl
 from estate import NAMESPACE, ORDERS, Estate
-from scratch import declared, record
+from scratch import record, write_declaration
 
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.declare.numbers_file import write_numbers
@@ -39,7 +39,7 @@ def write(estate: Estate, files: dict[str, str]) -> None:
         estate.scratch.git("add", path)
 
 
-def problems(estate: Estate) -> str:
+def read_problems(estate: Estate) -> str:
     """Return the output of all three kinds of check, which exit with 1."""
     estate.scratch.git("commit", "-q", "-m", "Record numbers")
     [answer] = {check(*arguments, code=1).err for arguments in ([], ["--staged"], ["--base", "main"])}
@@ -71,7 +71,7 @@ def test_problems_of_a_numbers_file_are_reported_with_their_location(
         estate,
         {NUMBERS: f"{ORDERS}:\n  {text}\n", FOREIGN: record("id", theirs=0), "numbers/foreign/garbage.avsc": "garbage"},
     )
-    output = problems(estate)
+    output = read_problems(estate)
     assert f"{NUMBERS}:{place}: " in output
     assert message in output
     assert "Fix: " in output
@@ -83,7 +83,7 @@ def test_a_topic_that_was_never_declared_is_reported_and_an_earlier_one_is_not(e
     write(estate, {NUMBERS: FINE, FOREIGN: record("id", theirs=0)})
     assert NUMBERS not in check().err
     write(estate, {NUMBERS: f"{FINE}other/sales/orders:\n  0: {{deleted: true}}\n"})
-    output = problems(estate)
+    output = read_problems(estate)
     assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in output
 
 
@@ -93,12 +93,12 @@ def test_a_linked_definition_is_reported(estate: Estate) -> None:
     link.parent.mkdir(parents=True)
     link.symlink_to("../../namespaces/orders.avsc")
     estate.scratch.git("add", FOREIGN)
-    assert f"{NUMBERS}:2:16: " in problems(estate)
+    assert f"{NUMBERS}:2:16: " in read_problems(estate)
 
 
 def test_problems_of_numbers_and_declarations_are_reported_together(estate: Estate) -> None:
     write(estate, {NUMBERS: f"{ORDERS}:\n  1: {{gti: 0}}\n", "namespaces/sales.yaml": f"{NAMESPACE}nothing: 1\n"})
-    output = problems(estate)
+    output = read_problems(estate)
     assert NUMBERS in output
     assert "namespaces/sales.yaml" in output
 
@@ -115,7 +115,7 @@ def test_a_version_that_the_change_brings_can_be_recorded(estate: Estate) -> Non
 
 
 def test_a_topic_that_the_change_brings_can_be_recorded(estate: Estate) -> None:
-    refunds = declared("shop/sales/refunds", "refunds.avsc")
+    refunds = write_declaration("shop/sales/refunds", "refunds.avsc")
     write(
         estate,
         {

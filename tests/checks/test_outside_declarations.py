@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from command import schemactl
 from estate import PROJECT, Estate
-from scratch import Scratch, declared
+from scratch import Scratch, write_declaration
 
-TOPIC = declared("shop/sales/returns", "returns.avsc")
+TOPIC = write_declaration("shop/sales/returns", "returns.avsc")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def find_notes(estate: Estate, *arguments: str) -> list[str]:
 def test_a_declaration_outside_of_the_roots_is_a_note(
     prepared: Estate, tmp_path: Path, state: str, path: str, text: str, name: str | None
 ) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     file = estate.scratch.path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(text.encode(errors="surrogateescape"))
@@ -66,7 +66,7 @@ def test_a_declaration_outside_of_the_roots_is_a_note(
 
 
 def test_overlays_previous_roots_and_other_projects_are_no_declarations(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     project = PROJECT.replace('db"}', 'db", overlays: environments/local.yaml}') + "previous_roots: [old]\n"
     estate.scratch.write(
         {

@@ -57,14 +57,14 @@ def record(fields: str) -> str:
     return f'{{"type": "record", "name": "Order", "fields": [{fields}]}}'
 
 
-def waive(repository: Scratch, rule: str) -> None:
+def waive_rule(repository: Scratch, rule: str) -> None:
     broken = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
     [fingerprint] = {finding["fingerprint"] for finding in broken["findings"] if finding["rule"] == rule}
     soon = str(datetime.now(UTC).date() + timedelta(days=30))
     schemactl(repository.path, "waive", fingerprint, "--reason", "x", "--until", soon, "--owner", "me")
 
 
-def kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
+def list_step_kinds(plan: dict[str, object]) -> list[tuple[object, object, list[str]]]:
     steps = plan["steps"]
     assert isinstance(steps, list)
     return [(step["kind"], step["target"], [one["name"] for one in step["clients"]]) for step in steps]
@@ -140,7 +140,7 @@ def test_the_order_follows_from_the_change_and_from_who_reads_it(
     report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
     assert {topic["upgrade_first"] for topic in report["topics"]} == {expected}
     assert plan["reasons"]
-    seen = kinds(plan)
+    seen = list_step_kinds(plan)
     assert [(kind, names) for kind, target, names in seen if target == "prod"] == on_prod
     targets = list(dict.fromkeys(target for _, target, _ in seen if target))
     assert targets == (["dev", "stage", "prod"] if on_prod else [])
@@ -157,7 +157,11 @@ def test_a_client_that_the_check_protects_is_declared_otherwise_first(tmp_path: 
     repository = make_project(tmp_path / "r", "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {pinned}")
     assert "CLIENT_BREAKS" in schemactl(repository.path, "check", code=100).out
     plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out)
-    assert kinds(plan)[:3] == [("declare", None, ["billing"]), ("merge", None, []), ("consumers", "dev", ["billing"])]
+    assert list_step_kinds(plan)[:3] == [
+        ("declare", None, ["billing"]),
+        ("merge", None, []),
+        ("consumers", "dev", ["billing"]),
+    ]
 
 
 @pytest.mark.parametrize("pair", [False, True])
@@ -278,7 +282,7 @@ def test_a_new_generation_has_no_rollout_even_if_it_is_waived(tmp_path: Path) ->
     repository = make_project(tmp_path / "r", "BACKWARD", [A, B], f"{SHOP}, {BILLING}")
     path = repository.path / "topics" / "orders.yaml"
     path.write_text(path.read_text().replace("orders\n", "orders\ngeneration: 2\n", 1))
-    waive(repository, "NEW_GENERATION")
+    waive_rule(repository, "NEW_GENERATION")
     plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
     assert plan["reasons"] == [
         "A new generation begins with version 2 on prod, stage, dev: no message may be left before, and no client."
@@ -296,7 +300,7 @@ def test_a_topic_that_was_another_is_compared_with_it(tmp_path: Path) -> None:
 
 def test_after_a_waived_break_brokers_reject_consumers_under_a_transitive_strategy(tmp_path: Path) -> None:
     repository = make_project(tmp_path / "r", "BACKWARD_TRANSITIVE", [A, f"{A}, {B}"])
-    waive(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
+    waive_rule(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
     schemactl(repository.path, "check")
     plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
     assert plan["reasons"][0] == (
@@ -387,7 +391,7 @@ def test_every_format_of_check_has_the_clients_to_upgrade_first(
     assert all(description.endswith("\nUpgrade first: none") for description in descriptions)
 
 
-def event(name: str, fields: str) -> str:
+def make_event(name: str, fields: str) -> str:
     return record(fields).replace("Order", name)
 
 
@@ -401,14 +405,14 @@ def test_each_kind_of_events_has_its_own_order_in_plan_and_reports(tmp_path: Pat
             "schemactl.yaml": f"version: 1\nroots: [topics]\napproved: main\n{targets}",
             "topics/ns.yaml": "namespace: shop/sales\n",
             "topics/events.yaml": topic + kinds,
-            "topics/opened.avsc": event("Opened", A),
-            "topics/closed.avsc": event("Closed", f"{A}, {B}"),
+            "topics/opened.avsc": make_event("Opened", A),
+            "topics/closed.avsc": make_event("Closed", f"{A}, {B}"),
         }
     )
     repository.flush()
     schemactl(repository.path, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
-    (repository.path / "topics/opened.avsc").write_text(event("Opened", f"{A}, {C}"))
-    (repository.path / "topics/closed.avsc").write_text(event("Closed", A))
+    (repository.path / "topics/opened.avsc").write_text(make_event("Opened", f"{A}, {C}"))
+    (repository.path / "topics/closed.avsc").write_text(make_event("Closed", A))
     name = "persistent://shop/sales/events"
     expected = {f"{name}#opened": "any order", f"{name}#closed": "consumers"}
     options = [word for form in ("json", "sarif", "junit") for word in ("--format", f"{form}={form}.out")]
@@ -450,7 +454,7 @@ def test_a_plan_has_the_order_of_the_rollout_and_its_digest_does_not_depend_on_i
 
 def test_the_order_is_one_for_all_targets_and_waived_errors_do_not_count(tmp_path: Path) -> None:
     repository = make_project(tmp_path / "r", "FORWARD", [f"{A}, {B}", A])
-    waive(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
+    waive_rule(repository, "READER_FIELD_MISSING_DEFAULT_VALUE")
     report = json.loads(schemactl(repository.path, "check", "--format", "json", code=(0, 100)).out)
     code = 100 if report["errors"] else 0
     rollout = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=code).out)

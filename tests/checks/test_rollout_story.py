@@ -34,7 +34,7 @@ class Part(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-def parts() -> Iterator[Part]:
+def read_parts() -> Iterator[Part]:
     """Return the parts of the page in order."""
     part = Part()
     for line in [*PAGE.read_text(encoding="utf-8").splitlines(), "end"]:
@@ -56,7 +56,7 @@ def parts() -> Iterator[Part]:
 
 def follow(folder: Path, registry: str, connect: Callable[[dict[str, int]], None] | None, tenant: str = "shop") -> None:
     """Run the whole page in `folder` against `registry`, and expect its output; clients connect only with `connect`."""
-    for part in parts():
+    for part in read_parts():
         if part.file:
             path = folder / part.file
             path.parent.mkdir(exist_ok=True)
@@ -86,7 +86,7 @@ def expect(part: Part, printed: str) -> None:
 
 @pytest.mark.network
 def test_the_commands_of_the_page_have_the_output_of_the_page(tmp_path: Path) -> None:
-    with admin_rest.served(folder=tmp_path) as (url, _):
+    with admin_rest.serve_folder(folder=tmp_path) as (url, _):
         follow(Scratch(tmp_path / "shop").path, f'"{url}"', None)
 
 
@@ -94,13 +94,13 @@ def test_the_commands_of_the_page_have_the_output_of_the_page(tmp_path: Path) ->
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_it_does_on_live_brokers_and_every_message_is_read(release: str, tmp_path: Path) -> None:
-    broker, tenant = brokers.running(release), brokers.new_tenant()
+    broker, tenant = brokers.start_broker(release), brokers.new_tenant()
     pulsar, fastavro = import_module("pulsar"), import_module("fastavro")
     topic, folder = f"persistent://{tenant}/sales/orders", Scratch(tmp_path / "shop").path
     drained = ("clients", "shop/sales/orders", "--target", "prod", "--drained")
     read: list[tuple[str, int, int]] = []
 
-    def definition(number: int) -> Any:
+    def read_definition(number: int) -> Any:
         printed = schemactl(folder, "show", f"shop/sales/orders@{number}").out
         return fastavro.parse_schema(json.loads(printed.splitlines()[0]), named_schemas={})
 
@@ -125,12 +125,14 @@ def test_it_does_on_live_brokers_and_every_message_is_read(release: str, tmp_pat
                     )
             written, producer = running["checkout"]
             payload = io.BytesIO()
-            fastavro.schemaless_writer(payload, definition(written), {"id": "a", "total": 1.5, "cents": 150})
+            fastavro.schemaless_writer(payload, read_definition(written), {"id": "a", "total": 1.5, "cents": 150})
             producer.send(payload.getvalue())
             for name, (number, consumer) in running.items():
                 if ROLES[name] == "consumer":
                     message = consumer.receive(timeout_millis=20_000)
-                    fastavro.schemaless_reader(io.BytesIO(message.data()), definition(written), definition(number))
+                    fastavro.schemaless_reader(
+                        io.BytesIO(message.data()), read_definition(written), read_definition(number)
+                    )
                     consumer.acknowledge(message)
                     read.append((name, written, number))
             assert_soon(lambda: schemactl(folder, *drained, code=(0, 100)).code, 0)

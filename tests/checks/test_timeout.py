@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from scratch import ENVIRONMENT, Scratch, declared, record
+from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
 import schemactl
 from schemactl.cli import main
@@ -29,13 +29,13 @@ LONG_S = 300
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def changed_repository(tmp_path: Path) -> Scratch:
     """Approve a topic with one version, and change a definition on a branch."""
     scratch_repository = Scratch(tmp_path / "r")
     scratch_repository.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": record("id"),
         }
     )
@@ -92,10 +92,10 @@ def is_gone(folder: Path) -> bool:
     ("command", "arguments"), [("log", ()), ("cat-file", ("--base", "main")), ("diff-index", ("--staged",))]
 )
 def test_a_git_that_hangs_is_given_up_and_ended(
-    scratch: Scratch, tmp_path: Path, command: str, arguments: tuple[str, ...], ignores: str
+    changed_repository: Scratch, tmp_path: Path, command: str, arguments: tuple[str, ...], ignores: str
 ) -> None:
     folder = slow_git(tmp_path / "slow", command, ignores=ignores)
-    done, took_s = run(scratch, check(*arguments, "--timeout", "4"), path=folder)
+    done, took_s = run(changed_repository, check(*arguments, "--timeout", "4"), path=folder)
     assert done.returncode == ERROR
     assert done.stdout == ""
     assert done.stderr.startswith("schemactl: gave up after 4 s while ")
@@ -105,17 +105,17 @@ def test_a_git_that_hangs_is_given_up_and_ended(
     assert is_gone(folder)
 
 
-def test_the_early_exit_ends_in_time_too(scratch: Scratch, tmp_path: Path) -> None:
-    assert run(scratch, check("--staged"))[0].returncode == FINE
+def test_the_early_exit_ends_in_time_too(changed_repository: Scratch, tmp_path: Path) -> None:
+    assert run(changed_repository, check("--staged"))[0].returncode == FINE
     folder = slow_git(tmp_path / "slow", "diff-index")
     code = f"import schemactl.core.deadline\nschemactl.core.deadline.DEFAULT_S = 1.0\n{check('--staged')}"
-    done, _ = run(scratch, code, path=folder)
+    done, _ = run(changed_repository, code, path=folder)
     assert done.returncode == ERROR
     assert done.stderr.startswith("schemactl: gave up after 1 s while looking at the index")
     assert is_gone(folder)
 
 
-def test_a_call_that_hears_nothing_ends_with_the_process(scratch: Scratch) -> None:
+def test_a_call_that_hears_nothing_ends_with_the_process(changed_repository: Scratch) -> None:
     # A thread that waits for a lock in C code does not handle signals.
     deaf = (
         "import ctypes, schemactl.core.deadline, schemactl.declare.reader\n"
@@ -123,41 +123,41 @@ def test_a_call_that_hears_nothing_ends_with_the_process(scratch: Scratch) -> No
         "lock = ctypes.create_string_buffer(64)\n"
         "schemactl.declare.reader.read = lambda *_, **__: [ctypes.PyDLL(None).pthread_mutex_lock(lock) for _ in range(2)]\n"
     )
-    done, took_s = run(scratch, f"{deaf}{check('--timeout', '4')}")
+    done, took_s = run(changed_repository, f"{deaf}{check('--timeout', '4')}")
     assert done.returncode == ERROR
     assert "Timeout (0:00:05)!" in done.stderr
     assert took_s < LONG_S / 3
 
 
-def test_a_check_that_was_given_up_leaves_nothing_half_done(scratch: Scratch) -> None:
+def test_a_check_that_was_given_up_leaves_nothing_half_done(changed_repository: Scratch) -> None:
     for number in range(1500):
-        scratch.commit({"topics/orders.avsc": record("id", f"f{number}")}, branch="work")
-    scratch.git("reset", "-q", "--hard")
-    scratch.git("branch", "-f", "main", "work")
-    whole, _ = run(scratch, check())
+        changed_repository.commit({"topics/orders.avsc": record("id", f"f{number}")}, branch="work")
+    changed_repository.git("reset", "-q", "--hard")
+    changed_repository.git("branch", "-f", "main", "work")
+    whole, _ = run(changed_repository, check())
     assert whole.returncode == FINE
-    shutil.rmtree(scratch.cache)
+    shutil.rmtree(changed_repository.cache)
     given_up = 0
     for seconds in ("0.001", "0.05", "0.1", "0.2", "0.4"):
-        done, _ = run(scratch, check("--timeout", seconds))
+        done, _ = run(changed_repository, check("--timeout", seconds))
         given_up += done.returncode == ERROR
         if done.returncode == ERROR:
             assert done.stdout == ""
             assert done.stderr.startswith(f"schemactl: gave up after {seconds} s while ")
             assert "Traceback" not in done.stderr
-        cache = scratch.cache
+        cache = changed_repository.cache
         names = [path.name for path in cache.iterdir()] if cache.exists() else []
         assert all(name.startswith(("history-", "valid-")) for name in names)
     assert given_up
-    again, _ = run(scratch, check())
+    again, _ = run(changed_repository, check())
     assert (again.returncode, again.stdout) == (whole.returncode, whole.stdout)
 
 
 def test_outside_of_the_main_thread_time_is_checked_between_steps(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str]
+    changed_repository: Scratch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     codes: list[int] = []
-    arguments = ["-C", str(scratch.path), "check", "--timeout", "0.000001"]
+    arguments = ["-C", str(changed_repository.path), "check", "--timeout", "0.000001"]
     thread = threading.Thread(target=lambda: codes.append(main(arguments)))
     thread.start()
     thread.join()
@@ -165,25 +165,25 @@ def test_outside_of_the_main_thread_time_is_checked_between_steps(
     assert "gave up after 1e-06 s while" in capsys.readouterr().err
 
 
-def test_the_python_api_says_so_in_a_problem(scratch: Scratch) -> None:
+def test_the_python_api_says_so_in_a_problem(changed_repository: Scratch) -> None:
     with pytest.raises(SchemactlError, match="gave up after 1e-06 s while"):
-        schemactl.check(scratch.path, timeout_s=0.000001)
+        schemactl.check(changed_repository.path, timeout_s=0.000001)
 
 
-def test_no_alarm_is_left_behind(scratch: Scratch) -> None:
+def test_no_alarm_is_left_behind(changed_repository: Scratch) -> None:
     before = signal.getsignal(signal.SIGALRM)
-    assert main(["-C", str(scratch.path), "check", "--timeout", "100"]) == FINE
-    assert main(["-C", str(scratch.path), "check", "--timeout", "0.000001"]) == ERROR
+    assert main(["-C", str(changed_repository.path), "check", "--timeout", "100"]) == FINE
+    assert main(["-C", str(changed_repository.path), "check", "--timeout", "0.000001"]) == ERROR
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon", "1e9"])
 def test_a_senseless_time_limit_is_wrong_usage(
-    scratch: Scratch, capsys: pytest.CaptureFixture[str], seconds: str
+    changed_repository: Scratch, capsys: pytest.CaptureFixture[str], seconds: str
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["-C", str(scratch.path), "check", f"--timeout={seconds}"])
+        main(["-C", str(changed_repository.path), "check", f"--timeout={seconds}"])
     assert ended.value.code == USAGE
     assert "argument --timeout: expected a number of seconds between 0 and" in capsys.readouterr().err
 
@@ -192,10 +192,10 @@ def test_an_import_is_not_left_half_done(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.3)\nis_whole = True\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def work(_: Deadline) -> None:
+    def import_and_sleep(_: Deadline) -> None:
         import_module("slow_module")
         time.sleep(LONG_S)
 
     with pytest.raises(SchemactlError, match=r"gave up after 0\.05 s"):
-        within(0.05, work)
+        within(0.05, import_and_sleep)
     assert sys.modules["slow_module"].is_whole

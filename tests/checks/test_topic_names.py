@@ -21,7 +21,7 @@ def declare(topic: str) -> str:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def names_repository(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "repository")
 
 
@@ -52,9 +52,9 @@ def check(
     ],
 )
 def test_invisible_characters_are_named_with_the_text_to_write(
-    scratch: Scratch, topic: str, characters: str, fix: str
+    names_repository: Scratch, topic: str, characters: str, fix: str
 ) -> None:
-    out = check(scratch, {}, {FIRST: declare(topic)}, code=1)
+    out = check(names_repository, {}, {FIRST: declare(topic)}, code=1)
     assert f"{FIRST}:2:8: {f'persistent://shop/sales/{topic}'!a} contains {characters}\n" in out
     assert f"Fix: write persistent://shop/sales/{fix}\n" in out
 
@@ -67,41 +67,43 @@ def test_invisible_characters_are_named_with_the_text_to_write(
         ("topic://shop/sales/orders-partition-3", "topic://shop/sales/orders"),
     ],
 )
-def test_the_fix_for_the_name_of_a_scalable_topic_is_a_scalable_topic(scratch: Scratch, name: str, fix: str) -> None:
-    out = check(scratch, {}, {FIRST: f"topic: {name}\n"}, code=1)
+def test_the_fix_for_the_name_of_a_scalable_topic_is_a_scalable_topic(
+    names_repository: Scratch, name: str, fix: str
+) -> None:
+    out = check(names_repository, {}, {FIRST: f"topic: {name}\n"}, code=1)
     assert f"{FIRST}:1:8: '{name}' " in out
     assert f"Fix: write {fix}\n" in out
 
 
 @pytest.mark.parametrize("topic", ["caf\u00e9", "\u8ba2\u5355", "or ders", "a;$(id)"])
-def test_visible_names_are_accepted(scratch: Scratch, topic: str) -> None:
-    check(scratch, {}, {FIRST: declare(topic)}, code=0)
+def test_visible_names_are_accepted(names_repository: Scratch, topic: str) -> None:
+    check(names_repository, {}, {FIRST: declare(topic)}, code=0)
 
 
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
-def test_names_that_are_equal_in_nfc_name_both_places(scratch: Scratch, domain: str) -> None:
+def test_names_that_are_equal_in_nfc_name_both_places(names_repository: Scratch, domain: str) -> None:
     second = declare("cafe\u0301").replace("shop/", f"{domain}://shop/")
-    out = check(scratch, {FIRST: declare("caf\u00e9")}, {SECOND: second}, code=1)
+    out = check(names_repository, {FIRST: declare("caf\u00e9")}, {SECOND: second}, code=1)
     message = rf"'{domain}://shop/sales/cafe\u0301' and 'persistent://shop/sales/caf\xe9' ({FIRST}:2:8) are equal after"
     assert f"{SECOND}:2:8: {message} Unicode normalization (NFC)\n" in out
 
 
-def test_two_new_names_that_are_equal_in_nfc_are_one_error(scratch: Scratch) -> None:
-    out = check(scratch, {}, {FIRST: declare("caf\u00e9"), SECOND: declare("cafe\u0301")}, code=1)
+def test_two_new_names_that_are_equal_in_nfc_are_one_error(names_repository: Scratch) -> None:
+    out = check(names_repository, {}, {FIRST: declare("caf\u00e9"), SECOND: declare("cafe\u0301")}, code=1)
     assert out.count("are equal after Unicode normalization") == 1
 
 
-def test_a_name_may_change_to_its_normal_form(scratch: Scratch) -> None:
-    check(scratch, {FIRST: declare("cafe\u0301")}, {FIRST: declare("caf\u00e9")}, code=0)
+def test_a_name_may_change_to_its_normal_form(names_repository: Scratch) -> None:
+    check(names_repository, {FIRST: declare("cafe\u0301")}, {FIRST: declare("caf\u00e9")}, code=0)
 
 
-def test_approved_names_stay(scratch: Scratch) -> None:
+def test_approved_names_stay(names_repository: Scratch) -> None:
     approved: dict[str, str | None] = {
         FIRST: declare("orders\u200b"),
         SECOND: declare("caf\u00e9"),
         "topics/c.yaml": declare("cafe\u0301"),
     }
-    check(scratch, approved, {FIRST: declare("orders\u200b") + "owner: sales\n"}, code=0)
+    check(names_repository, approved, {FIRST: declare("orders\u200b") + "owner: sales\n"}, code=0)
 
 
 SYSTEM_TOPICS = [
@@ -141,18 +143,18 @@ def test_other_topics_are_not_system_topics(topic: str) -> None:
 
 
 @pytest.mark.parametrize("is_approved", [False, True])
-def test_a_declared_system_topic_is_an_error_at_its_name(scratch: Scratch, *, is_approved: bool) -> None:
+def test_a_declared_system_topic_is_an_error_at_its_name(names_repository: Scratch, *, is_approved: bool) -> None:
     declaration = {FIRST: declare("__change_events")}
-    out = check(scratch, {**declaration} if is_approved else {}, {**declaration, SECOND: declare("b")}, code=1)
+    out = check(names_repository, {**declaration} if is_approved else {}, {**declaration, SECOND: declare("b")}, code=1)
     assert f"{FIRST}:2:8: persistent://shop/sales/__change_events is a system topic of Pulsar" in out
     assert "Fix: remove this declaration, or give the topic another name\n" in out
 
 
-def test_a_topic_that_begins_with_underscores_is_accepted(scratch: Scratch) -> None:
-    check(scratch, {}, {FIRST: declare("__own")}, code=0)
+def test_a_topic_that_begins_with_underscores_is_accepted(names_repository: Scratch) -> None:
+    check(names_repository, {}, {FIRST: declare("__own")}, code=0)
 
 
-def test_an_approved_system_topic_may_be_removed(scratch: Scratch) -> None:
+def test_an_approved_system_topic_may_be_removed(names_repository: Scratch) -> None:
     declarations = {FIRST: declare("__change_events"), SECOND: declare("b")}
-    out = check(scratch, {**declarations}, {FIRST: None}, code=(0, 100))
+    out = check(names_repository, {**declarations}, {FIRST: None}, code=(0, 100))
     assert "system topic" not in out

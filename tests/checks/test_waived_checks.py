@@ -25,13 +25,13 @@ BROKER = "BROKER_INCOMPATIBLE"
 SYMBOLS = "MISSING_ENUM_SYMBOLS"
 
 
-def topic(name: str, fields: str, more: str = "owner: ada\n") -> dict[str, str]:
+def make_topic(name: str, fields: str, more: str = "owner: ada\n") -> dict[str, str]:
     definition = f"{{type: record, name: Order, fields: [{fields}]}}"
     text = f"topic: shop/sales/{name}\n{more}schema: {{type: AVRO, definition: {definition}}}\n"
     return {f"namespaces/{name}.yaml": text}
 
 
-def status(*symbols: str) -> str:
+def make_status(*symbols: str) -> str:
     return f"{{name: status, type: {{type: enum, name: Status, symbols: [{', '.join(symbols)}]}}}}"
 
 
@@ -39,12 +39,12 @@ NOTE = "{name: id, type: long}, {name: note, type: string}"
 APPROVED = {
     "schemactl.yaml": PROJECT,
     "namespaces/sales.yaml": "namespace: shop/sales\n",
-    **topic("orders", status("PAID", "OPEN")),
-    **topic("notes", "{name: id, type: long}"),
+    **make_topic("orders", make_status("PAID", "OPEN")),
+    **make_topic("notes", "{name: id, type: long}"),
 }
-BREAK = topic("orders", status("PAID"))
-OTHER_BREAK = topic("orders", status("OPEN"))
-REJECTED = topic("notes", NOTE)
+BREAK = make_topic("orders", make_status("PAID"))
+OTHER_BREAK = make_topic("orders", make_status("OPEN"))
+REJECTED = make_topic("notes", NOTE)
 
 MODES: Mapping[str, list[str]] = {
     "working tree": [],
@@ -84,22 +84,22 @@ class Work(Scratch):
         report: dict[str, Any] = json.loads(printed.out)
         return report
 
-    def waive(self, fingerprint: str, *more: str, code: int = 0) -> str:
+    def waive_finding(self, fingerprint: str, *more: str, code: int = 0) -> str:
         options = ("--reason", "none had it", "--until", SOON, *MODES[self.mode], *more)
         printed = schemactl(self.path, "waive", fingerprint, *options, code=code)
         return printed.out + printed.err
 
-    def waivers(self) -> dict[str, str]:
+    def read_waivers(self) -> dict[str, str]:
         """Return the waiver file of the working tree."""
         return {"waivers.yaml": (self.path / "waivers.yaml").read_text(encoding="utf-8")}
 
 
-EVERYWHERE = pytest.mark.parametrize("work", MODES, indirect=True)
+EVERYWHERE = pytest.mark.parametrize("waiver_work", MODES, indirect=True)
 """Runs a test in every mode, because each mode reads the waivers from another place."""
 
 
 @pytest.fixture
-def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
+def waiver_work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
     work = Work(tmp_path / "r")
     work.mode = getattr(request, "param", "pull request")
     work.commit(APPROVED)
@@ -110,7 +110,7 @@ def work(request: pytest.FixtureRequest, tmp_path: Path) -> Work:
     return work
 
 
-def rules(report: dict[str, Any], *, waived: bool = False) -> list[str]:
+def list_reported_rules(report: dict[str, Any], *, waived: bool = False) -> list[str]:
     return [finding["rule"] for finding in report["findings"] if bool(finding["waiver"]) is waived]
 
 
@@ -120,102 +120,105 @@ def name_of(report: dict[str, Any], rule: str) -> str:
 
 
 @EVERYWHERE
-def test_a_waived_break_passes_and_is_listed_first(work: Work) -> None:
-    work.change({**BREAK, "namespaces/notes.yaml": None})
-    before = work.check(code=100)
-    assert rules(before) == ["DELETED_TOPIC", SYMBOLS]
-    assert "shop/sales/orders, until" in work.waive(name_of(before, SYMBOLS)[:12])
-    work.change(work.waivers())
-    report = work.check()
+def test_a_waived_break_passes_and_is_listed_first(waiver_work: Work) -> None:
+    waiver_work.change({**BREAK, "namespaces/notes.yaml": None})
+    before = waiver_work.check(code=100)
+    assert list_reported_rules(before) == ["DELETED_TOPIC", SYMBOLS]
+    assert "shop/sales/orders, until" in waiver_work.waive_finding(name_of(before, SYMBOLS)[:12])
+    waiver_work.change(waiver_work.read_waivers())
+    report = waiver_work.check()
     assert [finding["rule"] for finding in report["findings"]] == [SYMBOLS, "DELETED_TOPIC"]
     assert (report["errors"], report["warnings"]) == (0, 1)
     (waiver,) = report["waivers"]
     assert waiver == report["findings"][0]["waiver"]
     assert (waiver["reason"], waiver["owner"], waiver["until"]) == ("none had it", "ada", SOON)
-    text = schemactl(work.path, "check", *MODES[work.mode]).out
+    text = schemactl(waiver_work.path, "check", *MODES[waiver_work.mode]).out
     first, block, *_ = text.split("\n\n")
     assert first.startswith("! 1 schema breaks readers, waived: orders v1.")
     assert block.startswith(f"waived[{SYMBOLS}]: ")
     assert f"= waived   Waived until {SOON}, ada answers for it: none had it" in block
     assert "all fine" not in text
     assert text.endswith("(1 waived, 1 warning).\n")
-    schemactl(work.path, "check", *MODES[work.mode], "--strict", "--topic", "orders")
+    schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], "--strict", "--topic", "orders")
 
 
-def test_what_the_broker_rejects_is_waived_with_the_finding_about_data(work: Work) -> None:
-    work.change(REJECTED)
-    before = work.check(code=100)
-    assert rules(before) == [READER, BROKER]
-    assert "Wrote 2 waivers" in work.waive(name_of(before, READER))
-    work.change(work.waivers())
-    report = work.check()
-    assert (rules(report), rules(report, waived=True)) == ([], [READER, BROKER])
+def test_what_the_broker_rejects_is_waived_with_the_finding_about_data(waiver_work: Work) -> None:
+    waiver_work.change(REJECTED)
+    before = waiver_work.check(code=100)
+    assert list_reported_rules(before) == [READER, BROKER]
+    assert "Wrote 2 waivers" in waiver_work.waive_finding(name_of(before, READER))
+    waiver_work.change(waiver_work.read_waivers())
+    report = waiver_work.check()
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == ([], [READER, BROKER])
 
 
-def test_a_waiver_of_data_alone_leaves_the_brokers_rejection(work: Work) -> None:
-    work.change(REJECTED)
-    work.waive(name_of(work.check(code=100), READER))
-    alone = work.waivers()["waivers.yaml"].partition(f"- rule: {BROKER}")[0]
-    work.change({"waivers.yaml": alone})
-    report = work.check(code=100)
-    assert (rules(report), rules(report, waived=True)) == ([BROKER], [READER])
+def test_a_waiver_of_data_alone_leaves_the_brokers_rejection(waiver_work: Work) -> None:
+    waiver_work.change(REJECTED)
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), READER))
+    alone = waiver_work.read_waivers()["waivers.yaml"].partition(f"- rule: {BROKER}")[0]
+    waiver_work.change({"waivers.yaml": alone})
+    report = waiver_work.check(code=100)
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == ([BROKER], [READER])
 
 
-def test_the_next_edit_takes_another_waiver(work: Work) -> None:
-    work.change(BREAK)
-    work.waive(name_of(work.check(code=100), SYMBOLS))
-    work.change({**OTHER_BREAK, **work.waivers()})
-    report = work.check(code=100)
-    assert rules(report) == ["WAIVER_UNUSED", SYMBOLS]
+def test_the_next_edit_takes_another_waiver(waiver_work: Work) -> None:
+    waiver_work.change(BREAK)
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
+    waiver_work.change({**OTHER_BREAK, **waiver_work.read_waivers()})
+    report = waiver_work.check(code=100)
+    assert list_reported_rules(report) == ["WAIVER_UNUSED", SYMBOLS]
     assert name_of(report, SYMBOLS) in report["findings"][0]["message"]
 
 
-def test_a_second_break_next_to_a_waived_one_is_an_error(work: Work) -> None:
-    work.change({**BREAK, **REJECTED})
-    work.waive(name_of(work.check(code=100), SYMBOLS))
-    work.change(work.waivers())
-    report = work.check(code=100)
-    assert (rules(report), rules(report, waived=True)) == ([READER, BROKER], [SYMBOLS])
+def test_a_second_break_next_to_a_waived_one_is_an_error(waiver_work: Work) -> None:
+    waiver_work.change({**BREAK, **REJECTED})
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
+    waiver_work.change(waiver_work.read_waivers())
+    report = waiver_work.check(code=100)
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == ([READER, BROKER], [SYMBOLS])
 
 
 @EVERYWHERE
-def test_waivers_count_in_the_change_that_moves_them_and_the_move_is_a_warning(work: Work) -> None:
-    work.change(BREAK)
-    work.waive(name_of(work.check(code=100), SYMBOLS))
-    elsewhere = {"schemactl.yaml": f"{PROJECT}waivers: docs/w.yaml\n", "docs/w.yaml": work.waivers()["waivers.yaml"]}
-    work.change({**elsewhere, "waivers.yaml": None})
-    report = work.check()
-    assert (rules(report), rules(report, waived=True)) == (["GATE_CHANGED"], [SYMBOLS])
+def test_waivers_count_in_the_change_that_moves_them_and_the_move_is_a_warning(waiver_work: Work) -> None:
+    waiver_work.change(BREAK)
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
+    elsewhere = {
+        "schemactl.yaml": f"{PROJECT}waivers: docs/w.yaml\n",
+        "docs/w.yaml": waiver_work.read_waivers()["waivers.yaml"],
+    }
+    waiver_work.change({**elsewhere, "waivers.yaml": None})
+    report = waiver_work.check()
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == (["GATE_CHANGED"], [SYMBOLS])
     [warning] = [finding for finding in report["findings"] if finding["rule"] == "GATE_CHANGED"]
     assert "`waivers` is docs/w.yaml (was not set)" in warning["message"]
 
 
 @EVERYWHERE
-def test_a_waiver_that_is_taken_away_with_the_break_still_there_fails_again(work: Work) -> None:
-    work.change(BREAK)
-    work.waive(name_of(work.check(code=100), SYMBOLS))
-    work.change(work.waivers())
-    work.check()
-    work.change({"waivers.yaml": None})
-    assert rules(work.check(code=100)) == [SYMBOLS]
+def test_a_waiver_that_is_taken_away_with_the_break_still_there_fails_again(waiver_work: Work) -> None:
+    waiver_work.change(BREAK)
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
+    waiver_work.change(waiver_work.read_waivers())
+    waiver_work.check()
+    waiver_work.change({"waivers.yaml": None})
+    assert list_reported_rules(waiver_work.check(code=100)) == [SYMBOLS]
 
 
 @EVERYWHERE
-def test_a_waiver_file_with_problems_decides_nothing(work: Work) -> None:
-    work.change({**BREAK, "waivers.yaml": "- {rule: '*'}\n"})
-    report = work.check(code=1)
+def test_a_waiver_file_with_problems_decides_nothing(waiver_work: Work) -> None:
+    waiver_work.change({**BREAK, "waivers.yaml": "- {rule: '*'}\n"})
+    report = waiver_work.check(code=1)
     assert not report["decided"]
     assert {finding["file"] for finding in report["findings"]} == {"waivers.yaml"}
 
 
-def test_a_waiver_counts_to_the_end_of_its_last_day(work: Work) -> None:
-    work.change(BREAK)
-    work.waive(name_of(work.check(code=100), SYMBOLS))
-    work.change(work.waivers())
-    staged, base = work.mode == "hook", "main" if "--base" in MODES[work.mode] else None
+def test_a_waiver_counts_to_the_end_of_its_last_day(waiver_work: Work) -> None:
+    waiver_work.change(BREAK)
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
+    waiver_work.change(waiver_work.read_waivers())
+    staged, base = waiver_work.mode == "hook", "main" if "--base" in MODES[waiver_work.mode] else None
 
     def list_rules(today: date) -> tuple[list[str], list[str]]:
-        request = CheckRequest(str(work.path), staged=staged, base=base, today=today)
+        request = CheckRequest(str(waiver_work.path), staged=staged, base=base, today=today)
         report = check_project(request, Deadline(60, "checking"))
         return [finding.rule for finding in report.findings], [finding.rule for finding in report.waived]
 
@@ -225,28 +228,28 @@ def test_a_waiver_counts_to_the_end_of_its_last_day(work: Work) -> None:
 
 
 @EVERYWHERE
-def test_what_was_approved_under_a_waiver_needs_it_no_more(work: Work) -> None:
-    work.change(BREAK)
-    work.waive(name_of(work.check(code=100), SYMBOLS))
-    work.change(work.waivers())
-    if work.mode in ("working tree", "hook"):
-        work.git("add", "-A")
-        work.git("commit", "-q", "-m", "approved")
-    work.git("branch", "-f", "main", "HEAD")
-    work.git("checkout", "-q", "-B", "work", "main")
-    work.commits = 0
+def test_what_was_approved_under_a_waiver_needs_it_no_more(waiver_work: Work) -> None:
+    waiver_work.change(BREAK)
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
+    waiver_work.change(waiver_work.read_waivers())
+    if waiver_work.mode in ("working tree", "hook"):
+        waiver_work.git("add", "-A")
+        waiver_work.git("commit", "-q", "-m", "approved")
+    waiver_work.git("branch", "-f", "main", "HEAD")
+    waiver_work.git("checkout", "-q", "-B", "work", "main")
+    waiver_work.commits = 0
     for files in ({"README.md": "next"}, {"waivers.yaml": None}):
-        work.change(files)
-        report = work.check()
+        waiver_work.change(files)
+        report = waiver_work.check()
         assert (report["findings"], report["topics"]) == ([], [])
 
 
-def test_nothing_says_fine_about_a_change_whose_tables_or_data_are_waived(work: Work) -> None:
-    work.change({**REJECTED, **topic("fine", "{name: id, type: long}")})
-    work.waive(name_of(work.check(code=100), READER))
-    work.change(work.waivers())
+def test_nothing_says_fine_about_a_change_whose_tables_or_data_are_waived(waiver_work: Work) -> None:
+    waiver_work.change({**REJECTED, **make_topic("fine", "{name: id, type: long}")})
+    waiver_work.waive_finding(name_of(waiver_work.check(code=100), READER))
+    waiver_work.change(waiver_work.read_waivers())
     for name in ("text", "markdown", "github"):
-        assert "all fine" not in schemactl(work.path, "check", *MODES[work.mode], "--format", name).out
+        assert "all fine" not in schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], "--format", name).out
 
 
 def test_a_waiver_in_a_later_commit_than_its_break_is_a_finding_where_commits_are_approved_one_by_one(
@@ -258,20 +261,20 @@ def test_a_waiver_in_a_later_commit_than_its_break_is_a_finding_where_commits_ar
     work.configure_author()
     work.git("checkout", "-q", "-b", "work")
     work.change(BREAK)
-    work.waive(name_of(work.check(code=100), SYMBOLS))
+    work.waive_finding(name_of(work.check(code=100), SYMBOLS))
     work.commits = 0
-    work.change(work.waivers())
+    work.change(work.read_waivers())
     report = work.check()
-    assert (rules(report), rules(report, waived=True)) == (["STEP_REFUSED"], [SYMBOLS])
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == (["STEP_REFUSED"], [SYMBOLS])
     assert "Its waiver comes with a later commit" in report["findings"][1]["message"]
     work.git("reset", "-q", "--soft", "main")
     work.commits = 0
     work.change({})
-    assert rules(work.check()) == []
+    assert list_reported_rules(work.check()) == []
 
 
 @pytest.fixture
-def branch(tmp_path: Path) -> Work:
+def waived_branch(tmp_path: Path) -> Work:
     """Make a branch whose first commit has a breaking change and its waiver."""
     work = Work(tmp_path / "r")
     work.mode = "hook"
@@ -279,39 +282,44 @@ def branch(tmp_path: Path) -> Work:
     work.configure_author()
     work.git("checkout", "-q", "-b", "work")
     work.change(BREAK)
-    work.waive(name_of(work.check(code=100), SYMBOLS))
-    work.change(work.waivers())
-    assert rules(work.check(), waived=True) == [SYMBOLS]
+    work.waive_finding(name_of(work.check(code=100), SYMBOLS))
+    work.change(work.read_waivers())
+    assert list_reported_rules(work.check(), waived=True) == [SYMBOLS]
     work.git("commit", "-q", "-m", "break")
     return work
 
 
-def test_the_hook_says_nothing_of_what_an_earlier_commit_broke_and_waived(branch: Work) -> None:
-    branch.change(topic("fine", "{name: id, type: long}"))
-    report = branch.check()
+def test_the_hook_says_nothing_of_what_an_earlier_commit_broke_and_waived(waived_branch: Work) -> None:
+    waived_branch.change(make_topic("fine", "{name: id, type: long}"))
+    report = waived_branch.check()
     assert (report["findings"], report["notes"]) == ([], [])
 
 
-def test_a_commit_that_takes_the_waiver_of_an_earlier_one_away_fails(branch: Work) -> None:
-    branch.change({"waivers.yaml": None})
-    assert rules(branch.check(code=100)) == [SYMBOLS]
+def test_a_commit_that_takes_the_waiver_of_an_earlier_one_away_fails(waived_branch: Work) -> None:
+    waived_branch.change({"waivers.yaml": None})
+    assert list_reported_rules(waived_branch.check(code=100)) == [SYMBOLS]
 
 
-def test_a_commit_that_brings_the_waiver_of_an_earlier_one_lists_it(branch: Work) -> None:
-    waivers = branch.waivers()
-    branch.write({"waivers.yaml": None})
-    branch.git("commit", "-q", "-a", "--amend", "-m", "without waiver")
-    branch.change(waivers)
-    assert (rules(branch.check()), rules(branch.check(), waived=True)) == ([], [SYMBOLS])
+def test_a_commit_that_brings_the_waiver_of_an_earlier_one_lists_it(waived_branch: Work) -> None:
+    waivers = waived_branch.read_waivers()
+    waived_branch.write({"waivers.yaml": None})
+    waived_branch.git("commit", "-q", "-a", "--amend", "-m", "without waiver")
+    waived_branch.change(waivers)
+    assert (list_reported_rules(waived_branch.check()), list_reported_rules(waived_branch.check(), waived=True)) == (
+        [],
+        [SYMBOLS],
+    )
 
 
-def test_the_hook_checks_only_the_waivers_of_the_commit(branch: Work) -> None:
-    unused = branch.waivers()["waivers.yaml"].replace("orders", "notes")
-    branch.change({"waivers.yaml": branch.waivers()["waivers.yaml"] + unused[unused.index("- rule") :]})
-    assert rules(branch.check()) == ["WAIVER_UNUSED"]
-    branch.git("commit", "-q", "-m", "unused")
-    branch.change(topic("fine", "{name: id, type: long}"))
-    assert rules(branch.check()) == []
+def test_the_hook_checks_only_the_waivers_of_the_commit(waived_branch: Work) -> None:
+    unused = waived_branch.read_waivers()["waivers.yaml"].replace("orders", "notes")
+    waived_branch.change(
+        {"waivers.yaml": waived_branch.read_waivers()["waivers.yaml"] + unused[unused.index("- rule") :]}
+    )
+    assert list_reported_rules(waived_branch.check()) == ["WAIVER_UNUSED"]
+    waived_branch.git("commit", "-q", "-m", "unused")
+    waived_branch.change(make_topic("fine", "{name: id, type: long}"))
+    assert list_reported_rules(waived_branch.check()) == []
 
 
 def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
@@ -321,7 +329,7 @@ def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
     work.commit(approved)
     work.git("checkout", "-q", "-b", "work")
     work.change(BREAK)
-    work.waive(name_of(work.check(), SYMBOLS))
+    work.waive_finding(name_of(work.check(), SYMBOLS))
     request = CheckRequest(str(work.path), today=date.fromisoformat(SOON) + timedelta(days=1))
     report = check_project(request, Deadline(60, "checking"))
     assert {finding.rule: finding.severity for finding in report.findings} == {
@@ -338,16 +346,16 @@ def test_the_waiver_of_a_warning_expires_as_a_warning(tmp_path: Path) -> None:
     ],
     ids=lambda parameter: parameter if isinstance(parameter, str) else "",
 )
-def test_a_topic_may_go_with_a_waiver(work: Work, gone: dict[str, str | None], rule: str) -> None:
-    work.change(gone)
-    (finding,) = (finding for finding in work.check()["findings"] if finding["rule"] == rule)
-    work.waive(finding["fingerprint"], "--owner", "sales")
-    work.change(work.waivers())
-    report = work.check()
-    assert (rules(report), rules(report, waived=True)) == ([], [rule])
+def test_a_topic_may_go_with_a_waiver(waiver_work: Work, gone: dict[str, str | None], rule: str) -> None:
+    waiver_work.change(gone)
+    (finding,) = (finding for finding in waiver_work.check()["findings"] if finding["rule"] == rule)
+    waiver_work.waive_finding(finding["fingerprint"], "--owner", "sales")
+    waiver_work.change(waiver_work.read_waivers())
+    report = waiver_work.check()
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == ([], [rule])
     # The waiver covers only this removal of the topic.
-    work.change({**APPROVED, **BREAK, "namespaces/sales.yaml": APPROVED["namespaces/sales.yaml"]})
-    assert rules(work.check(code=100), waived=True) == []
+    waiver_work.change({**APPROVED, **BREAK, "namespaces/sales.yaml": APPROVED["namespaces/sales.yaml"]})
+    assert list_reported_rules(waiver_work.check(code=100), waived=True) == []
 
 
 def waiver_text(fingerprint: str, *, owner: str = "ada", days: int = 30) -> dict[str, str | None]:
@@ -368,28 +376,28 @@ def waiver_text(fingerprint: str, *, owner: str = "ada", days: int = 30) -> dict
     ],
     ids=str,
 )
-def test_a_new_waiver_needs_an_end_and_an_owner(work: Work, values: dict[str, Any], message: str) -> None:
-    work.change(BREAK)
-    fingerprint = name_of(work.check(code=100), SYMBOLS)
-    work.change(waiver_text(fingerprint, **values))
-    error = schemactl(work.path, "check", *MODES[work.mode], code=1).err
+def test_a_new_waiver_needs_an_end_and_an_owner(waiver_work: Work, values: dict[str, Any], message: str) -> None:
+    waiver_work.change(BREAK)
+    fingerprint = name_of(waiver_work.check(code=100), SYMBOLS)
+    waiver_work.change(waiver_text(fingerprint, **values))
+    error = schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], code=1).err
     assert error.startswith("waivers.yaml:1:3: ")
     assert message in error
-    work.change(waiver_text(fingerprint, days=366))
-    work.check()
+    waiver_work.change(waiver_text(fingerprint, days=366))
+    waiver_work.check()
 
 
-def test_an_approved_waiver_stays_and_may_not_be_prolonged_without_end(work: Work) -> None:
+def test_an_approved_waiver_stays_and_may_not_be_prolonged_without_end(waiver_work: Work) -> None:
     approved = waiver_text("sha256:" + "0f" * 32, owner="...", days=400)
-    work.git("checkout", "-q", "main")
-    work.write(approved)
-    work.git("add", "-A")
-    work.git("commit", "-q", "-m", "waiver")
-    work.git("checkout", "-q", "-B", "work", "main")
-    work.change({"README.md": "work"})
-    work.check()
-    work.change(waiver_text("sha256:" + "0f" * 32, owner="...", days=401))
-    assert "more than 366 days ahead" in schemactl(work.path, "check", "--base", "main", code=1).err
+    waiver_work.git("checkout", "-q", "main")
+    waiver_work.write(approved)
+    waiver_work.git("add", "-A")
+    waiver_work.git("commit", "-q", "-m", "waiver")
+    waiver_work.git("checkout", "-q", "-B", "work", "main")
+    waiver_work.change({"README.md": "work"})
+    waiver_work.check()
+    waiver_work.change(waiver_text("sha256:" + "0f" * 32, owner="...", days=401))
+    assert "more than 366 days ahead" in schemactl(waiver_work.path, "check", "--base", "main", code=1).err
 
 
 ALIASED = "{name: status, type: {type: enum, name: Status, symbols: [PAID], aliases: [State]}}"
@@ -401,31 +409,31 @@ def former_fingerprint(work: Work) -> str:
     return name_of(work.check(code=100), SYMBOLS)
 
 
-def test_an_alias_that_comes_with_the_change_is_waived_by_the_full_fingerprint_alone(work: Work) -> None:
-    former = former_fingerprint(work)
-    work.change({**topic("orders", ALIASED), **waiver_text(former)})
-    report = work.check(code=100)
-    assert rules(report) == ["WAIVER_UNUSED", SYMBOLS]
+def test_an_alias_that_comes_with_the_change_is_waived_by_the_full_fingerprint_alone(waiver_work: Work) -> None:
+    former = former_fingerprint(waiver_work)
+    waiver_work.change({**make_topic("orders", ALIASED), **waiver_text(former)})
+    report = waiver_work.check(code=100)
+    assert list_reported_rules(report) == ["WAIVER_UNUSED", SYMBOLS]
 
 
-def test_an_approved_waiver_counts_under_its_former_fingerprint(work: Work) -> None:
-    former = former_fingerprint(work)
-    work.change({**topic("orders", ALIASED), **waiver_text(former)})
-    assert former != name_of(work.check(code=100), SYMBOLS)
-    work.git("checkout", "-q", "main")
-    work.write(waiver_text(former))
-    work.git("add", "-A")
-    work.git("commit", "-q", "-m", "waiver")
-    work.git("checkout", "-q", "-B", "work", "main")
-    work.commits = 0
-    work.change(topic("orders", ALIASED))
-    assert rules(work.check(), waived=True) == [SYMBOLS]
+def test_an_approved_waiver_counts_under_its_former_fingerprint(waiver_work: Work) -> None:
+    former = former_fingerprint(waiver_work)
+    waiver_work.change({**make_topic("orders", ALIASED), **waiver_text(former)})
+    assert former != name_of(waiver_work.check(code=100), SYMBOLS)
+    waiver_work.git("checkout", "-q", "main")
+    waiver_work.write(waiver_text(former))
+    waiver_work.git("add", "-A")
+    waiver_work.git("commit", "-q", "-m", "waiver")
+    waiver_work.git("checkout", "-q", "-B", "work", "main")
+    waiver_work.commits = 0
+    waiver_work.change(make_topic("orders", ALIASED))
+    assert list_reported_rules(waiver_work.check(), waived=True) == [SYMBOLS]
 
 
 @pytest.mark.parametrize("letter", ["\x85", "\u2028", "\u2029"])
-def test_an_entry_behind_a_character_that_ends_no_line_is_a_comment(work: Work, letter: str) -> None:
-    work.change(BREAK)
-    fingerprint = name_of(work.check(code=100), SYMBOLS)
+def test_an_entry_behind_a_character_that_ends_no_line_is_a_comment(waiver_work: Work, letter: str) -> None:
+    waiver_work.change(BREAK)
+    fingerprint = name_of(waiver_work.check(code=100), SYMBOLS)
     entry = waiver_text(fingerprint)["waivers.yaml"]
-    work.change({"waivers.yaml": f"# reviewed{letter}{entry}"})
-    assert rules(work.check(code=100)) == [SYMBOLS]
+    waiver_work.change({"waivers.yaml": f"# reviewed{letter}{entry}"})
+    assert list_reported_rules(waiver_work.check(code=100)) == [SYMBOLS]

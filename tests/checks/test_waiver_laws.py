@@ -44,7 +44,7 @@ FIELDS = st.dictionaries(
 )
 
 
-def info(fields: dict[str, str]) -> SchemaInfo:
+def make_info(fields: dict[str, str]) -> SchemaInfo:
     texts = []
     for name, kind in fields.items():
         # Each type name is defined only once.
@@ -55,14 +55,14 @@ def info(fields: dict[str, str]) -> SchemaInfo:
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> tuple[Run, CheckReport]:
+def draw_change(draw: st.DrawFn) -> tuple[Run, CheckReport]:
     """Draw a change of some topics, and check it."""
     target, approved = {}, {}
     for local in ("a", "b"):
         name = TopicName("shop", "sales", local)
         policies = Policies(draw(st.sampled_from(STRATEGIES)))
         texts = draw(st.lists(FIELDS, min_size=2, max_size=4, unique_by=lambda fields: tuple(fields.items())))
-        *older, newest = map(info, texts)
+        *older, newest = map(make_info, texts)
         versions = tuple(SchemaVersion(number, info) for number, info in enumerate(older))
         approved[name] = Topic(name, older[-1], versions, policies)
         target[name] = Topic(name, newest, policies=policies)
@@ -70,7 +70,7 @@ def changes(draw: st.DrawFn) -> tuple[Run, CheckReport]:
     return run, check(run.target, approved=run.approved, project=run.project, label="main")
 
 
-def waiver(finding: Finding, until: date = TODAY) -> Waiver:
+def make_waiver(finding: Finding, until: date = TODAY) -> Waiver:
     assert finding.topic
     return Waiver(finding.rule, finding.topic, finding.fingerprint, "meant", "ada", until)
 
@@ -79,7 +79,7 @@ def apply(run: Run, report: CheckReport, waivers: Sequence[Waiver]) -> CheckRepo
     return apply_waivers(report, run, WaiverFile(waivers, Counter(), TODAY), is_whole=True)
 
 
-@given(changes(), st.data())
+@given(draw_change(), st.data())
 def test_any_choice_of_waivers_waives_exactly_what_it_names(
     change: tuple[Run, CheckReport], data: st.DataObject
 ) -> None:
@@ -87,7 +87,7 @@ def test_any_choice_of_waivers_waives_exactly_what_it_names(
     can = [finding for finding in report.findings if finding.key]
     assert len({finding.key for finding in can}) == len(can)
     picked = data.draw(st.lists(st.sampled_from(can), unique_by=lambda finding: finding.key)) if can else []
-    result = apply(run, report, [waiver(finding) for finding in picked])
+    result = apply(run, report, [make_waiver(finding) for finding in picked])
     assert {finding.key for finding in result.waived} == {finding.key for finding in picked}
     assert [finding for finding in report.findings if finding not in picked] == [*result.findings]
     assert [replace(finding, waiver=None) for finding in result.waived] == [
@@ -95,11 +95,11 @@ def test_any_choice_of_waivers_waives_exactly_what_it_names(
     ]
 
 
-@given(changes(), changes())
+@given(draw_change(), draw_change())
 def test_the_waivers_of_one_change_waive_of_another_only_what_is_the_same(
     change: tuple[Run, CheckReport], other: tuple[Run, CheckReport]
 ) -> None:
-    waivers = [waiver(finding) for finding in change[1].findings if finding.key]
+    waivers = [make_waiver(finding) for finding in change[1].findings if finding.key]
     result = apply(*other, waivers)
     same = {waiver.key for waiver in waivers} & {finding.key for finding in other[1].findings}
     assert {finding.key for finding in result.waived} == same
@@ -107,11 +107,11 @@ def test_the_waivers_of_one_change_waive_of_another_only_what_is_the_same(
     assert len(unused) == len(waivers) - len(same)
 
 
-@given(changes(), st.integers(-3, 3))
+@given(draw_change(), st.integers(-3, 3))
 def test_a_finding_is_an_error_again_from_the_day_after_the_last(change: tuple[Run, CheckReport], days: int) -> None:
     run, report = change
     until = TODAY + timedelta(days=days)
-    result = apply(run, report, [waiver(finding, until) for finding in report.findings if finding.key])
+    result = apply(run, report, [make_waiver(finding, until) for finding in report.findings if finding.key])
     can = {finding.key for finding in report.findings if finding.key}
     assert {finding.key for finding in result.waived} == (can if days >= 0 else set())
     expired = [finding for finding in result.findings if finding.rule == "WAIVER_EXPIRED"]

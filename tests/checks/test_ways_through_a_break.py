@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from break_page import ORDERS, begin, blocks, enum, follow
+from break_page import ORDERS, begin, follow, list_blocks, make_order
 from estate import Estate
-from scratch import declared, record
+from scratch import record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -40,29 +40,31 @@ def test_the_ways_are_in_order(estate: Estate) -> None:
 
 
 def test_a_symbol_passes_in_the_two_changes_that_the_fix_names(estate: Estate) -> None:
-    estate.scratch.commit({"namespaces/sales.yaml": NAMESPACE.format("FULL"), "namespaces/orders.avsc": enum("PAID")})
-    both = enum("PAID", "REFUNDED", default="PAID")
+    estate.scratch.commit(
+        {"namespaces/sales.yaml": NAMESPACE.format("FULL"), "namespaces/orders.avsc": make_order("PAID")}
+    )
+    both = make_order("PAID", "REFUNDED", default="PAID")
     estate.scratch.write({"namespaces/orders.avsc": both})
     fix = " ".join(estate.run("check", code=100).out.split()).partition("= fix in two changes. ")[2]
     assert fix.startswith("First give Status a default, together with an edit that Pulsar stores")
-    estate.scratch.commit({"namespaces/orders.avsc": enum("PAID", default="PAID")})
+    estate.scratch.commit({"namespaces/orders.avsc": make_order("PAID", default="PAID")})
     estate.scratch.write({"namespaces/orders.avsc": both})
     estate.run("check", code=100)
-    estate.scratch.write({"namespaces/orders.avsc": enum("PAID", default="PAID", note=True)})
+    estate.scratch.write({"namespaces/orders.avsc": make_order("PAID", default="PAID", note=True)})
     estate.run("check")
-    estate.scratch.commit({"namespaces/orders.avsc": enum("PAID", default="PAID", note=True)})
-    estate.scratch.write({"namespaces/orders.avsc": enum("PAID", "REFUNDED", default="PAID", note=True)})
+    estate.scratch.commit({"namespaces/orders.avsc": make_order("PAID", default="PAID", note=True)})
+    estate.scratch.write({"namespaces/orders.avsc": make_order("PAID", "REFUNDED", default="PAID", note=True)})
     estate.run("check")
 
 
 def test_several_releases(estate: Estate) -> None:
-    first, second = blocks("Several releases")
-    begin(estate, "FULL", enum("PAID", "OTHER"))
-    estate.scratch.write({ORDERS: enum("PAID", "OTHER", default="OTHER", note=True)})
+    first, second = list_blocks("Several releases")
+    begin(estate, "FULL", make_order("PAID", "OTHER"))
+    estate.scratch.write({ORDERS: make_order("PAID", "OTHER", default="OTHER", note=True)})
     follow(estate, first)
-    estate.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
+    estate.scratch.write({ORDERS: make_order("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
     follow(estate, second)
-    assert len(estate.held()) == 3
+    assert len(estate.read_definitions()) == 3
 
 
 @pytest.mark.parametrize("strategy", ["FORWARD", "FULL"])
@@ -74,8 +76,8 @@ def test_a_required_field_goes_in_two_changes(estate: Estate, strategy: str) -> 
     with_default["fields"][1]["default"] = ""
     for definition in (json.dumps(with_default), record("id")):
         estate.scratch.write({ORDERS: definition})
-        follow(estate, blocks("Several releases")[0])
-    assert len(estate.held()) == 3
+        follow(estate, list_blocks("Several releases")[0])
+    assert len(estate.read_definitions()) == 3
 
 
 @pytest.mark.parametrize("strategy", ["BACKWARD", "FULL"])
@@ -85,29 +87,29 @@ def test_a_strategy_that_looks_at_the_latest_version(estate: Estate, strategy: s
 
 
 def break_it(estate: Estate) -> None:
-    waived, applied, harmless = blocks("A strategy that looks at the latest version")
+    waived, applied, harmless = list_blocks("A strategy that looks at the latest version")
     estate.scratch.write({ORDERS: record(id=0)})
     follow(estate, waived, first_check=100)
     assert "every consumer is ours, and ready" in follow(estate, applied)
     estate.scratch.write({ORDERS: record(id=0, note=0)})
     assert "ALWAYS_COMPATIBLE" not in follow(estate, harmless)
-    assert len(estate.held()) == 3
+    assert len(estate.read_definitions()) == 3
     estate.run("plan", "--detailed-exitcode")
-    fresh = estate.copied(estate.scratch.path.parent / "fresh")
+    fresh = estate.copy_to(estate.scratch.path.parent / "fresh")
     (fresh.scratch.path / ".schemactl/registry.db").unlink()
     fresh.run("apply", "--auto-approve")
-    assert fresh.held() == estate.held()
+    assert fresh.read_definitions() == estate.read_definitions()
 
 
 def test_a_transitive_strategy(estate: Estate) -> None:
-    (relaxing,) = blocks("A transitive strategy")
+    (relaxing,) = list_blocks("A transitive strategy")
     begin(estate, "BACKWARD_TRANSITIVE", record("id"))
     assert "PROTECTION_LOST" in follow(estate, relaxing)
     break_it(estate)
 
 
 def test_a_transitive_strategy_keeps_rejecting_and_waive_says_so(estate: Estate) -> None:
-    waived, applied, _ = blocks("A strategy that looks at the latest version")
+    waived, applied, _ = list_blocks("A strategy that looks at the latest version")
     begin(estate, "BACKWARD_TRANSITIVE", record("id"))
     estate.scratch.write({ORDERS: record(id=0)})
     *_, written = follow(estate, waived, first_check=100).partition("Wrote 2 waivers")
@@ -118,10 +120,10 @@ def test_a_transitive_strategy_keeps_rejecting_and_waive_says_so(estate: Estate)
 
 
 def test_a_new_topic(estate: Estate) -> None:
-    moved, deleted = blocks("A new topic")
+    moved, deleted = list_blocks("A new topic")
     begin(estate, "BACKWARD_TRANSITIVE", record("id"))
-    new = declared("shop/sales/orders-v2", "orders-v2.avsc", "renamed_from: shop/sales/orders\n")
+    new = write_declaration("shop/sales/orders-v2", "orders-v2.avsc", "renamed_from: shop/sales/orders\n")
     estate.scratch.write({"namespaces/orders-v2.yaml": new, "namespaces/orders-v2.avsc": record(id=0)})
     assert "BROKER_INCOMPATIBLE" not in follow(estate, moved, first_check=100)
     follow(estate, deleted)
-    assert estate.held()[-1] is None
+    assert estate.read_definitions()[-1] is None

@@ -15,7 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from test_pinned import needed
+from test_pinned import list_needed
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
@@ -24,17 +24,19 @@ WORKFLOWS = sorted((ROOT / "examples/ci/github").glob("*.yml"))
 SCRIPTS = sorted((ROOT / "ci").glob("*.sh"))
 
 
-def documents(path: Path) -> list[Any]:
+def read_documents(path: Path) -> list[Any]:
     return list(yaml.load_all(path.read_text(), yaml.BaseLoader))
 
 
-def texts(value: Any) -> list[tuple[str, str]]:
+def list_texts(value: Any) -> list[tuple[str, str]]:
     """Every text in a document, with its key."""
     if isinstance(value, dict):
         return [
-            pair for key, each in value.items() for pair in ([(key, each)] if isinstance(each, str) else texts(each))
+            pair
+            for key, item in value.items()
+            for pair in ([(key, item)] if isinstance(item, str) else list_texts(item))
         ]
-    return [pair for each in value for pair in texts(each)] if isinstance(value, list) else []
+    return [pair for item in value for pair in list_texts(item)] if isinstance(value, list) else []
 
 
 @pytest.mark.parametrize(
@@ -50,19 +52,19 @@ def texts(value: Any) -> list[tuple[str, str]]:
 )
 def test_the_host_accepts_the_file(schema: str, path: Path) -> None:
     published = files("check_jsonschema") / f"builtin_schemas/vendor/{schema}.json"
-    known = json.loads(published.read_text(encoding="utf-8"))
+    published_schema = json.loads(published.read_text(encoding="utf-8"))
     for document in yaml.safe_load_all(path.read_text()):
         # YAML 1.1 reads the key `on` as true.
         read = {"on" if key is True else key: value for key, value in document.items()}
-        jsonschema.Draft7Validator(known).validate(read)
+        jsonschema.Draft7Validator(published_schema).validate(read)
 
 
 def test_the_component_needs_no_target() -> None:
-    """GitLab refuses a job without a name of its environment, also one that no rule lets run."""
-    spec, _ = documents(COMPONENT)
+    """GitLab rejects a job without a name of its environment, even if no rule runs the job."""
+    spec, _ = read_documents(COMPONENT)
     text = COMPONENT.read_text().partition("\n---\n")[2]
-    for name, each in spec["spec"]["inputs"].items():
-        text = text.replace(f"$[[ inputs.{name} ]]", str(each.get("default", "IMAGE")))
+    for name, input_item in spec["spec"]["inputs"].items():
+        text = text.replace(f"$[[ inputs.{name} ]]", str(input_item.get("default", "IMAGE")))
     assert "$[[" not in text
     jobs = yaml.safe_load(text)
     assert [job["environment"]["name"] for job in jobs.values() if "environment" in job] == [
@@ -73,22 +75,22 @@ def test_the_component_needs_no_target() -> None:
 
 
 def test_the_check_of_the_component_has_no_environment_whose_variables_it_gets() -> None:
-    _, jobs = documents(COMPONENT)
+    _, jobs = read_documents(COMPONENT)
     assert "environment" not in {**jobs[".schemactl"], **jobs["schemactl-check"]}
     assert jobs["schemactl-check"]["variables"] == {"SCHEMACTL_COMMENT": "false"}
 
 
 @pytest.mark.parametrize("path", [ACTION, *WORKFLOWS], ids=lambda path: path.name)
 def test_what_others_may_change_is_pinned_and_no_text_of_theirs_is_run(path: Path) -> None:
-    found = texts(documents(path))
-    uses = [text for key, text in found if key == "uses"]
+    document_texts = list_texts(read_documents(path))
+    uses = [text for key, text in document_texts if key == "uses"]
     assert uses
-    assert [each for each in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", each)] == []
-    assert [text for key, text in found if key == "run" and "${{" in text] == []
+    assert [used_action for used_action in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", used_action)] == []
+    assert [text for key, text in document_texts if key == "run" and "${{" in text] == []
 
 
 def test_only_an_apply_on_the_default_branch_saves_the_cache() -> None:
-    [action] = documents(ACTION)
+    [action] = read_documents(ACTION)
     [save] = [step for step in action["runs"]["steps"] if re.match("actions/cache(/save)?@", step.get("uses", ""))]
     is_not_cancelled, is_asked_for, is_apply, is_approved = (
         save["if"].removeprefix("${{ ").removesuffix(" }}").split(" && ")
@@ -97,12 +99,12 @@ def test_only_an_apply_on_the_default_branch_saves_the_cache() -> None:
     assert (is_asked_for, is_apply) == ("inputs.cache == 'true'", "inputs.run == 'apply'")
     assert is_approved == "github.ref_name == github.event.repository.default_branch"
     assert action["inputs"]["cache"]["default"] == "false"
-    assert "cache" not in json.dumps([documents(path) for path in (COMPONENT, *WORKFLOWS)])
+    assert "cache" not in json.dumps([read_documents(path) for path in (COMPONENT, *WORKFLOWS)])
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_has_no_more_permissions_than_its_jobs_need(path: Path) -> None:
-    (workflow,) = documents(path)
+    (workflow,) = read_documents(path)
     assert "pull_request_target" not in workflow["on"]
     assert workflow["permissions"] == {}
     secret = [name for name, job in workflow["jobs"].items() if "secrets." in json.dumps(job)]
@@ -120,13 +122,15 @@ def test_a_workflow_has_no_more_permissions_than_its_jobs_need(path: Path) -> No
 
 def test_the_packages_are_those_that_the_code_needs() -> None:
     listed = (ROOT / "ci/packages.txt").read_text().split()
-    assert listed == sorted({"hatchling", "urllib3", *needed("pulsar-schemactl", "proto"), *needed("hatchling")})
+    assert listed == sorted(
+        {"hatchling", "urllib3", *list_needed("pulsar-schemactl", "proto"), *list_needed("hatchling")}
+    )
 
 
 @pytest.mark.parametrize("path", [*SCRIPTS, ROOT / "Dockerfile"], ids=lambda path: path.name)
 def test_no_python_imports_from_the_folder_that_a_stranger_wrote(path: Path) -> None:
-    found = re.findall(r"(?:python3?\}?\"?) +(-[^ ]+)", path.read_text())
-    assert set(found) <= {"-I"}
+    options = re.findall(r"(?:python3?\}?\"?) +(-[^ ]+)", path.read_text())
+    assert set(options) <= {"-I"}
 
 
 def test_the_image_has_a_fixed_base_and_no_root() -> None:
@@ -149,11 +153,11 @@ def test_the_image_has_a_fixed_base_and_no_root() -> None:
     ],
 )
 def test_the_linters_have_nothing_to_say(program: str, arguments: list[str | Path]) -> None:
-    # Those that are packages are beside this Python.
-    found = shutil.which(program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    if not found:
+    # Programs from packages are in the folder of this Python.
+    program_path = shutil.which(program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    if not program_path:
         pytest.skip(f"needs {program}")
-    done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([program_path, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

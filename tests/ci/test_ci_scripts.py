@@ -22,7 +22,7 @@ import pytest
 import yaml
 from command import schemactl
 from estate import ORDERS
-from scratch import ENVIRONMENT, Scratch, declared, record
+from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -62,7 +62,7 @@ class CodeHost:
         self.contents: dict[str, bytes] = {}
         self.url = ""
 
-    def answer(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Any:
+    def answer_request(self, method: str, path: str, query: dict[str, list[str]], body: Any) -> Any:
         """Return the response of the API.
 
         Raises:
@@ -164,7 +164,7 @@ def run_code_host() -> Iterator[CodeHost]:
             is_authorized = TOKEN in (self.headers.get("PRIVATE-TOKEN"), (self.headers.get("Authorization") or "")[7:])
             try:
                 code, response = (
-                    (200, host.answer(self.command, url.path, parse_qs(url.query), body))
+                    (200, host.answer_request(self.command, url.path, parse_qs(url.query), body))
                     if is_authorized
                     else (403, {})
                 )
@@ -193,7 +193,7 @@ def run_code_host() -> Iterator[CodeHost]:
 
 
 class Ended(NamedTuple):
-    """How a job ended, and what it printed."""
+    """The exit code and output of a job."""
 
     code: int
     text: str
@@ -220,7 +220,7 @@ class Team:
             {
                 "schemactl.yaml": project,
                 "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
-                "namespaces/orders.yaml": declared(),
+                "namespaces/orders.yaml": write_declaration(),
                 "namespaces/orders.avsc": record("id"),
             }
         )
@@ -228,7 +228,7 @@ class Team:
         self.work.git("remote", "add", "origin", str(self.origin.path))
         self.work.git("push", "-q", "origin", "main")
 
-    def propose(self, files: dict[str, str]) -> str:
+    def add_commit(self, files: dict[str, str]) -> str:
         """One more commit of the pull request, and the merge that the host makes of it; the commit's id."""
         self.work.git("fetch", "-q", "origin")
         if "topic" not in self.work.git("branch"):
@@ -245,15 +245,15 @@ class Team:
         """A commit on main; its id."""
         self.work.git("fetch", "-q", "origin")
         self.work.git("switch", "-q", "--detach", "origin/main")
-        return self._pushed(files)
+        return self._push_files(files)
 
-    def squash(self, **also: str) -> str:
-        """The pull request is merged; the id of the commit that comes of it. `also` is what is changed on the way."""
+    def squash_and_merge(self, **also: str) -> str:
+        """Squash the pull request onto main with the additional changes `also`, and return the id of the commit."""
         head = self.work.git("rev-parse", "topic").strip()
         self.work.git("fetch", "-q", "origin")
         self.work.git("switch", "-q", "--detach", "origin/main")
         self.work.git("merge", "-q", "--squash", "topic")
-        commit = self._pushed({f"namespaces/{name}.yaml": text for name, text in also.items()})
+        commit = self._push_files({f"namespaces/{name}.yaml": text for name, text in also.items()})
         self.host.merged = [
             {
                 "merged_at": "2026-11-23",
@@ -266,7 +266,7 @@ class Team:
         ]
         return commit
 
-    def _pushed(self, files: dict[str, str]) -> str:
+    def _push_files(self, files: dict[str, str]) -> str:
         self._add(files)
         self.work.git("push", "-q", "origin", "HEAD:refs/heads/main")
         return self.work.git("rev-parse", "HEAD").strip()
@@ -276,17 +276,17 @@ class Team:
         self.work.git("add", ".")
         self.work.git("commit", "-q", "--allow-empty", "-m", "Change")
 
-    def numbers(self, topic: str = "orders") -> list[int]:
+    def list_numbers(self, topic: str = "orders") -> list[int]:
         """The numbers that the registry has of a topic."""
         if not self.registry.exists():
             return []
         name = replace(ORDERS, topic=topic)
         with closing(EmbeddedRegistry(str(self.registry))) as registry:
-            found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-        return [each.number for each in found.versions] if found else []
+            stored_topic = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+        return [version.number for version in stored_topic.versions] if stored_topic else []
 
     def clone(self, ref: str) -> Path:
-        """What the host's runner checks out: one commit, nothing else."""
+        """Make the clone of the host's runner, which has only one commit."""
         self._jobs += 1
         path = self._folder / f"job-{self._jobs}"
         clone = Scratch(path)
@@ -317,7 +317,7 @@ class Team:
         event.write_text(
             json.dumps({"pull_request": {"number": 1, "head": {"sha": head, "repo": {"full_name": source}}}})
         )
-        known = {
+        expression_values = {
             "inputs.run": run,
             "inputs.target": ("" if run == "check" else "prod") if target is None else target,
             "inputs.to": to,
@@ -329,14 +329,14 @@ class Team:
             "github.sha": commit,
             "github.base_ref || github.event.merge_group.base_ref": "" if commit else "main",
             "steps.python.outputs.python-path": sys.executable,
-            # What GitHub makes of it.
+            # The result of GitHub.
             "(inputs.run == 'apply' || inputs.run == 'drift' || inputs.to != '' || github.event.pull_request.head.repo.full_name == github.repository) && inputs.token || ''": ""
             if fork
             else TOKEN,
         }
 
-        def filled(text: str) -> str:
-            for expression, value in known.items():
+        def fill_expressions(text: str) -> str:
+            for expression, value in expression_values.items():
                 text = text.replace(f"${{{{ {expression} }}}}", value)
             assert "${{" not in text, text
             return text
@@ -345,8 +345,8 @@ class Team:
         for step in ACTION["runs"]["steps"]:
             if "run" not in step:
                 continue
-            variables = {name: filled(value) for name, value in step.get("env", {}).items()}
-            done = self._step(
+            variables = {name: fill_expressions(value) for name, value in step.get("env", {}).items()}
+            done = self._run_step(
                 step["run"],
                 path,
                 **self._on_github,
@@ -361,10 +361,10 @@ class Team:
         return Ended(0, said)
 
     def on_host(self, *arguments: str, folder: Path | None = None) -> Ended:
-        """What the scripts ask of GitHub, by itself; `folder` is the project's."""
+        """Run host.py with these arguments in `folder`, the folder of the project."""
         event = self._folder / "event.json"
         event.write_text('{"pull_request": {"number": 1, "head": {"sha": "abc"}}}')
-        return self._step(
+        return self._run_step(
             shlex.join([sys.executable, str(ROOT / "ci/host.py"), *arguments]),
             folder or self._folder,
             **self._on_github,
@@ -391,7 +391,7 @@ class Team:
         home.mkdir()
         lines = [*jobs[".schemactl"]["before_script"], *jobs[f"schemactl-{run}"]["script"]]
         script = "\n".join(["set -e", *lines]).replace("/opt/schemactl/ci", str(ROOT / "ci"))
-        return self._step(
+        return self._run_step(
             script,
             path,
             GITLAB_CI="true",
@@ -420,7 +420,7 @@ class Team:
         path = self.clone("refs/heads/main")
         home = path.with_name(f"{path.name}-home")
         home.mkdir()
-        return self._step(
+        return self._run_step(
             f"{ROOT}/ci/history.sh && {ROOT}/ci/{name}",
             path,
             GITLAB_CI="true",
@@ -435,7 +435,7 @@ class Team:
             SCHEMACTL_TOKEN=TOKEN,
         )
 
-    def _step(self, script: str, path: Path, **variables: str) -> Ended:
+    def _run_step(self, script: str, path: Path, **variables: str) -> Ended:
         done = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", script],
             cwd=path,
@@ -450,19 +450,19 @@ class Team:
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[Team]:
+def hosted_team(tmp_path: Path) -> Iterator[Team]:
     with run_code_host() as host:
         yield Team(tmp_path, host)
 
 
-def shown(team: Team) -> list[str]:
+def read_first_lines(team: Team) -> list[str]:
     """The first lines of the comments."""
-    return [each["body"].split("\n")[0] for each in team.host.comments]
+    return [host_comment["body"].split("\n")[0] for host_comment in team.host.comments]
 
 
 def plan(team: Team, kind: str = "github") -> dict[str, Any]:
     """The status that the plan of the pull request leaves."""
-    head = team.propose({"namespaces/orders.avsc": record("id", note=0)})
+    head = team.add_commit({"namespaces/orders.avsc": record("id", note=0)})
     planned = getattr(team, f"on_{kind}")("plan", head=head)
     assert planned.code == 0, planned.text
     (status,) = team.host.statuses[head]
@@ -470,54 +470,54 @@ def plan(team: Team, kind: str = "github") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", HOSTS)
-def test_what_was_reviewed_is_applied_after_a_squash(team: Team, kind: str) -> None:
-    digest = plan(team, kind)["description"]
-    assert shown(team) == ["<!-- schemactl:report:plan prod -->"]
-    assert digest in team.host.comments[0]["body"]
-    commit = team.squash()
+def test_what_was_reviewed_is_applied_after_a_squash(hosted_team: Team, kind: str) -> None:
+    digest = plan(hosted_team, kind)["description"]
+    assert read_first_lines(hosted_team) == ["<!-- schemactl:report:plan prod -->"]
+    assert digest in hosted_team.host.comments[0]["body"]
+    commit = hosted_team.squash_and_merge()
     # Others merge before the job begins.
-    team.approve({"namespaces/notes.yaml": STRING})
-    applied = getattr(team, f"on_{kind}")("apply", commit=commit)
+    hosted_team.approve({"namespaces/notes.yaml": STRING})
+    applied = getattr(hosted_team, f"on_{kind}")("apply", commit=commit)
     assert applied.code == 0, applied.text
-    assert (team.numbers(), team.numbers("notes")) == ([0, 1], [])
-    (record_of_it,) = team.work.path.parent.glob("**/result.json")
+    assert (hosted_team.list_numbers(), hosted_team.list_numbers("notes")) == ([0, 1], [])
+    (record_of_it,) = hosted_team.work.path.parent.glob("**/result.json")
     result = json.loads(record_of_it.read_text())
     assert (result["outcome"], result["plan"], result["ci"]["server"]) == ("applied", digest, kind)
     if kind == "github":
         # Run again, there is nothing to do.
-        team.host.merged = []
-        assert team.on_github("apply", commit=commit).code == 0
+        hosted_team.host.merged = []
+        assert hosted_team.on_github("apply", commit=commit).code == 0
 
 
-def test_what_was_not_reviewed_is_not_applied(team: Team) -> None:
-    """Other contents, also with somebody else's status, another registry, and no plan; a person may approve what is shown."""
-    status = plan(team)
-    commit = team.squash(notes=STRING)
-    shown = schemactl(team.work.path, "plan").out.rpartition("Digest: ")[2].strip()
-    head = team.host.merged[0]["head"]["sha"]
-    team.host.add_status(status | {"description": shown}, head, {"id": 9, "type": "User"})
-    refused = team.on_github("apply", commit=commit)
+def test_what_was_not_reviewed_is_not_applied(hosted_team: Team) -> None:
+    """Contents change, also with a status of another user, another registry, or no plan; a person may approve the shown plan."""
+    status = plan(hosted_team)
+    commit = hosted_team.squash_and_merge(notes=STRING)
+    shown_digest = schemactl(hosted_team.work.path, "plan").out.rpartition("Digest: ")[2].strip()
+    head = hosted_team.host.merged[0]["head"]["sha"]
+    hosted_team.host.add_status(status | {"description": shown_digest}, head, {"id": 9, "type": "User"})
+    refused = hosted_team.on_github("apply", commit=commit)
     assert refused.code == 4, refused.text
-    assert f"its digest is {shown}, approved was {status['description']}" in refused.text
-    team.host.merged = []
-    unknown = team.on_host("approved", "prod", commit)
+    assert f"its digest is {shown_digest}, approved was {status['description']}" in refused.text
+    hosted_team.host.merged = []
+    unknown = hosted_team.on_host("approved", "prod", commit)
     assert unknown.code == 1
     assert "no plan for prod was reviewed" in unknown.text
-    with closing(EmbeddedRegistry(str(team.registry))) as registry:
+    with closing(EmbeddedRegistry(str(hosted_team.registry))) as registry:
         registry.create_namespace(ORDERS.namespace_name)
-    assert team.on_github("apply", commit=commit, digest=shown).code == 4
-    team.registry.unlink()
-    assert team.on_github("apply", commit=commit, digest=shown).code == 0
-    assert (team.numbers(), team.numbers("notes")) == ([0, 1], [0])
+    assert hosted_team.on_github("apply", commit=commit, digest=shown_digest).code == 4
+    hosted_team.registry.unlink()
+    assert hosted_team.on_github("apply", commit=commit, digest=shown_digest).code == 0
+    assert (hosted_team.list_numbers(), hosted_team.list_numbers("notes")) == ([0, 1], [0])
 
 
-def test_a_merge_does_not_move_a_target_that_is_promoted(team: Team) -> None:
-    project = (team.work.path / "schemactl.yaml").read_text().replace("}}", ", promoted: refs/tags/prod}}")
-    team.approve({"schemactl.yaml": project})
-    team.work.git("tag", "prod")
-    team.work.git("push", "-q", "origin", "prod")
-    commit = team.approve({"namespaces/orders.avsc": record("id", note=0)})
-    refused = team.on_github("apply", commit=commit)
+def test_a_merge_does_not_move_a_target_that_is_promoted(hosted_team: Team) -> None:
+    project = (hosted_team.work.path / "schemactl.yaml").read_text().replace("}}", ", promoted: refs/tags/prod}}")
+    hosted_team.approve({"schemactl.yaml": project})
+    hosted_team.work.git("tag", "prod")
+    hosted_team.work.git("push", "-q", "origin", "prod")
+    commit = hosted_team.approve({"namespaces/orders.avsc": record("id", note=0)})
+    refused = hosted_team.on_github("apply", commit=commit)
     assert refused.code == 1, refused.text
     assert "1 later commit not planned" in refused.text
     assert "1 version to register" in refused.text
@@ -536,7 +536,7 @@ def test_a_merge_does_not_move_a_target_that_is_promoted(team: Team) -> None:
     ],
 )
 def test_a_wrong_input_of_the_action_is_one_line(run: str, variables: dict[str, str], said: str) -> None:
-    known = {
+    expression_values = {
         "SCHEMACTL_BASE": "main",
         "SCHEMACTL_TARGET": "",
         "SCHEMACTL_TO": "",
@@ -545,48 +545,52 @@ def test_a_wrong_input_of_the_action_is_one_line(run: str, variables: dict[str, 
         "SCHEMACTL_REPORTS": "none",
     }
     done = subprocess.run(
-        [ROOT / "ci/github.sh", run], env=ENVIRONMENT | known | variables, capture_output=True, text=True, check=False
+        [ROOT / "ci/github.sh", run],
+        env=ENVIRONMENT | expression_values | variables,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (64, "", 1)
     assert said in done.stderr
 
 
 @pytest.mark.parametrize("kind", HOSTS)
-def test_a_fork_is_checked_and_gets_nothing_else(team: Team, kind: str) -> None:
-    run = getattr(team, f"on_{kind}")
-    head = team.propose({"namespaces/orders.avsc": record("id", "needed")})
+def test_a_fork_is_checked_and_gets_nothing_else(hosted_team: Team, kind: str) -> None:
+    run = getattr(hosted_team, f"on_{kind}")
+    head = hosted_team.add_commit({"namespaces/orders.avsc": record("id", "needed")})
     assert run("check", head=head, fork=True).code == 100
     if kind == "github":
-        assert "nothing is planned for a fork" in team.on_github("plan", head=head, fork=True).text
-    assert (team.host.comments, team.host.statuses) == ([], {})
-    assert not team.registry.exists()
+        assert "nothing is planned for a fork" in hosted_team.on_github("plan", head=head, fork=True).text
+    assert (hosted_team.host.comments, hosted_team.host.statuses) == ([], {})
+    assert not hosted_team.registry.exists()
 
 
-def test_there_is_one_comment_where_schemas_change_and_those_of_others_stay(team: Team) -> None:
+def test_there_is_one_comment_where_schemas_change_and_those_of_others_stay(hosted_team: Team) -> None:
     body = "<!-- schemactl:report:check -->\nmine"
     others = [{"id": number, "user": {"type": "User"}, "body": body} for number in range(100)]
     others.append({"id": 150, "user": BOT, "body": body.replace("check", "plan prod")})
-    team.host.comments += others
-    report = team.work.path / "report.json"
+    hosted_team.host.comments += others
+    report = hosted_team.work.path / "report.json"
     for files in ({"README.md": "No schema."}, {"namespaces/orders.avsc": record("id", "needed")}):
-        assert team.host.comments == others
-        checked = team.on_github("check", head=team.propose(files))
+        assert hosted_team.host.comments == others
+        checked = hosted_team.on_github("check", head=hosted_team.add_commit(files))
     assert checked.code == 100
-    *before, ours = team.host.comments
+    *before, ours = hosted_team.host.comments
     assert before == others
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in ours["body"]
-    team.work.write({"check.md": "<!-- schemactl:report:check -->\nfine", "report.json": '{"topics": []}'})
-    assert team.on_host("comment", str(report.with_name("check.md")), str(report)).code == 0
-    assert team.host.comments == [*others, ours]
+    hosted_team.work.write({"check.md": "<!-- schemactl:report:check -->\nfine", "report.json": '{"topics": []}'})
+    assert hosted_team.on_host("comment", str(report.with_name("check.md")), str(report)).code == 0
+    assert hosted_team.host.comments == [*others, ours]
     assert ours["body"].endswith("\nfine")
 
 
-def test_each_project_of_a_repository_has_a_comment_and_a_digest_of_its_own(team: Team) -> None:
+def test_each_project_of_a_repository_has_a_comment_and_a_digest_of_its_own(hosted_team: Team) -> None:
     body = "<!-- schemactl:report:check -->\nfine"
-    team.work.write(
+    hosted_team.work.write(
         {"shop/check.md": body, "shop/report.json": '{"topics": [1]}', "shop/plan.json": '{"digest": "sha256:1"}'}
     )
-    team.work.write(
+    hosted_team.work.write(
         {
             "web data/check.md": body,
             "web data/report.json": '{"topics": [1]}',
@@ -594,19 +598,19 @@ def test_each_project_of_a_repository_has_a_comment_and_a_digest_of_its_own(team
         }
     )
     for name in ("shop", "web data", "shop"):
-        folder = team.work.path / name
-        assert team.on_host("comment", "check.md", "report.json", folder=folder).code == 0
-        assert team.on_host("publish", "prod", "plan.json", folder=folder).code == 0
-    assert [comment["body"].split("\n")[0] for comment in team.host.comments] == [
+        folder = hosted_team.work.path / name
+        assert hosted_team.on_host("comment", "check.md", "report.json", folder=folder).code == 0
+        assert hosted_team.on_host("publish", "prod", "plan.json", folder=folder).code == 0
+    assert [comment["body"].split("\n")[0] for comment in hosted_team.host.comments] == [
         "<!-- schemactl:report:check in shop -->",
         "<!-- schemactl:report:check in web%20data -->",
     ]
-    digests = {status["context"]: status["description"] for status in team.host.statuses["abc"]}
+    digests = {status["context"]: status["description"] for status in hosted_team.host.statuses["abc"]}
     assert digests == {"schemactl plan prod in shop": "sha256:1", "schemactl plan prod in web%20data": "sha256:2"}
 
 
 def declare_position(team: Team) -> None:
-    """Give the target a position of its own, which is nowhere yet."""
+    """Give the target its own position, which does not exist yet."""
     project = (team.work.path / "schemactl.yaml").read_text().replace("}}", ", promoted: origin/promoted/prod}}")
     team.approve({"schemactl.yaml": project})
 
@@ -617,74 +621,74 @@ def read_digest(team: Team) -> str:
     return dict(line.split("=", 1) for line in outputs[-1].read_text().splitlines())["digest"]
 
 
-def test_a_promotion_shows_the_plan_and_applies_it_by_its_digest(team: Team) -> None:
-    declare_position(team)
-    commit = team.approve({"namespaces/orders.avsc": record("id", note=0)})
-    overview = team.on_github("plan", commit=commit, to="origin/main", target="")
+def test_a_promotion_shows_the_plan_and_applies_it_by_its_digest(hosted_team: Team) -> None:
+    declare_position(hosted_team)
+    commit = hosted_team.approve({"namespaces/orders.avsc": record("id", note=0)})
+    overview = hosted_team.on_github("plan", commit=commit, to="origin/main", target="")
     assert (overview.code, "2 versions to register" in overview.text) == (0, True), overview.text
-    planned = team.on_github("plan", commit=commit, to="origin/main")
+    planned = hosted_team.on_github("plan", commit=commit, to="origin/main")
     assert planned.code == 0, planned.text
-    digest = read_digest(team)
-    assert digest in team.host.notes[commit][0]
+    digest = read_digest(hosted_team)
+    assert digest in hosted_team.host.notes[commit][0]
     assert "prod is nowhere yet" in planned.text
 
-    other = team.on_github("promote", commit=commit, to="origin/main", digest="sha256:0")
-    assert (other.code, team.numbers()) == (4, []), other.text
+    other = hosted_team.on_github("promote", commit=commit, to="origin/main", digest="sha256:0")
+    assert (other.code, hosted_team.list_numbers()) == (4, []), other.text
     assert "approved was sha256:0; nothing was changed" in other.text
-    assert "promoted/prod" not in team.origin.git("branch")
+    assert "promoted/prod" not in hosted_team.origin.git("branch")
 
-    promoted = team.on_github("promote", commit=commit, to="origin/main", digest=digest)
+    promoted = hosted_team.on_github("promote", commit=commit, to="origin/main", digest=digest)
     assert promoted.code == 0, promoted.text
-    assert team.numbers() == [0, 1]
-    assert team.origin.git("rev-parse", "promoted/prod").strip() == commit
+    assert hosted_team.list_numbers() == [0, 1]
+    assert hosted_team.origin.git("rev-parse", "promoted/prod").strip() == commit
     # The next one finds the target there, and has nothing to do.
-    again = team.on_github("plan", commit=commit, to=commit)
+    again = hosted_team.on_github("plan", commit=commit, to=commit)
     assert (again.code, "No changes" in again.text) == (0, True), again.text
 
 
-def test_a_promotion_goes_to_an_approved_commit_only(team: Team) -> None:
-    declare_position(team)
-    head = team.propose({"namespaces/orders.avsc": record("id", note=0)})
-    refused = team.on_github("plan", commit="refs/heads/main", to=head)
+def test_a_promotion_goes_to_an_approved_commit_only(hosted_team: Team) -> None:
+    declare_position(hosted_team)
+    head = hosted_team.add_commit({"namespaces/orders.avsc": record("id", note=0)})
+    refused = hosted_team.on_github("plan", commit="refs/heads/main", to=head)
     assert refused.code == 1, refused.text
-    assert team.on_github("plan", commit="refs/heads/main", to="origin/none").code == 64
+    assert hosted_team.on_github("plan", commit="refs/heads/main", to="origin/none").code == 64
 
 
 @pytest.mark.parametrize("kind", HOSTS)
-def test_what_a_registry_has_and_git_does_not_becomes_one_pull_request(team: Team, kind: str) -> None:
-    assert schemactl(team.work.path, "apply", "-y").code == 0
+def test_what_a_registry_has_and_git_does_not_becomes_one_pull_request(hosted_team: Team, kind: str) -> None:
+    assert schemactl(hosted_team.work.path, "apply", "-y").code == 0
 
     def run_drift() -> Ended:
         if kind == "github":
-            return team.on_github("drift", commit="refs/heads/main")
-        return team.on_gitlab_script("drift.sh")
+            return hosted_team.on_github("drift", commit="refs/heads/main")
+        return hosted_team.on_gitlab_script("drift.sh")
 
     quiet = run_drift()
-    assert (quiet.code, team.host.proposed) == (0, []), quiet.text
-    with closing(EmbeddedRegistry(str(team.registry))) as registry:
+    assert (quiet.code, hosted_team.host.proposed) == (0, []), quiet.text
+    with closing(EmbeddedRegistry(str(hosted_team.registry))) as registry:
         foreign = SchemaInfo(SchemaType.AVRO, record("id", by_hand=0).encode())
         registry.put_schema(ORDERS, foreign)
     for _ in range(2):
         proposed = run_drift()
         assert proposed.code == 0, proposed.text
-    (pull_request,) = team.host.proposed
+    (pull_request,) = hosted_team.host.proposed
     assert "foreign version" in (pull_request.get("body") or pull_request["description"])
     assert pull_request["title"] == "Record what prod has and Git does not"
-    files = team.origin.git("diff", "--name-only", "main", "schemactl/drift-prod").split()
+    files = hosted_team.origin.git("diff", "--name-only", "main", "schemactl/drift-prod").split()
     assert "numbers/prod.yaml" in files
 
 
-def test_edits_of_the_report_are_suggested_once_where_the_commit_has_their_lines(team: Team) -> None:
+def test_edits_of_the_report_are_suggested_once_where_the_commit_has_their_lines(hosted_team: Team) -> None:
     text = record("id", "needed")
-    head = team.propose({"namespaces/orders.avsc": text})
-    team.host.contents["namespaces/orders.avsc"] = text.replace("\n", "\r\n").encode()
+    head = hosted_team.add_commit({"namespaces/orders.avsc": text})
+    hosted_team.host.contents["namespaces/orders.avsc"] = text.replace("\n", "\r\n").encode()
     for _ in range(2):
-        assert team.on_github("check", head=head).code == 100
-        (suggestion,) = team.host.suggestions
+        assert hosted_team.on_github("check", head=head).code == 100
+        (suggestion,) = hosted_team.host.suggestions
     assert (suggestion["path"], suggestion["line"], suggestion["commit_id"]) == ("namespaces/orders.avsc", 1, head)
     assert '```suggestion\n{"type": "record"' in suggestion["body"]
     assert '"default": ' in suggestion["body"]
-    team.host.suggestions.clear()
-    team.host.contents["namespaces/orders.avsc"] = b"{}\n"
-    team.on_github("check", head=head)
-    assert team.host.suggestions == []
+    hosted_team.host.suggestions.clear()
+    hosted_team.host.contents["namespaces/orders.avsc"] = b"{}\n"
+    hosted_team.on_github("check", head=head)
+    assert hosted_team.host.suggestions == []

@@ -26,7 +26,7 @@ def commit_id(folder: Path) -> str:
 
 
 @pytest.fixture
-def origin(tmp_path: Path) -> Path:
+def origin_repository(tmp_path: Path) -> Path:
     """A remote repository with the branches main and pr, and a project in the folder `schemas`."""
     work = tmp_path / "work"
     (work / "schemas").mkdir(parents=True)
@@ -56,8 +56,8 @@ def fetch_history(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_history_is_fetched_from_a_subfolder(origin: Path, tmp_path: Path) -> None:
-    checkout = clone(origin, tmp_path / "checkout")
+def test_the_history_is_fetched_from_a_subfolder(origin_repository: Path, tmp_path: Path) -> None:
+    checkout = clone(origin_repository, tmp_path / "checkout")
     assert fetch_history(checkout / "schemas").returncode == 0
     git(checkout, "rev-parse", "-q", "--verify", "refs/remotes/origin/main")
 
@@ -72,8 +72,10 @@ def test_the_history_is_fetched_from_a_subfolder(origin: Path, tmp_path: Path) -
     ],
     ids=["uploadpack", "fsmonitor", "sshCommand", "credential helper"],
 )
-def test_a_folder_laid_out_as_a_repository_runs_no_program(origin: Path, tmp_path: Path, setting: str) -> None:
-    checkout = clone(origin, tmp_path / "checkout")
+def test_a_folder_laid_out_as_a_repository_runs_no_program(
+    origin_repository: Path, tmp_path: Path, setting: str
+) -> None:
+    checkout = clone(origin_repository, tmp_path / "checkout")
     folder = checkout / "schemas"
     program = folder / "program.sh"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")

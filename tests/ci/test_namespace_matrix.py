@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Path:
+def matrix_repository(tmp_path: Path) -> Path:
     """A repository with four namespaces, of which one is no longer declared, and the command on the path of its jobs."""
     scratch = Scratch(tmp_path / "r")
     project = "version: 1\nroots: [topics]\ntargets:\n  prod: {registry: 'sqlite:registry.db'}\n"
@@ -73,27 +73,27 @@ def plan(folder: Path, *options: str) -> Any:
     return json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout)
 
 
-def test_the_jobs_of_the_matrix_apply_the_whole_plan(repository: Path) -> None:
-    whole = plan(repository)
-    namespaces = json.loads(run_steps("namespaces", repository)["namespaces"])
+def test_the_jobs_of_the_matrix_apply_the_whole_plan(matrix_repository: Path) -> None:
+    whole = plan(matrix_repository)
+    namespaces = json.loads(run_steps("namespaces", matrix_repository)["namespaces"])
     assert namespaces == NAMESPACES
     receipts = []
     for namespace in namespaces:
-        run_steps("plan", repository, namespace=namespace)
-        receipt = json.loads((repository / "plan.json").read_text())
-        assert receipt["digest"] == plan(repository, "--namespace", namespace)["digest"]
-        receipts.append((repository / "plan.json").read_bytes())
+        run_steps("plan", matrix_repository, namespace=namespace)
+        receipt = json.loads((matrix_repository / "plan.json").read_text())
+        assert receipt["digest"] == plan(matrix_repository, "--namespace", namespace)["digest"]
+        receipts.append((matrix_repository / "plan.json").read_bytes())
     assert len({json.loads(receipt)["digest"] for receipt in receipts}) == len(namespaces)
     steps = []
     # Each job applies its own plan, though the others have changed the registry since it was made.
     for namespace, receipt in zip(namespaces, receipts, strict=True):
-        (repository / "plan.json").write_bytes(receipt)
-        run_steps("apply", repository, namespace=namespace)
-        result = json.loads((repository / "result.json").read_text())
+        (matrix_repository / "plan.json").write_bytes(receipt)
+        run_steps("apply", matrix_repository, namespace=namespace)
+        result = json.loads((matrix_repository / "result.json").read_text())
         assert result["outcome"] == "applied"
         steps += result["steps"]
     assert sorted(map(json.dumps, steps)) == sorted(map(json.dumps, whole["steps"]))
-    assert plan(repository)["steps"] == []
+    assert plan(matrix_repository)["steps"] == []
 
 
 def test_a_plan_that_fails_holds_up_no_other_namespace() -> None:
@@ -105,12 +105,12 @@ def test_a_plan_that_fails_holds_up_no_other_namespace() -> None:
     assert all("outputs.namespaces != '[]'" in jobs[job]["if"] for job in ("plan", "apply"))
 
 
-def test_the_page_lists_namespaces_as_the_command_does(repository: Path) -> None:
+def test_the_page_lists_namespaces_as_the_command_does(matrix_repository: Path) -> None:
     page = PAGE.read_text()
     listing = page.partition("contacts no registry\n")[2].partition("    $")[0].split()
     assert json.loads(page.partition("for a matrix\n")[2].splitlines()[0]) == listing
     command = [sys.executable, "-m", "schemactl", "plan", "namespaces", "--target", "prod"]
-    lines = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout.split()
+    lines = subprocess.run(command, cwd=matrix_repository, check=True, capture_output=True, text=True).stdout.split()
     assert lines == NAMESPACES
 
 
@@ -134,7 +134,7 @@ def test_a_project_without_namespaces_has_no_line(tmp_path: Path, options: list[
         (["plan.json"], "plan namespaces takes no file: plan.json"),
     ],
 )
-def test_an_option_without_a_meaning_is_wrong_usage(repository: Path, options: list[str], message: str) -> None:
+def test_an_option_without_a_meaning_is_wrong_usage(matrix_repository: Path, options: list[str], message: str) -> None:
     command = [sys.executable, "-m", "schemactl", "plan", "namespaces", *options]
-    result = subprocess.run(command, cwd=repository, check=False, capture_output=True, text=True)
+    result = subprocess.run(command, cwd=matrix_repository, check=False, capture_output=True, text=True)
     assert (result.returncode, message in result.stderr) == (64, True), result.stderr

@@ -1,4 +1,4 @@
-"""Extracted definitions are those that the clients register: one version on a live broker, the same definitions with Java's options."""
+"""Extracted definitions equal the definitions of the clients: one version on a live broker, and equal definitions with Java's options."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Order(client_schema.Record):  # type: ignore[misc] # of a client without t
 
 @dataclass
 class LineOfOrder:
-    """The same, as a dataclass."""
+    """A line, as a dataclass."""
 
     __avro__: ClassVar[dict[str, Any]] = {"name": "Line", "namespace": "shop"}
 
@@ -66,7 +66,7 @@ class LineOfOrder:
 
 @dataclass
 class PlainOrder:
-    """The same, as a dataclass."""
+    """An order, as a dataclass."""
 
     __avro__: ClassVar[dict[str, Any]] = {"name": "Order", "namespace": "shop"}
 
@@ -79,7 +79,7 @@ class PlainOrder:
 
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_extracted_and_registered_by_the_client_they_are_one_version(release: str) -> None:
-    broker = brokers.running(release)
+    broker = brokers.start_broker(release)
     click = load("counterexample").make_message_class(load("definition").parse(CLICK.schema))
     kinds: list[tuple[Any, SchemaType, Any]] = [
         (Order, SchemaType.AVRO, client_schema.AvroSchema(Order)),
@@ -89,7 +89,7 @@ def test_extracted_and_registered_by_the_client_they_are_one_version(release: st
     namespace = NamespaceName(brokers.new_tenant(), "ns")
     connected = pulsar.Client(broker.service_url)
     try:
-        with brokers.opened(broker) as registry:
+        with brokers.open_registry(broker) as registry:
             registry.create_namespace(namespace)
             for number, (kind, type_, own) in enumerate(kinds):
                 info = extract(kind, type_, release=Release(release))
@@ -119,7 +119,7 @@ def test_a_dataclass_with_the_fields_of_a_record_differs_in_nothing_but_their_or
 
 
 class Size(Enum):
-    """The same as Java's."""
+    """The size in Java's classes."""
 
     SMALL = 1
     WIDE = 2
@@ -127,7 +127,7 @@ class Size(Enum):
 
 @dataclass
 class JavaLine:
-    """The same as Java's."""
+    """The line in Java's classes."""
 
     __avro__: ClassVar[dict[str, Any]] = {"name": "Line"}
 
@@ -137,7 +137,7 @@ class JavaLine:
 
 @dataclass
 class JavaOrder:
-    """The same as Java's, whose reflection puts fields in the order of their names."""
+    """The order in Java's classes, whose reflection sorts fields by name."""
 
     __avro__: ClassVar[dict[str, Any]] = {"name": "Order", "namespace": "JavaDefinitions"}
 
@@ -161,7 +161,7 @@ class JavaOrder:
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_the_options_of_schema_definition_do_what_they_do_in_java(release: str) -> None:
     program = str(Path(__file__).parent / "JavaDefinitions.java")
-    jars = brokers.jars(brokers.VERSIONS[release])
+    jars = brokers.find_jars(brokers.VERSIONS[release])
     done = subprocess.run(["nice", "java", "-cp", f"{jars}/*", program], capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     options = [JavaOptions(always_allow_null=null, jsr310=jsr310) for null in (False, True) for jsr310 in (False, True)]

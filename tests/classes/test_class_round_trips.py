@@ -37,7 +37,7 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
 @contextmanager
-def classes(schema: Json, kind: ClassKind) -> Iterator[ModuleType]:
+def import_classes(schema: Json, kind: ClassKind) -> Iterator[ModuleType]:
     """Import a module with the classes of a definition."""
     text = class_module(
         [parse(json.dumps(schema), Release.R4_0)], kind, StructOptions("4.1", as_decoded=True), "Classes."
@@ -74,14 +74,14 @@ def test_random_definitions_and_values_come_back_from_their_classes(kind: ClassK
     maker = Maker(seed)
     schema = maker.record()
     # Half of the definitions have aliases, namespaces, and fields that have defaults.
-    schema = maker.evolved(schema) if seed % 2 else schema
+    schema = maker.evolve_schema(schema) if seed % 2 else schema
     # If the evolution adds a type in two places, the definition is invalid.
     assume(not any(problems(info_of(schema), Release.R4_0)))
     codec = Codec([Version(0, Definition("AVRO", json.dumps(schema)))])
-    with classes(schema, kind) as module:
+    with import_classes(schema, kind) as module:
         written: Any = is_same_again(schema, module)
         for _ in range(3):
-            value = codec.decode_one(codec.encode_one(maker.value(schema)))
+            value = codec.decode_one(codec.encode_one(maker.draw_value(schema)))
             instance = from_value(written, value)
             again = codec.decode_one(codec.encode_one(to_value(instance)))
             # An int in a union of int and long is of the one or the other: the instance does not say.
@@ -92,13 +92,13 @@ def record(name: str, *fields: Json, **more: Json) -> Json:
     return {"type": "record", "name": name, **more, "fields": [*fields]}
 
 
-def f(name: str, type_: Json, **more: Json) -> Json:
+def make_field(name: str, type_: Json, **more: Json) -> Json:
     return {"name": name, "type": type_, **more}
 
 
 DATE = {"type": "int", "logicalType": "date"}
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
-LINE = record("Line", f("a", "int"), f("b", "double", default=1))
+LINE = record("Line", make_field("a", "int"), make_field("b", "double", default=1))
 NAMES = (
     "class",
     "str",
@@ -120,48 +120,48 @@ ENUM = {"type": "enum", "name": "Kind", "symbols": ["None", "mro", "_x_", "count
 @pytest.mark.parametrize(
     "schema",
     [
-        record("Order", *(f(name, ["null", "string"], default=None) for name in NAMES)),
-        record("Order", *(f(name, DATE) for name in NAMES)),
-        record("Decimal", f("Decimal", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})),
-        record("Order", f("kind", ENUM, default="mro"), doc='Says "so" \\ and\nmore.'),
-        record("Order", f("one", record("Line", f("x", "int"), namespace="a")), f("two", record("Line", f("y", "int"), namespace="b"))),
-        record("Order", f("inner", record("Line", namespace="")), namespace="shop.sales", aliases=["other.Order", "Old"]),
-        record("Order", f("l", LINE, default={"a": 7}), f("ls", {"type": "array", "items": "Line"}, default=[{"a": 1, "b": 2}])),
-        record("Order", f("one", ["string"]), f("number", ["null", "int", "long"], default=None), f("both", ["float", "double"])),
-        record("Order", f("late", ["string", "null"], default="x"), f("none", ["null", "string"]), f("swapped", ["string", "null"])),
-        record("Order", f("many", ["double", "string", "int", "null"], default=1), f("others", ["string", "double", "null", "int"])),
-        record("Order", f("day", DATE, default=3), f("at", MILLIS, default=-1), f("far", MILLIS, default=2**62)),
-        record("Order", f("text", {"type": "string", "avro.java.string": "String", "length": 3}, order="ignore", unit="m")),
-        record("Order", f("odd", {"type": "string", "logicalType": "date"}), f("huge", {"type": "bytes", "logicalType": "decimal", "precision": 4})),
-        record("Order", f("price", {"type": "fixed", "name": "Price", "size": 4, "logicalType": "decimal", "precision": 5, "scale": 1}), f("again", "Price")),
-        record("Node", f("next", ["null", "Node"], default=None), f("all", {"type": "array", "items": "Node"})),
-        record("Order", f("doc", "string", doc="int"), f("empty", "string", doc=""), doc="Order(x)"),
+        record("Order", *(make_field(name, ["null", "string"], default=None) for name in NAMES)),
+        record("Order", *(make_field(name, DATE) for name in NAMES)),
+        record("Decimal", make_field("Decimal", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2})),
+        record("Order", make_field("kind", ENUM, default="mro"), doc='Says "so" \\ and\nmore.'),
+        record("Order", make_field("one", record("Line", make_field("x", "int"), namespace="a")), make_field("two", record("Line", make_field("y", "int"), namespace="b"))),
+        record("Order", make_field("inner", record("Line", namespace="")), namespace="shop.sales", aliases=["other.Order", "Old"]),
+        record("Order", make_field("l", LINE, default={"a": 7}), make_field("ls", {"type": "array", "items": "Line"}, default=[{"a": 1, "b": 2}])),
+        record("Order", make_field("one", ["string"]), make_field("number", ["null", "int", "long"], default=None), make_field("both", ["float", "double"])),
+        record("Order", make_field("late", ["string", "null"], default="x"), make_field("none", ["null", "string"]), make_field("swapped", ["string", "null"])),
+        record("Order", make_field("many", ["double", "string", "int", "null"], default=1), make_field("others", ["string", "double", "null", "int"])),
+        record("Order", make_field("day", DATE, default=3), make_field("at", MILLIS, default=-1), make_field("far", MILLIS, default=2**62)),
+        record("Order", make_field("text", {"type": "string", "avro.java.string": "String", "length": 3}, order="ignore", unit="m")),
+        record("Order", make_field("odd", {"type": "string", "logicalType": "date"}), make_field("huge", {"type": "bytes", "logicalType": "decimal", "precision": 4})),
+        record("Order", make_field("price", {"type": "fixed", "name": "Price", "size": 4, "logicalType": "decimal", "precision": 5, "scale": 1}), make_field("again", "Price")),
+        record("Node", make_field("next", ["null", "Node"], default=None), make_field("all", {"type": "array", "items": "Node"})),
+        record("Order", make_field("doc", "string", doc="int"), make_field("empty", "string", doc=""), doc="Order(x)"),
         record("Order"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_name_or_no_word_of_python_comes_back(schema: Json, kind: ClassKind) -> None:
-    with classes(schema, kind) as module:
+    with import_classes(schema, kind) as module:
         is_same_again(schema, module)
 
 
 def test_members_of_a_union_are_told_apart_by_their_values() -> None:
     fixed = {"type": "fixed", "name": "Two", "size": 2}
-    schema = record("Order", f("x", ["null", "bytes", fixed, ENUM, "string", "int", "long", LINE]))
-    with classes(schema, "dataclass") as module:
+    schema = record("Order", make_field("x", ["null", "bytes", fixed, ENUM, "string", "int", "long", LINE]))
+    with import_classes(schema, "dataclass") as module:
         m: Any = module
 
-        def member(value: Any) -> Any:
+        def find_member(value: Any) -> Any:
             members = to_value(m.Order(x=value))["x"]
             return members and next(name for name, member in members.items() if member is not None)
 
         values = (b"12", m.Two(b"12"), m.Kind("A"), "A", 2**31 - 1, 2**31, m.Line(a=1))
-        assert [member(value) for value in values] == [f"member{number}" for number in range(7)]
-        assert member(None) is None
+        assert [find_member(value) for value in values] == [f"member{number}" for number in range(7)]
+        assert find_member(None) is None
         with pytest.raises(
             TypeError, match=r"expected one of bytes, Two, Kind, str, int, int, Line, found float: 1\.5"
         ):
-            member(1.5)
+            find_member(1.5)
 
 
 @dataclass(frozen=True, slots=True)

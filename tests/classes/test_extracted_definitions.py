@@ -87,13 +87,13 @@ class Node:
     above: Node | None = None
 
 
-def definition(kind: type, **java: bool) -> Json:
+def extract_definition(kind: type, **java: bool) -> Json:
     return json.loads(extract(kind, java=JavaOptions(**java), release=Release.R4_0).schema)
 
 
 def field_of(annotation: Any, default: Any = ..., **java: bool) -> Json:
     """Return the definition of the only field of a class."""
-    record = definition(make_class(annotation, default), **java)
+    record = extract_definition(make_class(annotation, default), **java)
     (only,) = record["fields"]
     return only
 
@@ -264,7 +264,7 @@ def test_what_may_be_none_is_null_by_default() -> None:
 
 
 def test_a_class_that_holds_itself_is_named_where_it_comes_again() -> None:
-    assert definition(Node) == {
+    assert extract_definition(Node) == {
         "type": "record",
         "name": "Node",
         "namespace": "shop",
@@ -310,7 +310,7 @@ class Model(pydantic.BaseModel):
 @pytest.mark.parametrize("kind", [Plain, Attrs, Model])
 def test_the_three_kinds_of_classes_say_the_same(kind: type) -> None:
     size = {"type": "enum", "name": "Size", "namespace": "shop.things", "doc": "How large.", "default": "SMALL"}
-    assert definition(kind) == {
+    assert extract_definition(kind) == {
         "type": "record",
         "name": kind.__name__,
         "doc": "An order.",
@@ -429,8 +429,8 @@ def test_what_has_no_definition_is_one_error_with_class_field_and_fix(
     assert raised.value.fix
 
 
-def names(kind: type) -> list[str]:
-    return [field["name"] for field in definition(kind)["fields"]]
+def list_field_names(kind: type) -> list[str]:
+    return [field["name"] for field in extract_definition(kind)["fields"]]
 
 
 class Snake(pydantic.BaseModel):
@@ -484,7 +484,7 @@ class PydanticDataclass:
     ],
 )
 def test_a_field_has_the_name_by_which_pydantic_writes_it(kind: type, expected: list[str]) -> None:
-    assert names(kind) == expected
+    assert list_field_names(kind) == expected
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_a_field_that_is_written_by_one_name_and_read_by_another_has_no_definiti
         "order_id": pydantic.Field(serialization_alias=written, validation_alias=read),
     }
     with pytest.raises(SchemactlError, match=problem) as raised:
-        definition(type("Order", (pydantic.BaseModel,), attributes))
+        extract_definition(type("Order", (pydantic.BaseModel,), attributes))
     assert "`alias`" in raised.value.fix
 
 
@@ -520,7 +520,7 @@ def test_what_pydantic_dumps_is_in_the_definition_and_nothing_else() -> None:
         def total(self) -> Annotated[int, "int"]:
             return sum(self.items)
 
-    assert definition(Invoice)["fields"] == [
+    assert extract_definition(Invoice)["fields"] == [
         {"name": "items", "type": {"type": "array", "items": "long"}},
         {"name": "sum", "type": "int", "doc": "Of all.", "default": 0},
     ]
@@ -544,7 +544,7 @@ class Entry(pydantic.BaseModel):
 
 
 def test_what_a_factory_makes_anew_for_each_message_is_no_default() -> None:
-    assert {field["name"]: field.get("default") for field in definition(Entry)["fields"]} == {
+    assert {field["name"]: field.get("default") for field in extract_definition(Entry)["fields"]} == {
         "id": None,
         "stamp": None,
         "ids": None,
@@ -562,7 +562,7 @@ class Setting:
 
 def test_a_default_factory_that_fails_is_one_error() -> None:
     with pytest.raises(SchemactlError, match="Setting: a default factory fails: KeyError"):
-        definition(Setting)
+        extract_definition(Setting)
 
 
 @dataclass
@@ -574,7 +574,7 @@ class Tree:
 
 def test_a_default_of_the_class_that_it_is_in_is_an_error() -> None:
     with pytest.raises(SchemactlError, match=r"Tree\.below: its default is of the class itself"):
-        definition(Tree)
+        extract_definition(Tree)
 
 
 def test_only_a_class_that_says_what_it_holds_has_a_definition() -> None:

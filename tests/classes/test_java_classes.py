@@ -28,7 +28,7 @@ public class Order {
 
 
 @pytest.fixture
-def classes(tmp_path: Path) -> Path:
+def classes_folder(tmp_path: Path) -> Path:
     """A folder with the compiled class."""
     if not shutil.which("javac"):
         pytest.skip("no javac")
@@ -41,7 +41,7 @@ def classes(tmp_path: Path) -> Path:
 
 @pytest.mark.live
 @pytest.mark.broker
-def test_a_class_has_the_definition_of_the_client(classes: Path, tmp_path: Path) -> None:
+def test_a_class_has_the_definition_of_the_client(classes_folder: Path, tmp_path: Path) -> None:
     repository = Scratch(tmp_path / "r")
     repository.commit(
         {
@@ -53,7 +53,7 @@ def test_a_class_has_the_definition_of_the_client(classes: Path, tmp_path: Path)
     )
     repository.flush()
     repository.git("reset", "-q", "--hard")
-    jars = ("--jar", str(classes), "--jar", f"{brokers.jars()}/*")
+    jars = ("--jar", str(classes_folder), "--jar", f"{brokers.find_jars()}/*")
     definition = json.loads(schemactl(repository.path, "extract", *jars, "--class", "com.shop.Order$Line").out)
     assert definition["fields"] == [{"name": "sku", "type": ["null", "string"], "default": None}]
     strict = schemactl(repository.path, "extract", *jars, "--class", "com.shop.Order$Line", "--no-always-allow-null")
@@ -71,8 +71,8 @@ def test_a_class_has_the_definition_of_the_client(classes: Path, tmp_path: Path)
     assert "Pulsar's client has no schema of this type" in other.err
 
 
-def test_a_class_path_without_the_client_is_an_error(classes: Path) -> None:
-    printed = schemactl(classes, "extract", "--jar", ".", "--class", "com.shop.Order", code=1)
+def test_a_class_path_without_the_client_is_an_error(classes_folder: Path) -> None:
+    printed = schemactl(classes_folder, "extract", "--jar", ".", "--class", "com.shop.Order", code=1)
     assert "the class path has no Pulsar client" in printed.err
     assert "--jar 'lib/*'" in printed.err
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import shop
-from corpora import rows
+from corpora import read_rows
 from scratch import Scratch
 
 from schemactl.broker.connect import connect_rules
@@ -25,7 +25,7 @@ def admit_lines(lines: str, code: int = 0) -> list[dict[str, Any]]:
 
 
 def test_a_client_is_let_in_and_leaves_what_it_left_on_the_live_broker() -> None:
-    recorded = rows("connect_public")
+    recorded = read_rows("connect_public")
     answers = admit_lines("".join(json.dumps({key: row[key] for key in REQUEST_KEYS}) + "\n" for row in recorded))
     for answer, row in zip(answers, recorded, strict=True):
         expected = {key: row[key] for key in ("id", "allowed", "live_after")}
@@ -69,7 +69,7 @@ def test_a_line_that_cannot_be_read_says_where(changed: dict[str, Any], message:
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop.make(tmp_path_factory.mktemp("admit"))
 
 
@@ -95,14 +95,14 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_question_is_answered_in_words(
-    repository: Path, arguments: tuple[str, ...], code: int, texts: tuple[str, ...]
+    shop_folder: Path, arguments: tuple[str, ...], code: int, texts: tuple[str, ...]
 ) -> None:
-    done = shop.run(repository, "admit", *arguments, code=code)
+    done = shop.run(shop_folder, "admit", *arguments, code=code)
     assert done.err == ""
     for text in texts:
         assert text in done.out
     assert len(done.out.splitlines()) <= 6
-    facts = json.loads(shop.run(repository, "admit", *arguments, "--format", "json", code=code).out)
+    facts = json.loads(shop.run(shop_folder, "admit", *arguments, "--format", "json", code=code).out)
     assert facts["allowed"] == (code == 0)
     assert facts["format_version"] == 1
 
@@ -178,9 +178,9 @@ def test_every_row_of_the_page_is_a_rule() -> None:
     ]
 
 
-def test_asking_changes_no_registry(repository: Path) -> None:
-    shop.run(repository, "admit", "producer", "orders", "--target", "local")
-    assert not (repository / ".schemactl" / "registry.db").exists()
+def test_asking_changes_no_registry(shop_folder: Path) -> None:
+    shop.run(shop_folder, "admit", "producer", "orders", "--target", "local")
+    assert not (shop_folder / ".schemactl" / "registry.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_asking_changes_no_registry(repository: Path) -> None:
         ("producer", "orders", "--consumers", "-1"),
     ],
 )
-def test_wrong_usage_says_why(repository: Path, arguments: tuple[str, ...]) -> None:
-    done = shop.run(repository, "admit", *arguments, code=64)
+def test_wrong_usage_says_why(shop_folder: Path, arguments: tuple[str, ...]) -> None:
+    done = shop.run(shop_folder, "admit", *arguments, code=64)
     assert done.out == ""
     assert done.err.strip()

@@ -230,12 +230,12 @@ def render_screens(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop.make(tmp_path_factory.mktemp("usage"))
 
 
-def test_every_message_of_wrong_usage_is_as_it_was(folder: Path) -> None:
-    assert render_screens(folder) == GOLDEN.read_text(encoding="utf-8")
+def test_every_message_of_wrong_usage_is_as_it_was(shop_folder: Path) -> None:
+    assert render_screens(shop_folder) == GOLDEN.read_text(encoding="utf-8")
 
 
 def read_help(*words: str) -> str:
@@ -254,8 +254,8 @@ def test_the_help_has_every_command_in_its_group() -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("help",), ("-q",), ("help", "-q")])
-def test_the_first_help_has_the_everyday_commands(words: tuple[str, ...], folder: Path) -> None:
-    help_text = shop.run(folder, *words).out
+def test_the_first_help_has_the_everyday_commands(words: tuple[str, ...], shop_folder: Path) -> None:
+    help_text = shop.run(shop_folder, *words).out
     assert help_text == read_help()
     names = re.findall(
         r"^  ([a-z-]+) {3,}[a-z]", help_text.partition("everyday commands:")[2].partition("options:")[0], re.MULTILINE
@@ -264,10 +264,10 @@ def test_the_first_help_has_the_everyday_commands(words: tuple[str, ...], folder
 
 
 @pytest.mark.parametrize(
-    ("words", "shown"), [("help plan", "plan"), ("help registry get", "registry get"), ("-q help spark", "spark")]
+    ("words", "help_name"), [("help plan", "plan"), ("help registry get", "registry get"), ("-q help spark", "spark")]
 )
-def test_help_with_a_command_is_the_help_of_the_command(words: str, shown: str, folder: Path) -> None:
-    assert shop.run(folder, *words.split()).out == read_help(*shown.split())
+def test_help_with_a_command_is_the_help_of_the_command(words: str, help_name: str, shop_folder: Path) -> None:
+    assert shop.run(shop_folder, *words.split()).out == read_help(*help_name.split())
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_help_wraps_and_ends_with_examples(words: tuple[str, ...]) -> None:
 def run_in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
     """Return the lines that a terminal with this number of columns shows."""
     leader, follower = pty.openpty()
-    environment = {**shop.environment(), "COLUMNS": str(columns), "TERM": "dumb"}
+    environment = {**shop.make_environment(), "COLUMNS": str(columns), "TERM": "dumb"}
     done = subprocess.run(
         [sys.executable, "-m", "schemactl", *words],
         cwd=folder,
@@ -336,8 +336,8 @@ def run_in_terminal(folder: Path, columns: int, *words: str) -> list[str]:
     ("columns", "words"),
     [(80, ("plan", "--topic", "orders")), (80, ("log", "orders", "--target", "local")), (60, ("log", "orders"))],
 )
-def test_reports_fit_the_terminal(folder: Path, columns: int, words: tuple[str, ...]) -> None:
-    lines = run_in_terminal(folder, columns, *words)
+def test_reports_fit_the_terminal(shop_folder: Path, columns: int, words: tuple[str, ...]) -> None:
+    lines = run_in_terminal(shop_folder, columns, *words)
     assert lines
     assert max(map(len, lines)) <= columns
 
@@ -361,24 +361,24 @@ def test_a_command_is_not_broken_so_that_it_can_be_pasted() -> None:
     assert fit("an `unpaired one two three", 12) == "an `unpaired\n  one two\n  three"
 
 
-def test_a_plan_file_is_shown_without_asking_anybody(folder: Path, tmp_path: Path) -> None:
-    done = shop.run(folder, "plan", "--out", f"{tmp_path}/")
-    assert shop.run(folder, "plan", "show", f"{tmp_path}/plan.json").out == done.out
+def test_a_plan_file_is_shown_without_asking_anybody(shop_folder: Path, tmp_path: Path) -> None:
+    done = shop.run(shop_folder, "plan", "--out", f"{tmp_path}/")
+    assert shop.run(shop_folder, "plan", "show", f"{tmp_path}/plan.json").out == done.out
 
 
 def test_the_target_may_stand_in_the_environment(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SCHEMACTL_TARGET", "locl")
-    assert cli.main(["-C", str(folder), "plan"]) == 64
+    assert cli.main(["-C", str(shop_folder), "plan"]) == 64
     assert "SCHEMACTL_TARGET=locl: schemactl.yaml has local; did you mean local?" in capsys.readouterr().err
-    assert cli.main(["-C", str(folder), "plan", "--target", "local", "-v"]) == 0
+    assert cli.main(["-C", str(shop_folder), "plan", "--target", "local", "-v"]) == 0
     assert "target: local (sqlite:" in capsys.readouterr().err
-    assert cli.main(["-C", str(folder), "check"]) == 0
+    assert cli.main(["-C", str(shop_folder), "check"]) == 0
 
 
-def test_debug_shows_git_commands_and_where_a_problem_comes_from(folder: Path) -> None:
-    done = process(folder, "--debug", "log", "ordrs")
+def test_debug_shows_git_commands_and_where_a_problem_comes_from(shop_folder: Path) -> None:
+    done = process(shop_folder, "--debug", "log", "ordrs")
     assert done.code == 64
     assert "debug: " in done.err
     assert " s: git " in done.err.replace("/usr/bin/", "")

@@ -22,13 +22,13 @@ COMMON = {"format_version", "schemactl", "command", "exit_code", "problems"}
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two approved versions; nothing is applied."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     return estate
 
 
 @cache
 def read_page() -> dict[str, set[str]]:
-    """Return the keys that the page lists, by command; those of every command are under ""."""
+    """Return the keys that the page lists, by command; the keys of every command are under ""."""
     text = (find_documentation() / "reference" / "command-results.md").read_text()
     keys: dict[str, set[str]] = {}
     command = ""
@@ -150,7 +150,7 @@ def test_apply_has_the_result_of_its_target(estate: Estate) -> None:
 
 def test_apply_of_a_rejected_version_is_not_applied(estate: Estate) -> None:
     estate.run("apply", "--auto-approve")
-    estate.orders("number")
+    estate.commit_orders("number")
     estate.scratch.flush()
     result = run(estate.scratch.path, "apply", "--auto-approve", "--fail-fast", code=100)
     [target] = result["targets"]
@@ -230,7 +230,7 @@ def test_json_in_a_file_leaves_the_text(estate: Estate) -> None:
     printed = estate.run("apply", "--auto-approve", "--format", "text", "--format", "json=result.json")
     assert "Applied: 1 namespace, 1 topic, 2 versions registered." in printed.out
     assert "wrote" in printed.err
-    assert estate.json("result.json")["targets"][0]["outcome"] == "applied"
+    assert estate.read_json("result.json")["targets"][0]["outcome"] == "applied"
     # A file alone replaces the text on standard output, as for other commands.
     assert estate.run("apply", "--auto-approve", "--format", "json=result.json").out == ""
 

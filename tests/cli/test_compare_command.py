@@ -1,4 +1,4 @@
-"""`schemactl compare`: the recorded rows through it, and what it makes of every kind of line."""
+"""`schemactl compare`: the recorded rows, and every kind of line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from command import Printed, schemactl
-from corpora import rows
+from corpora import read_rows
 
 from schemactl.cli.compare import _compare_identity, _compute_fingerprints, _verdicts
 from schemactl.cli.schema_input import answer_lines
@@ -46,7 +46,7 @@ def answer_requests(requests: Iterable[Row | str], answer: Any) -> list[Row]:
 def test_an_exception_is_the_error_of_its_line() -> None:
     exceptions = iter([KeyError("x"), None, RecursionError(), MemoryError()])
 
-    def answer(_request: Row) -> Row:
+    def raise_next_exception(_request: Row) -> Row:
         if exception := next(exceptions):
             raise exception
         return {"text": "\ud800"}
@@ -56,7 +56,7 @@ def test_an_exception_is_the_error_of_its_line() -> None:
 
     lines = b"".join(json.dumps({"id": number}).encode() + b"\n" for number in range(4))
     out = io.StringIO()
-    assert not answer_lines(io.BytesIO(lines), out, answer, ahead=compile_ahead)
+    assert not answer_lines(io.BytesIO(lines), out, raise_next_exception, ahead=compile_ahead)
     assert [json.loads(line) for line in out.getvalue().splitlines()] == [
         {"id": 0, "error": "internal error: KeyError: 'x'"},
         {"id": 1, "text": "\ud800"},
@@ -81,7 +81,7 @@ def select_recorded(pulsar: dict[str, dict[str, Row]], release: str) -> dict[str
 
 def compare_recorded(corpus: str, release: str) -> Iterator[tuple[Row, dict[str, Row]]]:
     """Yield each row of a corpus with the answers for its strategies, after comparing them with the broker's verdicts."""
-    recorded = rows(corpus)
+    recorded = read_rows(corpus)
     requests = [
         {
             "strategy": strategy,
@@ -129,7 +129,7 @@ def test_the_named_cases(release: str) -> None:
 
 
 def test_the_recorded_decisions_of_the_registry() -> None:
-    recorded = rows("broker_public")
+    recorded = read_rows("broker_public")
     answers = compare_lines({**row, "new": row["new"]} for row in recorded)
     for row, answer in zip(recorded, answers, strict=True):
         put = "unchanged" if row["verdict"] == "ok" and not row["stored"] else row["verdict"]
@@ -138,7 +138,7 @@ def test_the_recorded_decisions_of_the_registry() -> None:
 
 
 def test_the_recorded_fingerprints() -> None:
-    recorded = rows("avro_pcf_public")
+    recorded = read_rows("avro_pcf_public")
     requests = ({"id": row["id"], "schema": json.dumps(row["schema"])} for row in recorded)
     for row, answer in zip(recorded, answer_requests(requests, _compute_fingerprints), strict=True):
         expected = {"canonical": row["pcf"], "crc64": row["rabin"], "sha256": row["sha256"]}
@@ -146,7 +146,7 @@ def test_the_recorded_fingerprints() -> None:
 
 
 def test_the_recorded_identities() -> None:
-    recorded = rows("avro_chains_public")
+    recorded = read_rows("avro_chains_public")
     requests = (
         {"existing": [make_avro(schema) for schema in row["existing"]], "new": make_avro(row["new"])}
         for row in recorded

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop.make(tmp_path_factory.mktemp("completion"))
 
 
@@ -55,8 +55,8 @@ def complete(folder: Path, *words: str) -> list[str]:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_words_that_may_follow_are_offered(folder: Path, words: tuple[str, ...], expected: set[str]) -> None:
-    assert set(complete(folder, *words)) == expected
+def test_words_that_may_follow_are_offered(shop_folder: Path, words: tuple[str, ...], expected: set[str]) -> None:
+    assert set(complete(shop_folder, *words)) == expected
 
 
 def test_outside_of_a_project_nothing_is_offered_and_nothing_fails(tmp_path: Path) -> None:
@@ -83,15 +83,15 @@ COMPLETES = {
 
 
 @pytest.mark.parametrize("shell", COMPLETES)
-def test_a_shell_completes_by_what_it_is_offered(folder: Path, shell: str) -> None:
+def test_a_shell_completes_by_what_it_is_offered(shop_folder: Path, shell: str) -> None:
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
-    script = shop.run(folder, "completion", shell).out.replace("compdef ", ": ")
+    script = shop.run(shop_folder, "completion", shell).out.replace("compdef ", ": ")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [shell, "-c", f"{script}\n{COMPLETES[shell]}"],
-        cwd=folder,
-        env={**shop.environment(), "PATH": path},
+        cwd=shop_folder,
+        env={**shop.make_environment(), "PATH": path},
         capture_output=True,
         text=True,
         check=True,

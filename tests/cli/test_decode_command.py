@@ -39,7 +39,7 @@ def answer_lines(requests: Iterable[Row | str], *arguments: str, status: int = 0
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop.make(tmp_path_factory.mktemp("decode"))
 
 
@@ -306,38 +306,40 @@ def encode_order(folder: Path) -> str:
     return base64.b64encode(codec.encode_one(value) or b"").decode()
 
 
-def test_one_message_is_shown_with_the_commit_of_its_schema(folder: Path, tmp_path: Path) -> None:
-    payload = encode_order(folder)
-    done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", payload)
+def test_one_message_is_shown_with_the_commit_of_its_schema(shop_folder: Path, tmp_path: Path) -> None:
+    payload = encode_order(shop_folder)
+    done = shop.run(shop_folder, "decode", "orders", "--version", "0", "--base64", payload)
     assert json.loads(done.out)["order_id"] == "O-1"
     assert json.loads(done.out)["placed_at"] == "1970-01-01T00:00:00+00:00"
     assert "orders, written with version 0 (" in done.err
     path = tmp_path / "message"
     path.write_bytes(base64.b64decode(payload))
     newest = shop.run(
-        folder, "decode", "persistent://shop/sales/orders@5", "--version-bytes", "0" * 16, "--file", str(path)
+        shop_folder, "decode", "persistent://shop/sales/orders@5", "--version-bytes", "0" * 16, "--file", str(path)
     )
     assert json.loads(newest.out)["customer"] == 7
 
 
-def test_of_a_separated_pair_it_is_said_that_the_key_was_not_given(folder: Path) -> None:
-    definition = json.loads(shop.run(folder, "show", "carts@1", "--quiet").out)
+def test_of_a_separated_pair_it_is_said_that_the_key_was_not_given(shop_folder: Path) -> None:
+    definition = json.loads(shop.run(shop_folder, "show", "carts@1", "--quiet").out)
     codec = Codec([Version(0, Definition("AVRO", json.dumps(definition["value"])))])
     cart = codec.encode_one({"visitor": "V-1", "skus": [], "coupon": None}) or b""
     payload = base64.b64encode(cart).decode()
     message = ("decode", "carts", "--version", "1", "--base64", payload)
-    without_key = shop.run(folder, *message)
+    without_key = shop.run(shop_folder, *message)
     assert json.loads(without_key.out)["key"] is None
     assert without_key.err.endswith(
         "note: a SEPARATED KEY_VALUE has its key outside the payload, so here it is null: give it with --key-base64\n"
     )
-    with_key = shop.run(folder, *message, "--key-base64", base64.b64encode(b"C-1").decode())
+    with_key = shop.run(shop_folder, *message, "--key-base64", base64.b64encode(b"C-1").decode())
     assert json.loads(with_key.out)["key"] == "C-1"
     assert "note" not in with_key.err
 
 
-def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Path) -> None:
-    done = shop.run(folder, "decode", "orders", "--version", "0", "--base64", encode_order(folder)[:8], code=100)
+def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(shop_folder: Path) -> None:
+    done = shop.run(
+        shop_folder, "decode", "orders", "--version", "0", "--base64", encode_order(shop_folder)[:8], code=100
+    )
     assert done.out == ""
     assert "persistent://shop/sales/orders, version 0 (" in done.err
     assert "byte" in done.err
@@ -358,8 +360,8 @@ def test_a_message_that_cannot_be_read_exits_with_100_and_the_reason(folder: Pat
         (["--jsonl", "--json-defaults"], "--jsonl reads everything from its lines"),
     ],
 )
-def test_what_is_missing_is_said(folder: Path, arguments: list[str], message: str) -> None:
-    done = shop.run(folder, "decode", *arguments, code=(1, 64))
+def test_what_is_missing_is_said(shop_folder: Path, arguments: list[str], message: str) -> None:
+    done = shop.run(shop_folder, "decode", *arguments, code=(1, 64))
     assert message in done.err
 
 

@@ -26,7 +26,7 @@ def define(name: str, *fields: str) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def kinds_repository(tmp_path: Path) -> Scratch:
     """Version 0 of no kind, 1 and 2 of two kinds, 3 of the first one, which is then removed."""
     scratch = Scratch(tmp_path / "shop")
     scratch.commit({"schemactl.yaml": PROJECT, "topics/users.yaml": ONE, "topics/old.avsc": define("Old", "id")})
@@ -56,10 +56,10 @@ def repository(tmp_path: Path) -> Scratch:
     ],
 )
 def test_decode_names_the_kind(
-    repository: Scratch, topic: str, version: int, payload: bytes, value: object, kind: str
+    kinds_repository: Scratch, topic: str, version: int, payload: bytes, value: object, kind: str
 ) -> None:
     arguments = ("--version", str(version), "--base64", base64.b64encode(payload).decode())
-    result = schemactl(repository.path, "decode", topic, *arguments)
+    result = schemactl(kinds_repository.path, "decode", topic, *arguments)
     assert json.loads(result.out) == value
     assert f"persistent://shop/web/users, kind {kind}, written with version {version} (" in result.err
 
@@ -72,21 +72,23 @@ def test_decode_names_the_kind(
         ("users@2", 3, "schema version 3 is of the kind created, and not moved"),
     ],
 )
-def test_a_message_of_another_kind_is_rejected(repository: Scratch, topic: str, version: int, reason: str) -> None:
-    result = schemactl(repository.path, "decode", topic, "--version", str(version), "--base64", "AgI=", code=100)
+def test_a_message_of_another_kind_is_rejected(
+    kinds_repository: Scratch, topic: str, version: int, reason: str
+) -> None:
+    result = schemactl(kinds_repository.path, "decode", topic, "--version", str(version), "--base64", "AgI=", code=100)
     assert (result.out, reason in result.err) == ("", True)
 
 
-def test_a_version_of_another_kind_is_wrong_usage(repository: Scratch) -> None:
-    schemactl(repository.path, "decode", "users#created@2", "--version", "1", "--base64", "Ag==", code=64)
-    schemactl(repository.path, "decode", "users", "--version", "9", "--base64", "Ag==", code=64)
+def test_a_version_of_another_kind_is_wrong_usage(kinds_repository: Scratch) -> None:
+    schemactl(kinds_repository.path, "decode", "users#created@2", "--version", "1", "--base64", "Ag==", code=64)
+    schemactl(kinds_repository.path, "decode", "users", "--version", "9", "--base64", "Ag==", code=64)
 
 
 @pytest.mark.parametrize(
     ("topic", "fields"), [("users@1", ["id"]), ("users#created@3", ["id", "at"]), ("users#moved", ["id"])]
 )
-def test_samples_are_of_one_kind(repository: Scratch, topic: str, fields: list[str]) -> None:
-    value = json.loads(schemactl(repository.path, "sample", topic, "-n", "1").out)
+def test_samples_are_of_one_kind(kinds_repository: Scratch, topic: str, fields: list[str]) -> None:
+    value = json.loads(schemactl(kinds_repository.path, "sample", topic, "-n", "1").out)
     assert [*value] == fields
 
 
@@ -97,13 +99,13 @@ def test_samples_are_of_one_kind(repository: Scratch, topic: str, fields: list[s
         ("Created", "its messages are then read with its own definition."),
     ],
 )
-def test_drift_states_what_readers_do_with_a_foreign_version(repository: Scratch, name: str, effect: str) -> None:
+def test_drift_states_what_readers_do_with_a_foreign_version(kinds_repository: Scratch, name: str, effect: str) -> None:
     project = PROJECT + '\ntargets: {local: {registry: "sqlite:.schemactl/local.db"}}\n'
-    repository.commit({"schemactl.yaml": project, "topics/users.yaml": KINDS})
-    repository.flush()
-    schemactl(repository.path, "apply", "--target", "local", "--yes")
-    foreign = repository.path / "foreign.avsc"
+    kinds_repository.commit({"schemactl.yaml": project, "topics/users.yaml": KINDS})
+    kinds_repository.flush()
+    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    foreign = kinds_repository.path / "foreign.avsc"
     foreign.write_text(define(name, "id", "foreign"))
-    schemactl(repository.path, "registry", "put", "shop/web/users", "--target", "local", "--file", "foreign.avsc")
-    printed = schemactl(repository.path, "drift", "--target", "local", code=100).out
+    schemactl(kinds_repository.path, "registry", "put", "shop/web/users", "--target", "local", "--file", "foreign.avsc")
+    printed = schemactl(kinds_repository.path, "drift", "--target", "local", code=100).out
     assert effect in printed

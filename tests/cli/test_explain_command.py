@@ -13,10 +13,10 @@ from schemactl.core.rules import rules
 )
 def test_a_rule_is_explained_however_its_name_is_written(written: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["explain", written]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     rule = rules()["MISSING_ENUM_SYMBOLS"]
-    assert told.splitlines()[:2] == ["MISSING_ENUM_SYMBOLS", "data verdict, error by default"]
-    flat = " ".join(told.split())
+    assert output.splitlines()[:2] == ["MISSING_ENUM_SYMBOLS", "data verdict, error by default"]
+    flat = " ".join(output.split())
     for part in (rule.summary, rule.why, rule.example, rule.fix, rule.link):
         assert " ".join(part.split()) in flat
 

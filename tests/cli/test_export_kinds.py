@@ -20,7 +20,7 @@ schemas:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def kinds_repository(tmp_path: Path) -> Scratch:
     """Two kinds, and a removed one."""
     scratch = Scratch(tmp_path / "shop")
     files = {
@@ -28,8 +28,8 @@ def repository(tmp_path: Path) -> Scratch:
         for name in ("created", "moved", "asked")
     }
     project = "version: 1\nroots: [topics]\napproved: main\n"
-    asked = "  asked: {type: AVRO, definition: asked.avsc}\n"
-    scratch.commit({"schemactl.yaml": project, "topics/users.yaml": KINDS + asked, **files})
+    asked_kind = "  asked: {type: AVRO, definition: asked.avsc}\n"
+    scratch.commit({"schemactl.yaml": project, "topics/users.yaml": KINDS + asked_kind, **files})
     scratch.commit({"topics/users.yaml": KINDS, "topics/asked.avsc": None})
     scratch.flush()
     return scratch
@@ -39,9 +39,9 @@ def repository(tmp_path: Path) -> Scratch:
     ("format_", "suffix"),
     [("jsonschema", "schema.json"), ("ddl", "sql"), ("datacontract", "odcs.yaml"), ("avro", "avsc")],
 )
-def test_each_kind_is_a_file(repository: Scratch, format_: str, suffix: str) -> None:
-    schemactl(repository.path, "export", format_, "--out", "exported")
-    folder = repository.path / "exported/shop/web"
+def test_each_kind_is_a_file(kinds_repository: Scratch, format_: str, suffix: str) -> None:
+    schemactl(kinds_repository.path, "export", format_, "--out", "exported")
+    folder = kinds_repository.path / "exported/shop/web"
     texts = {path.name: path.read_text() for path in folder.iterdir()}
     assert texts.keys() == {f"users.created.{suffix}", f"users.moved.{suffix}"}
     for kind in ("created", "moved"):
@@ -49,27 +49,27 @@ def test_each_kind_is_a_file(repository: Scratch, format_: str, suffix: str) -> 
         assert "asked" not in texts[f"users.{kind}.{suffix}"]
 
 
-def test_tables_and_messages_are_called_by_their_kinds(repository: Scratch) -> None:
-    ddl = schemactl(repository.path, "export", "ddl").out
+def test_tables_and_messages_are_called_by_their_kinds(kinds_repository: Scratch) -> None:
+    ddl = schemactl(kinds_repository.path, "export", "ddl").out
     assert [line.split("`")[1] for line in ddl.splitlines() if "CREATE" in line] == ["users_created", "users_moved"]
-    document = json.loads(schemactl(repository.path, "export", "asyncapi").out)
+    document = json.loads(schemactl(kinds_repository.path, "export", "asyncapi").out)
     (channel,) = document["channels"].values()
     titles = {key: message["title"] for key, message in channel["messages"].items()}
     assert titles == {"created": "created, version 0", "moved": "moved, version 1"}
 
 
-def test_a_kind_that_a_format_cannot_express_is_named(repository: Scratch) -> None:
-    repository.commit(
+def test_a_kind_that_a_format_cannot_express_is_named(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(
         {
             "topics/users.yaml": f"{KINDS}  tangled: {{type: AVRO, definition: tangled.avsc}}\n",
             "topics/tangled.avsc": json.dumps(make_mutual_lists()),
         }
     )
-    repository.flush()
+    kinds_repository.flush()
     note = "note: persistent://shop/web/users#tangled: left out: "
-    assert note in schemactl(repository.path, "export", "ddl").err
-    result = schemactl(repository.path, "export", "asyncapi", "--out", "asyncapi.json")
+    assert note in schemactl(kinds_repository.path, "export", "ddl").err
+    result = schemactl(kinds_repository.path, "export", "asyncapi", "--out", "asyncapi.json")
     assert note in result.err
     assert "wrote 1 topic to " in result.out + result.err
-    (channel,) = json.loads((repository.path / "asyncapi.json").read_text())["channels"].values()
+    (channel,) = json.loads((kinds_repository.path / "asyncapi.json").read_text())["channels"].values()
     assert [*channel["messages"]] == ["created", "moved"]

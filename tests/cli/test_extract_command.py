@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from command import Printed, schemactl
-from scratch import Scratch, declared
-from topics_to_generate import ALL, GENERATE, ID, ORDERS, approved, avro
+from scratch import Scratch, write_declaration
+from topics_to_generate import ALL, GENERATE, ID, ORDERS, make_approved, make_info
 
 from schemactl.codegen.package import compare, package_files, write
 from schemactl.core.schema import Release
@@ -40,7 +40,7 @@ numbers = count()
 
 
 @pytest.fixture
-def module(tmp_path: Path) -> Iterator[str]:
+def written_module(tmp_path: Path) -> Iterator[str]:
     """Write a module into the folder, and return its name."""
     name = f"extracted_{next(numbers)}"
     (tmp_path / f"{name}.py").write_text(SHOP)
@@ -48,20 +48,20 @@ def module(tmp_path: Path) -> Iterator[str]:
     sys.modules.pop(name, None)
 
 
-def test_a_definition_is_printed_alone(tmp_path: Path, module: str) -> None:
-    printed = schemactl(tmp_path, "extract", f"{module}:Order")
+def test_a_definition_is_printed_alone(tmp_path: Path, written_module: str) -> None:
+    printed = schemactl(tmp_path, "extract", f"{written_module}:Order")
     assert printed.out == (
         '{\n  "type": "record",\n  "name": "Order",\n  "fields": [\n    {"name": "id", "type": "string"},\n'
         '    {"name": "total", "type": "double", "default": 0}\n  ]\n}\n'
     )
     # The output of the module is not part of the definition.
     assert printed.err == "the shop opens\n"
-    assert schemactl(tmp_path, "extract", f"{module}:Other.Inner").out.count('"Inner"') == 1
+    assert schemactl(tmp_path, "extract", f"{written_module}:Other.Inner").out.count('"Inner"') == 1
 
 
-def test_a_file_is_written_once_and_never_over_something_else(tmp_path: Path, module: str) -> None:
+def test_a_file_is_written_once_and_never_over_something_else(tmp_path: Path, written_module: str) -> None:
     file = tmp_path / "orders.avsc"
-    write = ("extract", f"{module}:Order", "--out", "orders.avsc")
+    write = ("extract", f"{written_module}:Order", "--out", "orders.avsc")
     assert schemactl(tmp_path, *write).out.endswith("orders.avsc: created\n")
     before = file.stat().st_mtime_ns
     assert schemactl(tmp_path, *write).out.endswith("orders.avsc: unchanged\n")
@@ -69,16 +69,16 @@ def test_a_file_is_written_once_and_never_over_something_else(tmp_path: Path, mo
     assert schemactl(tmp_path, *write, "--always-allow-null").out.endswith("orders.avsc: updated\n")
     for text in (file.read_text(), "notes"):
         file.write_text(text)
-        output = schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", code=1)
+        output = schemactl(tmp_path, "extract", f"{written_module}:Other", "--out", "orders.avsc", code=1)
         assert "orders.avsc does not hold a definition of Other, and is left alone" in output.err
         assert file.read_text() == text
-    schemactl(tmp_path, "extract", f"{module}:Other", "--out", "orders.avsc", "--force")
+    schemactl(tmp_path, "extract", f"{written_module}:Other", "--out", "orders.avsc", "--force")
     assert '"Other"' in file.read_text()
     assert "goes into a file that ends in .avsc or .json" in schemactl(tmp_path, *write[:-1], "x.proto", code=64).err
 
 
-def test_the_property_of_java_time_is_printed_beside_the_definition(tmp_path: Path, module: str) -> None:
-    order, switch = f"{module}:Order", '{__jsr310ConversionEnabled: "true"}'
+def test_the_property_of_java_time_is_printed_beside_the_definition(tmp_path: Path, written_module: str) -> None:
+    order, switch = f"{written_module}:Order", '{__jsr310ConversionEnabled: "true"}'
     printed = schemactl(tmp_path, "extract", order, "--jsr310")
     assert f"properties: {switch}" in printed.err
     assert json.loads(printed.out)["name"] == "Order"
@@ -94,9 +94,9 @@ def test_the_property_of_java_time_is_printed_beside_the_definition(tmp_path: Pa
 
 @pytest.mark.parametrize(("value", "is_printed"), [(None, True), ("true", False), ("false", True)])
 def test_a_declared_property_of_java_time_is_not_printed(
-    tmp_path: Path, module: str, value: str | None, *, is_printed: bool
+    tmp_path: Path, written_module: str, value: str | None, *, is_printed: bool
 ) -> None:
-    schemactl(tmp_path, "extract", f"{module}:Order", "--out", "orders.avsc")
+    schemactl(tmp_path, "extract", f"{written_module}:Order", "--out", "orders.avsc")
     properties = f', properties: {{__jsr310ConversionEnabled: "{value}"}}' if value else ""
     repository = Scratch(tmp_path / "git")
     repository.commit(
@@ -104,25 +104,27 @@ def test_a_declared_property_of_java_time_is_not_printed(
             "schemactl.yaml": "version: 1\nroots: [topics]\n",
             "topics/orders.yaml": f"topic: shop/sales/orders\nschema: {{type: AVRO, definition: orders.avsc{properties}}}\n",
             "topics/orders.avsc": (tmp_path / "orders.avsc").read_text(),
-            f"{module}.py": SHOP,
+            f"{written_module}.py": SHOP,
         }
     )
     repository.flush()
-    printed = schemactl(repository.path, "extract", f"{module}:Order", "--jsr310", "--topic", "orders", "--check")
+    printed = schemactl(
+        repository.path, "extract", f"{written_module}:Order", "--jsr310", "--topic", "orders", "--check"
+    )
     assert "are one version" in printed.out
     assert ("the schema of orders@work" in printed.err) == is_printed
 
 
-def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path, module: str) -> None:
-    order = f"{module}:Order"
+def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path, written_module: str) -> None:
+    order = f"{written_module}:Order"
     schemactl(tmp_path, "extract", order, "--out", "topics/orders.avsc")
     repository = Scratch(tmp_path / "git")
     repository.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": (tmp_path / "topics/orders.avsc").read_text(),
-            f"{module}.py": SHOP,
+            f"{written_module}.py": SHOP,
         },
         "orders",
     )
@@ -131,9 +133,9 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
         assert (
             f"and {order} are one version.\n" in schemactl(repository.path, "extract", order, "--check", *against).out
         )
-        output = schemactl(repository.path, "extract", f"{module}:Other", "--check", *against, code=100).out
+        output = schemactl(repository.path, "extract", f"{written_module}:Other", "--check", *against, code=100).out
         assert '-      "name": "total",\n' in output
-        assert f"{module}:Other reads" in output
+        assert f"{written_module}:Other reads" in output
         # Neither of them is a version.
         other = "topics/orders.avsc" if "--out" in against else "orders@work"
         assert f"the record was called Order in {other} and is called Other now" in output
@@ -151,15 +153,20 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
         "{type: KEY_VALUE, key: {type: STRING}, value: {type: JSON, definition: orders.avsc}}",
     ],
 )
-def test_a_class_is_compared_as_what_its_topic_takes(tmp_path: Path, module: str, schema: str) -> None:
-    order = f"{module}:Order"
+def test_a_class_is_compared_as_what_its_topic_takes(tmp_path: Path, written_module: str, schema: str) -> None:
+    order = f"{written_module}:Order"
     schemactl(tmp_path, "extract", order, "--out", "topics/orders.avsc")
     repository = Scratch(tmp_path / "git")
     declaration = f"topic: shop/sales/orders\nschema: {schema}\n"
     text = (tmp_path / "topics/orders.avsc").read_text()
     project = "version: 1\nroots: [topics]\n"
     repository.commit(
-        {"schemactl.yaml": project, "topics/orders.yaml": declaration, "topics/orders.avsc": text, f"{module}.py": SHOP}
+        {
+            "schemactl.yaml": project,
+            "topics/orders.yaml": declaration,
+            "topics/orders.avsc": text,
+            f"{written_module}.py": SHOP,
+        }
     )
     repository.flush()
     check = ("extract", order, "--topic", "orders", "--check")
@@ -167,8 +174,8 @@ def test_a_class_is_compared_as_what_its_topic_takes(tmp_path: Path, module: str
     assert "type: JSON -> AVRO" in schemactl(repository.path, *check, "--type", "AVRO", code=100).out
 
 
-def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, module: str) -> None:
-    def error(text: str) -> str:
+def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, written_module: str) -> None:
+    def read_error(text: str) -> str:
         printed = schemactl(tmp_path, "extract", text, code=(1, 64))
         assert "Traceback" not in printed.err
         return printed.err
@@ -179,23 +186,26 @@ def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, module: 
         ("parses", "x = (\n", "1: {} cannot be imported: SyntaxError: '(' was never closed"),
         ("misses", "import nothing_of_that_name\n", "1: {} cannot be imported: ModuleNotFoundError"),
     ):  # fmt: skip
-        (tmp_path / f"{module}_{name}.py").write_text(text)
-        assert f"{module}_{name}.py:{last.format(f'{module}_{name}')}" in error(f"{module}_{name}:Order")
+        (tmp_path / f"{written_module}_{name}.py").write_text(text)
+        assert f"{written_module}_{name}.py:{last.format(f'{written_module}_{name}')}" in read_error(
+            f"{written_module}_{name}:Order"
+        )
     # For an error in an installed package, the line that calls it is reported.
-    (tmp_path / f"{module}_calls.py").write_text("import json\n\njson.loads('{')\n")
-    assert f"{module}_calls.py:3: {module}_calls cannot be imported: json.decoder.JSONDecodeError" in error(
-        f"{module}_calls:Order"
+    (tmp_path / f"{written_module}_calls.py").write_text("import json\n\njson.loads('{')\n")
+    assert (
+        f"{written_module}_calls.py:3: {written_module}_calls cannot be imported: json.decoder.JSONDecodeError"
+        in read_error(f"{written_module}_calls:Order")
     )
-    assert "there is no module no_such_shop, neither in " in error("no_such_shop.models:Order")
-    assert f"{module} has no class Ordr; did you mean Order?" in error(f"{module}:Ordr")
-    assert "Fix: name one of Order, Other\n" in error(f"{module}:Ordr")
-    assert "is not a class, but a value of type int" in error(f"{module}:number")
-    assert "expected MODULE:CLASS, such as shop.models:Order" in error("orders.avsc")
+    assert "there is no module no_such_shop, neither in " in read_error("no_such_shop.models:Order")
+    assert f"{written_module} has no class Ordr; did you mean Order?" in read_error(f"{written_module}:Ordr")
+    assert "Fix: name one of Order, Other\n" in read_error(f"{written_module}:Ordr")
+    assert "is not a class, but a value of type int" in read_error(f"{written_module}:number")
+    assert "expected MODULE:CLASS, such as shop.models:Order" in read_error("orders.avsc")
 
 
-def test_the_folder_of_the_module_is_looked_in_for_the_import_alone(tmp_path: Path, module: str) -> None:
+def test_the_folder_of_the_module_is_looked_in_for_the_import_alone(tmp_path: Path, written_module: str) -> None:
     before = [*sys.path]
-    schemactl(tmp_path, "extract", f"{module}:Order")
+    schemactl(tmp_path, "extract", f"{written_module}:Order")
     assert sys.path == before
 
 
@@ -263,7 +273,7 @@ class ReadAs(pydantic.BaseModel):
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def service_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Write the service's module to the current folder, and return its name."""
     name = f"service_{next(numbers)}"
     folder = tmp_path / "service"
@@ -275,7 +285,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def schemas(tmp_path: Path) -> Scratch:
+def schemas_repository(tmp_path: Path) -> Scratch:
     """Make the schemas repository, which a service could have as a submodule."""
     repository = Scratch(tmp_path / "service-schemas")
     files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": TOPIC.format(strategy="BACKWARD")}
@@ -314,33 +324,33 @@ def verify(schemas: Scratch, kind: str, *arguments: str, code: int = 0) -> Print
     ],
 )
 def test_a_class_reads_what_its_role_meets(
-    schemas: Scratch, service: str, kind: str, role: str, against: str | None, code: int
+    schemas_repository: Scratch, service_module: str, kind: str, role: str, against: str | None, code: int
 ) -> None:
     more = ("--against", against) if against else ()
-    verify(schemas, f"{service}:{kind}", "--role", role, *more, code=code)
+    verify(schemas_repository, f"{service_module}:{kind}", "--role", role, *more, code=code)
 
 
-def test_all_versions_count_where_the_strategy_is_transitive(schemas: Scratch, service: str) -> None:
-    consumer = (f"{service}:ReadsNewest", "--role", "consumer")
-    assert "(version 2, BACKWARD)" in verify(schemas, *consumer).out
-    schemas.commit({"topics/orders.yaml": TOPIC.format(strategy="FULL_TRANSITIVE")}, "all readers")
-    report = verify(schemas, *consumer, code=100).out
+def test_all_versions_count_where_the_strategy_is_transitive(schemas_repository: Scratch, service_module: str) -> None:
+    consumer = (f"{service_module}:ReadsNewest", "--role", "consumer")
+    assert "(version 2, BACKWARD)" in verify(schemas_repository, *consumer).out
+    schemas_repository.commit({"topics/orders.yaml": TOPIC.format(strategy="FULL_TRANSITIVE")}, "all readers")
+    report = verify(schemas_repository, *consumer, code=100).out
     assert "(versions 0-2, FULL_TRANSITIVE)" in report
 
 
-def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> None:
-    report = verify(schemas, f"{service}:ReadsNothing", "--role", "consumer", code=100).out
+def test_the_report_says_why_and_what_to_do(schemas_repository: Scratch, service_module: str) -> None:
+    report = verify(schemas_repository, f"{service_module}:ReadsNothing", "--role", "consumer", code=100).out
     assert report.startswith(
-        f"{service}:ReadsNothing cannot read what is approved for persistent://shop/sales/orders (version 2, BACKWARD).\n"
+        f"{service_module}:ReadsNothing cannot read what is approved for persistent://shop/sales/orders (version 2, BACKWARD).\n"
         "It is not an approved version.\n\nconsumer: cannot read version 2 ("
     )
     assert "): READER_FIELD_MISSING_DEFAULT_VALUE\n  " in report
     assert "customer" in report
     assert "\n  Fix: " in report
     assert "\n  More: schemactl explain READER_FIELD_MISSING_DEFAULT_VALUE\n" in report
-    report = verify(schemas, f"{service}:ReadsNothing", "--role", "producer", code=100).out
+    report = verify(schemas_repository, f"{service_module}:ReadsNothing", "--role", "producer", code=100).out
     assert "Its schema is not an approved version" in report
-    answer = json.loads(verify(schemas, f"{service}:ReadsNothing", "--format", "json", code=100).out)
+    answer = json.loads(verify(schemas_repository, f"{service_module}:ReadsNothing", "--format", "json", code=100).out)
     assert (answer["failed"], answer["version"], answer["against"]) == (True, None, [2])
     assert answer["findings"][0] == {
         **answer["findings"][0],
@@ -349,53 +359,59 @@ def test_the_report_says_why_and_what_to_do(schemas: Scratch, service: str) -> N
         "severity": "error",
         "against": 2,
     }
-    assert json.loads(verify(schemas, f"{service}:Newest", "--format", "json").out)["version"] == 2
+    assert json.loads(verify(schemas_repository, f"{service_module}:Newest", "--format", "json").out)["version"] == 2
 
 
-def test_a_cause_is_printed_once_with_the_versions_it_concerns(schemas: Scratch, service: str) -> None:
-    consumer = (f"{service}:ReadsNothing", "--role", "consumer", "--against", "all")
-    report = verify(schemas, *consumer, code=100).out
+def test_a_cause_is_printed_once_with_the_versions_it_concerns(
+    schemas_repository: Scratch, service_module: str
+) -> None:
+    consumer = (f"{service_module}:ReadsNothing", "--role", "consumer", "--against", "all")
+    report = verify(schemas_repository, *consumer, code=100).out
     assert report.count("READER_FIELD_MISSING_DEFAULT_VALUE\n  ") == 1
     assert "\n  Versions 0-1 break too.\n  Fix: " in report
     # The field is elsewhere in the first version.
-    producer = verify(schemas, f"{service}:ReadsNewest", "--role", "producer", "--against", "0,1", code=100).out
+    producer = verify(
+        schemas_repository, f"{service_module}:ReadsNewest", "--role", "producer", "--against", "0,1", code=100
+    ).out
     assert producer.count("Order.id is gone") == 1
     assert "\n  Version 0 breaks too.\n" in producer
-    findings = json.loads(verify(schemas, *consumer, "--format", "json", code=100).out)["findings"]
+    findings = json.loads(verify(schemas_repository, *consumer, "--format", "json", code=100).out)["findings"]
     assert [finding["against"] for finding in findings if finding["rule"]] == [2, 1, 0]
 
 
-def test_what_only_strict_readers_meet_is_a_warning(schemas: Scratch, service: str) -> None:
-    report = verify(schemas, f"{service}:Renamed", "--role", "consumer").out
+def test_what_only_strict_readers_meet_is_a_warning(schemas_repository: Scratch, service_module: str) -> None:
+    report = verify(schemas_repository, f"{service_module}:Renamed", "--role", "consumer").out
     assert "NAME_MISMATCH (warning: Java's clients get through, strict readers do not)" in report
 
 
-def test_a_class_that_a_broker_does_not_let_connect_is_refused(schemas: Scratch, service: str) -> None:
+def test_a_class_that_a_broker_does_not_let_connect_is_refused(
+    schemas_repository: Scratch, service_module: str
+) -> None:
     locked = TOPIC.format(strategy="ALWAYS_INCOMPATIBLE")
-    schemas.commit({"topics/orders.yaml": locked}, "locked")
-    report = verify(schemas, f"{service}:ReadsNewest", "--role", "consumer", code=100).out
+    schemas_repository.commit({"topics/orders.yaml": locked}, "locked")
+    report = verify(schemas_repository, f"{service_module}:ReadsNewest", "--role", "consumer", code=100).out
     assert "A broker does not let it connect (C7): IncompatibleSchema" in report
 
 
-def test_wrong_usage_says_what_to_write(schemas: Scratch, service: str) -> None:
+def test_wrong_usage_says_what_to_write(schemas_repository: Scratch, service_module: str) -> None:
     for against in ("9", "newest", "1,,2"):
-        error = verify(schemas, f"{service}:Newest", "--against", against, code=64).err
+        error = verify(schemas_repository, f"{service_module}:Newest", "--against", against, code=64).err
         assert "expected latest, all, or numbers among 0, 1, 2" in error
-    error = verify(schemas, f"{service}:Newest", "--half", "key", code=64).err
+    error = verify(schemas_repository, f"{service_module}:Newest", "--half", "key", code=64).err
     assert "is no KEY_VALUE topic" in error
     assert (
         "is not a package that `schemactl generate` wrote"
-        in verify(schemas, f"{service}:Newest", "--package", "json", code=1).err
+        in verify(schemas_repository, f"{service_module}:Newest", "--package", "json", code=1).err
     )
     # No code of the schemas repository runs, which other people may write to.
-    (schemas.path / "of_schemas.py").write_text(SERVICE)
-    assert "there is no module of_schemas" in verify(schemas, "of_schemas:Newest", code=1).err
+    (schemas_repository.path / "of_schemas.py").write_text(SERVICE)
+    assert "there is no module of_schemas" in verify(schemas_repository, "of_schemas:Newest", code=1).err
 
 
-def test_a_package_replaces_the_repository(service: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_replaces_the_repository(service_module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path.cwd()
-    package = f"package_of_{service}"
-    topics = [*ALL, approved("parcels", (ORDERS[0], avro(ID)))]
+    package = f"package_of_{service_module}"
+    topics = [*ALL, make_approved("parcels", (ORDERS[0], make_info(ID)))]
     files = package_files(topics, replace(GENERATE, package=package), release=Release.R4_0)
     write(files, folder, compare(files, folder))
     monkeypatch.syspath_prepend(str(folder))
@@ -485,10 +501,10 @@ def test_json_that_pythons_client_writes_otherwise_is_reported(
 
 
 def test_an_approved_definition_keeps_its_spelling(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written_module: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    portable = schemactl(tmp_path, "extract", f"{module}:Order").out
+    portable = schemactl(tmp_path, "extract", f"{written_module}:Order").out
     for definition in (portable, portable.replace('"default": 0', '"default": 0.0')):
         repository = Scratch(tmp_path / f"schemas_{len(definition)}")
         repository.commit(
@@ -500,12 +516,12 @@ def test_an_approved_definition_keeps_its_spelling(
         )
         repository.flush()
         repository.flush()
-        schemactl(repository.path, "verify-client", f"{module}:Order", "--topic", "orders")
+        schemactl(repository.path, "verify-client", f"{written_module}:Order", "--topic", "orders")
         out = repository.path / "topics" / "orders.avsc"
-        assert schemactl(tmp_path, "extract", f"{module}:Order", "--out", str(out)).out.endswith(
+        assert schemactl(tmp_path, "extract", f"{written_module}:Order", "--out", str(out)).out.endswith(
             "orders.avsc: unchanged\n"
         )
-        schemactl(tmp_path, "extract", f"{module}:Order", "--out", str(out), "--check")
+        schemactl(tmp_path, "extract", f"{written_module}:Order", "--out", str(out), "--check")
 
 
 RENAMED = """

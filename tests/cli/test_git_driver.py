@@ -15,7 +15,7 @@ USES = '{"type": "record", "name": "Order", "namespace": "shop", "doc": "One\\n 
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Scratch:
+def shop_repository(tmp_path: Path) -> Scratch:
     repository = Scratch(tmp_path / "shop")
     repository.commit(
         {
@@ -30,15 +30,15 @@ def shop(tmp_path: Path) -> Scratch:
 
 
 @pytest.mark.slow
-def test_git_shows_fields_and_words_and_what_is_no_schema_as_it_is(shop: Scratch) -> None:
-    shop.write(
+def test_git_shows_fields_and_words_and_what_is_no_schema_as_it_is(shop_repository: Scratch) -> None:
+    shop_repository.write(
         {
             "orders.avsc": USES.replace('"total", "type": "Money"', '"sum", "aliases": ["total"], "type": "Money"'),
             "broken.avsc": "{ \n",
             "same.avsc": record("id", indent=2),
         }
     )
-    lines = shop.git("diff").splitlines()
+    lines = shop_repository.git("diff").splitlines()
     assert [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")] == [
         *("-{", "+{ "),
         *("-Order.total: Money", "+Order.sum: Money", "+    alias total"),
@@ -47,7 +47,7 @@ def test_git_shows_fields_and_words_and_what_is_no_schema_as_it_is(shop: Scratch
     assert "      order." in lines
     # Another layout changes no field.
     assert not any("same.avsc" in line for line in lines)
-    assert "-{" in shop.git("log", "-p", "-1", "-R", "--", "broken.avsc")
+    assert "-{" in shop_repository.git("log", "-p", "-1", "-R", "--", "broken.avsc")
 
 
 @pytest.mark.parametrize(

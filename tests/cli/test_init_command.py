@@ -1,4 +1,4 @@
-"""`init`, `new` and `demo`: what they write, and what they leave alone. tests/test_example.py runs the demo itself."""
+"""`init`, `new` and `demo`: the files that they write, and the files that they leave alone. tests/test_example.py runs the demo itself."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"n
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Scratch:
+def shop_repository(tmp_path: Path) -> Scratch:
     shop = Scratch(tmp_path / "shop")
     schemactl(shop.path, "init")
     schemactl(shop.path, "new", "namespace", "shop/sales", "--strategy", "FULL", "--owner", "@acme/sales")
@@ -50,12 +50,12 @@ def read_text(shop: Scratch, path: str) -> str:
 def test_a_new_project_generates_for_the_installed_spark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: dict[str, str], release: str
 ) -> None:
-    def version(distribution: str) -> str:
+    def find_version(distribution: str) -> str:
         if distribution not in installed:
             raise metadata.PackageNotFoundError
         return installed[distribution]
 
-    monkeypatch.setattr("schemactl.cli.init.metadata.version", version)
+    monkeypatch.setattr("schemactl.cli.init.metadata.version", find_version)
     shop = Scratch(tmp_path / "shop")
     schemactl(shop.path, "init")
     assert yaml.safe_load(read_text(shop, "schemactl.yaml"))["generate"]["spark"] == release
@@ -176,47 +176,49 @@ def test_the_hooks_of_two_projects_below_the_top_judge_their_own(
 
 
 @pytest.mark.slow
-def test_a_topic_of_every_type_passes_every_command_that_judges_files(shop: Scratch) -> None:
-    project = read_text(shop, "schemactl.yaml").replace('"4.0"', '"4.2"')
-    shop.write({"schemactl.yaml": f"{project}severities: {{OTHER_RELEASE_DIFFERS: off}}\n"})
+def test_a_topic_of_every_type_passes_every_command_that_judges_files(shop_repository: Scratch) -> None:
+    project = read_text(shop_repository, "schemactl.yaml").replace('"4.0"', '"4.2"')
+    shop_repository.write({"schemactl.yaml": f"{project}severities: {{OTHER_RELEASE_DIFFERS: off}}\n"})
     types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
     for type_ in types:
-        schemactl(shop.path, "new", "topic", f"sales/{type_.lower()}-v1", "--type", type_)
+        schemactl(shop_repository.path, "new", "topic", f"sales/{type_.lower()}-v1", "--type", type_)
     halves = [type_.name for type_, spec in SPECS.items() if spec.declared_as in ("avro", "protobuf", "proto")]
     for type_ in halves:
-        schemactl(shop.path, "new", "topic", f"sales/pair-{type_}", "--key", type_, "--value", type_)
+        schemactl(shop_repository.path, "new", "topic", f"sales/pair-{type_}", "--key", type_, "--value", type_)
     odd = 'odd "names" 100% of 2031'
-    schemactl(shop.path, "new", "topic", f"non-persistent://shop/sales/{odd}", "--partitions", "3")
-    schemactl(shop.path, "new", "topic", "sales/pings", "--type", "NONE", "--description", "Who is there?")
+    schemactl(shop_repository.path, "new", "topic", f"non-persistent://shop/sales/{odd}", "--partitions", "3")
+    schemactl(shop_repository.path, "new", "topic", "sales/pings", "--type", "NONE", "--description", "Who is there?")
     count = len(types) + len(halves) + 3
-    assert f"{count} topics checked" in schemactl(shop.path, "check", "--strict").out
+    assert f"{count} topics checked" in schemactl(shop_repository.path, "check", "--strict").out
     for command in (["lint", "--strict"], ["fmt", "--check"]):
         if command[0] in COMMANDS:
-            schemactl(shop.path, *command)
-    assert read_text(shop, "namespaces/sales/key_value-v1.yaml") == (
+            schemactl(shop_repository.path, *command)
+    assert read_text(shop_repository, "namespaces/sales/key_value-v1.yaml") == (
         "# yaml-language-server: $schema=../../.schemas/declarations.schema.json\n"
         "topic: persistent://shop/sales/key_value-v1\n"
         "schema:\n  type: KEY_VALUE\n  encoding: SEPARATED\n  key:\n    type: STRING\n"
         "  value:\n    type: AVRO\n    definition: key_value-v1.value.avsc\n"
     )
-    assert '"name": "OddNames100Of2031"' in read_text(shop, "namespaces/sales/odd__names__100__of_2031.avsc")
+    assert '"name": "OddNames100Of2031"' in read_text(shop_repository, "namespaces/sales/odd__names__100__of_2031.avsc")
 
 
-def test_a_definition_in_the_repository_is_named_and_another_is_copied(shop: Scratch, tmp_path: Path) -> None:
-    shop.write({"proto/click.proto": CLICKS, "proto/two.proto": f"{CLICKS}message Other {{}}\n"})
+def test_a_definition_in_the_repository_is_named_and_another_is_copied(
+    shop_repository: Scratch, tmp_path: Path
+) -> None:
+    shop_repository.write({"proto/click.proto": CLICKS, "proto/two.proto": f"{CLICKS}message Other {{}}\n"})
     (tmp_path / "money.avsc").write_text(MONEY)
-    printed = schemactl(shop.path, "new", "topic", "shop/sales/clicks", "--from", "proto/click.proto").out
+    printed = schemactl(shop_repository.path, "new", "topic", "shop/sales/clicks", "--from", "proto/click.proto").out
     assert printed == "wrote namespaces/sales/clicks.yaml\n\nNext:\n  schemactl check\n"
     assert "  definition: ../../proto/click.proto\n  message: web.Click\n" in read_text(
-        shop, "namespaces/sales/clicks.yaml"
+        shop_repository, "namespaces/sales/clicks.yaml"
     )
     options = ["--from", str(tmp_path / "money.avsc"), "--value", "JSON"]
-    schemactl(shop.path, "new", "topic", "shop/sales/sums", *options)
-    assert read_text(shop, "namespaces/sales/sums.value.avsc") == MONEY
+    schemactl(shop_repository.path, "new", "topic", "shop/sales/sums", *options)
+    assert read_text(shop_repository, "namespaces/sales/sums.value.avsc") == MONEY
     two = ["new", "topic", "shop/sales/two", "--from", "proto/two.proto"]
-    assert "--message: web.Click, web.Other" in schemactl(shop.path, *two, code=64).err
-    schemactl(shop.path, *two, "--message", "web.Other")
-    assert "4 topics checked" in schemactl(shop.path, "check").out
+    assert "--message: web.Click, web.Other" in schemactl(shop_repository.path, *two, code=64).err
+    schemactl(shop_repository.path, *two, "--message", "web.Other")
+    assert "4 topics checked" in schemactl(shop_repository.path, "check").out
 
 
 IMPORTING = 'syntax = "proto3";\npackage web;\nimport "web/device.proto";\nmessage Press { Device device = 1; }\n'
@@ -224,10 +226,10 @@ DEVICE = 'syntax = "proto3";\npackage web;\nmessage Device { string name = 1; }\
 
 
 @pytest.mark.parametrize(
-    ("files", "given", "references"),
+    ("files", "reference_option", "references"),
     [
         ({"proto/web/device.proto": DEVICE}, "proto/web/press.proto", "[../../proto/web/device.proto]"),
-        # Of two copies, the one that the file itself lies next to.
+        # Of two copies, the copy next to the file itself.
         (
             {"proto/web/device.proto": DEVICE, "a/web/device.proto": DEVICE},
             "proto/web/press.proto",
@@ -252,39 +254,41 @@ DEVICE = 'syntax = "proto3";\npackage web;\nmessage Device { string name = 1; }\
     ids=["import", "two copies", "type", "types through each other"],
 )
 def test_new_topic_references_the_files_that_a_definition_uses(
-    shop: Scratch, files: dict[str, str], given: str, references: str
+    shop_repository: Scratch, files: dict[str, str], reference_option: str, references: str
 ) -> None:
     orders = '{"type": "record", "name": "Order", "fields": [{"name": "sum", "type": "Sum"}]}'
-    shop.write({**files, given: IMPORTING if given.endswith(".proto") else orders})
-    schemactl(shop.path, "new", "topic", "shop/sales/uses", "--from", given)
-    assert f"\n  references: {references}\n" in read_text(shop, "namespaces/sales/uses.yaml")
-    assert "2 topics checked" in schemactl(shop.path, "check").out
+    shop_repository.write({**files, reference_option: IMPORTING if reference_option.endswith(".proto") else orders})
+    schemactl(shop_repository.path, "new", "topic", "shop/sales/uses", "--from", reference_option)
+    assert f"\n  references: {references}\n" in read_text(shop_repository, "namespaces/sales/uses.yaml")
+    assert "2 topics checked" in schemactl(shop_repository.path, "check").out
 
 
 def test_an_import_that_the_repository_lacks_names_the_folder_to_copy_or_the_files_it_could_mean(
-    shop: Scratch, tmp_path: Path
+    shop_repository: Scratch, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere" / "web"
     elsewhere.mkdir(parents=True)
     (elsewhere / "press.proto").write_text(IMPORTING)
     (elsewhere / "device.proto").write_text(DEVICE)
     command = ["new", "topic", "shop/sales/uses", "--from", str(elsewhere / "press.proto")]
-    assert f"Fix: copy {elsewhere} to proto/web in the repository" in schemactl(shop.path, *command, code=1).err
-    shop.write({"a/web/device.proto": DEVICE, "b/web/device.proto": DEVICE})
-    error = schemactl(shop.path, *command, code=1).err
+    assert (
+        f"Fix: copy {elsewhere} to proto/web in the repository" in schemactl(shop_repository.path, *command, code=1).err
+    )
+    shop_repository.write({"a/web/device.proto": DEVICE, "b/web/device.proto": DEVICE})
+    error = schemactl(shop_repository.path, *command, code=1).err
     assert '`import "web/device.proto"` could mean `a/web/device.proto` or `b/web/device.proto`' in error
 
 
-def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
-    shop.write({"namespaces/acme/web/all.yaml": "namespace: acme/web\n---\ntopic: acme/web/views\n"})
-    schemactl(shop.path, "new", "topic", "web/clicks")
-    schemactl(shop.path, "new", "namespace", "acme/sales")
-    assert (shop.path / "namespaces/acme/web/clicks.yaml").exists()
-    assert read_text(shop, "namespaces/acme/sales/namespace.yaml").splitlines()[1:] == [
+def test_files_go_where_those_of_the_namespace_are(shop_repository: Scratch) -> None:
+    shop_repository.write({"namespaces/acme/web/all.yaml": "namespace: acme/web\n---\ntopic: acme/web/views\n"})
+    schemactl(shop_repository.path, "new", "topic", "web/clicks")
+    schemactl(shop_repository.path, "new", "namespace", "acme/sales")
+    assert (shop_repository.path / "namespaces/acme/web/clicks.yaml").exists()
+    assert read_text(shop_repository, "namespaces/acme/sales/namespace.yaml").splitlines()[1:] == [
         "namespace: acme/sales",
         "is_allow_auto_update_schema: false",
     ]
-    assert read_text(shop, "namespaces/sales/namespace.yaml").splitlines()[1:] == [
+    assert read_text(shop_repository, "namespaces/sales/namespace.yaml").splitlines()[1:] == [
         *("namespace: shop/sales", "schema_compatibility_strategy: FULL", "is_allow_auto_update_schema: false"),
         'owner: "@acme/sales"',
     ]
@@ -338,40 +342,42 @@ def test_files_go_where_those_of_the_namespace_are(shop: Scratch) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_what_cannot_be_written_says_why_and_leaves_no_file(
-    shop: Scratch, arguments: list[str], code: int, error: str
+    shop_repository: Scratch, arguments: list[str], code: int, error: str
 ) -> None:
-    shop.write({"bad.avsc": '{"type": "recrod", "name": "X", "fields": []}', "namespaces/sales/taken.yaml": "# mine\n"})
-    before = sorted(shop.path.rglob("*"))
-    assert error in schemactl(shop.path, "new", *arguments, code=code).err
-    assert sorted(shop.path.rglob("*")) == before
+    shop_repository.write(
+        {"bad.avsc": '{"type": "recrod", "name": "X", "fields": []}', "namespaces/sales/taken.yaml": "# mine\n"}
+    )
+    before = sorted(shop_repository.path.rglob("*"))
+    assert error in schemactl(shop_repository.path, "new", *arguments, code=code).err
+    assert sorted(shop_repository.path.rglob("*")) == before
 
 
-def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop: Scratch) -> None:
-    schemactl(shop.path, "new", "topic", "shop/sales/orders")
-    for path in (shop.path, *shop.path.rglob("*.yaml")):
+def test_each_file_that_init_and_new_write_names_its_schema_to_editors(shop_repository: Scratch) -> None:
+    schemactl(shop_repository.path, "new", "topic", "shop/sales/orders")
+    for path in (shop_repository.path, *shop_repository.path.rglob("*.yaml")):
         if path.is_file() and not path.name.startswith("."):
             match = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text())
             assert match
             assert (path.parent / match[1]).is_file()
-    assert {path.name for path in (shop.path / ".schemas").iterdir()} == {
+    assert {path.name for path in (shop_repository.path / ".schemas").iterdir()} == {
         f"{name}.schema.json" for name in editor_schemas()
     }
-    shop.write({".schemas/project.schema.json": "{}"})
-    schemactl(shop.path, "init", "--schemas")
-    assert "ProjectShape" in read_text(shop, ".schemas/project.schema.json")
-    for path in (shop.path / ".schemas").iterdir():
+    shop_repository.write({".schemas/project.schema.json": "{}"})
+    schemactl(shop_repository.path, "init", "--schemas")
+    assert "ProjectShape" in read_text(shop_repository, ".schemas/project.schema.json")
+    for path in (shop_repository.path / ".schemas").iterdir():
         path.unlink()
-    schemactl(shop.path, "new", "topic", "shop/sales/refunds")
-    assert read_text(shop, "namespaces/sales/refunds.yaml").startswith("topic: ")
+    schemactl(shop_repository.path, "new", "topic", "shop/sales/refunds")
+    assert read_text(shop_repository, "namespaces/sales/refunds.yaml").startswith("topic: ")
 
 
-def test_a_system_topic_is_wrong_usage(shop: Scratch) -> None:
-    error = schemactl(shop.path, "new", "topic", "sales/__change_events", code=64).err
+def test_a_system_topic_is_wrong_usage(shop_repository: Scratch) -> None:
+    error = schemactl(shop_repository.path, "new", "topic", "sales/__change_events", code=64).err
     assert error.startswith("schemactl: persistent://shop/sales/__change_events is a system topic of Pulsar")
 
 
-def test_a_topic_name_with_an_invisible_character_is_wrong_usage(shop: Scratch) -> None:
-    error = schemactl(shop.path, "new", "topic", "sales/orders\u200b", code=64).err
+def test_a_topic_name_with_an_invisible_character_is_wrong_usage(shop_repository: Scratch) -> None:
+    error = schemactl(shop_repository.path, "new", "topic", "sales/orders\u200b", code=64).err
     assert error == (
         "schemactl: 'shop/sales/orders\\u200b' contains U+200B ZERO WIDTH SPACE\n  Fix: write persistent://shop/sales/orders\n"
     )

@@ -46,7 +46,7 @@ TWO_CHANGES = {
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def kinds_repository(tmp_path: Path) -> Scratch:
     """A repository in which the three kinds are approved."""
     scratch = Scratch(tmp_path / "r")
     scratch.commit(FILES, "Users")
@@ -58,40 +58,41 @@ def read_json(scratch: Scratch, *arguments: str, code: int = 0) -> Any:
     return json.loads(schemactl(scratch.path, *arguments, "--format", "json", code=code).out)
 
 
-def test_three_kinds_from_the_first_commit_to_registered_versions(scratch: Scratch) -> None:
+def test_three_kinds_from_the_first_commit_to_registered_versions(kinds_repository: Scratch) -> None:
     assert [
-        (version["version"], version["kind"]) for version in read_json(scratch, "log", "users")["topics"][0]["versions"]
+        (version["version"], version["kind"])
+        for version in read_json(kinds_repository, "log", "users")["topics"][0]["versions"]
     ] == [(0, "user_created"), (1, "user_address_changed"), (2, "user_enquiry_received")]
-    steps = read_json(scratch, "plan", "--target", "local")["steps"]
+    steps = read_json(kinds_repository, "plan", "--target", "local")["steps"]
     assert [(step["version"], step["kind"]) for step in steps if step["action"] == "register_version"] == [
         (0, "user_created"),
         (1, "user_address_changed"),
         (2, "user_enquiry_received"),
     ]
-    schemactl(scratch.path, "apply", "--target", "local", "--yes")
-    schemactl(scratch.path, "drift", "--target", "local", "--detailed-exitcode")
+    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    schemactl(kinds_repository.path, "drift", "--target", "local", "--detailed-exitcode")
 
     # Two pending commits, of which the first changes two kinds.
-    scratch.commit(TWO_CHANGES, "two kinds")
-    scratch.commit(
+    kinds_repository.commit(TWO_CHANGES, "two kinds")
+    kinds_repository.commit(
         {"namespaces/user-created.avsc": record("id", "mail", name="UserCreated", age=0, size=0)}, "one kind"
     )
-    scratch.flush()
-    plan = schemactl(scratch.path, "plan", "--target", "local").out
+    kinds_repository.flush()
+    plan = schemactl(kinds_repository.path, "plan", "--target", "local").out
     assert [line.split("(")[0].strip() for line in plan.splitlines() if " v" in line and "registers" in line] == [
         "+ v3 AVRO user_created",
         "+ v4 AVRO user_enquiry_received",
         "+ v5 AVRO user_created",
     ]
-    schemactl(scratch.path, "apply", "--target", "local", "--yes")
-    schemactl(scratch.path, "drift", "--target", "local", "--detailed-exitcode")
+    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    schemactl(kinds_repository.path, "drift", "--target", "local", "--detailed-exitcode")
 
 
-def test_check_compares_each_kind_with_itself(scratch: Scratch) -> None:
-    scratch.write(
+def test_check_compares_each_kind_with_itself(kinds_repository: Scratch) -> None:
+    kinds_repository.write(
         {**TWO_CHANGES, "namespaces/user-address-changed.avsc": record("id", "city", name="UserAddressChanged")}
     )
-    report = read_json(scratch, "check", code=100)
+    report = read_json(kinds_repository, "check", code=100)
     assert [
         (topic["kind"], topic["change"], topic["version"], topic["latest"], topic["broker"]["answer"], topic["data"])
         for topic in report["topics"]
@@ -111,19 +112,21 @@ def test_check_compares_each_kind_with_itself(scratch: Scratch) -> None:
     }
 
 
-def test_a_waiver_approves_the_finding_of_one_kind(scratch: Scratch) -> None:
-    scratch.write({"namespaces/user-created.avsc": record("id", "mail", "more", name="UserCreated")})
-    scratch.write({"namespaces/user-enquiry-received.avsc": record("id", "text", "more", name="UserEnquiryReceived")})
-    [created, enquiry] = read_json(scratch, "check", code=100)["findings"]
+def test_a_waiver_approves_the_finding_of_one_kind(kinds_repository: Scratch) -> None:
+    kinds_repository.write({"namespaces/user-created.avsc": record("id", "mail", "more", name="UserCreated")})
+    kinds_repository.write(
+        {"namespaces/user-enquiry-received.avsc": record("id", "text", "more", name="UserEnquiryReceived")}
+    )
+    [created, enquiry] = read_json(kinds_repository, "check", code=100)["findings"]
     approval = ("--reason", "x", "--owner", "team", "--until", str(datetime.now(tz=UTC).date() + timedelta(days=300)))
-    schemactl(scratch.path, "waive", created["fingerprint"], *approval)
-    report = read_json(scratch, "check", code=100)
+    schemactl(kinds_repository.path, "waive", created["fingerprint"], *approval)
+    report = read_json(kinds_repository, "check", code=100)
     assert [(finding["kind"], bool(finding["waiver"])) for finding in report["findings"]] == [
         ("user_created", True),
         ("user_enquiry_received", False),
     ]
-    schemactl(scratch.path, "waive", enquiry["fingerprint"], *approval)
-    schemactl(scratch.path, "check")
+    schemactl(kinds_repository.path, "waive", enquiry["fingerprint"], *approval)
+    schemactl(kinds_repository.path, "check")
 
 
 @pytest.mark.parametrize(
@@ -154,95 +157,98 @@ def test_a_waiver_approves_the_finding_of_one_kind(scratch: Scratch) -> None:
     ],
 )
 def test_a_version_is_named_with_its_kind(
-    scratch: Scratch, arguments: tuple[str, ...], code: int, expected: str
+    kinds_repository: Scratch, arguments: tuple[str, ...], code: int, expected: str
 ) -> None:
-    printed = schemactl(scratch.path, *arguments, code=code)
+    printed = schemactl(kinds_repository.path, *arguments, code=code)
     assert expected in printed.out + printed.err
 
 
-def test_a_topic_with_the_literal_name_comes_first(scratch: Scratch) -> None:
+def test_a_topic_with_the_literal_name_comes_first(kinds_repository: Scratch) -> None:
     literal = 'topic: "persistent://shop/web/users#user_created"\nschema: {type: STRING}\n'
-    scratch.commit({"namespaces/literal.yaml": literal}, "literal")
-    scratch.flush()
-    assert read_json(scratch, "show", "users#user_created")["type"] == "STRING"
-    assert read_json(scratch, "show", "users#user_created@0")["topic"] == f"{TOPIC}#user_created"
-    assert read_json(scratch, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
+    kinds_repository.commit({"namespaces/literal.yaml": literal}, "literal")
+    kinds_repository.flush()
+    assert read_json(kinds_repository, "show", "users#user_created")["type"] == "STRING"
+    assert read_json(kinds_repository, "show", "users#user_created@0")["topic"] == f"{TOPIC}#user_created"
+    assert read_json(kinds_repository, "show", "users#user_address_changed@1")["kind"] == "user_address_changed"
 
 
-def test_rollout_of_a_new_topic_whose_name_has_the_mark_of_a_kind(scratch: Scratch) -> None:
-    scratch.write({"namespaces/mark.yaml": 'topic: "shop/web/users2#created"\nschema: {type: STRING}\n'})
-    assert schemactl(scratch.path, "rollout", "users2#created").out.startswith(
+def test_rollout_of_a_new_topic_whose_name_has_the_mark_of_a_kind(kinds_repository: Scratch) -> None:
+    kinds_repository.write({"namespaces/mark.yaml": 'topic: "shop/web/users2#created"\nschema: {type: STRING}\n'})
+    assert schemactl(kinds_repository.path, "rollout", "users2#created").out.startswith(
         "persistent://shop/web/users2#created: version 0, "
     )
 
 
-def test_generate_has_the_reason_of_each_kind(scratch: Scratch) -> None:
+def test_generate_has_the_reason_of_each_kind(kinds_repository: Scratch) -> None:
     project = 'version: 1\napproved: main\ngenerate: {package: shop_schemas, out: generated, spark: "4.1"}\n'
-    scratch.commit({"schemactl.yaml": project}, "Generate")
-    scratch.flush()
-    scratch.git("checkout", "-q", "-b", "work")
-    scratch.write(TWO_CHANGES)
-    error = schemactl(scratch.path, "generate").err
+    kinds_repository.commit({"schemactl.yaml": project}, "Generate")
+    kinds_repository.flush()
+    kinds_repository.git("checkout", "-q", "-b", "work")
+    kinds_repository.write(TWO_CHANGES)
+    error = schemactl(kinds_repository.path, "generate").err
     for kind, number in (("created", 3), ("enquiry-received", 4)):
         key = f"user_{kind.replace('-', '_')}"
         assert f"  shop/web/users#{key}@{number}: namespaces/user-{kind}.avsc changed, and not committed\n" in error
-    scratch.git("commit", "-q", "-m", "one kind", "namespaces/user-created.avsc")
-    assert "  shop/web/users#user_created@3: committed, and not in main\n" in schemactl(scratch.path, "generate").err
+    kinds_repository.git("commit", "-q", "-m", "one kind", "namespaces/user-created.avsc")
+    assert (
+        "  shop/web/users#user_created@3: committed, and not in main\n"
+        in schemactl(kinds_repository.path, "generate").err
+    )
 
 
-def test_a_topic_with_one_schema_has_no_kinds(scratch: Scratch) -> None:
-    scratch.commit({"namespaces/one.yaml": "topic: shop/web/one\nschema: {type: STRING}\n"}, "one")
-    scratch.flush()
-    assert "has one schema, and no kinds of events" in schemactl(scratch.path, "show", "one#a@0", code=64).err
+def test_a_topic_with_one_schema_has_no_kinds(kinds_repository: Scratch) -> None:
+    kinds_repository.commit({"namespaces/one.yaml": "topic: shop/web/one\nschema: {type: STRING}\n"}, "one")
+    kinds_repository.flush()
+    assert "has one schema, and no kinds of events" in schemactl(kinds_repository.path, "show", "one#a@0", code=64).err
 
 
-def test_a_removed_kind_is_still_shown(scratch: Scratch) -> None:
+def test_a_removed_kind_is_still_shown(kinds_repository: Scratch) -> None:
     without = USERS.replace("  user_created: {type: AVRO, definition: user-created.avsc}\n", "")
     without = without.replace("  - {name: mail, role: consumer, kind: user_created, schema: 0}\n", "")
-    scratch.write({"namespaces/users.yaml": without})
-    report = read_json(scratch, "check")
+    kinds_repository.write({"namespaces/users.yaml": without})
+    report = read_json(kinds_repository, "check")
     assert [(topic["kind"], topic["change"]) for topic in report["topics"]] == [("user_created", "removed")]
     assert [(finding["rule"], finding["kind"]) for finding in report["findings"]] == [("KIND_REMOVED", "user_created")]
     assert " Version 0 stays registered, " in report["findings"][0]["message"]
     for name in ("users", "users#user_created"):
-        assert schemactl(scratch.path, "rollout", name).out == (
+        assert schemactl(kinds_repository.path, "rollout", name).out == (
             f"{TOPIC}#user_created: the kind is no longer declared, so there is no new version to roll out; "
             "`schemactl explain KIND_REMOVED` says more.\n"
         )
-    scratch.commit({"namespaces/users.yaml": without}, "without")
-    scratch.flush()
-    assert "in force again" not in schemactl(scratch.path, "log", "users").out
-    shown = read_json(scratch, "show", "users#user_created")
-    assert (shown["deleted"], shown["in_force"], shown["latest"]) == (True, None, 0)
-    assert [(kind["kind"], kind["removed"]) for kind in shown["kinds"]] == [
+    kinds_repository.commit({"namespaces/users.yaml": without}, "without")
+    kinds_repository.flush()
+    assert "in force again" not in schemactl(kinds_repository.path, "log", "users").out
+    shown_version = read_json(kinds_repository, "show", "users#user_created")
+    assert (shown_version["deleted"], shown_version["in_force"], shown_version["latest"]) == (True, None, 0)
+    assert [(kind["kind"], kind["removed"]) for kind in shown_version["kinds"]] == [
         ("user_address_changed", False),
         ("user_enquiry_received", False),
         ("user_created", True),
     ]
 
 
-def test_log_names_the_kind_that_has_an_older_version_in_force(scratch: Scratch) -> None:
+def test_log_names_the_kind_that_has_an_older_version_in_force(kinds_repository: Scratch) -> None:
     definitions = {
-        path: (scratch.path / path).read_text() for path in TWO_CHANGES if path.endswith("user-created.avsc")
+        path: (kinds_repository.path / path).read_text() for path in TWO_CHANGES if path.endswith("user-created.avsc")
     }
-    scratch.commit(TWO_CHANGES, "two")
-    scratch.commit(definitions, "back")
-    scratch.flush()
+    kinds_repository.commit(TWO_CHANGES, "two")
+    kinds_repository.commit(definitions, "back")
+    kinds_repository.flush()
     for topic in ("users", "users#user_created"):
         note = "  version 0 of user_created is in force again; a registry's latest of this kind stays 3\n"
-        assert note in schemactl(scratch.path, "log", topic).out
+        assert note in schemactl(kinds_repository.path, "log", topic).out
 
 
-def test_diff_shows_every_kind_that_changes(scratch: Scratch) -> None:
-    scratch.write(TWO_CHANGES)
-    subjects = read_json(scratch, "diff")["subjects"]
+def test_diff_shows_every_kind_that_changes(kinds_repository: Scratch) -> None:
+    kinds_repository.write(TWO_CHANGES)
+    subjects = read_json(kinds_repository, "diff")["subjects"]
     assert [(version["version"], version["kind"], version["before"]) for version in subjects[0]["versions"]] == [
         (3, "user_created", 0),
         (4, "user_enquiry_received", 2),
     ]
-    scratch.commit(TWO_CHANGES, "two kinds")
-    scratch.flush()
-    changelog = schemactl(scratch.path, "changelog", "HEAD~1..HEAD").out
+    kinds_repository.commit(TWO_CHANGES, "two kinds")
+    kinds_repository.flush()
+    changelog = schemactl(kinds_repository.path, "changelog", "HEAD~1..HEAD").out
     assert "**v3** AVRO user_created" in changelog
     assert "**v4** AVRO user_enquiry_received" in changelog
 
@@ -255,12 +261,12 @@ def test_diff_shows_every_kind_that_changes(scratch: Scratch) -> None:
     ],
 )
 def test_drift_names_the_kind_of_a_foreign_version(
-    scratch: Scratch, name: str, kind: str | None, nearest: int | None, advice: str
+    kinds_repository: Scratch, name: str, kind: str | None, nearest: int | None, advice: str
 ) -> None:
-    schemactl(scratch.path, "apply", "--target", "local", "--yes")
-    scratch.write({"foreign.avsc": record("id", "mail", "foreign", name=name)})
-    schemactl(scratch.path, "registry", "put", TOPIC, "--target", "local", "--file", "foreign.avsc")
-    report = read_json(scratch, "drift", "--target", "local", code=100)
+    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    kinds_repository.write({"foreign.avsc": record("id", "mail", "foreign", name=name)})
+    schemactl(kinds_repository.path, "registry", "put", TOPIC, "--target", "local", "--file", "foreign.avsc")
+    report = read_json(kinds_repository, "drift", "--target", "local", code=100)
     [item] = [item for item in report["differences"] if "version" in item]
     assert (item["version"]["version"], item["version"]["kind"]) == (3, kind)
     assert (item["nearest"] and item["nearest"]["version"]) == nearest
@@ -271,17 +277,17 @@ def test_drift_names_the_kind_of_a_foreign_version(
     ]
 
 
-def test_the_catalog_and_the_list_name_the_kinds(scratch: Scratch) -> None:
-    scratch.commit(TWO_CHANGES, "two kinds")
-    scratch.flush()
-    [topic] = read_json(scratch, "list")["topics"]
+def test_the_catalog_and_the_list_name_the_kinds(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(TWO_CHANGES, "two kinds")
+    kinds_repository.flush()
+    [topic] = read_json(kinds_repository, "list")["topics"]
     assert (topic["type"], topic["kinds"], topic["version"]) == (
         "AVRO",
         ["user_created", "user_address_changed", "user_enquiry_received"],
         4,
     )
-    schemactl(scratch.path, "site", "--out", "site")
-    pages = {path.name: path.read_text() for path in (scratch.path / "site").rglob("*.html")}
+    schemactl(kinds_repository.path, "site", "--out", "site")
+    pages = {path.name: path.read_text() for path in (kinds_repository.path / "site").rglob("*.html")}
     topic_page = next(text for text in pages.values() if "Kinds of events" in text)
     assert topic_page.count("of <code>user_created</code>") == 2
     version_page = next(text for text in pages.values() if "<h1>users, version 3 of user_created</h1>" in text)
@@ -289,51 +295,54 @@ def test_the_catalog_and_the_list_name_the_kinds(scratch: Scratch) -> None:
     assert ">version 0</a>" in version_page
 
 
-def test_files_of_kinds_are_laid_out(scratch: Scratch) -> None:
+def test_files_of_kinds_are_laid_out(kinds_repository: Scratch) -> None:
     compact = FILES["namespaces/user-created.avsc"].replace(" ", "")
-    scratch.write({"namespaces/user-created.avsc": compact})
-    schemactl(scratch.path, "fmt", "--check", code=100)
-    printed = schemactl(scratch.path, "fmt")
+    kinds_repository.write({"namespaces/user-created.avsc": compact})
+    schemactl(kinds_repository.path, "fmt", "--check", code=100)
+    printed = schemactl(kinds_repository.path, "fmt")
     assert "bug of schemactl" not in printed.out + printed.err
-    assert (scratch.path / "namespaces/user-created.avsc").read_text() != compact
-    schemactl(scratch.path, "fmt", "--check")
+    assert (kinds_repository.path / "namespaces/user-created.avsc").read_text() != compact
+    schemactl(kinds_repository.path, "fmt", "--check")
 
 
-def test_a_fix_edits_the_definition_of_its_kind(scratch: Scratch) -> None:
+def test_a_fix_edits_the_definition_of_its_kind(kinds_repository: Scratch) -> None:
     path = "namespaces/user-address-changed.avsc"
-    scratch.write({path: record("id", "street", "city", name="UserAddressChanged")})
-    schemactl(scratch.path, "check", "--fix", code=[0, 100])
-    fields = json.loads((scratch.path / path).read_text())["fields"]
+    kinds_repository.write({path: record("id", "street", "city", name="UserAddressChanged")})
+    schemactl(kinds_repository.path, "check", "--fix", code=[0, 100])
+    fields = json.loads((kinds_repository.path / path).read_text())["fields"]
     assert fields[-1] == {"name": "city", "type": "string", "default": ""}
-    assert json.loads((scratch.path / "namespaces/user-created.avsc").read_text())["name"] == "UserCreated"
-    schemactl(scratch.path, "check")
+    assert json.loads((kinds_repository.path / "namespaces/user-created.avsc").read_text())["name"] == "UserCreated"
+    schemactl(kinds_repository.path, "check")
 
 
-def test_exports_have_every_kind(scratch: Scratch) -> None:
-    scratch.commit(TWO_CHANGES, "two kinds")
-    scratch.flush()
-    [channel] = json.loads(schemactl(scratch.path, "export", "asyncapi").out)["channels"].values()
+def test_exports_have_every_kind(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(TWO_CHANGES, "two kinds")
+    kinds_repository.flush()
+    [channel] = json.loads(schemactl(kinds_repository.path, "export", "asyncapi").out)["channels"].values()
     assert {name: message["x-schema-version"] for name, message in channel["messages"].items()} == {
         "user_created": 3,
         "user_address_changed": 1,
         "user_enquiry_received": 4,
     }
     assert channel["x-schema-version"] == 4
-    schemactl(scratch.path, "export", "avro", "--out", "avro")
-    assert sorted(path.name for path in (scratch.path / "avro").rglob("*.avsc")) == [
+    schemactl(kinds_repository.path, "export", "avro", "--out", "avro")
+    assert sorted(path.name for path in (kinds_repository.path / "avro").rglob("*.avsc")) == [
         "users.user_address_changed.avsc",
         "users.user_created.avsc",
         "users.user_enquiry_received.avsc",
     ]
-    assert schemactl(scratch.path, "export", "ddl").out.count("CREATE TABLE") == 3
-    schema = json.loads(schemactl(scratch.path, "export", "avro", "users#user_created").out)
+    assert schemactl(kinds_repository.path, "export", "ddl").out.count("CREATE TABLE") == 3
+    schema = json.loads(schemactl(kinds_repository.path, "export", "avro", "users#user_created").out)
     assert schema["name"] == "UserCreated"
-    assert "did you mean user_created?" in schemactl(scratch.path, "export", "avro", "users#user_crated", code=64).err
+    assert (
+        "did you mean user_created?"
+        in schemactl(kinds_repository.path, "export", "avro", "users#user_crated", code=64).err
+    )
 
 
-def test_a_client_is_compared_with_the_type_of_each_kind_that_it_reads(scratch: Scratch) -> None:
+def test_a_client_is_compared_with_the_type_of_each_kind_that_it_reads(kinds_repository: Scratch) -> None:
     proto = 'syntax = "proto3";\npackage web;\nmessage Click { int64 id = 1; }\n'
-    scratch.commit(
+    kinds_repository.commit(
         {
             "namespaces/click.proto": proto,
             "namespaces/users.yaml": USERS.replace(
@@ -342,8 +351,8 @@ def test_a_client_is_compared_with_the_type_of_each_kind_that_it_reads(scratch: 
             "namespaces/click.avsc": record("id", name="Click"),
         }
     )
-    scratch.flush()
-    report = schemactl(scratch.path, "lint", code={0, 100}).out
+    kinds_repository.flush()
+    report = schemactl(kinds_repository.path, "lint", code={0, 100}).out
     assert "Python's client has no PROTOBUF schema: mail connects to persistent://shop/web/users#click" in report
 
 
@@ -381,11 +390,18 @@ def write_classes(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_class_is_verified_against_one_kind(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, class_name: str, topic: str, code: int, expected: str
+    kinds_repository: Scratch, monkeypatch: pytest.MonkeyPatch, class_name: str, topic: str, code: int, expected: str
 ) -> None:
-    write_classes(scratch, monkeypatch)
+    write_classes(kinds_repository, monkeypatch)
     printed = schemactl(
-        scratch.path, "verify-client", f"shop_classes:{class_name}", "--topic", topic, "--role", "consumer", code=code
+        kinds_repository.path,
+        "verify-client",
+        f"shop_classes:{class_name}",
+        "--topic",
+        topic,
+        "--role",
+        "consumer",
+        code=code,
     )
     assert expected in printed.out + printed.err
 
@@ -394,25 +410,27 @@ def test_a_class_is_verified_against_one_kind(
     ("topic", "code"), [("users#user_created", 0), ("users#user_address_changed", 100), ("users", 64)]
 )
 def test_an_extracted_definition_is_compared_with_one_kind(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, topic: str, code: int
+    kinds_repository: Scratch, monkeypatch: pytest.MonkeyPatch, topic: str, code: int
 ) -> None:
-    write_classes(scratch, monkeypatch)
-    schemactl(scratch.path, "extract", "shop_classes:UserCreated", "--check", "--topic", topic, code=code)
+    write_classes(kinds_repository, monkeypatch)
+    schemactl(kinds_repository.path, "extract", "shop_classes:UserCreated", "--check", "--topic", topic, code=code)
 
 
-def test_a_text_that_makes_no_version_is_noted_for_its_kind(scratch: Scratch) -> None:
-    schemactl(scratch.path, "apply", "--target", "local", "--yes")
-    scratch.commit(
+def test_a_text_that_makes_no_version_is_noted_for_its_kind(kinds_repository: Scratch) -> None:
+    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    kinds_repository.commit(
         {
             "namespaces/user-created.avsc": record("id", "mail", name="UserCreated", doc="who"),
             "namespaces/user-enquiry-received.avsc": record("id", "text", name="UserEnquiryReceived", urgent=0),
         },
         "doc and version",
     )
-    scratch.commit({"namespaces/user-enquiry-received.avsc": FILES["namespaces/user-enquiry-received.avsc"]}, "back")
-    scratch.flush()
-    schemactl(scratch.path, "apply", "--target", "local", "--yes")
-    notes = read_json(scratch, "plan", "--target", "local")["notes"]
+    kinds_repository.commit(
+        {"namespaces/user-enquiry-received.avsc": FILES["namespaces/user-enquiry-received.avsc"]}, "back"
+    )
+    kinds_repository.flush()
+    schemactl(kinds_repository.path, "apply", "--target", "local", "--yes")
+    notes = read_json(kinds_repository, "plan", "--target", "local")["notes"]
     assert [(note["kind"], note["message"].partition(":")[0]) for note in notes] == [
         ("not stored", "would store nothing of user_created"),
         ("old version", "declares an older version's content of user_enquiry_received again"),

@@ -16,7 +16,7 @@ import jsonschema
 import pytest
 from command import schemactl
 from estate import Estate
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.cli import main
 
@@ -24,7 +24,7 @@ GOLD = "owner: '@acme/orders ada@example.com'\nlabels: {tier: gold}\n"
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+def shop_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     """Commit orders with two versions, of which the older one is in force, pings without a schema, and removed refunds.
 
     The working tree has another version of orders, a new topic, and other policies of pings, and does not have carts.
@@ -34,9 +34,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
         "schemactl.yaml": "version: 1\nroots: [topics]\n",
         "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\nowner: team-sales\n"
         "labels: {domain: sales}\n",
-        "topics/orders.yaml": declared(more=GOLD),
+        "topics/orders.yaml": write_declaration(more=GOLD),
         "topics/orders.avsc": record("id"),
-        "topics/refunds.yaml": declared("shop/sales/refunds"),
+        "topics/refunds.yaml": write_declaration("shop/sales/refunds"),
         "topics/pings.yaml": "topic: non-persistent://shop/ops/pings\n",
         "topics/carts.yaml": "topic: shop/sales/carts\nschema: {type: STRING}\n",
     }
@@ -56,8 +56,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     return shop
 
 
-def test_each_topic_of_the_files_has_a_row_with_what_they_change(shop: Scratch) -> None:
-    assert [line.split() for line in schemactl(shop.path, "list").out.splitlines()] == [
+def test_each_topic_of_the_files_has_a_row_with_what_they_change(shop_repository: Scratch) -> None:
+    assert [line.split() for line in schemactl(shop_repository.path, "list").out.splitlines()] == [
         *(["TOPIC", "TYPE", "VERSION", "STRATEGY", "SET", "BY", "OWNER", "LABELS", "DEPRECATED", "CHANGE"],),
         ["non-persistent://shop/ops/pings", *["-", "-", "FORWARD", "topic", "-", "-", "-", "policies"]],
         ["shop/sales/carts", *["STRING", "0", "BACKWARD", "namespace", "team-sales", "domain=sales", "-", "removed"]],
@@ -71,11 +71,11 @@ def test_each_topic_of_the_files_has_a_row_with_what_they_change(shop: Scratch) 
 
 
 def test_on_a_terminal_of_80_columns_no_row_is_broken(
-    shop: Scratch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shop_repository: Scratch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["-C", str(shop.path), "list"]) == 0
+    assert main(["-C", str(shop_repository.path), "list"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
     assert len(rows) == 4
     assert max(map(len, (head, *rows))) <= 80
@@ -96,8 +96,8 @@ def test_on_a_terminal_of_80_columns_no_row_is_broken(
     ],
     ids=" ".join,
 )
-def test_a_listed_topic_matches_all_filters(shop: Scratch, options: list[str], names: str) -> None:
-    topics = json.loads(schemactl(shop.path, "list", "--format", "json", *options).out)["topics"]
+def test_a_listed_topic_matches_all_filters(shop_repository: Scratch, options: list[str], names: str) -> None:
+    topics = json.loads(schemactl(shop_repository.path, "list", "--format", "json", *options).out)["topics"]
     assert {topic["topic"].rpartition("/")[2] for topic in topics} == {*names.split()}
 
 
@@ -111,12 +111,12 @@ def test_a_listed_topic_matches_all_filters(shop: Scratch, options: list[str], n
     ],
     ids=str,
 )
-def test_what_no_topic_has_is_an_error(shop: Scratch, options: list[str], error: str) -> None:
-    assert f"schemactl: {error}" in schemactl(shop.path, "list", *options, code=64).err
+def test_what_no_topic_has_is_an_error(shop_repository: Scratch, options: list[str], error: str) -> None:
+    assert f"schemactl: {error}" in schemactl(shop_repository.path, "list", *options, code=64).err
 
 
-def test_json_has_everything_that_is_said_of_a_topic(shop: Scratch) -> None:
-    [texts] = json.loads(schemactl(shop.path, "list", "texts", "--format", "json").out)["topics"]
+def test_json_has_everything_that_is_said_of_a_topic(shop_repository: Scratch) -> None:
+    [texts] = json.loads(schemactl(shop_repository.path, "list", "texts", "--format", "json").out)["topics"]
     assert texts == {
         "topic": "persistent://shop/sales/texts",
         "type": "STRING",
@@ -138,16 +138,16 @@ def test_json_has_everything_that_is_said_of_a_topic(shop: Scratch) -> None:
     }
 
 
-def test_json_is_as_its_published_schema_says(shop: Scratch) -> None:
+def test_json_is_as_its_published_schema_says(shop_repository: Scratch) -> None:
     schema = json.loads((Path(__file__).parent.parent.parent / "schemas/list.schema.json").read_text())
-    printed = json.loads(schemactl(shop.path, "list", "--format", "json").out)
+    printed = json.loads(schemactl(shop_repository.path, "list", "--format", "json").out)
     assert len(printed["topics"]) == 4
     jsonschema.Draft7Validator(schema).validate(printed)
 
 
-def test_code_owners_are_read_by_githubs_rules(shop: Scratch, tmp_path: Path) -> None:
+def test_code_owners_are_read_by_githubs_rules(shop_repository: Scratch, tmp_path: Path) -> None:
     """The last pattern that matches counts, as in .gitignore, where git itself matches; `#`, `[` and `!` cannot be escaped."""
-    printed = schemactl(shop.path, "list", "--format", "codeowners")
+    printed = schemactl(shop_repository.path, "list", "--format", "codeowners")
     assert "left out: `team-sales` is not an owner on GitHub" in printed.err
     lines = [line for line in printed.out.splitlines() if not line.startswith("#")]
     rules = [line.replace(r"\ ", "\0").split(" ") for line in lines]
@@ -172,10 +172,10 @@ def test_code_owners_are_read_by_githubs_rules(shop: Scratch, tmp_path: Path) ->
 
 
 def test_files_that_cannot_be_read_leave_what_was_approved(
-    shop: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop_repository: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = Scratch(tmp_path / "bare", bare=True)
-    shop.git("push", "-q", str(bare.path), "main")
+    shop_repository.git("push", "-q", str(bare.path), "main")
     broken = Scratch(tmp_path / "broken")
     broken.git("pull", "-q", str(bare.path), "main")
     broken.write({"topics/orders.yaml": "topics: x\n"})
@@ -223,7 +223,7 @@ partitions: 4
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
     estate = Estate(
-        tmp_path / "shop", project=PROJECT.replace("click*", "orders"), orders=declared(more="owner: ada\n")
+        tmp_path / "shop", project=PROJECT.replace("click*", "orders"), orders=write_declaration(more="owner: ada\n")
     )
     estate.scratch.commit(
         {
@@ -361,7 +361,7 @@ def test_without_a_target_the_declared_ones_are_listed(tmp_path: Path) -> None:
 
 @pytest.mark.network
 def test_serve_says_that_it_has_no_clients(tmp_path: Path) -> None:
-    with admin_rest.served(folder=tmp_path) as (url, _):
+    with admin_rest.serve_folder(folder=tmp_path) as (url, _):
         folder = make_repository(tmp_path / "r", "shop", url)
         schemactl(folder, "apply", "--target", "prod", "--auto-approve", "--create-tenants")
         printed = schemactl(folder, "clients", "orders", "--target", "prod", code=1)
@@ -380,7 +380,7 @@ def exit_stack() -> Iterator[ExitStack]:
 def test_connected_clients_are_listed_with_the_declared_ones(
     release: str, tmp_path: Path, exit_stack: ExitStack
 ) -> None:
-    broker, tenant = brokers.running(release), brokers.new_tenant()
+    broker, tenant = brokers.start_broker(release), brokers.new_tenant()
     folder = make_repository(tmp_path / "r", tenant, broker.url)
     plain = schemactl(folder, "clients", "orders", "--target", "prod").out
     assert "declared and not connected: shop, billing, billing-eu, audit" in plain

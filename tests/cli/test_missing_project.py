@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 FILES = {
     "schemactl.yaml": 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n',
-    "namespaces/orders.yaml": declared(),
+    "namespaces/orders.yaml": write_declaration(),
     "namespaces/orders.avsc": record("id"),
 }
 
@@ -24,7 +24,7 @@ COMMANDS = [
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Scratch:
+def shop_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "shop")
     scratch.commit(FILES, "Begin")
     scratch.flush()
@@ -33,24 +33,24 @@ def shop(tmp_path: Path) -> Scratch:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_deleted_file_is_restored_by_the_advice(
-    shop: Scratch, command: list[str], monkeypatch: pytest.MonkeyPatch
+    shop_repository: Scratch, command: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(shop.path)
+    monkeypatch.chdir(shop_repository.path)
     is_staged = "--staged" in command
     if is_staged:
-        shop.git("rm", "-q", "--cached", "schemactl.yaml")
-    (shop.path / "schemactl.yaml").unlink()
+        shop_repository.git("rm", "-q", "--cached", "schemactl.yaml")
+    (shop_repository.path / "schemactl.yaml").unlink()
     error = schemactl(Path(), *command, code=1).err
     advice = f"git restore {'--staged --worktree ' if is_staged else ''}schemactl.yaml"
     assert f"  Fix: {advice}\n" in error
     assert error.count("any more: it was deleted") == 1
     subprocess.run(shlex.split(advice), check=True)
-    assert (shop.path / "schemactl.yaml").read_text() == FILES["schemactl.yaml"]
+    assert (shop_repository.path / "schemactl.yaml").read_text() == FILES["schemactl.yaml"]
 
 
-def test_reports_have_the_advice_too(shop: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(shop.path)
-    (shop.path / "schemactl.yaml").unlink()
+def test_reports_have_the_advice_too(shop_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shop_repository.path)
+    (shop_repository.path / "schemactl.yaml").unlink()
     check = json.loads(schemactl(Path(), "check", "--format", "json", code=1).out)
     assert check["findings"][0]["fix"] == "git restore schemactl.yaml"
     fmt = json.loads(schemactl(Path(), "fmt", "--format", "json", code=1).out)
@@ -58,11 +58,14 @@ def test_reports_have_the_advice_too(shop: Scratch, monkeypatch: pytest.MonkeyPa
 
 
 def test_advice_names_the_file_from_a_folder_below_and_with_another_folder(
-    shop: Scratch, monkeypatch: pytest.MonkeyPatch
+    shop_repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (shop.path / "schemactl.yaml").unlink()
-    assert f"  Fix: git -C {shop.path} restore schemactl.yaml\n" in schemactl(shop.path, "check", code=1).err
-    monkeypatch.chdir(shop.path / "namespaces")
+    (shop_repository.path / "schemactl.yaml").unlink()
+    assert (
+        f"  Fix: git -C {shop_repository.path} restore schemactl.yaml\n"
+        in schemactl(shop_repository.path, "check", code=1).err
+    )
+    monkeypatch.chdir(shop_repository.path / "namespaces")
     assert "  Fix: git restore ../schemactl.yaml\n" in schemactl(Path(), "check", code=1).err
 
 

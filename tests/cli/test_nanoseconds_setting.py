@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from imported_package import imported
+from imported_package import import_package
 from scratch import Scratch
 
 NANOS = 1_704_164_645_123_456_789
@@ -90,7 +90,7 @@ def test_packages_and_commands_keep_all_digits(tmp_path: Path, in_project: bool)
     repository.flush()
     schemactl(repository.path, "generate")
     assert schemactl(repository.path, "generate", "--check").code == 0
-    with imported(repository.path / "generated", "shop_schemas") as package:
+    with import_package(repository.path / "generated", "shop_schemas") as package:
         moments, pairs, days = (package.topic(f"persistent://shop/web/{name}") for name in ("moments", "pairs", "days"))
         assert moments.schema.split() == ["value", "BIGINT", "NOT", "NULL"]
         assert moments.decode_one(INSTANT, 0) == NANOS

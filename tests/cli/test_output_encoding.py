@@ -30,7 +30,7 @@ LOCALES = [
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unicode_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A topic with names that are not ASCII, approved and then broken in the working tree."""
     path = tmp_path_factory.mktemp("encoding") / "repository"
     scratch = Scratch(path)
@@ -62,11 +62,11 @@ def run_command(folder: Path, *arguments: str, **variables: str) -> tuple[bytes,
         (["show", "größe"], "größe"),
     ],
 )
-def test_output_has_the_same_bytes_in_every_locale(repository: Path, arguments: list[str], text: str) -> None:
-    expected = run_command(repository, *arguments)
+def test_output_has_the_same_bytes_in_every_locale(unicode_repository: Path, arguments: list[str], text: str) -> None:
+    expected = run_command(unicode_repository, *arguments)
     assert text in (expected[0] + expected[1]).decode()
     for variables in LOCALES:
-        assert run_command(repository, *arguments, **variables) == expected, variables
+        assert run_command(unicode_repository, *arguments, **variables) == expected, variables
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,14 @@ def test_output_has_the_same_bytes_in_every_locale(repository: Path, arguments: 
         (["check", "--format", "json"], "größer"),
     ],
 )
-def test_output_is_utf8_with_another_encoding_of_python(repository: Path, arguments: list[str], text: str) -> None:
-    output, errors, _ = run_command(repository, *arguments, PYTHONIOENCODING="latin-1")
+def test_output_is_utf8_with_another_encoding_of_python(
+    unicode_repository: Path, arguments: list[str], text: str
+) -> None:
+    output, errors, _ = run_command(unicode_repository, *arguments, PYTHONIOENCODING="latin-1")
     assert text in (output + errors).decode()
 
 
-def test_reports_in_files_are_utf8(repository: Path, tmp_path: Path) -> None:
+def test_reports_in_files_are_utf8(unicode_repository: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.md"
-    run_command(repository, "check", "--format", f"markdown={report}", PYTHONIOENCODING="ascii")
+    run_command(unicode_repository, "check", "--format", f"markdown={report}", PYTHONIOENCODING="ascii")
     assert "größer" in report.read_text(encoding="utf-8")

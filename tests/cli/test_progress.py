@@ -42,7 +42,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
         tmp_path_factory.mktemp("prepared") / "shop", project=f"{PROJECT}generate: {{package: shop_schemas}}\n"
     )
     for number in range(5):
-        estate.orders("id", **{f"note{number}": 0})
+        estate.commit_orders("id", **{f"note{number}": 0})
     return estate
 
 
@@ -88,7 +88,7 @@ def test_targets_side_by_side_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.network
 def test_reading_a_registry_is_a_phase(tmp_path: Path) -> None:
-    with admin_rest.served("--registry", "memory:") as (url, _):
+    with admin_rest.serve_folder("--registry", "memory:") as (url, _):
         estate = Estate(tmp_path / "shop", project=f'version: 1\ntargets: {{local: {{registry: "{url}"}}}}\n')
         estate.run("apply", "--auto-approve")
         for command in (["plan"], ["drift", "--unmanaged"], ["import"], ["status"]):

@@ -1,4 +1,4 @@
-"""`schemactl promote`: what comes with a move along the approved line, and the ref that it moves."""
+"""`schemactl promote`: the changes of a move along the approved line, and the moved ref."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from estate import Estate
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.core.names import TopicName
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -36,21 +36,21 @@ def make_estate(path: Path, promoted: str = "origin/promoted/prod") -> Estate:
     """Make a repository with a branch in its history, and return a clone of it."""
     upstream = Estate(path / "upstream", project=PROJECT.format(promoted=promoted))
     scratch = upstream.scratch
-    upstream.orders("id", note=0)
+    upstream.commit_orders("id", note=0)
     scratch.git("branch", "second")
-    upstream.orders("id", note=0, tax=0)
+    upstream.commit_orders("id", note=0, tax=0)
     scratch.commit({"waivers.yaml": WAIVER.format(1)})
     scratch.commit(
         {
             "namespaces/sales.yaml": "namespace: shop/sales\nis_allow_auto_update_schema: false\n",
-            "namespaces/refunds.yaml": declared("shop/sales/refunds", more="partitions: 4\n"),
+            "namespaces/refunds.yaml": write_declaration("shop/sales/refunds", more="partitions: 4\n"),
             "waivers.yaml": None,
         },
         "Refunds",
     )
     scratch.commit(
         {
-            "namespaces/orders.yaml": declared(more="generation: 2\n"),
+            "namespaces/orders.yaml": write_declaration(more="generation: 2\n"),
             "namespaces/orders.avsc": record("number"),
             "namespaces/refunds.yaml": None,
         },
@@ -59,7 +59,7 @@ def make_estate(path: Path, promoted: str = "origin/promoted/prod") -> Estate:
     scratch.flush()
     scratch.git("clone", "-q", str(scratch.path), str(path / "clone"))
     clone = Estate.__new__(Estate)
-    clone.scratch = Scratch.opened(path / "clone")
+    clone.scratch = Scratch.open_existing(path / "clone")
     clone.scratch.configure_author()
     return clone
 
@@ -201,7 +201,7 @@ def test_in_the_bare_repository_the_branch_itself_moves(tmp_path: Path, monkeypa
     clone.git("clone", "-q", "--bare", str(tmp_path / "upstream"), str(tmp_path / "bare"))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "bare"))
     bare = Estate.__new__(Estate)
-    bare.scratch = Scratch.opened(tmp_path / "bare")
+    bare.scratch = Scratch.open_existing(tmp_path / "bare")
     said = bare.run("promote", "prod", "--to", "second").out
     assert said.endswith("The branch promoted/prod was moved.\n")
     assert bare.scratch.git("rev-parse", "promoted/prod") == bare.scratch.git("rev-parse", "second")
@@ -217,14 +217,16 @@ def test_a_target_that_goes_back_keeps_the_partitions_that_were_approved_later(
     scratch = estate.scratch
     scratch.commit(
         {
-            "namespaces/orders.yaml": declared(more="partitions: 3\n"),
+            "namespaces/orders.yaml": write_declaration(more="partitions: 3\n"),
             "prod.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n",
         }
     )
     scratch.flush()
     first = scratch.git("rev-parse", "HEAD").strip()
     more = "namespace: shop/sales\nschema_compatibility_strategy: FULL\n---\ntopic: shop/sales/orders\npartitions: 6\n"
-    scratch.commit({"prod.yaml": more} if is_overlay else {"namespaces/orders.yaml": declared(more="partitions: 6\n")})
+    scratch.commit(
+        {"prod.yaml": more} if is_overlay else {"namespaces/orders.yaml": write_declaration(more="partitions: 6\n")}
+    )
     for position in (first, "main"):
         scratch.flush()
         estate.run("promote", "prod", "--to", position)
@@ -232,7 +234,7 @@ def test_a_target_that_goes_back_keeps_the_partitions_that_were_approved_later(
     estate.run("promote", "prod", "--to", first, "--back")
     for command in ("plan", "drift"):
         estate.run(command, "--target", "prod", "--detailed-exitcode")
-    # Partitions that nobody approved are another matter.
+    # Partitions without approval are a different case.
     with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/prod.db"))) as registry:
         registry.grow_partitions(TopicName("shop", "sales", "orders"), 8)
     assert "the topic has 8 partitions, and Git asks for 3" in estate.run("plan", "--target", "prod", code=100).out

@@ -25,7 +25,7 @@ def declare(name: str, definition: str, *, more: str = "") -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def tangled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tangled_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a topic for each tangled definition, and a plain one."""
     scratch = Scratch(tmp_path_factory.mktemp("tangled") / "shop")
     files = {"schemactl.yaml": PROJECT, "topics/sales.yaml": "namespace: shop/sales\n"}
@@ -41,32 +41,32 @@ def tangled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("topic", [*NAMES, "proto"])
-def test_messages_are_sampled(tangled: Path, topic: str) -> None:
-    assert json.loads(schemactl(tangled, "sample", topic).out)
+def test_messages_are_sampled(tangled_project: Path, topic: str) -> None:
+    assert json.loads(schemactl(tangled_project, "sample", topic).out)
 
 
-def test_each_export_has_all_other_topics(tangled: Path, tmp_path: Path) -> None:
+def test_each_export_has_all_other_topics(tangled_project: Path, tmp_path: Path) -> None:
     for kind in ("jsonschema", "ddl", "datacontract", "avro"):
-        schemactl(tangled, "-q", "export", kind, "--out", str(tmp_path / kind))
+        schemactl(tangled_project, "-q", "export", kind, "--out", str(tmp_path / kind))
         files = {path.name.partition(".")[0] for path in (tmp_path / kind).rglob("*.*")}
         assert "flat" in files
         if kind == "jsonschema":
             assert files == {"flat", "proto", *(topic.replace("-", "_") for topic in NAMES)}
-    printed = schemactl(tangled, "export", "asyncapi")
+    printed = schemactl(tangled_project, "export", "asyncapi")
     channels = json.loads(printed.out)["channels"]
     assert channels.keys() == {"shop.sales.flat", "shop.sales.nested-arrays"}
     for topic in NAMES.keys() - {"nested-arrays"} | {"proto"}:
         assert f"note: persistent://shop/sales/{topic}: left out: written out, it has more than 100,000" in printed.err
 
 
-def test_the_site_has_pages_of_them(tangled: Path, tmp_path: Path) -> None:
-    schemactl(tangled, "-q", "site", "--out", str(tmp_path / "site"))
+def test_the_site_has_pages_of_them(tangled_project: Path, tmp_path: Path) -> None:
+    schemactl(tangled_project, "-q", "site", "--out", str(tmp_path / "site"))
     page = (tmp_path / "site" / "topics" / "shop" / "sales" / "mutual_records.html").read_text(encoding="utf-8")
     assert "the record R0 is recursive" in page
 
 
-def test_a_package_has_all_topics_whose_columns_are_few_enough(tangled: Path, tmp_path: Path) -> None:
-    printed = schemactl(tangled, "generate", "--out", str(tmp_path), "--recursion-depth", "3")
+def test_a_package_has_all_topics_whose_columns_are_few_enough(tangled_project: Path, tmp_path: Path) -> None:
+    printed = schemactl(tangled_project, "generate", "--out", str(tmp_path), "--recursion-depth", "3")
     skipped = {line.split()[1] for line in printed.err.splitlines() if "more than 100,000 columns" in line}
     names = ("doubled-records", "mutual-lists", "mutual-records", "proto")
     assert skipped == {f"persistent://shop/sales/{name}:" for name in names}

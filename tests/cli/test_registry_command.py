@@ -21,7 +21,7 @@ BAD_DEFAULT = '{"type":"record","name":"R","fields":[{"name":"a","type":"int","d
 
 
 @pytest.fixture(scope="module")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def applied_example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example, applied to its local registry."""
     folder = shop.make(tmp_path_factory.mktemp("registry"))
     shop.run(folder, "apply", "--auto-approve")
@@ -29,9 +29,9 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(example: Path, tmp_path: Path) -> Iterator[Run]:
+def run(applied_example: Path, tmp_path: Path) -> Iterator[Run]:
     """Return a function that runs the command, in which TMP is a folder of the test; restore the registry afterwards."""
-    registry = example / ".schemactl" / "registry.db"
+    registry = applied_example / ".schemactl" / "registry.db"
     data = registry.read_bytes()
     (tmp_path / "stranger.avsc").write_text(json.dumps(STRANGER))
     payload = {"type": "AVRO", "schema": BAD_DEFAULT, "properties": {"owner": "x"}}
@@ -39,7 +39,7 @@ def run(example: Path, tmp_path: Path) -> Iterator[Run]:
 
     def run_command(*arguments: str, code: int = 0) -> Printed:
         words = [word.replace("TMP", str(tmp_path)) for word in arguments]
-        return shop.run(example, "registry", *words, code=code)
+        return shop.run(applied_example, "registry", *words, code=code)
 
     yield run_command
     registry.write_bytes(data)
@@ -91,11 +91,11 @@ def test_test_says_what_breaks_and_stores_nothing(run: Run) -> None:
     assert parse_json(run("list", "orders", "--format", "json"))["live"] == [0, 1, 2, 3, 4, 5]
 
 
-def test_a_missing_type_is_looked_for_in_the_roots_and_not_in_the_package(example: Path, run: Run) -> None:
-    copy = example / "generated" / "shop_schemas" / "copy.avsc"
+def test_a_missing_type_is_looked_for_in_the_roots_and_not_in_the_package(applied_example: Path, run: Run) -> None:
+    copy = applied_example / "generated" / "shop_schemas" / "copy.avsc"
     copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.write_bytes((example / "namespaces/common/money.avsc").read_bytes())
-    done = run("test", "orders", "--file", f"{example}/namespaces/sales/orders/orders.avsc", code=1)
+    copy.write_bytes((applied_example / "namespaces/common/money.avsc").read_bytes())
+    done = run("test", "orders", "--file", f"{applied_example}/namespaces/sales/orders/orders.avsc", code=1)
     copy.unlink()
     assert "list that file under `references`: [../../common/money.avsc]" in done.err
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import brokers
 import pytest
-from estate import ORDERS, Estate, EstateOnPulsar, avro
-from scratch import declared, record
+from estate import ORDERS, Estate, EstateOnPulsar, make_order_info
+from scratch import record, write_declaration
 
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -33,7 +33,7 @@ RUN = {"server": "github", "actor": "ada", "url": ""}
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied to `local`; nothing was applied to `empty`."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     estate.run("apply", "--target", "local", "--auto-approve")
     return estate
 
@@ -114,7 +114,7 @@ def test_only_the_named_targets_are_asked(estate: Estate, monkeypatch: pytest.Mo
 
 @pytest.mark.slow
 def test_what_differs_is_counted_by_kind(estate: Estate) -> None:
-    estate.put(avro("id", note=0, theirs=0))
+    estate.put(make_order_info("id", note=0, theirs=0))
     with estate.registry() as registry:
         registry.set_namespace_policies(NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD))
         registry.relax(ORDERS)
@@ -152,11 +152,11 @@ def turn_updates_off(estate: Estate) -> None:
 
 
 def approve_version(estate: Estate) -> None:
-    estate.orders("id", note=0, city=0)
+    estate.commit_orders("id", note=0, city=0)
 
 
 def approve_partitions(estate: Estate) -> None:
-    declaration = declared("shop/sales/parts", "orders.avsc", "partitions: 3\n")
+    declaration = write_declaration("shop/sales/parts", "orders.avsc", "partitions: 3\n")
     estate.scratch.commit({"namespaces/parts.yaml": declaration}, "Declare parts")
 
 
@@ -222,7 +222,7 @@ def test_a_setting_that_could_lose_messages_is_not_counted_as_a_topic(estate: Es
 
 @pytest.mark.slow
 def test_what_is_accepted_is_no_drift(estate: Estate) -> None:
-    estate.put(avro("id", note=0, theirs=0))
+    estate.put(make_order_info("id", note=0, theirs=0))
     estate.accept("--target", "local")
     status = read_status(estate, "--target", "local", "--detailed-exitcode")["local"]
     assert (status["drift"], status["accepted"]) == ({}, {"foreign version": 1})
@@ -273,7 +273,7 @@ def test_the_last_apply_is_what_its_result_file_tells(estate: Estate) -> None:
 def test_an_apply_is_the_last_one(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_ACTOR", "ada")
-    estate.orders("id", note=0, city=0)
+    estate.commit_orders("id", note=0, city=0)
     (estate.scratch.path / "results").mkdir()
     estate.run("apply", "--target", "local", "--auto-approve", "--result", "results/local.json")
     last_apply = read_status(estate, "--target", "local", "--results", "results")["local"]["last_apply"]
@@ -290,7 +290,7 @@ def test_the_file_of_result_is_advised_and_counts(estate: Estate) -> None:
     estate.run("status")
     for path in estate.scratch.path.glob(".schemactl/results/*"):
         path.unlink()
-    estate.orders("id", note=0, city=0)
+    estate.commit_orders("id", note=0, city=0)
     estate.run("apply", "--target", "local", "--auto-approve", "--result", "local-result.json")
     text = estate.run("status").out
     assert text.count("name it: schemactl status --results FILE") == 1
@@ -380,10 +380,10 @@ def test_a_file_is_replaced_whole_and_others_may_read_it(estate: Estate) -> None
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_a_broker_is_asked(tmp_path: Path, release: str) -> None:
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release))
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release))
     assert read_status(estate)["local"]["pending"]["versions"] == 1
     estate.run("apply", "--auto-approve")
-    estate.put(avro("id", theirs=0))
+    estate.put(make_order_info("id", theirs=0))
     status = read_status(estate, "--detailed-exitcode", code=2)["local"]
     assert (status["topics"], status["versions"], status["pulsar"]) == (1, 2, release)
     assert status["drift"] == {"foreign version": 1, "numbers apart": 1}
@@ -401,18 +401,18 @@ def test_the_versions_of_a_topic_are_side_by_side(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=project)
     estate.scratch.commit(
         {
-            "namespaces/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "namespaces/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
             "namespaces/refunds.avsc": record("id"),
             "namespaces/carts.yaml": "topic: shop/sales/carts\nschema: {type: STRING}\n",
         }
     )
     estate.scratch.git("branch", "promoted/back")
     estate.run("apply", "--target", "local", "--auto-approve")
-    estate.put(avro("id", theirs=0))
-    estate.orders("id", note=0)
+    estate.put(make_order_info("id", theirs=0))
+    estate.commit_orders("id", note=0)
     for target in ("local", "back", "empty"):
         estate.run("apply", "--target", target, "--auto-approve", code=(0, 3, 100))
-    estate.orders("id", note=0, tax=0)
+    estate.commit_orders("id", note=0, tax=0)
     text = estate.run("status").out
     rows = [line.split() for line in text.partition("TOPIC  ")[2].splitlines()]
     assert rows[0] == ["GIT", "local", "empty", "back"]
@@ -445,7 +445,7 @@ def test_the_versions_of_a_topic_are_side_by_side(tmp_path: Path) -> None:
     [
         ({"namespaces/orders.avsc": "{"}, str(ORDERS), "namespaces/orders.avsc:1:2"),
         (
-            {"namespaces/lost.yaml": declared("shop/sales/lost", "nope.avsc")},
+            {"namespaces/lost.yaml": write_declaration("shop/sales/lost", "nope.avsc")},
             "persistent://shop/sales/lost",
             "namespaces/lost.yaml:",
         ),
@@ -457,7 +457,7 @@ def test_what_cannot_be_read_of_the_approved_line_is_in_every_report(
     tmp_path: Path, files: dict[str, str], topic: str | None, place: str
 ) -> None:
     estate = Estate(tmp_path / "shop", project=PROJECT)
-    estate.orders("id")
+    estate.commit_orders("id")
     estate.run("apply", "--target", "local", "--auto-approve")
     estate.scratch.commit(files)
     for command in ("plan", "drift", "status"):

@@ -41,7 +41,7 @@ def define(record: str, **more: object) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def kinds_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "shop")
     project = 'version: 1\nroots: [topics]\napproved: main\ngenerate: {package: kinds_of_users, spark: "4.1"}\n'
     files = {"schemactl.yaml": project, "topics/users.yaml": KINDS, "events.py": CLASSES}
@@ -63,13 +63,13 @@ def repository(tmp_path: Path) -> Scratch:
     ],
 )
 def test_a_class_is_verified_against_its_kind(
-    repository: Scratch, source: tuple[str, ...], class_: str, topic: str, code: int, text: str
+    kinds_repository: Scratch, source: tuple[str, ...], class_: str, topic: str, code: int, text: str
 ) -> None:
     command = ("verify-client", f"events:{class_}", "--topic", topic, "--role", "consumer", "--type", "AVRO", *source)
     result = subprocess.run(
         [sys.executable, "-m", "schemactl", *command],
-        cwd=repository.path,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(repository.path / "generated")])},
+        cwd=kinds_repository.path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(kinds_repository.path / "generated")])},
         capture_output=True,
         text=True,
         check=False,

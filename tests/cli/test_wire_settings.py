@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from imported_package import imported
+from imported_package import import_package
 from scratch import Scratch
 
 PROJECT = (
@@ -38,19 +38,19 @@ schema: {type: INT64}
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def wire_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "shop")
     scratch.commit({"schemactl.yaml": PROJECT, "topics/topics.yaml": TOPICS, "topics/event.avsc": json.dumps(EVENT)})
     scratch.flush()
     return scratch
 
 
-def test_a_package_writes_what_the_settings_say(repository: Scratch) -> None:
+def test_a_package_writes_what_the_settings_say(wire_repository: Scratch) -> None:
     # The second run reads the declarations from the cache.
-    assert schemactl(repository.path, "check").code == 0
-    assert schemactl(repository.path, "check").code == 0
-    schemactl(repository.path, "generate")
-    with imported(repository.path / "generated", "shop_schemas") as package:
+    assert schemactl(wire_repository.path, "check").code == 0
+    assert schemactl(wire_repository.path, "check").code == 0
+    schemactl(wire_repository.path, "generate")
+    with import_package(wire_repository.path / "generated", "shop_schemas") as package:
         events, go_events, counts = (
             package.topic(f"persistent://shop/web/{name}") for name in ("events", "go-events", "counts")
         )
@@ -62,22 +62,22 @@ def test_a_package_writes_what_the_settings_say(repository: Scratch) -> None:
         assert counts.decode_one(struct.pack("<q", -2)) == -2
 
 
-def test_pairs_of_integers_have_a_byte_order(repository: Scratch) -> None:
+def test_pairs_of_integers_have_a_byte_order(wire_repository: Scratch) -> None:
     pair = "{type: KEY_VALUE, key: {type: INT32}, value: {type: STRING}}"
-    repository.write(
+    wire_repository.write(
         {"topics/topics.yaml": TOPICS.replace("shop/web/counts", "shop/web/pairs").replace("{type: INT64}", pair)}
     )
-    schemactl(repository.path, "check")
+    schemactl(wire_repository.path, "check")
 
 
-def test_commands_use_the_settings(repository: Scratch) -> None:
+def test_commands_use_the_settings(wire_repository: Scratch) -> None:
     payload = base64.b64encode(struct.pack("<q", 258)).decode()
-    assert schemactl(repository.path, "decode", "counts", "--version", "0", "--base64", payload).out == "258\n"
-    schemactl(repository.path, "sample", "shop/web/events", "-n", "1", "--format", "bytes", "--out", "samples")
-    (payload_file,) = (path for path in repository.path.glob("samples/**/*") if path.is_file())
+    assert schemactl(wire_repository.path, "decode", "counts", "--version", "0", "--base64", payload).out == "258\n"
+    schemactl(wire_repository.path, "sample", "shop/web/events", "-n", "1", "--format", "bytes", "--out", "samples")
+    (payload_file,) = (path for path in wire_repository.path.glob("samples/**/*") if path.is_file())
     assert b'{"at":' in payload_file.read_bytes()
     assert isinstance(json.loads(payload_file.read_bytes())["at"], float)
-    effective = schemactl(repository.path, "show", "counts", "--effective").out
+    effective = schemactl(wire_repository.path, "show", "counts", "--effective").out
     assert "generate.integers" in effective
     assert "little" in effective
 
@@ -101,8 +101,10 @@ def test_commands_use_the_settings(repository: Scratch) -> None:
         ),
     ],
 )
-def test_a_wrong_setting_is_a_problem_with_its_place(repository: Scratch, old: str, new: str, problem: str) -> None:
-    repository.write({"topics/topics.yaml": TOPICS.replace(old, new)})
-    result = schemactl(repository.path, "check", code=1)
+def test_a_wrong_setting_is_a_problem_with_its_place(
+    wire_repository: Scratch, old: str, new: str, problem: str
+) -> None:
+    wire_repository.write({"topics/topics.yaml": TOPICS.replace(old, new)})
+    result = schemactl(wire_repository.path, "check", code=1)
     assert problem in result.err + result.out
     assert "topics/topics.yaml:" in result.err + result.out

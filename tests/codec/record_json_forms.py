@@ -65,7 +65,7 @@ GENERIC_TYPES = {
 
 
 def split_fields(payload: str) -> dict[str, str]:
-    """Return the text of each field of an object, as it was written."""
+    """Return the original text of each field of an object."""
     decoder = json.JSONDecoder()
     fields = {}
     rest = payload.strip()[1:].lstrip()

@@ -1,4 +1,4 @@
-"""Encoded values are decoded to the same values, and have the same bytes as those of fastavro."""
+"""Encoded values are decoded to the same values, and have the same bytes as fastavro's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
-from random_avro import Maker, damage, for_fastavro
+from random_avro import Maker, damage_payload, for_fastavro
 from sample_codecs import codec_of, decode_both_ways, make_record
 
 from schemactl.codec import Unreadable
@@ -30,7 +30,7 @@ def test_a_value_is_decoded_from_its_bytes(seed: int) -> None:
     schema = maker.record()
     codec = codec_of(schema)
     for _ in range(4):
-        value = maker.value(schema)
+        value = maker.draw_value(schema)
         payload = codec.encode_one(value)
         assert codec.decode_one(payload) == value
 
@@ -41,7 +41,7 @@ def test_bytes_are_those_of_fastavro(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     parsed = fastavro.parse_schema(schema)
-    value = maker.value(schema)
+    value = maker.draw_value(schema)
     out = io.BytesIO()
     fastavro.schemaless_writer(out, parsed, for_fastavro(schema, value))
     assert codec_of(schema).encode_one(value) == out.getvalue()
@@ -53,7 +53,7 @@ def test_a_batch_has_the_values_of_its_messages(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     codec = codec_of(schema)
-    values = [maker.value(schema) for _ in range(40)]
+    values = [maker.draw_value(schema) for _ in range(40)]
     decoded = codec.decode_batch(pa.array([codec.encode_one(value) for value in values]))
     decoded.rows.validate(full=True)
     assert decoded.errors.null_count == 40
@@ -68,8 +68,8 @@ def test_a_damaged_message_has_the_same_result_alone_and_in_a_batch(seed: int) -
     # The reader skips the values of fields that it does not have.
     fields = [part for part in schema["fields"] if maker.random.random() < 0.7]
     codec = codec_of(schema, schema | {"fields": fields})
-    payloads = [codec.encode_one(maker.value(schema), 0) for _ in range(40)]
-    damaged = [damage(maker, payload or b"") for payload in payloads]
+    payloads = [codec.encode_one(maker.draw_value(schema), 0) for _ in range(40)]
+    damaged = [damage_payload(maker, payload or b"") for payload in payloads]
     decode_both_ways(codec, damaged, [0] * 40)
 
 
@@ -160,12 +160,12 @@ def test_messages_of_many_versions_have_the_same_result_alone_and_in_a_batch(see
     maker = Maker(seed)
     schemas = [maker.record()]
     for _ in range(3):
-        schemas.append(maker.evolved(schemas[0]))
+        schemas.append(maker.evolve_schema(schemas[0]))
     codec = codec_of(*schemas)
     sent: list[tuple[bytes | None, int | None]] = []
     for _ in range(60):
         number = maker.random.randrange(len(schemas))
-        payload = codec.encode_one(maker.value(schemas[number]), number) or b""
-        sent.append((damage(maker, payload) if maker.random.random() < 0.1 else payload, number))
+        payload = codec.encode_one(maker.draw_value(schemas[number]), number) or b""
+        sent.append((damage_payload(maker, payload) if maker.random.random() < 0.1 else payload, number))
     sent[7], sent[8] = (None, 0), (sent[8][0], 99)
     decode_both_ways(codec, *zip(*sent, strict=True))

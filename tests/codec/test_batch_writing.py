@@ -42,7 +42,7 @@ def test_a_batch_is_encoded_like_its_rows(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     codec = codec_of(schema)
-    values = [insert_nulls(maker, maker.value(schema)) or {} for _ in range(40)]
+    values = [insert_nulls(maker, maker.draw_value(schema)) or {} for _ in range(40)]
     rows = pa.RecordBatch.from_pylist(values, schema=codec.columns)
     encode_both_ways(codec, rows)
     encode_both_ways(codec, rows.slice(7, 20))
@@ -54,7 +54,7 @@ def test_valid_values_do_not_need_the_scalar_path(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     shape = shape_of(parse(json.dumps(schema)), Options())
-    values = pa.array([maker.value(schema) for _ in range(20)], shape.type)
+    values = pa.array([maker.draw_value(schema) for _ in range(20)], shape.type)
     assert not compile_column_writer(shape)(values)[1].any()
 
 

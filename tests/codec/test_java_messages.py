@@ -78,7 +78,7 @@ def test_every_value_is_written_as_java_wrote_it(topic: TopicMessages) -> None:
 
 
 def _is_same(codec: Codec, ours: bytes | None, java: bytes | None) -> bool:
-    """Return whether two payloads or keys are equal: the bytes, or what their JSON says."""
+    """Return whether two payloads or keys are equal, as bytes or as parsed JSON."""
     if ours == java or ours is None or java is None:
         return ours == java
     types = repr(codec.reader)

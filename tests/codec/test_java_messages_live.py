@@ -11,13 +11,13 @@ from pathlib import Path
 
 import brokers
 import pytest
-from imported_package import imported
+from imported_package import import_package
 from java_messages import (
     COUNT,
     PAIRS,
     RECORDS,
     TopicMessages,
-    exchange,
+    exchange_messages,
     list_differences,
     read,
     read_messages,
@@ -43,26 +43,26 @@ class Exchange:
 
 
 @pytest.fixture(scope="module", params=brokers.VERSIONS)
-def exchanged(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
-    jars, broker = brokers.jars(brokers.VERSIONS[request.param]), brokers.running(request.param)
+def live_exchange(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exchange]:
+    jars, broker = brokers.find_jars(brokers.VERSIONS[request.param]), brokers.start_broker(request.param)
     folder, namespace = tmp_path_factory.mktemp("java"), f"{brokers.new_tenant()}/java"
-    package, messages = exchange(broker.url, broker.service_url, jars, folder, namespace)
-    with imported(package, "java_shop") as java_shop:
+    package, messages = exchange_messages(broker.url, broker.service_url, jars, folder, namespace)
+    with import_package(package, "java_shop") as java_shop:
         yield Exchange(request.param, [*read_messages(messages, java_shop, namespace)], jars, folder)
 
 
-def test_java_s_producers_find_what_apply_registered(exchanged: Exchange) -> None:
-    names = {topic.name for topic in exchanged.topics}
+def test_java_s_producers_find_what_apply_registered(live_exchange: Exchange) -> None:
+    names = {topic.name for topic in live_exchange.topics}
     assert names - {"proto"} == {*RECORDS, *PAIRS}
     assert ("proto" in names) == ("SCHEMACTL_JAVA_PROTOC" in os.environ)
-    for topic in exchanged.topics:
+    for topic in live_exchange.topics:
         assert len(topic.rows) == 3 * COUNT
         assert [*topic.versions.values()] == sorted(topic.versions.values())
         assert {*topic.versions.values()} == {version.number for version in topic.codec.versions}
 
 
-def test_java_s_messages_are_read_as_by_java(exchanged: Exchange) -> None:
-    for topic in exchanged.topics:
+def test_java_s_messages_are_read_as_by_java(live_exchange: Exchange) -> None:
+    for topic in live_exchange.topics:
         for reader in ("java1", "java2", "java3", "auto"):
             number = None if reader == "auto" else topic.versions[int(reader[-1])]
             for row in topic.rows:
@@ -73,15 +73,15 @@ def test_java_s_messages_are_read_as_by_java(exchanged: Exchange) -> None:
                 if isinstance(java, dict) and java.keys() == {"error"}:
                     assert isinstance(ours, Unreadable), (topic.name, reader, java, row.payload)
                     continue
-                if exchanged.release == "5.0" and BEFORE_1970.search(row.payload or b""):
+                if live_exchange.release == "5.0" and BEFORE_1970.search(row.payload or b""):
                     continue
                 differences = list_differences(ours, java, is_raw=reader == "auto")
                 assert all(difference.is_initial for difference in differences), (topic.name, reader, row.payload)
 
 
-def test_java_reads_what_is_written(exchanged: Exchange, tmp_path: Path) -> None:
+def test_java_reads_what_is_written(live_exchange: Exchange, tmp_path: Path) -> None:
     lines: dict[str, list[str]] = {"java": [], "ours": []}
-    for topic in exchanged.topics:
+    for topic in live_exchange.topics:
         for row in topic.rows:
             codec = topic.codec.read_as(row.version)
             value = codec.decode_one(row.payload, row.version, row.key)
@@ -93,7 +93,7 @@ def test_java_reads_what_is_written(exchanged: Exchange, tmp_path: Path) -> None
     for writer, messages in lines.items():
         (tmp_path / f"{writer}.in").write_text("\n".join(messages) + "\n")
         arguments = (str(tmp_path / f"{writer}.out"), str(tmp_path / f"{writer}.in"))
-        run_messages(exchanged.jars, exchanged.folder / "classes", "decode", *arguments)
+        run_messages(live_exchange.jars, live_exchange.folder / "classes", "decode", *arguments)
         decoded[writer] = [json.loads(line) for line in (tmp_path / f"{writer}.out").read_text().splitlines()]
     assert len(decoded["java"]) == len(lines["java"])
     for line, java, ours in zip(lines["ours"], decoded["java"], decoded["ours"], strict=True):

@@ -197,10 +197,10 @@ def test_null_fields_are_omitted_and_the_order_is_the_schema_s() -> None:
 def test_a_value_is_decoded_from_its_json(seed: int) -> None:
     maker = Maker(seed)
     # The branches of a union have to have different JSON types.
-    maker._union = lambda depth: ["null", "boolean", maker.record(depth - 1)]  # type: ignore[method-assign]
+    maker._draw_union = lambda depth: ["null", "boolean", maker.record(depth - 1)]  # type: ignore[method-assign]
     schema = maker.record()
     codec = codec_of(schema, kind="JSON")
-    value = maker.value(schema)
+    value = maker.draw_value(schema)
     assert codec.decode_one(codec.encode_one(value)) == value
 
 

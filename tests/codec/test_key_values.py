@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
-from random_avro import Maker, damage
+from random_avro import Maker, damage_payload
 from sample_codecs import codec_of, decode_both_ways, make_record
 
 from schemactl.codec import Definition, KeyValue, Unreadable
@@ -48,7 +48,7 @@ def test_a_damaged_pair_has_the_same_result_alone_and_in_a_batch(encoding: Any, 
     encoded = codec.encode_batch(decoded.rows)
     assert encoded.payloads.to_pylist() == payloads
     assert encoded.keys is None or encoded.keys.to_pylist() == key_column
-    damaged = [payload and damage(maker, payload) for payload in payloads]
+    damaged = [payload and damage_payload(maker, payload) for payload in payloads]
     if encoding == "INLINE":
         # Wrong lengths.
         damaged[:5] = [

@@ -56,9 +56,9 @@ def check_same(codec: Codec, payloads: pa.Array, versions: pa.Array | None = Non
 @EXAMPLES
 def test_columns_are_those_of_protobuf_itself(seed: int, depth: int) -> None:
     maker = ProtoMaker(seed, groups=seed % 10 == 0)
-    codec = Codec([Version(0, maker.definition())], options=Options(recursion_depth=depth))
-    payloads = [maker.payload(deterministic=seed % 3 > 0) for _ in range(40)]
-    payloads += [maker.damaged(maker.payload()) for _ in range(seed % 2 * 60)]
+    codec = Codec([Version(0, maker.make_definition())], options=Options(recursion_depth=depth))
+    payloads = [maker.make_payload(deterministic=seed % 3 > 0) for _ in range(40)]
+    payloads += [maker.damage_payload(maker.make_payload()) for _ in range(seed % 2 * 60)]
     maker.random.shuffle(payloads)
     check_same(codec, pa.array([None, *payloads]))
 
@@ -67,10 +67,10 @@ def test_columns_are_those_of_protobuf_itself(seed: int, depth: int) -> None:
 @EXAMPLES
 def test_columns_of_another_version_are_those_of_protobuf_itself(seed: int) -> None:
     maker = ProtoMaker(seed)
-    versions = [Version(0, maker.definition()), Version(1, definition_of(maker.changed(), maker.root))]
+    versions = [Version(0, maker.make_definition()), Version(1, definition_of(maker.change_file(), maker.root))]
     codec = Codec(versions, reader=versions[seed % 2].schema, options=Options(recursion_depth=1))
-    payloads = [maker.payload() for _ in range(40)]
-    payloads += [maker.damaged(maker.payload()) for _ in range(seed % 4 * 20)]
+    payloads = [maker.make_payload() for _ in range(40)]
+    payloads += [maker.damage_payload(maker.make_payload()) for _ in range(seed % 4 * 20)]
     numbers = [maker.random.choice([0, 0, 1, None]) for _ in payloads]
     check_same(codec, pa.array(payloads), pa.array(numbers, pa.int64()))
 

@@ -1,4 +1,4 @@
-"""Decoded rows are equal to those of Spark's own `from_avro`, for 34 pairs of schemas with 50 valid and damaged messages each."""
+"""Decoded rows are equal to the rows of Spark's own `from_avro`, for 34 pairs of schemas with 50 valid and damaged messages each."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from command import schemactl
 from estate import PROJECT, Estate
 from scratch import record
-from shop import approved, git, make
+from shop import git, make, read_approved
 
 from schemactl.core.names import TopicName
 
@@ -23,23 +23,23 @@ ORDERS = Path("generated/shop_schemas/shop/sales/orders.py")
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make(tmp_path_factory.mktemp("generate"))
 
 
-def test_the_package_is_written_and_then_up_to_date(shop: Path) -> None:
-    assert schemactl(shop, "generate").out.startswith("38 files: ")
-    assert "0 stale" in schemactl(shop, "generate", "--check").out
-    assert schemactl(shop, "-q", "generate", "--check") == ("", "", 0)
-    (shop / ORDERS).write_text((shop / ORDERS).read_text() + "# edited\n")
-    stale = schemactl(shop, "generate", "--check", code=100).out
+def test_the_package_is_written_and_then_up_to_date(shop_folder: Path) -> None:
+    assert schemactl(shop_folder, "generate").out.startswith("38 files: ")
+    assert "0 stale" in schemactl(shop_folder, "generate", "--check").out
+    assert schemactl(shop_folder, "-q", "generate", "--check") == ("", "", 0)
+    (shop_folder / ORDERS).write_text((shop_folder / ORDERS).read_text() + "# edited\n")
+    stale = schemactl(shop_folder, "generate", "--check", code=100).out
     assert stale.splitlines()[0] == f"stale: {ORDERS}"
-    assert schemactl(shop, "generate").out.endswith("0 created, 1 updated, 0 deleted.\n")
+    assert schemactl(shop_folder, "generate").out.endswith("0 created, 1 updated, 0 deleted.\n")
 
 
-def test_what_is_packed_is_complete_and_nothing_else_is_written(shop: Path, tmp_path: Path) -> None:
+def test_what_is_packed_is_complete_and_nothing_else_is_written(shop_folder: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    git(shop, "clone", "-q", ".", str(work))
+    git(shop_folder, "clone", "-q", ".", str(work))
     out = schemactl(work, "-q", "generate", "--zip", "x.zip", "--wheel", "--with-commits").out
     assert out.splitlines()[0] == "x.zip"
     assert git(work, "status", "--porcelain", "--ignored").split() == ["??", "dist/", "??", "x.zip"]
@@ -47,7 +47,7 @@ def test_what_is_packed_is_complete_and_nothing_else_is_written(shop: Path, tmp_
         names = set(archive.namelist())
         commits = json.loads(archive.read("shop_schemas/versions.json"))
     assert {"shop_schemas/_runtime/LICENSE", "shop_schemas/_runtime/generated.py"} < names
-    orders = approved(work).topics[TopicName.parse("shop/sales/orders")]
+    orders = read_approved(work).topics[TopicName.parse("shop/sales/orders")]
     entries = commits["persistent://shop/sales/orders"]
     commit_ids = [version.commit.id for version in orders.versions if version.commit]
     assert [entry["commit"] for entry in entries.values()] == commit_ids
@@ -67,10 +67,10 @@ def test_what_is_packed_is_complete_and_nothing_else_is_written(shop: Path, tmp_
         "--topic nowhere/*",
     ],
 )
-def test_wrong_usage_is_said_and_nothing_is_written(shop: Path, arguments: str) -> None:
-    schemactl(shop, "-q", "generate", *arguments.split(), code=64)
-    assert not (shop / "x.zip").exists()
-    assert not (shop / "dist").exists()
+def test_wrong_usage_is_said_and_nothing_is_written(shop_folder: Path, arguments: str) -> None:
+    schemactl(shop_folder, "-q", "generate", *arguments.split(), code=64)
+    assert not (shop_folder / "x.zip").exists()
+    assert not (shop_folder / "dist").exists()
 
 
 def test_the_package_of_the_index_has_what_is_staged_and_nothing_else(tmp_path: Path) -> None:
@@ -92,29 +92,29 @@ def test_the_package_of_the_index_has_what_is_staged_and_nothing_else(tmp_path: 
     assert "not about orders" in estate.run("generate", "--staged", "--classes", "dataclass", "orders", code=64).err
 
 
-def test_a_wheel_is_made_with_one_command(shop: Path) -> None:
-    output = schemactl(shop, "-q", "generate", "--wheel", "wheels", "--wheel-version", "1.4.0").out
+def test_a_wheel_is_made_with_one_command(shop_folder: Path) -> None:
+    output = schemactl(shop_folder, "-q", "generate", "--wheel", "wheels", "--wheel-version", "1.4.0").out
     assert output.splitlines()[0] == "wheels/shop_schemas-1.4.0-py3-none-any.whl"
-    assert (shop / "wheels/shop_schemas-1.4.0-py3-none-any.whl").is_file()
+    assert (shop_folder / "wheels/shop_schemas-1.4.0-py3-none-any.whl").is_file()
 
 
 def test_a_bare_repository_gives_what_its_clone_gives(
-    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shop_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare, out = tmp_path / "bare", str(tmp_path / "out")
-    git(shop, "clone", "-q", "--bare", ".", str(bare))
+    git(shop_folder, "clone", "-q", "--bare", ".", str(bare))
     with monkeypatch.context() as patch:
         patch.setenv("GIT_DIR", str(bare))
         assert "--out" in schemactl(bare, "-q", "generate", code=64).err
         schemactl(bare, "-q", "generate", "--out", out)
-    schemactl(shop, "-q", "generate", "--out", out, "--check")
+    schemactl(shop_folder, "-q", "generate", "--out", out, "--check")
 
 
 @pytest.mark.slow
-def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, tmp_path: Path) -> None:
+def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop_folder: Path, tmp_path: Path) -> None:
     commands = [["-q", "generate"], ["-q", "generate", "--zip", "dist/x.zip", "--wheel", "--with-commits"]]
     for name in ("one", "other"):
-        git(shop, "clone", "-q", ".", str(tmp_path / name))
+        git(shop_folder, "clone", "-q", ".", str(tmp_path / name))
     for arguments in commands:
         schemactl(tmp_path / "one", *arguments)
     environment = {**os.environ, "TZ": "America/Lima", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "63"}
@@ -133,9 +133,9 @@ def test_two_clones_give_the_same_bytes_whatever_is_set_around_them(shop: Path, 
     assert sum(name.startswith("dist/") for name in one) == 2
 
 
-def test_what_the_project_pins_is_what_the_package_reads(shop: Path, tmp_path: Path) -> None:
+def test_what_the_project_pins_is_what_the_package_reads(shop_folder: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
-    git(shop, "clone", "-q", ".", str(work))
+    git(shop_folder, "clone", "-q", ".", str(work))
     (orders,) = (path for path in work.rglob("*.yaml") if "shop/sales/orders\n" in path.read_text())
     project = work / "schemactl.yaml"
     orders.write_text(orders.read_text() + "reader: 1\n")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from topics_to_generate import GENERATE, ODD_TEXTS, approved, odd
+from topics_to_generate import GENERATE, ODD_TEXTS, make_approved, make_odd_info
 
 from schemactl.codegen.package import package_files
 from schemactl.codegen.spark_types import to_block_literal
@@ -52,7 +52,7 @@ hostile_texts = st.one_of(
 
 
 def make_hostile_topic(name: str, text: str, *, on_target: bool) -> Approved:
-    topic = approved("t", (odd(text),))
+    topic = make_approved("t", (make_odd_info(text),))
     hostile = replace(topic.topic, name=replace(topic.topic.name, topic=name))
     target = OnTarget(text, topic.topic.versions, {}, {1: text, 3: text}, 0)
     return replace(topic, topic=hostile, on_targets=(target,) if on_target else ())

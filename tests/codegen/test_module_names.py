@@ -13,7 +13,7 @@ from schemactl.codegen.topics import module_paths
 from schemactl.core.names import TopicName
 
 
-def names(*topics: str) -> list[str]:
+def list_module_names(*topics: str) -> list[str]:
     return [".".join(path) for path in module_paths(map(TopicName.parse, topics)).values()]
 
 
@@ -33,23 +33,23 @@ NAMES = {
 
 
 def test_a_name_stays_but_for_what_cannot_be_a_module() -> None:
-    assert dict(zip(NAMES, names(*NAMES), strict=True)) == NAMES
+    assert dict(zip(NAMES, list_module_names(*NAMES), strict=True)) == NAMES
 
 
 def test_long_names_fit_a_file_system() -> None:
     long = [f"shop/sales/{'x' * 300}{end}" for end in ("a", "b")]
-    parts = [name.split(".")[-1] for name in names(*long)]
+    parts = [name.split(".")[-1] for name in list_module_names(*long)]
     assert len(set(parts)) == 2
     assert all(len(f"{part}.py.1234567890") < 255 for part in parts)
 
 
 def test_names_that_meet_are_told_apart_and_the_unchanged_one_stays() -> None:
-    first, *others = names("shop/sales/order_lines", "shop/sales/order-lines", "shop/sales/Order_Lines")
+    first, *others = list_module_names("shop/sales/order_lines", "shop/sales/order-lines", "shop/sales/Order_Lines")
     assert first == "shop.sales.order_lines"
     assert len(set(others)) == 2
     assert all(name.startswith(f"{first}_") for name in others)
-    assert names("shop/sales/order-lines") == [first]
-    persistent, other = names("persistent://a/b/c", "non-persistent://a/b/c")
+    assert list_module_names("shop/sales/order-lines") == [first]
+    persistent, other = list_module_names("persistent://a/b/c", "non-persistent://a/b/c")
     assert persistent == "a.b.c" != other
 
 
@@ -73,30 +73,30 @@ def hash_of(topic: str) -> str:
 
 def test_a_topic_that_is_called_like_another_s_hash_does_not_take_its_module() -> None:
     forged = f"shop/sales/a_b_{hash_of('shop/sales/A.b')}"
-    modules = names("shop/sales/a_b", "shop/sales/A.b", forged)
+    modules = list_module_names("shop/sales/a_b", "shop/sales/A.b", forged)
     assert modules[0] == "shop.sales.a_b"
     assert modules[2] == forged.replace("/", ".")
     assert len(set(modules)) == 3
     # The same for the hashes of later attempts.
     forged_topics = [forged]
     for _ in range(20):
-        modules = names("shop/sales/a_b", "shop/sales/A.b", *forged_topics)
+        modules = list_module_names("shop/sales/a_b", "shop/sales/A.b", *forged_topics)
         assert len(set(modules)) == len(modules)
         forged_topics.append(modules[1].replace(".", "/"))
 
 
 @st.composite
-def adversaries(draw: st.DrawFn) -> list[str]:
+def draw_adversaries(draw: st.DrawFn) -> list[str]:
     """Topics that would share modules, and topics with the names that distinguish these modules, in any order."""
     parts = draw(st.lists(st.sampled_from(["a.b", "A.b", "a_b", "a-B", "class", "Class"]), unique=True, min_size=2))
     topics = [f"t/n/{part}" for part in parts]
     for _ in range(draw(st.integers(0, 4))):
-        taken = [f"t/n/{name.split('.')[-1]}" for name in names(*topics)]
+        taken = [f"t/n/{name.split('.')[-1]}" for name in list_module_names(*topics)]
         topics += [topic for topic in draw(st.sets(st.sampled_from(taken))) if topic not in topics]
     return draw(st.permutations(topics))
 
 
-@given(adversaries())
+@given(draw_adversaries())
 @EXAMPLES
 def test_no_name_is_forged_and_the_order_does_not_matter(topics: list[str]) -> None:
     paths = module_paths(map(TopicName.parse, topics))

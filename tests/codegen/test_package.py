@@ -1,4 +1,4 @@
-"""The generated package: what it holds, its classes, that it works where nothing else is, and what installers make of its wheel."""
+"""The generated package: its content, its classes, its use without other packages, and its installed wheel."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from typing import Any, get_args
 import pytest
 import shop
 from command import schemactl
-from imported_package import imported
-from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, approved
+from imported_package import import_package
+from topics_to_generate import ALL, GENERATE, ODD, ODD_TEXTS, ORDERS, make_approved
 
 from schemactl.classes.extraction import extract
 from schemactl.codec import CodecUnavailable, UnknownVersion, Unreadable
@@ -64,26 +64,26 @@ def write_to(out: Path, files: Mapping[str, str]) -> Difference:
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Iterator[ModuleType]:
+def shop_package(tmp_path: Path) -> Iterator[ModuleType]:
     write_to(tmp_path, files_of())
-    with imported(tmp_path, "shop_schemas") as module:
+    with import_package(tmp_path, "shop_schemas") as module:
         yield module
 
 
-def test_a_topic_is_found_by_its_name(package: ModuleType) -> None:
-    orders = package.topic("persistent://shop/sales/orders")
+def test_a_topic_is_found_by_its_name(shop_package: ModuleType) -> None:
+    orders = shop_package.topic("persistent://shop/sales/orders")
     assert orders is importlib.import_module("shop_schemas.shop.sales.orders").ORDERS
     assert orders.name == "persistent://shop/sales/orders"
     assert repr(orders) == "<topic persistent://shop/sales/orders>"
-    assert package.topic("persistent://shop/sales/orders-partition-12") is orders
+    assert shop_package.topic("persistent://shop/sales/orders-partition-12") is orders
     with pytest.raises(KeyError, match="no topic of the package is called orders: TOPICS has the full names"):
-        package.topic("orders")
-    assert package.TOPICS["persistent://shop/sales/stock-levels"] == "shop_schemas.shop.sales.stock_levels"
-    assert package.TARGET is None
+        shop_package.topic("orders")
+    assert shop_package.TOPICS["persistent://shop/sales/stock-levels"] == "shop_schemas.shop.sales.stock_levels"
+    assert shop_package.TARGET is None
 
 
-def test_every_version_is_read_into_the_reader(package: ModuleType) -> None:
-    orders = package.topic("persistent://shop/sales/orders")
+def test_every_version_is_read_into_the_reader(shop_package: ModuleType) -> None:
+    orders = shop_package.topic("persistent://shop/sales/orders")
     payload = orders.encode_one({"id": 1, "customer_id": 2}, 0)
     assert orders.decode_one(payload, 0) == {"id": 1, "customer": 2, "tags": {}, "größe": "\"'\\ M"}
     for version, info in zip(orders.codec.versions, ORDERS, strict=True):
@@ -101,12 +101,12 @@ def test_every_version_is_read_into_the_reader(package: ModuleType) -> None:
 
 
 def test_schemas_for_the_python_client_need_that_client_alone_when_one_is_asked_for(
-    package: ModuleType, monkeypatch: pytest.MonkeyPatch
+    shop_package: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "schemactl.codec.pulsar_client", raising=False)
     monkeypatch.setitem(sys.modules, "pulsar", None)
     with pytest.raises(CodecUnavailable, match="needs the package pulsar-client: pip install pulsar-client"):
-        package.topic("persistent://shop/sales/orders").pulsar_schema(None)
+        shop_package.topic("persistent://shop/sales/orders").pulsar_schema(None)
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,21 @@ def test_schemas_for_the_python_client_need_that_client_alone_when_one_is_asked_
     ],
 )
 def test_what_no_client_can_use_is_an_error_before_a_broker_is_asked(
-    package: ModuleType, topic: str, version: int | None, mode: Any, error: type[Exception], expected: str
+    shop_package: ModuleType, topic: str, version: int | None, mode: Any, error: type[Exception], expected: str
 ) -> None:
     with pytest.raises(error, match=expected):
-        package.topic(f"persistent://shop/sales/{topic}").pulsar_schema(None, version, mode=mode)
+        shop_package.topic(f"persistent://shop/sales/{topic}").pulsar_schema(None, version, mode=mode)
 
 
-def test_types_that_the_python_client_cannot_send_are_received_only(package: ModuleType) -> None:
-    schema = package.topic("persistent://shop/sales/counts").pulsar_schema(None)
+def test_types_that_the_python_client_cannot_send_are_received_only(shop_package: ModuleType) -> None:
+    schema = shop_package.topic("persistent://shop/sales/counts").pulsar_schema(None)
     assert schema.properties == {"schemactl.version": "0"}
     with pytest.raises(TypeError, match="send a int with Pulsar's Java client"):
         schema.encode(1)
     assert schema.decode(b"\x00\x00\x00\x00\x00\x00\x00\x07") == 7
 
 
-def test_the_module_of_a_topic_is_data(package: ModuleType) -> None:
+def test_the_module_of_a_topic_is_data(shop_package: ModuleType) -> None:
     module = importlib.import_module("shop_schemas.shop.sales.views")
     text = Path(str(module.__file__)).read_text()
     assert len(text.splitlines()) == 29
@@ -141,11 +141,11 @@ def test_the_module_of_a_topic_is_data(package: ModuleType) -> None:
     assert module.SCHEMA == "\nid INT NOT NULL\n" == module.VIEWS.schema
     schema = Path(str(module.__file__)).with_name("schemas") / "views.v0.avsc"
     assert json.loads(schema.read_text())["name"] == "Order"
-    assert package.topic("persistent://shop/sales/views") is module.VIEWS
+    assert shop_package.topic("persistent://shop/sales/views") is module.VIEWS
 
 
-def test_a_type_without_a_codec_says_so(package: ModuleType) -> None:
-    bills = package.topic("persistent://shop/sales/bills")
+def test_a_type_without_a_codec_says_so(shop_package: ModuleType) -> None:
+    bills = shop_package.topic("persistent://shop/sales/bills")
     module = importlib.import_module("shop_schemas.shop.sales.bills")
     assert "Nothing describes the payloads" in str(module.__doc__)
     assert not hasattr(module, "SCHEMA")
@@ -154,7 +154,7 @@ def test_a_type_without_a_codec_says_so(package: ModuleType) -> None:
 
 
 def test_the_reader_is_the_text_at_the_tip_or_what_the_topic_pins() -> None:
-    one = approved("orders", ORDERS[:1])
+    one = make_approved("orders", ORDERS[:1])
     edited = json.dumps(json.loads(ORDERS[0].schema) | {"doc": "said later"})
     tip = replace(one, topic=replace(one.topic, schema=SchemaInfo(SchemaType.AVRO, edited.encode())))
     files = files_of([tip])
@@ -162,13 +162,13 @@ def test_the_reader_is_the_text_at_the_tip_or_what_the_topic_pins() -> None:
     said = [name for name, text in files.items() if "said later" in text]
     assert said == ["shop_schemas/shop/sales/schemas/orders.reader.avsc"]
     assert "    reader=0,\n" in files_of([one])[ORDERS_FILE]
-    pinned = files_of([approved("orders", ORDERS, reader=1)])[ORDERS_FILE]
+    pinned = files_of([make_approved("orders", ORDERS, reader=1)])[ORDERS_FILE]
     assert "    reader=1,\n" in pinned
     assert "read as version 1" in pinned
 
 
 def test_a_package_has_the_numbers_of_all_targets() -> None:
-    one = approved("orders", ORDERS[:2])
+    one = make_approved("orders", ORDERS[:2])
     foreign = SchemaVersion(1, one.versions[1].info)
     versions = (one.versions[0], foreign, replace(foreign, number=3))
     on_targets = tuple(
@@ -196,7 +196,7 @@ def test_a_package_has_the_numbers_of_all_targets() -> None:
 
 @pytest.mark.parametrize(("targets", "expected"), [((), "()"), (["a"], '("a",)'), (["b", "a"], '("a", "b")')])
 def test_the_names_of_targets_are_a_tuple(targets: list[str], expected: str) -> None:
-    package = files_of([approved("orders", ORDERS[:1])], targets=targets)["shop_schemas/__init__.py"]
+    package = files_of([make_approved("orders", ORDERS[:1])], targets=targets)["shop_schemas/__init__.py"]
     assert f"TARGETS: tuple[str, ...] = {expected}\n" in package
 
 
@@ -304,7 +304,7 @@ def test_a_packed_package_works_where_only_numpy_and_pyarrow_are(tmp_path: Path)
 
 
 def test_the_run_time_is_carried_unchanged_and_no_more_than_is_used() -> None:
-    plain = [approved("orders", ORDERS)]
+    plain = [make_approved("orders", ORDERS)]
     all_of_it, part = (complete(files_of(topics), "shop_schemas", topics) for topics in (ALL, plain))
     folder = "shop_schemas/_runtime/"
     for files in (all_of_it, part):
@@ -352,7 +352,7 @@ def test_topics_that_have_no_columns_are_named_together() -> None:
     node = b'{"type": "record", "name": "N", "fields": [{"name": "n", "type": ["null", "N"]}]}'
     wide = b'{"type": "bytes", "logicalType": "decimal", "precision": 40}'
     nodes, wides = (
-        approved(name, (SchemaInfo(SchemaType.AVRO, text),)) for name, text in (("nodes", node), ("wide", wide))
+        make_approved(name, (SchemaInfo(SchemaType.AVRO, text),)) for name, text in (("nodes", node), ("wide", wide))
     )
     with pytest.raises(SchemactlError, match=r"shop/sales/wide: a decimal of 40 digits"):
         files_of([nodes, wides])
@@ -369,7 +369,7 @@ def test_a_package_that_cannot_be_imported_is_rejected() -> None:
 
 # 1 March 2026, 00:05:09 UTC.
 TIP = Commit("c0ffee" + "0" * 34, 1_772_323_509)
-PLAIN = [approved("orders", ORDERS)]
+PLAIN = [make_approved("orders", ORDERS)]
 
 
 def wheel_of(topics: list[Approved] = PLAIN) -> Wheel:
@@ -431,7 +431,7 @@ def test_it_needs_protobuf_where_a_topic_does() -> None:
     clicks = topics["clicks"].versions[0].info
     assert clicks is not None
     pair = join(key=SchemaInfo(SchemaType.STRING), value=clicks, encoding="INLINE")
-    for topic in (topics["clicks"], topics["described"], approved("pairs", (pair,))):
+    for topic in (topics["clicks"], topics["described"], make_approved("pairs", (pair,))):
         assert [text for text in read_requirements(wheel_of([topic])) if text.startswith("protobuf")]
     assert not [text for text in read_requirements(wheel_of()) if text.startswith("protobuf")]
 
@@ -498,7 +498,7 @@ def package_with_classes(request: pytest.FixtureRequest, tmp_path: Path) -> Iter
     generate = replace(GENERATE, package=PACKAGE_WITH_CLASSES, classes=request.param)
     files = package_files(ALL, generate, release=Release.R4_0)
     write(files, tmp_path, compare(files, tmp_path))
-    with imported(tmp_path, PACKAGE_WITH_CLASSES) as module:
+    with import_package(tmp_path, PACKAGE_WITH_CLASSES) as module:
         yield module
 
 

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 from command import schemactl
-from scratch import Files, Scratch, cache_of, declared, record
+from scratch import Files, Scratch, cache_of, record, write_declaration
 
 from schemactl.codegen import package
 
@@ -46,7 +46,7 @@ class Shop:
     def declare(name: str, more: str = "", **default: Any) -> dict[str, str]:
         """Return the files of a topic."""
         return {
-            f"namespaces/{name}.yaml": declared(f"shop/sales/{name}", f"{name}.avsc", more),
+            f"namespaces/{name}.yaml": write_declaration(f"shop/sales/{name}", f"{name}.avsc", more),
             f"namespaces/{name}.avsc": record("id", **default),
         }
 
@@ -171,7 +171,13 @@ MORE = Shop.declare("ads", size=1)
             commit({"namespaces/ads.avsc": record("id", doc="An order.")}), 1, 0, id="documentation without a version"
         ),
         pytest.param(
-            commit({"namespaces/ads.yaml": declared("shop/sales/ads", "ads.avsc", "generate: {json_times: java}\n")}),
+            commit(
+                {
+                    "namespaces/ads.yaml": write_declaration(
+                        "shop/sales/ads", "ads.avsc", "generate: {json_times: java}\n"
+                    )
+                }
+            ),
             1,
             0,
             id="setting of a topic",

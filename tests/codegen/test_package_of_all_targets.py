@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from estate import Estate
-from imported_package import imported
+from imported_package import import_package
 from scratch import record
 
 from schemactl.codec import Codec, Definition, Numbers, UnknownTarget, UnknownVersion, Unreadable, Version
@@ -46,22 +46,22 @@ REASON_OF_1 = (
 )
 
 
-def payload(text: str, **value: Any) -> bytes:
+def make_payload(text: str, **value: Any) -> bytes:
     """Encode a message as a producer with this schema does."""
     encoded = Codec([Version(0, Definition("AVRO", text))]).encode_one(value)
     assert encoded is not None
     return encoded
 
 
-BY_0 = payload(record("id"), id="a")
-BY_FOREIGN = payload(FOREIGN, id="b", foreign=7777)
-BY_OWN = payload(OWN, id="c", own=99)
+BY_0 = make_payload(record("id"), id="a")
+BY_FOREIGN = make_payload(FOREIGN, id="b", foreign=7777)
+BY_OWN = make_payload(OWN, id="c", own=99)
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
-    estate.orders("id", own=0)
+    estate.commit_orders("id", own=0)
     estate.run("generate", "--out", "without_records")
     estate.scratch.commit(RECORDS, "Record numbers")
     estate.run("generate", "--out", "out")
@@ -70,12 +70,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 @contextmanager
 def orders_of(estate: Estate, out: str = "out") -> Iterator[Any]:
-    with imported(estate.scratch.path / out, "numbered_shop") as package:
+    with import_package(estate.scratch.path / out, "numbered_shop") as package:
         yield package.topic("persistent://shop/sales/orders")
 
 
 @pytest.fixture
-def orders(prepared: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def orders_topic(prepared: Estate, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.delenv("SCHEMACTL_TARGET", raising=False)
     with orders_of(prepared) as topic:
         yield topic
@@ -110,7 +110,7 @@ READ = [
 @pytest.mark.parametrize(("target", "number", "message", "expected"), READ)
 @pytest.mark.parametrize("selection", ["for_target", "environment", "copied"])
 def test_a_message_is_read_by_the_numbers_of_its_target(
-    orders: Any,
+    orders_topic: Any,
     monkeypatch: pytest.MonkeyPatch,
     selection: str,
     target: str | None,
@@ -118,11 +118,11 @@ def test_a_message_is_read_by_the_numbers_of_its_target(
     message: bytes,
     expected: dict[str, Any] | str,
 ) -> None:
-    topic = orders
+    topic = orders_topic
     if target and selection == "environment":
         monkeypatch.setenv("SCHEMACTL_TARGET", target)
     elif target:
-        topic = orders.for_target(target)
+        topic = orders_topic.for_target(target)
     if selection == "copied":
         topic = pickle.loads(pickle.dumps(topic))  # noqa: S301  what was pickled here
     batch = topic.decode_batch(pa.array([message, message]), pa.array([number, None]))
@@ -139,49 +139,49 @@ def test_a_message_is_read_by_the_numbers_of_its_target(
 
 
 @pytest.mark.parametrize(("target", "number"), [("dev", 1), ("prod", 2), ("dr", 3)])
-def test_messages_are_written_with_the_number_of_their_target(orders: Any, target: str, number: int) -> None:
-    topic = orders.for_target(target)
+def test_messages_are_written_with_the_number_of_their_target(orders_topic: Any, target: str, number: int) -> None:
+    topic = orders_topic.for_target(target)
     assert topic.codec.number_written() == number
     assert topic.encode_one({"id": "c", "own": 99}) == topic.encode_one({"id": "c", "own": 99}, number) == BY_OWN
     assert topic.read_as(number).number_written() == number
     assert (topic.numbers.target if topic.numbers else "dev") == target
 
 
-def test_without_a_target_a_payload_is_written_and_its_number_is_unknown(orders: Any) -> None:
-    assert orders.encode_one({"id": "c", "own": 99}) == BY_OWN
-    assert orders.codec.number_written(0) == 0
+def test_without_a_target_a_payload_is_written_and_its_number_is_unknown(orders_topic: Any) -> None:
+    assert orders_topic.encode_one({"id": "c", "own": 99}) == BY_OWN
+    assert orders_topic.codec.number_written(0) == 0
     for version in (None, 1):
         with pytest.raises(UnknownVersion, match="schema version 1 means different content on two targets"):
-            orders.codec.number_written(version)
-    assert orders.numbers is None
-    assert orders.read_as(0).decode_one(BY_0, 0) == {"id": "a"}
-    assert orders.read_as(0).for_target("prod").decode_one(BY_FOREIGN, 1) == {"id": "b"}
-    assert orders.read_as(0).for_target("prod").number_written() == 0
+            orders_topic.codec.number_written(version)
+    assert orders_topic.numbers is None
+    assert orders_topic.read_as(0).decode_one(BY_0, 0) == {"id": "a"}
+    assert orders_topic.read_as(0).for_target("prod").decode_one(BY_FOREIGN, 1) == {"id": "b"}
+    assert orders_topic.read_as(0).for_target("prod").number_written() == 0
 
 
 @pytest.mark.parametrize("name", ["Prod", "stage", "../prod"])
 def test_an_unknown_target_is_an_error_and_never_read_by_gits_numbers(
-    orders: Any, monkeypatch: pytest.MonkeyPatch, name: str
+    orders_topic: Any, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     expected = f"unknown target {name}: the targets with known version numbers are dev, dr, prod"
     with pytest.raises(UnknownTarget) as error:
-        orders.for_target(name)
+        orders_topic.for_target(name)
     assert str(error.value) == expected
     monkeypatch.setenv("SCHEMACTL_TARGET", name)
     with pytest.raises(UnknownTarget, match="unknown target"):
-        orders.decode_one(BY_0, 0)
-    assert orders.for_target("prod").decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}
+        orders_topic.decode_one(BY_0, 0)
+    assert orders_topic.for_target("prod").decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}
 
 
-def test_the_environment_counts_at_each_call(orders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_counts_at_each_call(orders_topic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unreadable):
-        orders.decode_one(BY_FOREIGN, 1)
+        orders_topic.decode_one(BY_FOREIGN, 1)
     monkeypatch.setenv("SCHEMACTL_TARGET", "prod")
-    assert orders.decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}
-    copied = pickle.dumps(orders)
+    assert orders_topic.decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}
+    copied = pickle.dumps(orders_topic)
     monkeypatch.setenv("SCHEMACTL_TARGET", "")
     with pytest.raises(Unreadable):
-        orders.decode_one(BY_FOREIGN, 1)
+        orders_topic.decode_one(BY_FOREIGN, 1)
     # A worker of Spark does not have the driver's environment.
     assert pickle.loads(copied).decode_one(BY_FOREIGN, 1) == {"id": "b", "own": 0}  # noqa: S301  what was pickled here
 
@@ -228,7 +228,7 @@ def test_the_package_is_the_same_for_every_target_but_for_its_default(
 
 def test_commits_are_named_by_the_numbers_of_the_target(prepared: Estate, tmp_path: Path) -> None:
     prepared.run("generate", "--zip", str(tmp_path / "numbered_shop.zip"), "--with-commits")
-    with imported(tmp_path / "numbered_shop.zip", "numbered_shop") as package:
+    with import_package(tmp_path / "numbered_shop.zip", "numbered_shop") as package:
         orders = package.topic("persistent://shop/sales/orders")
         own, first = orders.for_target("dev").commit(1), orders.commit(0)
         assert own != first
@@ -240,7 +240,7 @@ def test_commits_are_named_by_the_numbers_of_the_target(prepared: Estate, tmp_pa
 
 
 def test_a_target_and_its_record_that_a_change_brings_are_in_its_package(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     git = estate.scratch.git
     git("checkout", "-q", "-b", "work")
     project = PROJECT.replace("  dev:", '  late: {registry: "sqlite:late.db"}\n  dev:')
@@ -256,7 +256,7 @@ def test_a_target_and_its_record_that_a_change_brings_are_in_its_package(prepare
 
 
 def test_a_foreign_version_that_is_approved_later_is_gits(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     estate.scratch.commit({"namespaces/orders.avsc": FOREIGN})
     estate.run("generate", "--out", "out")
     assert not [*(estate.scratch.path / "out").rglob("*foreign*")]
@@ -268,7 +268,7 @@ def test_a_foreign_version_that_is_approved_later_is_gits(prepared: Estate, tmp_
 
 @pytest.mark.parametrize("target", ["prod", "dr"])
 def test_a_foreign_version_of_another_type_has_its_own_file(prepared: Estate, tmp_path: Path, target: str) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     text = "shop/sales/orders: {0: {foreign: foreign/0.txt, type: STRING}, 1: {git: 0}}\n"
     estate.scratch.commit({f"numbers/{target}.yaml": text, "numbers/foreign/0.txt": ""})
     estate.run("generate", "--out", "out")
@@ -286,7 +286,7 @@ def test_a_package_of_an_earlier_release_has_the_numbers_of_its_only_target(
     for number, text in enumerate((record("id"), FOREIGN, OWN)):
         (folder / f"schemas/orders.v{number}.avsc").write_text(text)
     monkeypatch.setenv("SCHEMACTL_TARGET", "dev")
-    with imported(tmp_path, "old_shop"):
+    with import_package(tmp_path, "old_shop"):
         topic: GeneratedTopic[Any] = GeneratedTopic(
             "persistent://shop/sales/orders",
             "old_shop.shop.sales.orders",
@@ -304,6 +304,6 @@ def test_a_package_of_an_earlier_release_has_the_numbers_of_its_only_target(
 
 
 def test_a_broken_record_of_any_target_is_an_error_with_its_place(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     estate.scratch.write({"numbers/dr.yaml": "shop/sales/orders: {1: {gti: 0}}\n"})
     assert "numbers/dr.yaml:1:25: unknown key `gti`" in estate.run("generate", "--check", code=1).err

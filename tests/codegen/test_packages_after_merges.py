@@ -13,7 +13,7 @@ from command import Printed, schemactl
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import REPOSITORIES
-from scratch import Scratch, declared
+from scratch import Scratch, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ class Work:
         fields += [{"name": f"f{number}", "type": "int", "default": number} for number in added]
         record: dict[str, Any] = {"type": "record", "name": "Order", "doc": doc, "fields": fields}
         more = f"generation: {generation}\n"
-        self.put(f"namespaces/{name}.yaml", declared(f"persistent://shop/sales/{name}", f"{name}.avsc", more))
+        self.put(f"namespaces/{name}.yaml", write_declaration(f"persistent://shop/sales/{name}", f"{name}.avsc", more))
         self.put(f"namespaces/{name}.avsc", json.dumps(record, indent=self.random.choice((None, 1))))
 
     def change(self, *names: str, is_alone: bool = True) -> None:
@@ -71,7 +71,7 @@ class Work:
     def generate(self, *arguments: str, code: int = 0) -> Printed:
         return schemactl(self.path, "generate", *arguments, code=code)
 
-    def package(self) -> dict[str, str]:
+    def read_package(self) -> dict[str, str]:
         top = self.path / "generated"
         return {str(path.relative_to(top)): path.read_text() for path in top.rglob("*") if path.is_file()}
 
@@ -116,35 +116,35 @@ def test_the_package_of_a_pull_request_is_that_after_its_merge(
     work.change(*NAMES[:2], is_alone=is_alone)
     rebase = ["--rebase"] if method == "rebase" else []
     work.generate("--draft", *rebase)
-    written = work.package()
+    written = work.read_package()
     work.commit()
     assert "0 stale" in work.generate("--draft", *rebase, "--check").out
     assert "0 stale" in work.generate("--draft", "--check").out
     work.merge(method)
     assert "0 stale" in work.generate("--draft", "--check").out
-    merged = work.package()
+    merged = work.read_package()
     assert merged == written or not is_alone
     shutil.rmtree(work.path / "generated")
     work.generate("--draft")
-    assert work.package() == merged
+    assert work.read_package() == merged
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
+def merge_work(tmp_path: Path) -> Work:
     return Work(tmp_path / "shop")
 
 
 ORDERS = "generated/my_schemas/shop/sales"
 
 
-def test_a_pending_version_has_the_number_that_check_shows(work: Work) -> None:
-    work.scratch.git("checkout", "-q", "-b", "branch")
-    work.define("ads", 1)
-    [seen] = json.loads(schemactl(work.path, "check", "--format", "json").out)["topics"]
+def test_a_pending_version_has_the_number_that_check_shows(merge_work: Work) -> None:
+    merge_work.scratch.git("checkout", "-q", "-b", "branch")
+    merge_work.define("ads", 1)
+    [seen] = json.loads(schemactl(merge_work.path, "check", "--format", "json").out)["topics"]
     assert (seen["topic"], seen["version"]) == ("persistent://shop/sales/ads", 1)
-    assert work.generate().out == "12 files: 1 created, 1 updated, 0 deleted.\n"
-    assert '        1: Schema("AVRO", "ads.v1.avsc"),\n' in (work.path / ORDERS / "ads.py").read_text()
-    diff = work.scratch.git("diff", "--unified=0", "--", "*.py")
+    assert merge_work.generate().out == "12 files: 1 created, 1 updated, 0 deleted.\n"
+    assert '        1: Schema("AVRO", "ads.v1.avsc"),\n' in (merge_work.path / ORDERS / "ads.py").read_text()
+    diff = merge_work.scratch.git("diff", "--unified=0", "--", "*.py")
     assert [line for line in diff.splitlines() if line.startswith("+ ")] == [
         "+    f1: int",
         '+        1: Schema("AVRO", "ads.v1.avsc"),',
@@ -152,17 +152,17 @@ def test_a_pending_version_has_the_number_that_check_shows(work: Work) -> None:
     ]
 
 
-def test_of_two_pull_requests_on_one_topic_the_second_hears_which_numbers_are_stale(work: Work) -> None:
+def test_of_two_pull_requests_on_one_topic_the_second_hears_which_numbers_are_stale(merge_work: Work) -> None:
     for branch, field in (("first", 1), ("second", 2)):
-        work.scratch.git("checkout", "-q", "-b", branch, "main")
-        work.define("ads", field)
-        work.generate()
-        work.commit()
-        assert "0 stale" in work.generate("--check").out
-    work.scratch.git("checkout", "-q", "main")
-    work.scratch.git("merge", "-q", "--no-ff", "-m", "merge", "first")
-    work.scratch.git("checkout", "-q", "second")
-    lines = work.generate("--check", code=100).out.splitlines()
+        merge_work.scratch.git("checkout", "-q", "-b", branch, "main")
+        merge_work.define("ads", field)
+        merge_work.generate()
+        merge_work.commit()
+        assert "0 stale" in merge_work.generate("--check").out
+    merge_work.scratch.git("checkout", "-q", "main")
+    merge_work.scratch.git("merge", "-q", "--no-ff", "-m", "merge", "first")
+    merge_work.scratch.git("checkout", "-q", "second")
+    lines = merge_work.generate("--check", code=100).out.splitlines()
     assert lines == [
         f"stale: {ORDERS}/ads.py",
         f"stale: {ORDERS}/schemas/ads.v1.avsc",
@@ -172,50 +172,50 @@ def test_of_two_pull_requests_on_one_topic_the_second_hears_which_numbers_are_st
         "main has moved on since this branch left it. Run `git merge main`, then `schemactl generate`.",
     ]
     # Do as the line says; all conflicts in generated files and in the definition are resolved with this side.
-    work.scratch.git("merge", "-q", "-X", "ours", "-m", "merge", "main", check=False)
-    work.define("ads", 2)
-    work.scratch.git("add", "-A")
-    work.generate()
-    work.commit()
-    assert "0 stale" in work.generate("--check").out
-    work.merge("squash", "second")
-    assert "0 stale" in work.generate("--check").out
+    merge_work.scratch.git("merge", "-q", "-X", "ours", "-m", "merge", "main", check=False)
+    merge_work.define("ads", 2)
+    merge_work.scratch.git("add", "-A")
+    merge_work.generate()
+    merge_work.commit()
+    assert "0 stale" in merge_work.generate("--check").out
+    merge_work.merge("squash", "second")
+    assert "0 stale" in merge_work.generate("--check").out
 
 
-def test_a_rebase_that_puts_other_versions_on_record_is_said_and_asked_for(work: Work) -> None:
-    work.scratch.git("checkout", "-q", "-b", "branch")
+def test_a_rebase_that_puts_other_versions_on_record_is_said_and_asked_for(merge_work: Work) -> None:
+    merge_work.scratch.git("checkout", "-q", "-b", "branch")
     for number in (1, 2):
-        work.define("ads", *range(1, number + 1))
-        work.commit()
+        merge_work.define("ads", *range(1, number + 1))
+        merge_work.commit()
     note = "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
-    assert note in schemactl(work.path, "generate").err
-    work.commit()
-    assert not (work.path / ORDERS / "schemas/ads.v2.avsc").exists()
-    work.generate("--check")
-    work.generate("--check", "--rebase", code=100)
-    work.generate("--rebase")
-    assert (work.path / ORDERS / "schemas/ads.v2.avsc").exists()
-    output = schemactl(work.path, "generate", "--check")
+    assert note in schemactl(merge_work.path, "generate").err
+    merge_work.commit()
+    assert not (merge_work.path / ORDERS / "schemas/ads.v2.avsc").exists()
+    merge_work.generate("--check")
+    merge_work.generate("--check", "--rebase", code=100)
+    merge_work.generate("--rebase")
+    assert (merge_work.path / ORDERS / "schemas/ads.v2.avsc").exists()
+    output = schemactl(merge_work.path, "generate", "--check")
     assert "the package is right if the branch is rebased" in output.err
-    work.define("ads", 7)
-    output = schemactl(work.path, "generate", "--check", "--rebase", code=100)
+    merge_work.define("ads", 7)
+    output = schemactl(merge_work.path, "generate", "--check", "--rebase", code=100)
     assert output.out.endswith("Run `schemactl generate --rebase`, and commit what it writes.\n")
 
 
-def test_what_is_not_approved_yet_has_no_commit_and_makes_no_release(work: Work) -> None:
-    work.generate("--zip", "one.zip", "--with-commits")
-    assert "add content that is not approved yet" not in work.generate("--wheel").err
-    work.scratch.git("checkout", "-q", "-b", "branch")
-    work.define("ads", 1)
+def test_what_is_not_approved_yet_has_no_commit_and_makes_no_release(merge_work: Work) -> None:
+    merge_work.generate("--zip", "one.zip", "--with-commits")
+    assert "add content that is not approved yet" not in merge_work.generate("--wheel").err
+    merge_work.scratch.git("checkout", "-q", "-b", "branch")
+    merge_work.define("ads", 1)
     for arguments in (("--zip", "two.zip", "--with-commits"), ("--wheel", "dist")):
-        assert "add content that is not approved yet" in work.generate(*arguments, code=64).err
-    assert not (work.path / "two.zip").exists()
-    work.generate("--wheel", "--wheel-version", "1.0.dev1", "--zip", "two.zip")
+        assert "add content that is not approved yet" in merge_work.generate(*arguments, code=64).err
+    assert not (merge_work.path / "two.zip").exists()
+    merge_work.generate("--wheel", "--wheel-version", "1.0.dev1", "--zip", "two.zip")
     # A change that does not affect the package does not count.
-    work.define("ads", 0)
-    work.put("namespaces/sales.yaml", "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n")
-    work.generate("--wheel")
-    assert not list((work.path / "generated").rglob("versions.json"))
+    merge_work.define("ads", 0)
+    merge_work.put("namespaces/sales.yaml", "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n")
+    merge_work.generate("--wheel")
+    assert not list((merge_work.path / "generated").rglob("versions.json"))
 
 
 def test_before_anything_is_approved_there_is_a_package(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_before_anything_is_approved_there_is_a_package(tmp_path: Path) -> None:
     scratch.write(
         {
             "schemactl.yaml": PROJECT,
-            "namespaces/ads.yaml": declared("shop/sales/ads", "ads.avsc"),
+            "namespaces/ads.yaml": write_declaration("shop/sales/ads", "ads.avsc"),
             "namespaces/ads.avsc": '{"type": "record", "name": "Ad", "fields": []}',
         }
     )
@@ -237,77 +237,77 @@ def test_before_anything_is_approved_there_is_a_package(tmp_path: Path) -> None:
     assert (scratch.path / ORDERS / "ads.py").read_text() == written
 
 
-def test_topics_that_cannot_be_read_are_said_with_their_place_and_stay_as_they_were_approved(work: Work) -> None:
-    before, text = work.package(), (work.path / "namespaces/ads.avsc").read_text()
-    work.put("namespaces/ads.avsc", '{"type": "record", "name": "Ad"')
-    error = work.generate(code=1).err
+def test_topics_that_cannot_be_read_are_said_with_their_place_and_stay_as_they_were_approved(merge_work: Work) -> None:
+    before, text = merge_work.read_package(), (merge_work.path / "namespaces/ads.avsc").read_text()
+    merge_work.put("namespaces/ads.avsc", '{"type": "record", "name": "Ad"')
+    error = merge_work.generate(code=1).err
     assert error.startswith("namespaces/ads.avsc:1:")
-    work.put("namespaces/ads.avsc", text)
-    work.put("namespaces/more.yaml", declared("shop/sales/more", "more.avsc"))
-    assert "more.avsc" in work.generate(code=1).err
-    assert work.package() == before
+    merge_work.put("namespaces/ads.avsc", text)
+    merge_work.put("namespaces/more.yaml", write_declaration("shop/sales/more", "more.avsc"))
+    assert "more.avsc" in merge_work.generate(code=1).err
+    assert merge_work.read_package() == before
 
 
-def test_a_definition_outside_of_the_roots_counts(work: Work) -> None:
-    work.put("shared/ads.avsc", (work.path / "namespaces/ads.avsc").read_text())
-    work.put("namespaces/ads.yaml", declared("persistent://shop/sales/ads", "../shared/ads.avsc"))
-    work.generate("--check")
-    work.commit()
-    work.scratch.git("checkout", "-q", "-b", "branch")
-    record = json.loads((work.path / "shared/ads.avsc").read_text())
+def test_a_definition_outside_of_the_roots_counts(merge_work: Work) -> None:
+    merge_work.put("shared/ads.avsc", (merge_work.path / "namespaces/ads.avsc").read_text())
+    merge_work.put("namespaces/ads.yaml", write_declaration("persistent://shop/sales/ads", "../shared/ads.avsc"))
+    merge_work.generate("--check")
+    merge_work.commit()
+    merge_work.scratch.git("checkout", "-q", "-b", "branch")
+    record = json.loads((merge_work.path / "shared/ads.avsc").read_text())
     record["fields"].append({"name": "more", "type": "int", "default": 0})
-    work.put("shared/ads.avsc", json.dumps(record))
-    work.generate()
-    assert "    more: int\n" in (work.path / ORDERS / "ads.py").read_text()
-    written = work.package()
-    work.commit()
-    work.merge("merge")
-    work.generate()
-    assert work.package() == written
+    merge_work.put("shared/ads.avsc", json.dumps(record))
+    merge_work.generate()
+    assert "    more: int\n" in (merge_work.path / ORDERS / "ads.py").read_text()
+    written = merge_work.read_package()
+    merge_work.commit()
+    merge_work.merge("merge")
+    merge_work.generate()
+    assert merge_work.read_package() == written
 
 
-def test_a_target_s_record_counts_as_the_files_have_it(work: Work) -> None:
+def test_a_target_s_record_counts_as_the_files_have_it(merge_work: Work) -> None:
     away = 'targets: {prod: {registry: "http://127.0.0.1:9"}}\n'
-    work.put("schemactl.yaml", PROJECT.replace("}", ", target: prod}") + away)
-    work.commit()
-    work.scratch.git("checkout", "-q", "-b", "branch")
-    work.define("ads", 1)
-    work.put("numbers/prod.yaml", "persistent://shop/sales/ads: {1: {deleted: true}}\n")
-    work.generate()
-    text = (work.path / ORDERS / "ads.py").read_text()
+    merge_work.put("schemactl.yaml", PROJECT.replace("}", ", target: prod}") + away)
+    merge_work.commit()
+    merge_work.scratch.git("checkout", "-q", "-b", "branch")
+    merge_work.define("ads", 1)
+    merge_work.put("numbers/prod.yaml", "persistent://shop/sales/ads: {1: {deleted: true}}\n")
+    merge_work.generate()
+    text = (merge_work.path / ORDERS / "ads.py").read_text()
     assert '"prod": TargetNumbers(\n            reader=2,\n' in text
     assert "                2: 1,\n" in text
-    written = work.package()
-    work.commit()
-    work.merge("squash")
-    work.generate("--check")
-    assert work.package() == written
+    written = merge_work.read_package()
+    merge_work.commit()
+    merge_work.merge("squash")
+    merge_work.generate("--check")
+    assert merge_work.read_package() == written
 
 
-def test_in_a_merge_queue_the_second_of_two_changes_of_a_topic_does_not_pass(work: Work) -> None:
-    git = work.scratch.git
+def test_in_a_merge_queue_the_second_of_two_changes_of_a_topic_does_not_pass(merge_work: Work) -> None:
+    git = merge_work.scratch.git
     for branch, start, field in (("first", "main", 1), ("beside", "main", 2), ("behind", "first", 3)):
         git("checkout", "-q", "-b", branch, start)
-        work.define("ads", *({1, field} if start == "first" else {field}))
-        work.generate()
-        work.commit()
+        merge_work.define("ads", *({1, field} if start == "first" else {field}))
+        merge_work.generate()
+        merge_work.commit()
     git("checkout", "-q", "-b", "queue", "main")
     git("merge", "-q", "--no-ff", "-m", "first", "first")
-    assert "0 stale" in work.generate("--check", "--rebase").out
+    assert "0 stale" in merge_work.generate("--check", "--rebase").out
     # Next to it: Git itself finds two files with the same name.
     git("merge", "-q", "--no-ff", "-m", "beside", "beside", check=False)
     assert f"AA {ORDERS}/schemas/ads.v1.avsc" in git("status", "--porcelain")
     git("merge", "--abort")
     # After it: the branch has one version, and the queue makes two. Generated with --rebase, it is right, there and on main.
     git("merge", "-q", "--no-ff", "-m", "behind", "behind")
-    assert f"stale: {ORDERS}/ads.py" in work.generate("--check", "--rebase", code=100).out
+    assert f"stale: {ORDERS}/ads.py" in merge_work.generate("--check", "--rebase", code=100).out
     git("checkout", "-q", "behind")
-    work.generate("--rebase")
-    work.commit()
+    merge_work.generate("--rebase")
+    merge_work.commit()
     git("checkout", "-q", "queue")
     git("reset", "-q", "--hard", "HEAD^")
     git("merge", "-q", "--no-ff", "-m", "behind", "behind")
-    assert "0 stale" in work.generate("--check", "--rebase").out
+    assert "0 stale" in merge_work.generate("--check", "--rebase").out
     git("checkout", "-q", "main")
     git("merge", "-q", "--ff-only", "queue")
-    assert "0 stale" in work.generate("--check").out
+    assert "0 stale" in merge_work.generate("--check").out

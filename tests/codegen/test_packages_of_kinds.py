@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from command import schemactl
-from imported_package import imported
+from imported_package import import_package
 from scratch import Scratch
 
 from schemactl.codec import Unreadable
@@ -42,7 +42,7 @@ THREE = ("user_created", "user_address_changed", "user_enquiry_received")
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def kinds_repository(tmp_path: Path) -> Scratch:
     """Versions 0, 1 and 2 of three kinds, then 3 and 4 of the first two."""
     scratch = Scratch(tmp_path / "shop")
     scratch.commit(
@@ -73,9 +73,9 @@ def generate(repository: Scratch, *arguments: str) -> Path:
     return repository.path / "generated"
 
 
-def test_each_kind_has_its_reader_and_its_versions(repository: Scratch) -> None:
-    folder = generate(repository)
-    with imported(folder, "shop_schemas") as package:
+def test_each_kind_has_its_reader_and_its_versions(kinds_repository: Scratch) -> None:
+    folder = generate(kinds_repository)
+    with import_package(folder, "shop_schemas") as package:
         users = package.topic(NAME)
         assert repr(users) == f"<topic {NAME}: {', '.join(THREE)}>"
         assert [*users.kinds] == [*THREE]
@@ -106,34 +106,34 @@ def test_each_kind_has_its_reader_and_its_versions(repository: Scratch) -> None:
     assert "* user_enquiry_received: AVRO, read as version 2\n" in text
 
 
-def test_a_kind_can_be_read_as_an_older_version(repository: Scratch) -> None:
-    repository.commit(
+def test_a_kind_can_be_read_as_an_older_version(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(
         {"topics/users.yaml": declare(*THREE[:1], more=", reader: 0") + declare(*THREE[1:]).split("schemas:\n")[1]}
     )
-    with imported(generate(repository), "shop_schemas") as package:
+    with import_package(generate(kinds_repository), "shop_schemas") as package:
         users = package.topic(NAME)
         assert users.decode_one(b"\x02\x08Rome", 3) == ("user_created", {"id": 1})
         assert users.decode_one(b"\x02\x08Bonn", 4) == ("user_address_changed", {"id": 1, "city": "Bonn"})
 
 
 @pytest.mark.parametrize("number", [1, 7])
-def test_a_reader_of_another_kind_is_a_problem(repository: Scratch, number: int) -> None:
-    repository.commit({"topics/users.yaml": declare("user_created", more=f", reader: {number}")})
-    repository.flush()
-    result = schemactl(repository.path, "generate", code={1, 100})
+def test_a_reader_of_another_kind_is_a_problem(kinds_repository: Scratch, number: int) -> None:
+    kinds_repository.commit({"topics/users.yaml": declare("user_created", more=f", reader: {number}")})
+    kinds_repository.flush()
+    result = schemactl(kinds_repository.path, "generate", code={1, 100})
     assert f"`reader: {number}`" in result.err + result.out
 
 
-def test_a_version_that_is_not_approved_has_its_kind(repository: Scratch) -> None:
-    repository.write({"topics/user_enquiry_received.avsc": define("UserEnquiryReceived", CITY)})
-    error = schemactl(repository.path, "generate").err
+def test_a_version_that_is_not_approved_has_its_kind(kinds_repository: Scratch) -> None:
+    kinds_repository.write({"topics/user_enquiry_received.avsc": define("UserEnquiryReceived", CITY)})
+    error = schemactl(kinds_repository.path, "generate").err
     assert "\n  shop/web/users#user_enquiry_received@5: topics/user_enquiry_received.avsc changed, " in error
 
 
-def test_a_removed_kind_stays_readable(repository: Scratch) -> None:
-    repository.commit({"topics/users.yaml": declare(*THREE[1:]), "topics/user_created.avsc": None})
-    folder = generate(repository)
-    with imported(folder, "shop_schemas") as package:
+def test_a_removed_kind_stays_readable(kinds_repository: Scratch) -> None:
+    kinds_repository.commit({"topics/users.yaml": declare(*THREE[1:]), "topics/user_created.avsc": None})
+    folder = generate(kinds_repository)
+    with import_package(folder, "shop_schemas") as package:
         users = package.topic(NAME)
         assert [*users.kinds] == [*THREE[1:], "user_created"]
         assert users.decode_one(b"\x02", 0) == ("user_created", {"id": 1, "city": "?"})
@@ -157,28 +157,28 @@ def test_versions_from_the_time_of_one_schema_belong_to_kinds_by_record_name(tmp
         }
     )
     repository.flush()
-    with imported(generate(repository), "shop_schemas") as package:
+    with import_package(generate(repository), "shop_schemas") as package:
         users = package.topic(NAME)
         assert users.decode_one(b"\x02", 1) == ("user_created", {"id": 1, "city": "?"})
         with pytest.raises(Unreadable, match="schema version 0 belongs to no kind that was ever declared"):
             users.decode_one(b"\x02", 0)
 
 
-def test_kinds_have_the_numbers_of_targets(repository: Scratch) -> None:
+def test_kinds_have_the_numbers_of_targets(kinds_repository: Scratch) -> None:
     numbers = (
         f"{NAME}:\n"
         "  2: {foreign: foreign.avsc, type: AVRO, reason: by hand, accepted: 2026-11-22}\n"
         "  3: {foreign: unknown.avsc, type: AVRO, reason: by hand, accepted: 2026-11-22}\n"
         "  4: {git: 2}\n  5: {git: 3}\n"
     )
-    repository.commit(
+    kinds_repository.commit(
         {
             "prod-numbers.yaml": numbers,
             "foreign.avsc": define("UserCreated", {"name": "extra", "type": "long"}),
             "unknown.avsc": define("Unknown"),
         }
     )
-    with imported(generate(repository), "shop_schemas") as package:
+    with import_package(generate(kinds_repository), "shop_schemas") as package:
         users = package.topic(NAME)
         assert users.decode_one(b"\x02", 0) == ("user_created", {"id": 1, "city": "?"})
         with pytest.raises(Unreadable, match="means different content on two targets"):
@@ -194,16 +194,16 @@ def test_kinds_have_the_numbers_of_targets(repository: Scratch) -> None:
         assert users.decode_one(b"\x02", 1).kind == "user_address_changed"
 
 
-def test_kinds_have_classes_and_attributes_of_their_own(repository: Scratch) -> None:
-    repository.commit(
+def test_kinds_have_classes_and_attributes_of_their_own(kinds_repository: Scratch) -> None:
+    kinds_repository.commit(
         {
             "schemactl.yaml": PROJECT.replace('spark: "4.1"', 'spark: "4.1", classes: dataclass'),
             "topics/users.yaml": declare(*THREE, "decode"),
             "topics/decode.avsc": define("Decode"),
         }
     )
-    folder = generate(repository)
-    with imported(folder, "shop_schemas") as package:
+    folder = generate(kinds_repository)
+    with import_package(folder, "shop_schemas") as package:
         users = package.topic(NAME)
         assert users.decode_.encode_one({"id": 1}) == b"\x02"
         from shop_schemas.shop.web.classes.users.user_created import UserCreated
@@ -212,15 +212,15 @@ def test_kinds_have_classes_and_attributes_of_their_own(repository: Scratch) -> 
         assert users.user_created.decode_as(UserCreated, b"\x02", 0) == UserCreated(id=1, city="?")
 
 
-def test_kinds_have_the_properties_of_their_versions(repository: Scratch) -> None:
+def test_kinds_have_the_properties_of_their_versions(kinds_repository: Scratch) -> None:
     # A property alone makes no version, so each version has the properties of its first text.
-    repository.commit(
+    kinds_repository.commit(
         {
             "topics/users.yaml": declare(*THREE, more=", properties: {owner: growth}"),
             "topics/user_created.avsc": define("UserCreated", CITY, {"name": "note", "type": "string", "default": ""}),
         }
     )
-    with imported(generate(repository), "shop_schemas") as package:
+    with import_package(generate(kinds_repository), "shop_schemas") as package:
         users = package.topic(NAME)
         assert users.properties(5) == {"owner": "growth"}
         assert users.user_created.properties(5) == {"owner": "growth"}
@@ -234,11 +234,11 @@ def test_attributes_that_kinds_cannot_have_are_listed() -> None:
     assert public | {"name", "kinds"} == KINDS_ATTRIBUTES
 
 
-def test_a_complete_package_reads_kinds_and_names_commits(repository: Scratch) -> None:
-    generate(repository)
-    repository.commit({"generated/shop_schemas/keep.txt": ""})
-    repository.flush()
-    schemactl(repository.path, "generate", "--zip", "shop.zip", "--with-commits")
+def test_a_complete_package_reads_kinds_and_names_commits(kinds_repository: Scratch) -> None:
+    generate(kinds_repository)
+    kinds_repository.commit({"generated/shop_schemas/keep.txt": ""})
+    kinds_repository.flush()
+    schemactl(kinds_repository.path, "generate", "--zip", "shop.zip", "--with-commits")
     code = (
         "import sys; sys.path.insert(0, 'shop.zip')\n"
         f"import shop_schemas\nusers = shop_schemas.topic('{NAME}')\n"
@@ -246,7 +246,12 @@ def test_a_complete_package_reads_kinds_and_names_commits(repository: Scratch) -
         "assert 'schemactl' not in sys.modules\n"
     )
     output = subprocess.run(
-        [sys.executable, "-c", code], cwd=repository.path, capture_output=True, text=True, check=True, env={"PATH": ""}
+        [sys.executable, "-c", code],
+        cwd=kinds_repository.path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": ""},
     ).stdout
     assert output == "Event(kind='user_address_changed', value={'id': 1, 'city': '?'}) 40 True\n"
 
@@ -255,13 +260,13 @@ def test_a_complete_package_reads_kinds_and_names_commits(repository: Scratch) -
     ("record", "own_versions"), [("UserCreated", {0, 3, 5}), ("Other", {5})], ids=["a former kind", "a new record"]
 )
 def test_a_topic_that_has_one_schema_again_rejects_the_kinds_that_it_had(
-    repository: Scratch, record: str, own_versions: set[int]
+    kinds_repository: Scratch, record: str, own_versions: set[int]
 ) -> None:
     one = "topic: shop/web/users\nschema: {type: AVRO, definition: users.avsc}\n"
     definition = define(record, CITY, {"name": "at", "type": "long", "default": 0})
-    repository.commit({"topics/users.yaml": one, "topics/users.avsc": definition})
+    kinds_repository.commit({"topics/users.yaml": one, "topics/users.avsc": definition})
     payloads = {0: b"\x02", 1: b"\x02", 2: b"\x02", 3: b"\x02\x08Rome", 4: b"\x02\x08Bonn", 5: b"\x02\x08Rome\x00"}
-    with imported(generate(repository), "shop_schemas") as package:
+    with import_package(generate(kinds_repository), "shop_schemas") as package:
         users = package.topic(NAME)
         for version, payload in payloads.items():
             if version in own_versions:

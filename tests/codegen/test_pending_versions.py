@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from command import schemactl
 from estate import Estate
-from scratch import declared, record
+from scratch import record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def edit_twice(estate: Estate) -> None:
     write(estate, record("id", note=0, more=0))
 
 
-def reformat(estate: Estate) -> None:
+def reformat_definition(estate: Estate) -> None:
     write(estate, record("id").replace("{", "{\n", 1))
 
 
@@ -77,7 +77,7 @@ def break_readers(estate: Estate) -> None:
 def break_readers_and_add(estate: Estate) -> None:
     break_readers(estate)
     write(estate, record("id"), "namespaces/bids.avsc")
-    write(estate, declared("shop/sales/bids", "bids.avsc"), "namespaces/bids.yaml")
+    write(estate, write_declaration("shop/sales/bids", "bids.avsc"), "namespaces/bids.yaml")
 
 
 CHANGED = f"shop/sales/orders@1: {DEFINITION} changed, and not committed"
@@ -87,7 +87,7 @@ CHANGED = f"shop/sales/orders@1: {DEFINITION} changed, and not committed"
     ("change", "arguments", "pending", "code"),
     [
         (change_nothing, [], [], 0),
-        (reformat, [], [], 0),
+        (reformat_definition, [], [], 0),
         (edit, [], [CHANGED], 0),
         (edit, ["--zip", "x.zip"], [CHANGED], 0),
         (edit, ["--wheel", "--wheel-version", "1.0"], [CHANGED], 0),
@@ -143,7 +143,11 @@ def test_the_approved_package_is_that_of_the_approved_ref_whatever_the_working_t
 
 
 def test_a_break_of_a_draft_topic_is_written(estate: Estate) -> None:
-    write(estate, declared("persistent://shop/sales/bids", "bids.avsc", "lifecycle: draft\n"), "namespaces/bids.yaml")
+    write(
+        estate,
+        write_declaration("persistent://shop/sales/bids", "bids.avsc", "lifecycle: draft\n"),
+        "namespaces/bids.yaml",
+    )
     write(estate, record("id"), "namespaces/bids.avsc")
     commit(estate)
     write(estate, record("id", "total"), "namespaces/bids.avsc")
@@ -152,7 +156,11 @@ def test_a_break_of_a_draft_topic_is_written(estate: Estate) -> None:
 
 def test_many_pending_versions_are_folded(estate: Estate) -> None:
     for number in range(25):
-        write(estate, declared(f"persistent://shop/sales/t{number:02}", "orders.avsc"), f"namespaces/t{number:02}.yaml")
+        write(
+            estate,
+            write_declaration(f"persistent://shop/sales/t{number:02}", "orders.avsc"),
+            f"namespaces/t{number:02}.yaml",
+        )
     error = estate.run("generate").err
     assert error.startswith("note: 25 versions not approved yet:\n  shop/sales/t00@0: ")
     assert error.count("\n  shop/") == 10
@@ -178,7 +186,7 @@ def test_in_the_first_commit_everything_is_pending_and_nothing_is_approved(tmp_p
 
 def test_a_broken_topic_does_not_hide_the_rejection_of_another(estate: Estate) -> None:
     break_readers(estate)
-    write(estate, declared("persistent://shop/sales/bids", "missing.avsc"), "namespaces/bids.yaml")
+    write(estate, write_declaration("persistent://shop/sales/bids", "missing.avsc"), "namespaces/bids.yaml")
     error = estate.run("generate", code=1).err
     assert "missing.avsc" in error
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in error

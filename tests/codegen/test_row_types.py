@@ -1,4 +1,4 @@
-"""The Python types of rows: what decoding gives conforms to them, and a type checker makes something of them."""
+"""The Python types of rows: decoded rows conform to them, and a type checker understands them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 from random_avro import Maker
-from topics_to_generate import ALL, CLICK, GENERATE, ODD, approved, avro
+from topics_to_generate import ALL, CLICK, GENERATE, ODD, make_approved, make_info
 
 import schemactl
 from schemactl.codec import Unreadable, Unwritable
@@ -43,7 +43,7 @@ class Package:
             topics, replace(GENERATE, spark=spark), release=Release.R4_0, recursion_depth=recursion_depth
         )
 
-    def topic(self, name: str) -> tuple[GeneratedTopic[Any], Any]:
+    def get_topic(self, name: str) -> tuple[GeneratedTopic[Any], Any]:
         """Return the topic and the type of its rows."""
         folder = "shop_schemas/shop/sales"
         # Types are resolved in the module that defines them.
@@ -58,26 +58,26 @@ class Package:
         return generated_topic, row
 
 
-def conforms(value: Any, kind: Any) -> bool:
+def has_type(value: Any, kind: Any) -> bool:
     """Return whether the value has the type."""
     if kind is None or kind is NoneType:
         return value is None
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return any(conforms(value, argument) for argument in arguments)
+        return any(has_type(value, argument) for argument in arguments)
     if origin is Literal:
         return value in arguments
     if origin is list:
-        return type(value) is list and all(conforms(item, arguments[0]) for item in value)
+        return type(value) is list and all(has_type(item, arguments[0]) for item in value)
     if origin is dict:
         entries = value.items() if type(value) is dict else [(None, None)]
-        return all(conforms(key, arguments[0]) and conforms(item, arguments[1]) for key, item in entries)
+        return all(has_type(key, arguments[0]) and has_type(item, arguments[1]) for key, item in entries)
     if is_typeddict(kind):
         fields = get_type_hints(kind)
         return (
             type(value) is dict
             and value.keys() == fields.keys()
-            and all(conforms(value[name], field_type) for name, field_type in fields.items())
+            and all(has_type(value[name], field_type) for name, field_type in fields.items())
         )
     return type(value) is kind
 
@@ -89,14 +89,14 @@ def test_what_is_decoded_of_any_avro_schema_conforms(seed: int) -> None:
     schema = maker.record()
     info = SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
     (topic, row), (later, later_row) = (
-        Package(approved("any", (info,)), spark=spark).topic("any") for spark in ("4.1", "4.2")
+        Package(make_approved("any", (info,)), spark=spark).get_topic("any") for spark in ("4.1", "4.2")
     )
     for _ in range(5):
-        payload = topic.encode_one(maker.value(schema))
-        assert conforms(topic.decode_one(payload), row)
+        payload = topic.encode_one(maker.draw_value(schema))
+        assert has_type(topic.decode_one(payload), row)
         # Up to Spark 4.1, times of day are numbers, but not every number is a time of day.
         with suppress(Unreadable):
-            assert conforms(later.decode_one(payload), later_row)
+            assert has_type(later.decode_one(payload), later_row)
 
 
 @pytest.mark.parametrize(
@@ -113,18 +113,18 @@ def test_what_is_decoded_of_any_avro_schema_conforms(seed: int) -> None:
 )
 @pytest.mark.parametrize("spark", ["4.1", "4.2"])
 def test_what_is_decoded_of_a_primitive_conforms(kind: str, value: Any, row: Any, spark: str) -> None:
-    topic, row_type = Package(approved("any", (SchemaInfo(SchemaType[kind]),)), spark=spark).topic("any")
+    topic, row_type = Package(make_approved("any", (SchemaInfo(SchemaType[kind]),)), spark=spark).get_topic("any")
     value = time(12) if row_type is time else value
     with suppress(Unwritable):
         decoded = topic.decode_one(topic.encode_one(value))
-        assert conforms(decoded, row_type)
+        assert has_type(decoded, row_type)
     assert row in (None, row_type)
 
 
 def test_what_is_decoded_of_protobuf_and_pairs_conforms() -> None:
-    pair = join(key=CLICK, value=avro({"name": "id", "type": "long"}), encoding="INLINE")
-    package = Package(approved("clicks", (CLICK,)), approved("pairs", (pair,)))
-    clicks, row = package.topic("clicks")
+    pair = join(key=CLICK, value=make_info({"name": "id", "type": "long"}), encoding="INLINE")
+    package = Package(make_approved("clicks", (CLICK,)), make_approved("pairs", (pair,)))
+    clicks, row = package.get_topic("clicks")
     element = {"tag": "a", "parts": {1: b"x"}}
     most = {
         "id": 2**64 - 1,
@@ -149,10 +149,10 @@ def test_what_is_decoded_of_protobuf_and_pairs_conforms() -> None:
     payloads = [*counterexample.messages(CLICK.schema), b"", clicks.encode_one({**clicks.decode_one(b""), **most})]
     values = [clicks.decode_one(payload) for payload in payloads]
     assert values[-1]["path"] == [element]
-    assert [value for value in values if not conforms(value, row)] == []
-    pairs, row = package.topic("pairs")
+    assert [value for value in values if not has_type(value, row)] == []
+    pairs, row = package.get_topic("pairs")
     for value in ({"key": None, "value": {"id": 1}}, {"key": values[0], "value": None}):
-        assert conforms(pairs.decode_one(pairs.encode_one(value)), row)
+        assert has_type(pairs.decode_one(pairs.encode_one(value)), row)
 
 
 NODE = b"""{"type": "record", "name": "Node", "fields": [{"name": "id", "type": "int"}, {"name": "next", "type": ["null", "Node"]},
@@ -163,28 +163,28 @@ def test_a_recursive_record_is_as_deep_as_its_columns() -> None:
     info = SchemaInfo(SchemaType.AVRO, NODE)
     leaf: dict[str, Any] = {"id": 3, "next": None, "children": []}
     deep = {"id": 1, "next": {**leaf, "next": leaf}, "children": [leaf]}
-    whole, _ = Package(approved("nodes", (info,)), recursion_depth=5).topic("nodes")
+    whole, _ = Package(make_approved("nodes", (info,)), recursion_depth=5).get_topic("nodes")
     with suppress(Unwritable):
         payload = whole.encode_one({**deep, "next": {**deep, "next": None}})
     for depth in (1, 2, 3):
-        topic, row = Package(approved("nodes", (info,)), recursion_depth=depth).topic("nodes")
+        topic, row = Package(make_approved("nodes", (info,)), recursion_depth=depth).get_topic("nodes")
         decoded = topic.decode_one(payload)
         assert ("next" in decoded) == (depth > 1)
-        assert conforms(decoded, row)
+        assert has_type(decoded, row)
 
 
 def test_the_types_name_what_the_schema_names() -> None:
     inner = {"type": "record", "name": "Money", "fields": [{"name": "amount", "type": "int"}]}
     other = {**inner, "namespace": "old", "fields": [{"name": "amount", "type": "long"}, {"name": "b", "type": "int"}]}
     kinds = {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}
-    info = avro(
+    info = make_info(
         {"name": "price", "type": inner},
         {"name": "again", "type": ["null", "Money"]},
         {"name": "former", "type": other},
         {"name": "kind", "type": ["null", kinds]},
         {"name": "either", "type": ["int", "string"]},
     )
-    text = Package(approved("orders", (info,))).files["shop_schemas/shop/sales/orders.py"]
+    text = Package(make_approved("orders", (info,))).files["shop_schemas/shop/sales/orders.py"]
     for line in (
         "class Money(TypedDict):\n    amount: int\n",
         "class Money2(TypedDict):\n    amount: int\n    b: int\n",
@@ -203,7 +203,7 @@ STRANGE = (
 NAMED = ("Topic", "class", "TypedDict", "date", "STRANGE", "_1")
 
 
-def strange(name: str) -> dict[str, Any]:
+def make_strange_record(name: str) -> dict[str, Any]:
     fields = [
         *({"name": field, "type": "int"} for field in STRANGE),
         {"name": "day", "type": {"type": "int", "logicalType": "date"}},
@@ -212,17 +212,19 @@ def strange(name: str) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def topics() -> list[Approved]:
+def make_topics() -> list[Approved]:
     """Return topics of every schema type, with strange names, recursion and many fields."""
-    of_names = avro(*({"name": f"f{number}", "type": strange(name)} for number, name in enumerate(NAMED)))
-    wide = avro(*({"name": f"c{number}", "type": ["null", "long"], "default": None} for number in range(2_000)))
+    of_names = make_info(
+        *({"name": f"f{number}", "type": make_strange_record(name)} for number, name in enumerate(NAMED))
+    )
+    wide = make_info(*({"name": f"c{number}", "type": ["null", "long"], "default": None} for number in range(2_000)))
     primitives = [SchemaInfo(schema_type) for schema_type in SchemaType if schema_type.name not in NOT_PRIMITIVE]
     return [
         *(*ALL, *ODD),
-        approved("strange", (of_names,)),
-        approved("wide", (wide,)),
-        approved("nodes", (SchemaInfo(SchemaType.AVRO, NODE),)),
-        *(approved(f"a-{info.type.name.lower()}", (info,)) for info in primitives),
+        make_approved("strange", (of_names,)),
+        make_approved("wide", (wide,)),
+        make_approved("nodes", (SchemaInfo(SchemaType.AVRO, NODE),)),
+        *(make_approved(f"a-{info.type.name.lower()}", (info,)) for info in primitives),
     ]
 
 
@@ -282,7 +284,7 @@ WRONG = {
 }
 
 
-def mypy(folder: Path, *arguments: str) -> str:
+def run_mypy(folder: Path, *arguments: str) -> str:
     # Reading the types of Spark and Arrow takes most of a minute, and these files do not depend on them.
     options = ["--no-site-packages", "--ignore-missing-imports", "--follow-imports=silent"]
     done = subprocess.run(
@@ -298,12 +300,12 @@ def mypy(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.slow
 def test_the_package_and_who_uses_it_are_typed_strictly(tmp_path: Path) -> None:
-    files: Mapping[str, str] = package_files(topics(), GENERATE, release=Release.R4_0, recursion_depth=3)
+    files: Mapping[str, str] = package_files(make_topics(), GENERATE, release=Release.R4_0, recursion_depth=3)
     write(files, tmp_path, compare(files, tmp_path))
     (tmp_path / "user.py").write_text(USER)
     imports = "\n".join(line for line in USER.splitlines() if line.startswith("from"))
     (tmp_path / "wrong.py").write_text("\n".join([imports, *WRONG]))
-    output = mypy(tmp_path, "-p", "shop_schemas", "-m", "user", "-m", "wrong")
+    output = run_mypy(tmp_path, "-p", "shop_schemas", "-m", "user", "-m", "wrong")
     errors = [line for line in output.splitlines() if "error:" in line]
     assert [error for error in errors if not error.startswith("wrong.py:")] == []
     assert len(errors) == len(WRONG), output
@@ -311,8 +313,8 @@ def test_the_package_and_who_uses_it_are_typed_strictly(tmp_path: Path) -> None:
 
 
 def test_every_module_can_be_run() -> None:
-    package = Package(*topics(), recursion_depth=3)
+    package = Package(*make_topics(), recursion_depth=3)
     for name in ("strange", "wide", "nodes", "clicks", "odd_3", "plain"):
-        topic, row = package.topic(name)
+        topic, row = package.get_topic(name)
         assert topic.name.endswith(name.replace("_", "-"))
         assert row

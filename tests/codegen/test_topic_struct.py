@@ -42,7 +42,7 @@ def options_of(case: dict[str, Any], spark: str) -> StructOptions:
     )
 
 
-def answer(definition: Any, options: StructOptions) -> tuple[Any, bool] | tuple[str, str | None]:
+def ask_spark(definition: Any, options: StructOptions) -> tuple[Any, bool] | tuple[str, str | None]:
     """Return a definition's type as JSON and whether it is nullable, or the exception and condition that Spark throws."""
     try:
         column = convert(parse_for_spark(json.dumps(definition), options.release), options)
@@ -57,7 +57,7 @@ def answer(definition: Any, options: StructOptions) -> tuple[Any, bool] | tuple[
 def test_types_are_those_of_schema_converters(spark: str) -> None:
     assert len(CASES) == 283
     for case in CASES:
-        result = answer(case["avro"], options_of(case, spark))
+        result = ask_spark(case["avro"], options_of(case, spark))
         if case["error"]:
             assert (case["id"], result[0]) == (case["id"], case["error"])
         else:
@@ -95,7 +95,7 @@ UP = {"name": "f", "type": "int", "default": "none", "order": "up"}
     ],
 )
 def test_what_the_avro_of_spark_rejects_is_rejected_in_its_order(definition: Any, error: str) -> None:
-    assert answer(definition, StructOptions()) == (error, None)
+    assert ask_spark(definition, StructOptions()) == (error, None)
 
 
 def test_before_spark_4_1_a_record_is_known_from_its_name_on() -> None:
@@ -108,11 +108,11 @@ def test_before_spark_4_1_a_record_is_known_from_its_name_on() -> None:
 
 def test_spark_has_times_from_4_1_on() -> None:
     definition = {"type": "long", "spark.sql.catalyst.type": "time"}
-    assert answer(definition, StructOptions(spark="4.1"))[0] == "time(6)"
-    assert answer(definition, StructOptions(spark="4.0"))[0] == "ParseException"
+    assert ask_spark(definition, StructOptions(spark="4.1"))[0] == "time(6)"
+    assert ask_spark(definition, StructOptions(spark="4.0"))[0] == "ParseException"
 
 
-def converted(definition: Any) -> SparkType:
+def convert_definition(definition: Any) -> SparkType:
     """Return the type of Spark 4.1."""
     return convert(parse_for_spark(json.dumps(definition), (4, 1)), StructOptions()).type
 
@@ -127,7 +127,7 @@ def converted(definition: Any) -> SparkType:
     ],
 )
 def test_a_logical_type_that_avro_ignores_is_none(definition: Any, expected: SparkType) -> None:
-    assert converted(definition) == expected
+    assert convert_definition(definition) == expected
     read = codec_parse(json.dumps(definition))
     assert isinstance(read, codec_schema.PrimitiveType)
     assert read.logical is None
@@ -160,7 +160,7 @@ def generate_schemas() -> Iterator[tuple[Any, dict[str, Any]]]:
     for case in CASES:
         yield case["avro"], case.get("options", {})
     for seed in range(50):
-        yield Maker(seed).schema(4), {"enableStableIdentifiersForUnionType": seed % 2 == 1}
+        yield Maker(seed).draw_schema(4), {"enableStableIdentifiersForUnionType": seed % 2 == 1}
     kinds = (("int", ""), ("long", "time-micros"), ("long", "timestamp-nanos"))
     others = itertools.product(("int", "long"), ("", "time-millis", "date", "timestamp-micros"))
     for (kind, logical), noted in (*itertools.product(kinds, NOTED), *itertools.product(others, NOTED[:2])):
@@ -177,13 +177,13 @@ def generate_schemas() -> Iterator[tuple[Any, dict[str, Any]]]:
 def test_types_are_those_of_the_installed_spark(java: JavaAvro) -> None:
     for definition, options in generate_schemas():
         struct_options = options_of({"options": options}, ".".join(pyspark.__version__.split(".")[:2]))
-        expected = java.struct(
+        expected = java.convert_to_struct(
             definition,
             depth=struct_options.recursive_field_max_depth,
             stable=struct_options.stable_union_identifiers,
             prefix=struct_options.stable_union_prefix,
         )
-        assert (definition, answer(definition, struct_options)) == (definition, expected)
+        assert (definition, ask_spark(definition, struct_options)) == (definition, expected)
 
 
 NODE = {"type": "record", "name": "R", "fields": [{"name": "next", "type": ["null", "R"]}]}
@@ -209,7 +209,7 @@ NOTE = "spark.sql.catalyst.type"
 def test_what_spark_has_no_type_for_is_rejected_by_its_exception_and_condition(
     definition: Any, error: str, condition: str | None
 ) -> None:
-    assert answer(definition, StructOptions()) == (error, condition)
+    assert ask_spark(definition, StructOptions()) == (error, condition)
 
 
 def test_nanoseconds_are_bigint_where_the_package_says_so() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from command import schemactl
-from imported_package import imported
+from imported_package import import_package
 from scratch import Scratch
 
 from schemactl.codec import Codec, Definition, InvalidDefinition
@@ -38,7 +38,7 @@ def test_its_messages_are_bytes_in_every_direction(tmp_path: Path) -> None:
     repository.git("reset", "-q", "--hard")
     schemactl(repository.path, "generate")
     schemactl(repository.path, "generate", "--check")
-    with imported(repository.path / "generated", "shop_schemas") as package:
+    with import_package(repository.path / "generated", "shop_schemas") as package:
         assert sorted(package.TOPICS) == ["persistent://shop/sales/orders", "persistent://shop/sales/pings"]
         pings = import_module("shop_schemas.shop.sales.pings")
         topic = pickle.loads(pickle.dumps(pings.PINGS))  # noqa: S301  our own
@@ -63,7 +63,7 @@ def test_its_messages_are_bytes_in_every_direction(tmp_path: Path) -> None:
     repository.flush()
     repository.git("reset", "-q", "--hard")
     schemactl(repository.path, "generate")
-    with imported(repository.path / "generated", "shop_schemas"):
+    with import_package(repository.path / "generated", "shop_schemas"):
         assert import_module("shop_schemas.shop.sales.pings").PINGS.decode_one(b"a", 0) == "a"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from approved import A_WITH_DOC, ORDERS, REFUNDS, SALES, A, B, C, S, catalog, topic, versions
+from approved import A_WITH_DOC, ORDERS, REFUNDS, SALES, A, B, C, S, make_catalog, make_topic, make_versions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,112 +27,117 @@ from schemactl.core.schema import SchemaInfo, SchemaType
 
 
 def test_a_catalog_does_not_differ_from_itself() -> None:
-    same = catalog(topic(ORDERS, A, B), topic(REFUNDS), sales=Policies(S.FULL))
+    same = make_catalog(make_topic(ORDERS, A, B), make_topic(REFUNDS), sales=Policies(S.FULL))
     assert find_changes(same, same) == ()
 
 
 def test_everything_is_added_to_nothing() -> None:
-    orders = topic(ORDERS, A, B, partitions=4, policies=Policies(S.FULL))
-    assert find_changes(Catalog(), catalog(orders, sales=Policies(S.BACKWARD))) == (
+    orders = make_topic(ORDERS, A, B, partitions=4, policies=Policies(S.FULL))
+    assert find_changes(Catalog(), make_catalog(orders, sales=Policies(S.BACKWARD))) == (
         NamespaceAdded(SALES),
         PoliciesChanged(SALES, Policies(), Policies(S.BACKWARD)),
         TopicAdded(ORDERS, orders),
         PoliciesChanged(ORDERS, Policies(), Policies(S.FULL)),
-        VersionsMissing(ORDERS, versions(A, B)),
+        VersionsMissing(ORDERS, make_versions(A, B)),
     )
 
 
 def test_everything_is_removed_from_something() -> None:
-    orders = topic(ORDERS, A, B)
-    assert find_changes(catalog(orders), Catalog()) == (SchemaRemoved(ORDERS),)
+    orders = make_topic(ORDERS, A, B)
+    assert find_changes(make_catalog(orders), Catalog()) == (SchemaRemoved(ORDERS),)
 
 
 def test_a_policy_that_is_not_managed_never_differs() -> None:
-    base = catalog(sales=Policies(S.FULL, is_allow_auto_update_schema=True))
-    target = catalog(sales=Policies(schema_validation_enforced=True))
+    base = make_catalog(sales=Policies(S.FULL, is_allow_auto_update_schema=True))
+    target = make_catalog(sales=Policies(schema_validation_enforced=True))
     changed = PoliciesChanged(SALES, Policies(), Policies(schema_validation_enforced=True))
     assert find_changes(base, target) == (changed,)
 
 
 def test_an_unset_strategy_equals_undefined() -> None:
-    assert find_changes(catalog(), catalog(sales=Policies(S.UNDEFINED))) == ()
-    assert find_changes(catalog(sales=Policies(S.UNDEFINED)), catalog(sales=Policies(S.UNDEFINED))) == ()
+    assert find_changes(make_catalog(), make_catalog(sales=Policies(S.UNDEFINED))) == ()
+    assert find_changes(make_catalog(sales=Policies(S.UNDEFINED)), make_catalog(sales=Policies(S.UNDEFINED))) == ()
     reset = PoliciesChanged(SALES, Policies(S.FULL), Policies(S.UNDEFINED))
-    assert find_changes(catalog(sales=Policies(S.FULL)), catalog(sales=Policies(S.UNDEFINED))) == (reset,)
+    assert find_changes(make_catalog(sales=Policies(S.FULL)), make_catalog(sales=Policies(S.UNDEFINED))) == (reset,)
 
 
 def test_partitions_differ_only_where_they_are_declared() -> None:
-    base = catalog(topic(ORDERS, A, partitions=4))
-    assert find_changes(base, catalog(topic(ORDERS, A))) == ()
-    assert find_changes(base, catalog(topic(ORDERS, A, partitions=6))) == (PartitionsChanged(ORDERS, 4, 6),)
+    base = make_catalog(make_topic(ORDERS, A, partitions=4))
+    assert find_changes(base, make_catalog(make_topic(ORDERS, A))) == ()
+    assert find_changes(base, make_catalog(make_topic(ORDERS, A, partitions=6))) == (PartitionsChanged(ORDERS, 4, 6),)
 
 
 def test_a_doc_is_another_text_of_the_version() -> None:
-    target = catalog(topic(ORDERS, A, schema=A_WITH_DOC))
-    assert find_changes(catalog(topic(ORDERS, A)), target) == (TextDiffers(ORDERS, A_WITH_DOC, 0, 0),)
+    target = make_catalog(make_topic(ORDERS, A, schema=A_WITH_DOC))
+    assert find_changes(make_catalog(make_topic(ORDERS, A)), target) == (TextDiffers(ORDERS, A_WITH_DOC, 0, 0),)
 
 
 def test_another_layout_is_no_change() -> None:
     spaced = replace(A, schema=A.schema.replace(b", ", b" ,\n  "))
-    assert find_changes(catalog(topic(ORDERS, A)), catalog(topic(ORDERS, A, schema=spaced))) == ()
+    assert find_changes(make_catalog(make_topic(ORDERS, A)), make_catalog(make_topic(ORDERS, A, schema=spaced))) == ()
 
 
 def test_old_content_that_is_in_force_again_differs_from_the_latest() -> None:
-    target = catalog(topic(ORDERS, A, B, schema=A))
-    assert find_changes(catalog(topic(ORDERS, A, B)), target) == (TextDiffers(ORDERS, A, 0, 1),)
+    target = make_catalog(make_topic(ORDERS, A, B, schema=A))
+    assert find_changes(make_catalog(make_topic(ORDERS, A, B)), target) == (TextDiffers(ORDERS, A, 0, 1),)
     assert find_changes(target, target) == ()
 
 
 def test_content_that_comes_back_after_a_deletion_keeps_its_number() -> None:
-    base = catalog(topic(ORDERS, A, B, schema=None, deleted=True))
-    orders = topic(ORDERS, A, B, schema=A)
-    assert find_changes(base, catalog(orders)) == (TopicAdded(ORDERS, orders), TextDiffers(ORDERS, A, 0, 1))
+    base = make_catalog(make_topic(ORDERS, A, B, schema=None, deleted=True))
+    orders = make_topic(ORDERS, A, B, schema=A)
+    assert find_changes(base, make_catalog(orders)) == (TopicAdded(ORDERS, orders), TextDiffers(ORDERS, A, 0, 1))
 
 
 def test_a_topic_deleted_long_ago_is_no_change() -> None:
-    base = catalog(topic(ORDERS, A, schema=None, deleted=True))
-    assert find_changes(base, catalog()) == ()
+    base = make_catalog(make_topic(ORDERS, A, schema=None, deleted=True))
+    assert find_changes(base, make_catalog()) == ()
     assert find_changes(base, base) == ()
 
 
 def test_a_schema_that_is_no_longer_declared_is_removed() -> None:
-    assert find_changes(catalog(topic(ORDERS, A)), catalog(topic(ORDERS, A, schema=None))) == (SchemaRemoved(ORDERS),)
+    assert find_changes(make_catalog(make_topic(ORDERS, A)), make_catalog(make_topic(ORDERS, A, schema=None))) == (
+        SchemaRemoved(ORDERS),
+    )
 
 
 def test_schemas_without_topic_are_removed_where_the_target_deleted_theirs() -> None:
-    ghost = topic(ORDERS, A, deleted=True)
-    gone = topic(ORDERS, A, schema=None, deleted=True)
-    assert find_changes(catalog(ghost), catalog(gone)) == (SchemaRemoved(ORDERS),)
-    added, removed = find_changes(catalog(ghost), catalog(topic(ORDERS)))
+    ghost = make_topic(ORDERS, A, deleted=True)
+    gone = make_topic(ORDERS, A, schema=None, deleted=True)
+    assert find_changes(make_catalog(ghost), make_catalog(gone)) == (SchemaRemoved(ORDERS),)
+    added, removed = find_changes(make_catalog(ghost), make_catalog(make_topic(ORDERS)))
     assert isinstance(added, TopicAdded)
     assert removed == SchemaRemoved(ORDERS)
 
 
 def test_versions_are_matched_by_content_not_by_number() -> None:
-    base = catalog(replace(topic(ORDERS, C, A_WITH_DOC), schema=A_WITH_DOC))
-    target = catalog(topic(ORDERS, A, B))
+    base = make_catalog(replace(make_topic(ORDERS, C, A_WITH_DOC), schema=A_WITH_DOC))
+    target = make_catalog(make_topic(ORDERS, A, B))
     assert find_changes(base, target) == (
-        VersionsMissing(ORDERS, versions(A, B)[1:]),
-        VersionsUnknown(ORDERS, versions(C)),
+        VersionsMissing(ORDERS, make_versions(A, B)[1:]),
+        VersionsUnknown(ORDERS, make_versions(C)),
         NumbersDiffer(ORDERS, ((1, 0),)),
     )
 
 
 def test_versions_before_a_tombstone_are_missing() -> None:
-    base = catalog(replace(Topic(ORDERS), versions=versions(A, B, None)))
-    assert find_changes(base, catalog(topic(ORDERS, A, B))) == (VersionsMissing(ORDERS, versions(A, B)),)
+    base = make_catalog(replace(Topic(ORDERS), versions=make_versions(A, B, None)))
+    assert find_changes(base, make_catalog(make_topic(ORDERS, A, B))) == (VersionsMissing(ORDERS, make_versions(A, B)),)
 
 
 def test_the_commit_stamp_is_no_difference() -> None:
     stamped = replace(A, properties={COMMIT_PROPERTY: "0" * 40})
-    assert find_changes(catalog(topic(ORDERS, stamped)), catalog(topic(ORDERS, A))) == ()
+    assert find_changes(make_catalog(make_topic(ORDERS, stamped)), make_catalog(make_topic(ORDERS, A))) == ()
 
 
 def test_what_does_not_parse_is_equal_to_its_own_bytes_alone() -> None:
     broken = SchemaInfo(SchemaType.AVRO, b"{")
-    assert find_changes(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, broken))) == ()
-    missing, unknown = find_changes(catalog(topic(ORDERS, broken)), catalog(topic(ORDERS, A)))
-    assert (missing, unknown) == (VersionsMissing(ORDERS, versions(A)), VersionsUnknown(ORDERS, versions(broken)))
+    assert find_changes(make_catalog(make_topic(ORDERS, broken)), make_catalog(make_topic(ORDERS, broken))) == ()
+    missing, unknown = find_changes(make_catalog(make_topic(ORDERS, broken)), make_catalog(make_topic(ORDERS, A)))
+    assert (missing, unknown) == (
+        VersionsMissing(ORDERS, make_versions(A)),
+        VersionsUnknown(ORDERS, make_versions(broken)),
+    )
 
 
 contents = st.lists(st.sampled_from([A, B, C, SchemaInfo(SchemaType.STRING)]), unique=True)
@@ -142,7 +147,7 @@ contents = st.lists(st.sampled_from([A, B, C, SchemaInfo(SchemaType.STRING)]), u
 @given(contents, contents)
 def test_missing_one_way_is_unknown_the_other_way(one: list[SchemaInfo], other: list[SchemaInfo]) -> None:
     forward, backward = (
-        find_changes(catalog(topic(ORDERS, *base)), catalog(topic(ORDERS, *target)))
+        find_changes(make_catalog(make_topic(ORDERS, *base)), make_catalog(make_topic(ORDERS, *target)))
         for base, target in ((one, other), (other, one))
     )
     if one and other:

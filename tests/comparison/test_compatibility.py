@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from corpora import array, enum, field, map_of, rows
+from corpora import make_array, make_enum, make_field, map_of, read_rows
 from corpora import record as record_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ S = CompatibilityStrategy
 LATEST = {S.BACKWARD: S.BACKWARD_TRANSITIVE, S.FORWARD: S.FORWARD_TRANSITIVE, S.FULL: S.FULL_TRANSITIVE}
 
 
-def avro(schema: object) -> SchemaInfo:
+def make_avro(schema: object) -> SchemaInfo:
     return SchemaInfo(SchemaType.AVRO, json.dumps(schema).encode())
 
 
@@ -37,9 +37,9 @@ def list_broken_rules(verdict: tuple[Breakage, ...], direction: Direction) -> li
 
 
 def test_every_recorded_history_breaks_where_avro_says() -> None:
-    for row in rows("avro_chains_public"):
-        versions = [SchemaVersion(number, avro(schema)) for number, schema in enumerate(row["existing"])]
-        new = avro(row["new"])
+    for row in read_rows("avro_chains_public"):
+        versions = [SchemaVersion(number, make_avro(schema)) for number, schema in enumerate(row["existing"])]
+        new = make_avro(row["new"])
         reads_old, read_by_old = row["spec_new_reads_old"], row["spec_old_reads_new"]
         last = len(versions) - 1
         for strategy, broken in {
@@ -60,7 +60,9 @@ def test_the_documented_example_is_true() -> None:
 
 
 def test_the_broker_and_the_data_often_disagree() -> None:
-    verdict = compare([avro(enum("Status", "PAID", "OPEN"))], avro(enum("Status", "PAID")), S.BACKWARD)
+    verdict = compare(
+        [make_avro(make_enum("Status", "PAID", "OPEN"))], make_avro(make_enum("Status", "PAID")), S.BACKWARD
+    )
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 1)
     assert verdict.test.outcome is Outcome.OK
     assert list_broken_rules(verdict.data, "new_reads_old") == [("MISSING_ENUM_SYMBOLS", "/symbols")]
@@ -68,8 +70,8 @@ def test_the_broker_and_the_data_often_disagree() -> None:
 
 
 def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
-    history = [avro(enum("E", "A", "B")), avro(enum("E", "A", default="A"))]
-    verdict = compare(history, avro(enum("E", "A")), S.BACKWARD_TRANSITIVE)
+    history = [make_avro(make_enum("E", "A", "B")), make_avro(make_enum("E", "A", default="A"))]
+    verdict = compare(history, make_avro(make_enum("E", "A")), S.BACKWARD_TRANSITIVE)
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.UNCHANGED, 1)
     assert [breakage.against for breakage in verdict.data] == [0]
 
@@ -78,7 +80,7 @@ def test_an_unchanged_schema_is_judged_for_data_all_the_same() -> None:
     ("strategy", "direction"), [(S.BACKWARD, "new_reads_old"), (S.FORWARD, "old_reads_new"), (S.FULL, "both")]
 )
 def test_a_change_of_type_breaks_who_is_protected(strategy: CompatibilityStrategy, direction: Direction) -> None:
-    string, avro_string = SchemaInfo(SchemaType.STRING), avro("string")
+    string, avro_string = SchemaInfo(SchemaType.STRING), make_avro("string")
     for current_strategy in (strategy, LATEST[strategy]):
         verdict = compare([string], avro_string, current_strategy)
         assert verdict.broker.outcome is Outcome.INCOMPATIBLE
@@ -104,13 +106,13 @@ def test_what_the_registry_cannot_see_in_key_value_is_said() -> None:
 def test_only_versions_after_the_last_tombstone_are_protected() -> None:
     string = SchemaInfo(SchemaType.STRING)
     versions = [SchemaVersion(0, string), SchemaVersion(1, None)]
-    verdict = judge(versions, avro("int"), S.FULL_TRANSITIVE, Release.R4_0)
+    verdict = judge(versions, make_avro("int"), S.FULL_TRANSITIVE, Release.R4_0)
     assert verdict.data == ()
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 2)
 
 
 def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
-    good, bad = avro("int"), SchemaInfo(SchemaType.AVRO, b"{")
+    good, bad = make_avro("int"), SchemaInfo(SchemaType.AVRO, b"{")
     for strategy in S:
         assert compare([good], bad, strategy).state is DataState.UNPARSABLE
     assert compare([bad], good, S.FULL).state is DataState.UNPARSABLE
@@ -121,12 +123,12 @@ def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
 
 
 def test_data_is_judged_where_the_newest_release_or_the_given_one_accepts_the_names() -> None:
-    old, new = avro(record_of("A$B")), avro(record_of("A$B", field("x", "int")))
+    old, new = make_avro(record_of("A$B")), make_avro(record_of("A$B", make_field("x", "int")))
     assert compare([old], new, S.BACKWARD).broker.outcome is Outcome.INVALID
     assert list_broken_rules(compare([old], new, S.BACKWARD).data, "new_reads_old") == [
         ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0")
     ]
-    hyphen = avro(record_of("a-b.C"))
+    hyphen = make_avro(record_of("a-b.C"))
     assert compare([hyphen], hyphen, S.BACKWARD).state is DataState.COMPATIBLE
     assert compare([hyphen], hyphen, S.BACKWARD, Release.R5_0).state is DataState.UNPARSABLE
 
@@ -135,9 +137,9 @@ NAMES = ["Order", "Status"]
 fields = st.recursive(
     st.sampled_from(["null", "int", "long", "string", "bytes", ["null", "string"], ["string", "null"]]),
     lambda inner: (
-        st.builds(array, inner)
+        st.builds(make_array, inner)
         | st.builds(map_of, inner)
-        | st.sets(st.sampled_from("ABC"), min_size=1).map(lambda symbols: enum("E", *sorted(symbols)))
+        | st.sets(st.sampled_from("ABC"), min_size=1).map(lambda symbols: make_enum("E", *sorted(symbols)))
     ),
     max_leaves=3,
 )
@@ -148,8 +150,8 @@ def record(name: str, types: dict[str, object], defaults: bool) -> SchemaInfo:  
     for label, type_ in types.items():
         # A named type may be defined once only.
         safe = "string" if "enum" in str(type_) and "enum" in str(listed) else type_
-        listed.append(field(label, safe, **({"default": 1} if defaults and safe in ("int", "long") else {})))
-    return avro(record_of(name, *listed))
+        listed.append(make_field(label, safe, **({"default": 1} if defaults and safe in ("int", "long") else {})))
+    return make_avro(record_of(name, *listed))
 
 
 schemas = st.builds(
@@ -208,22 +210,22 @@ def test_a_schema_reads_itself(schema: SchemaInfo, strategy: CompatibilityStrate
 
 
 def test_a_misreading_of_the_latest_version_is_approved() -> None:
-    def event(unit: str, *more: dict[str, object]) -> SchemaInfo:
+    def make_event(unit: str, *more: dict[str, object]) -> SchemaInfo:
         type_ = {"type": "long", "logicalType": f"timestamp-{unit}"}
-        return avro(record_of("Event", *more, field("at", type_)))
+        return make_avro(record_of("Event", *more, make_field("at", type_)))
 
-    versions = [SchemaVersion(0, event("millis")), SchemaVersion(1, event("micros"))]
-    new = event("micros", field("n", "int", default=0))
+    versions = [SchemaVersion(0, make_event("millis")), SchemaVersion(1, make_event("micros"))]
+    new = make_event("micros", make_field("n", "int", default=0))
     verdict = judge(versions, new, S.FULL_TRANSITIVE, Release.R4_0)
     assert (verdict.values, verdict.errors) == ("changed", ())
     assert verdict.approved == verdict.misread != ()
     assert find_changed_values(versions, new, S.FULL_TRANSITIVE) == ()
-    assert len(find_changed_values(versions, event("nanos"), S.FULL_TRANSITIVE)) == 4
+    assert len(find_changed_values(versions, make_event("nanos"), S.FULL_TRANSITIVE)) == 4
 
 
 def union_of(*branches: dict[str, object]) -> SchemaInfo:
     """Return a record whose field is a union of these types."""
-    return avro(record_of("R", field("value", list(branches))))
+    return make_avro(record_of("R", make_field("value", list(branches))))
 
 
 def letters(name: str, *symbols: str) -> dict[str, object]:

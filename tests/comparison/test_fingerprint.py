@@ -18,12 +18,12 @@ from schemactl.formats.key_value import join
 ORDERS = TopicName.parse("shop/sales/orders")
 
 
-def enum(*symbols: str, **more: Any) -> SchemaInfo:
+def make_enum(*symbols: str, **more: Any) -> SchemaInfo:
     text = {"type": "enum", "name": "Status", "symbols": symbols, **more}
     return SchemaInfo(SchemaType.AVRO, json.dumps(text).encode())
 
 
-PAID, OPEN = enum("PAID"), enum("PAID", "OPEN")
+PAID, OPEN = make_enum("PAID"), make_enum("PAID", "OPEN")
 RECORD = b"""{"type": "record", "name": "Order", "namespace": "shop", "fields": [
     {"name": "id", "type": "long"},
     {"name": "status", "type": ["null", {"type": "enum", "name": "Status", "symbols": ["PAID"]}], "default": null},
@@ -55,7 +55,7 @@ def test_a_fingerprint_is_the_same_for_ever(info: SchemaInfo, digits: str) -> No
 @pytest.mark.parametrize(
     "other",
     [
-        {"new": enum("PAID", doc="said otherwise")},
+        {"new": make_enum("PAID", doc="said otherwise")},
         {"new": replace(PAID, schema=b" " + PAID.schema)},
         {"topic": replace(ORDERS, domain="non-persistent")},
         {"against": [OPEN, OPEN]},
@@ -71,7 +71,7 @@ def test_what_is_the_same_change_has_the_same_fingerprint(other: dict[str, Any])
     [
         {"rule": "TYPE_MISMATCH"},
         {"topic": TopicName.parse("shop/sales/order")},
-        {"new": enum("OPEN")},
+        {"new": make_enum("OPEN")},
         {"new": replace(PAID, type=SchemaType.JSON)},
         {"new": replace(PAID, proto=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}"))},
         {"against": []},
@@ -96,7 +96,7 @@ NESTED = """{{"type": "record", "name": "Order", "fields": [
 PLACES = {"record": "", "field": "", "enum": "", "fixed": ""}
 
 
-def nested(type_: SchemaType = SchemaType.AVRO, **parts: str) -> SchemaInfo:
+def make_nested(type_: SchemaType = SchemaType.AVRO, **parts: str) -> SchemaInfo:
     return SchemaInfo(type_, NESTED.format(**{**PLACES, **parts}).encode())
 
 
@@ -115,13 +115,13 @@ def nested(type_: SchemaType = SchemaType.AVRO, **parts: str) -> SchemaInfo:
 )
 @pytest.mark.parametrize("type_", [SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF])
 def test_what_changes_how_the_new_schema_reads_is_another_change(parts: dict[str, str], type_: SchemaType) -> None:
-    plain = fingerprint(**{**CHANGE, "new": nested(type_)})
-    changed = fingerprint(**{**CHANGE, "new": nested(type_, **parts)})
+    plain = fingerprint(**{**CHANGE, "new": make_nested(type_)})
+    changed = fingerprint(**{**CHANGE, "new": make_nested(type_, **parts)})
     assert changed != plain
     assert changed.former == plain == plain.former
     wrapped = [
         fingerprint(**{**CHANGE, "new": join(key=info, value=SchemaInfo(SchemaType.STRING), encoding="INLINE")})
-        for info in (nested(type_), nested(type_, **parts))
+        for info in (make_nested(type_), make_nested(type_, **parts))
     ]
     assert wrapped[0] != wrapped[1]
     assert wrapped[1].former == wrapped[0]
@@ -137,10 +137,10 @@ def test_a_charset_is_part_of_the_fingerprint() -> None:
 
 
 def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_refusal() -> None:
-    new = nested(enum='"default": "A",')
-    former = broker_fingerprint(ORDERS, versions(OPEN), new).former
+    new = make_nested(enum='"default": "A",')
+    former = broker_fingerprint(ORDERS, make_versions(OPEN), new).former
     waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, former, "meant", "ada", date(2027, 1, 31))
-    assert broker_waiver([waiver], ORDERS, versions(OPEN), new) == waiver
+    assert broker_waiver([waiver], ORDERS, make_versions(OPEN), new) == waiver
 
 
 def test_a_definition_that_does_not_parse_has_a_fingerprint_of_its_bytes() -> None:
@@ -149,20 +149,20 @@ def test_a_definition_that_does_not_parse_has_a_fingerprint_of_its_bytes() -> No
     assert one != other
 
 
-def versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
+def make_versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
     return tuple(SchemaVersion(number, info) for number, info in enumerate(infos))
 
 
 def test_a_brokers_refusal_is_of_the_latest_live_version_whatever_its_number() -> None:
-    wanted = broker_fingerprint(ORDERS, versions(OPEN), PAID)
-    assert broker_fingerprint(ORDERS, versions(PAID, OPEN), PAID) == wanted
-    assert broker_fingerprint(ORDERS, versions(PAID, None, OPEN), PAID) == wanted
-    assert broker_fingerprint(ORDERS, versions(OPEN, None), PAID) != wanted
-    assert broker_fingerprint(ORDERS, versions(OPEN, PAID), PAID) != wanted
+    wanted = broker_fingerprint(ORDERS, make_versions(OPEN), PAID)
+    assert broker_fingerprint(ORDERS, make_versions(PAID, OPEN), PAID) == wanted
+    assert broker_fingerprint(ORDERS, make_versions(PAID, None, OPEN), PAID) == wanted
+    assert broker_fingerprint(ORDERS, make_versions(OPEN, None), PAID) != wanted
+    assert broker_fingerprint(ORDERS, make_versions(OPEN, PAID), PAID) != wanted
 
 
 def test_the_waiver_of_a_brokers_refusal_names_rule_topic_and_fingerprint() -> None:
-    before = versions(OPEN)
+    before = make_versions(OPEN)
     wanted = broker_fingerprint(ORDERS, before, PAID)
     waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, wanted, "meant", "ada", date(2027, 1, 31))
     assert broker_waiver([waiver], ORDERS, before, PAID) == waiver

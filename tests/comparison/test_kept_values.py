@@ -1,4 +1,4 @@
-"""Where nothing is found for two definitions, a reader of one gets the values that were written with the other."""
+"""If two definitions have no findings, a reader of one gets the values that were written with the other."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_without_a_finding_a_reader_gets_what_was_written(type_: SchemaType) -> 
         codec = Codec([Version(0, definitions[0])], reader=definitions[1])
         for _ in range(8):
             try:
-                payload = own_codec.encode_one(maker.value(writer))
+                payload = own_codec.encode_one(maker.draw_value(writer))
             except Unwritable:
                 # The maker believes in a logical type that Avro ignores.
                 continue
@@ -72,9 +72,9 @@ def test_without_a_finding_a_reader_of_protobuf_gets_what_was_written() -> None:
     def check_pair(seed: int) -> None:
         nonlocal kept_pairs
         maker = ProtoMaker(seed)
-        file = maker.changed()
+        file = maker.change_file()
         swap_names(maker, file)
-        writer, reader = maker.definition(), definition_of(file, maker.root)
+        writer, reader = maker.make_definition(), definition_of(file, maker.root)
         old, new = (SchemaInfo(SchemaType.PROTOBUF_NATIVE, side.text.encode()) for side in (writer, reader))
         if compare([old], new, CompatibilityStrategy.BACKWARD).values != "kept":
             return
@@ -82,7 +82,7 @@ def test_without_a_finding_a_reader_of_protobuf_gets_what_was_written() -> None:
         own_codec = Codec([Version(0, writer)], options=Options(recursion_depth=1))
         codec = Codec([Version(0, writer)], reader=reader, options=Options(recursion_depth=1))
         for _ in range(8):
-            payload = maker.payload()
+            payload = maker.make_payload()
             try:
                 written = own_codec.decode_one(payload, 0)
             except Unreadable:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import shop
 from command import Printed
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.core.atomic_files import OWN, read, reject_links, remove, top_of, write
 from schemactl.core.errors import SchemactlError
@@ -34,7 +34,7 @@ class Attacked:
     def __init__(self, folder: Path) -> None:
         repository = Scratch(folder / "shop")
         repository.commit(
-            {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")},
+            {"schemactl.yaml": PROJECT, "topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")},
             "approved",
         )
         repository.flush()
@@ -59,7 +59,7 @@ class Attacked:
 
 
 @pytest.fixture
-def attacked(tmp_path: Path) -> Attacked:
+def attacked_folder(tmp_path: Path) -> Attacked:
     return Attacked(tmp_path)
 
 
@@ -77,68 +77,68 @@ WRITERS = {
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_link_in_place_of_the_file_is_refused_with_its_place(attacked: Attacked, writer: str) -> None:
+def test_a_link_in_place_of_the_file_is_refused_with_its_place(attacked_folder: Attacked, writer: str) -> None:
     arguments, file = WRITERS[writer]
-    attacked.add_link(file, attacked.victim)
-    done = attacked.run(*arguments, code=1)
-    assert attacked.is_unharmed()
+    attacked_folder.add_link(file, attacked_folder.victim)
+    done = attacked_folder.run(*arguments, code=1)
+    assert attacked_folder.is_unharmed()
     assert f"{file} is a symbolic link: " in done.err
-    assert (attacked.path / file).is_symlink()
+    assert (attacked_folder.path / file).is_symlink()
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_a_linked_folder_is_refused_with_its_place(attacked: Attacked, writer: str) -> None:
+def test_a_linked_folder_is_refused_with_its_place(attacked_folder: Attacked, writer: str) -> None:
     arguments, file = WRITERS[writer]
     folder = file.split("/")[0]
-    attacked.add_link(folder, attacked.outside)
-    done = attacked.run(*arguments, code=1)
-    assert attacked.is_unharmed()
+    attacked_folder.add_link(folder, attacked_folder.outside)
+    done = attacked_folder.run(*arguments, code=1)
+    assert attacked_folder.is_unharmed()
     assert f"{folder} is a symbolic link: " in done.err
 
 
-def test_without_links_the_files_are_there_and_nothing_beside_them(attacked: Attacked) -> None:
-    attacked.run("generate")
-    attacked.run("generate", "--zip", "package.zip", "--wheel", "--wheel-version", "1.0")
-    attacked.run("plan", "--out", "plan.json")
-    assert {path.name for path in attacked.path.iterdir()} - {".git", "topics"} == {
+def test_without_links_the_files_are_there_and_nothing_beside_them(attacked_folder: Attacked) -> None:
+    attacked_folder.run("generate")
+    attacked_folder.run("generate", "--zip", "package.zip", "--wheel", "--wheel-version", "1.0")
+    attacked_folder.run("plan", "--out", "plan.json")
+    assert {path.name for path in attacked_folder.path.iterdir()} - {".git", "topics"} == {
         "schemactl.yaml",
         "generated",
         "package.zip",
         "dist",
         "plan.json",
     }
-    assert len(list((attacked.path / "dist").iterdir())) == 1
+    assert len(list((attacked_folder.path / "dist").iterdir())) == 1
 
 
-def test_a_link_that_leads_nowhere_yet_is_refused_too(attacked: Attacked) -> None:
-    attacked.add_link("out.sarif", attacked.outside / "new")
-    attacked.run("check", "--format", "sarif=out.sarif", code=1)
-    assert attacked.is_unharmed()
+def test_a_link_that_leads_nowhere_yet_is_refused_too(attacked_folder: Attacked) -> None:
+    attacked_folder.add_link("out.sarif", attacked_folder.outside / "new")
+    attacked_folder.run("check", "--format", "sarif=out.sarif", code=1)
+    assert attacked_folder.is_unharmed()
 
 
-def test_a_link_in_the_way_of_generate_check_is_refused_and_not_read(attacked: Attacked) -> None:
-    attacked.add_link("generated/shop_schemas/__init__.py", Path("/dev/zero"))
-    done = attacked.run("generate", "--check", code=1)
+def test_a_link_in_the_way_of_generate_check_is_refused_and_not_read(attacked_folder: Attacked) -> None:
+    attacked_folder.add_link("generated/shop_schemas/__init__.py", Path("/dev/zero"))
+    done = attacked_folder.run("generate", "--check", code=1)
     assert "generated/shop_schemas/__init__.py is a symbolic link" in done.err
 
 
-def test_a_compiled_folder_that_is_a_link_is_left_alone(attacked: Attacked) -> None:
-    attacked.run("generate")
-    (attacked.outside / "victim").rename(attacked.outside / "victim.pyc")
-    attacked.add_link("generated/shop_schemas/shop/sales/__pycache__", attacked.outside)
-    (attacked.path / "topics" / "orders.yaml").write_text(declared("shop/other/orders"))
-    shop.git(attacked.path, "add", ".")
-    shop.git(attacked.path, "commit", "-q", "-m", "moved")
-    attacked.run("generate")
-    assert (attacked.outside / "victim.pyc").read_text() == KEPT
+def test_a_compiled_folder_that_is_a_link_is_left_alone(attacked_folder: Attacked) -> None:
+    attacked_folder.run("generate")
+    (attacked_folder.outside / "victim").rename(attacked_folder.outside / "victim.pyc")
+    attacked_folder.add_link("generated/shop_schemas/shop/sales/__pycache__", attacked_folder.outside)
+    (attacked_folder.path / "topics" / "orders.yaml").write_text(write_declaration("shop/other/orders"))
+    shop.git(attacked_folder.path, "add", ".")
+    shop.git(attacked_folder.path, "commit", "-q", "-m", "moved")
+    attacked_folder.run("generate")
+    assert (attacked_folder.outside / "victim.pyc").read_text() == KEPT
 
 
-def test_names_that_a_pull_request_can_foresee_are_never_used(attacked: Attacked) -> None:
+def test_names_that_a_pull_request_can_foresee_are_never_used(attacked_folder: Attacked) -> None:
     # The process id of the command is unknown, so the test uses each possible one.
     program = (
         "import os, pathlib, sys\n"
         "for name in ('out.sarif', 'plan.json', 'package.zip'):\n"
-        f"    pathlib.Path(f'.{{name}}.{{os.getpid()}}').symlink_to({str(attacked.victim)!r})\n"
+        f"    pathlib.Path(f'.{{name}}.{{os.getpid()}}').symlink_to({str(attacked_folder.victim)!r})\n"
         f"os.execv({sys.executable!r}, [{sys.executable!r}, '-m', 'schemactl', *sys.argv[1:]])\n"
     )
     for arguments in (
@@ -148,14 +148,14 @@ def test_names_that_a_pull_request_can_foresee_are_never_used(attacked: Attacked
     ):
         done = subprocess.run(
             [sys.executable, "-c", program, *arguments],
-            cwd=attacked.path,
-            env=shop.environment(),
+            cwd=attacked_folder.path,
+            env=shop.make_environment(),
             capture_output=True,
             text=True,
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert attacked.is_unharmed()
+        assert attacked_folder.is_unharmed()
 
 
 def test_init_writes_through_no_link(tmp_path: Path) -> None:
@@ -172,32 +172,32 @@ def test_init_writes_through_no_link(tmp_path: Path) -> None:
         assert not (tmp_path / "new").exists()
 
 
-def test_import_writes_through_no_link(attacked: Attacked) -> None:
-    attacked.run("apply", "--yes", "--target", "local")
-    fresh = Scratch(attacked.path.parent / "fresh").path
-    (fresh / "namespaces").symlink_to(attacked.outside)
-    registry = f"sqlite:{attacked.path}/.schemactl/registry.db"
+def test_import_writes_through_no_link(attacked_folder: Attacked) -> None:
+    attacked_folder.run("apply", "--yes", "--target", "local")
+    fresh = Scratch(attacked_folder.path.parent / "fresh").path
+    (fresh / "namespaces").symlink_to(attacked_folder.outside)
+    registry = f"sqlite:{attacked_folder.path}/.schemactl/registry.db"
     done = shop.run(fresh, "import", "--registry", registry, code=1)
-    assert attacked.is_unharmed()
+    assert attacked_folder.is_unharmed()
     assert "namespaces is a symbolic link" in done.err
 
 
-def test_outside_the_repository_a_path_may_hold_links(attacked: Attacked, tmp_path: Path) -> None:
-    (tmp_path / "short").symlink_to(attacked.outside)
-    attacked.run("check", "--format", f"json={tmp_path}/short/report.json")
-    assert (attacked.outside / "report.json").is_file()
+def test_outside_the_repository_a_path_may_hold_links(attacked_folder: Attacked, tmp_path: Path) -> None:
+    (tmp_path / "short").symlink_to(attacked_folder.outside)
+    attacked_folder.run("check", "--format", f"json={tmp_path}/short/report.json")
+    assert (attacked_folder.outside / "report.json").is_file()
 
 
 def test_a_repository_may_be_reached_through_a_link_and_its_own_are_still_refused(
-    attacked: Attacked, tmp_path: Path
+    attacked_folder: Attacked, tmp_path: Path
 ) -> None:
-    (tmp_path / "short").symlink_to(attacked.path)
+    (tmp_path / "short").symlink_to(attacked_folder.path)
     shop.run(tmp_path, "-C", "short", "check", "--format", "json=a.json")
-    attacked.add_link("linked", attacked.outside)
+    attacked_folder.add_link("linked", attacked_folder.outside)
     for path in (f"{tmp_path}/short/linked/b.json", "linked/b.json", "topics/../linked/b.json"):
         done = shop.run(tmp_path, "-C", "short", "check", "--format", f"json={path}", code=1)
         assert "linked is a symbolic link" in done.err
-        assert attacked.is_unharmed()
+        assert attacked_folder.is_unharmed()
 
 
 INTO_GIT = {
@@ -212,37 +212,39 @@ INTO_GIT = {
 
 
 @pytest.mark.parametrize("command", INTO_GIT)
-def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(attacked: Attacked, command: str) -> None:
+def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(
+    attacked_folder: Attacked, command: str
+) -> None:
     def list_paths() -> set[Path]:
-        return set(attacked.path.rglob("*"))
+        return set(attacked_folder.path.rglob("*"))
 
     # The files of the tool and of commands exist before.
     for arguments in (["apply", "--yes", "--target", "local"], ["check"], ["generate"]):
-        attacked.run(*arguments)
-    (attacked.outside / "short").symlink_to(attacked.path / ".git")
-    git = (attacked.path / ".git" / "config").read_bytes()
+        attacked_folder.run(*arguments)
+    (attacked_folder.outside / "short").symlink_to(attacked_folder.path / ".git")
+    git = (attacked_folder.path / ".git" / "config").read_bytes()
     for place in (
         ".git/config",
         "topics/../.git/new",
         ".GIT/new",
         "git~1/new",
         "topics/.git/new",
-        f"{attacked.outside}/short/config",
+        f"{attacked_folder.outside}/short/config",
     ):
         before = list_paths()
-        done = attacked.run(*(word.format(place) for word in INTO_GIT[command]), code=1)
+        done = attacked_folder.run(*(word.format(place) for word in INTO_GIT[command]), code=1)
         assert " leads into Git's own folder: " in done.err, (place, done.err)
         assert list_paths() == before
-        assert (attacked.path / ".git" / "config").read_bytes() == git
+        assert (attacked_folder.path / ".git" / "config").read_bytes() == git
 
 
-def test_a_registry_in_git_s_own_folder_is_refused(attacked: Attacked) -> None:
-    config = attacked.path / "schemactl.yaml"
+def test_a_registry_in_git_s_own_folder_is_refused(attacked_folder: Attacked) -> None:
+    config = attacked_folder.path / "schemactl.yaml"
     config.write_text(config.read_text().replace(".schemactl/registry.db", ".git/registry.db"))
-    shop.git(attacked.path, "commit", "-qam", "registry")
-    done = attacked.run("apply", "--yes", "--target", "local", code=1)
+    shop.git(attacked_folder.path, "commit", "-qam", "registry")
+    done = attacked_folder.run("apply", "--yes", "--target", "local", code=1)
     assert "leads into Git's own folder" in done.err
-    assert not (attacked.path / ".git" / "registry.db").exists()
+    assert not (attacked_folder.path / ".git" / "registry.db").exists()
 
 
 # The function itself.
@@ -279,13 +281,13 @@ def test_where_files_have_one_name_a_new_one_takes_no_other_s_place_either(
 
 
 def test_what_fails_halfway_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    def parts() -> object:
+    def yield_parts_and_fail() -> object:
         yield b"half"
         raise OSError("the disk is full")
 
     write(tmp_path / "a", b"old", below=None)
     with pytest.raises(OSError, match="disk is full"):
-        write(tmp_path / "a", parts(), below=None)  # type: ignore[arg-type]
+        write(tmp_path / "a", yield_parts_and_fail(), below=None)  # type: ignore[arg-type]
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
 
 

@@ -12,12 +12,12 @@ from schemactl.core.deadline import Worker
 
 
 def test_a_worker_is_not_forgotten_when_the_waiting_is_interrupted() -> None:
-    def ring(_number: int, _frame: FrameType | None) -> None:
+    def raise_interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     finish = Event()
     worker = Worker(finish.wait)
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, raise_interrupt)
     try:
         worker.start()
         signal.setitimer(signal.ITIMER_REAL, 0.05)

@@ -1,21 +1,21 @@
-"""Every rule of the catalogue, by cases: what fires it, what only looks like it, and the place; and by its example.
+"""Every rule by its example and by cases: changes that fire it, changes that only look like it, and the location.
 
 `tests/cases/<RULE>.yaml` maps names to cases, of which there are five kinds:
 
     before, after, expect         a repository: the approved files (or a list of such, one commit each), then what changes in
                                   the working tree (null deletes), and all findings of `check`, in order. `strategy`,
-                                  `pulsar` and `project` say what `schemactl.yaml` says. `branch` is committed on a branch
-                                  before that (files, or a list of such), and then `after` is, too; `meanwhile` is approved
+                                  `pulsar` and `project` set the values of `schemactl.yaml`. `branch` is committed on a branch
+                                  before that (files, or a list of such), and then `after` as well; `meanwhile` is approved
                                   after the branch began.
     existing, new, expect         definitions that come from no file: `type` and `schema`
     category, old, new, expect    a `.proto` text, or several by path of which the first has the root message; buf's category,
                                   and all that it finds, in order, with the place in the new text. A text without `syntax`
                                   gets two lines, which places count: proto3, and the package `web`
     checker, old, new, expect     the same for Pulsar's opt-in checker under that strategy
-    files, expect                 the files of a project, and all that `lint` finds, in order; `fixed` are those that `--fix`
+    files, expect                 the files of a project, and all that `lint` finds, in order; `fixed` are the files that `--fix`
                                   changes, as it leaves them
 
-A finding has the severity of its rule unless it says otherwise. A case that expects nothing of its own rule is a near miss.
+A finding has the severity of its rule unless the case sets another severity. A case that expects nothing of its own rule is a near miss.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _SYNTAX = re.compile("syntax|edition")
 
 
 @cache
-def cases(rule: str) -> Mapping[str, Case]:
+def read_cases(rule: str) -> Mapping[str, Case]:
     """The cases of one rule, by name."""
     cases_by_name: dict[str, Case] = yaml.load((CASES / f"{rule}.yaml").read_bytes(), yaml.CSafeLoader)
     return cases_by_name
@@ -80,7 +80,7 @@ def of_kind(key: str) -> list[Any]:
     return [
         pytest.param(case, id=f"{path.stem}: {name}")
         for path in sorted(CASES.glob("*.yaml"))
-        for name, case in cases(path.stem).items()
+        for name, case in read_cases(path.stem).items()
         if key in case
     ]
 
@@ -89,7 +89,7 @@ def of_kind(key: str) -> list[Any]:
 def test_check_finds_exactly_this(case: Case, tmp_path: Path) -> None:
     repository = Scratch(tmp_path / "repository")
     first, *more = case["before"] if isinstance(case["before"], list) else [case["before"]]
-    for files in ({"schemactl.yaml": project(case), **first}, *more):
+    for files in ({"schemactl.yaml": make_project(case), **first}, *more):
         start = repository.commit(files)
     for number, files in enumerate(case.get("branch", ())):
         repository.commit(files, branch="work", start=None if number else start)
@@ -105,7 +105,7 @@ def test_check_finds_exactly_this(case: Case, tmp_path: Path) -> None:
     ]
 
 
-def project(case: Case) -> str:
+def make_project(case: Case) -> str:
     """The project file of a case."""
     lines = {
         "version": 1,
@@ -117,7 +117,7 @@ def project(case: Case) -> str:
 
 
 def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
-    """What `check` finds in the working tree at `path`, or between `base` and HEAD."""
+    """Return the findings of `check` in the working tree at `path`, or between `base` and HEAD."""
     request = CheckRequest(str(path), base=base, today=TODAY)
     try:
         report = within(60, partial(check_project, request))
@@ -142,7 +142,7 @@ def to_expectation(finding: Finding) -> dict[str, Any]:
 
 
 def with_defaults(finding: Case) -> dict[str, Any]:
-    """An expected finding with what its case leaves out."""
+    """Complete an expected finding with the defaults that its case omits."""
     severity = rules()[finding["rule"]].severity
     return {
         "severity": severity,
@@ -158,23 +158,23 @@ def with_defaults(finding: Case) -> dict[str, Any]:
 @pytest.mark.parametrize("case", of_kind("existing"))
 def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None:
     name = TopicName.parse("shop/sales/orders")
-    versions = tuple(SchemaVersion(number, info(definition)) for number, definition in enumerate(case["existing"]))
+    versions = tuple(SchemaVersion(number, make_info(definition)) for number, definition in enumerate(case["existing"]))
     approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
-    target = Catalog(topics={name: Topic(name, info(case["new"]))})
+    target = Catalog(topics={name: Topic(name, make_info(case["new"]))})
     report = check(target, approved=approved, project=Project(), label="a registry")
     assert [to_expectation(finding) for finding in report.findings] == [
         with_defaults(finding) for finding in case["expect"]
     ]
 
 
-def info(definition: Mapping[str, str]) -> SchemaInfo:
+def make_info(definition: Mapping[str, str]) -> SchemaInfo:
     """The definition of a case."""
     return SchemaInfo(SchemaType[definition["type"]], definition["schema"].encode())
 
 
 @pytest.mark.parametrize("case", of_kind("category"))
 def test_a_category_of_bufs_finds_exactly_this(case: Case) -> None:
-    old, new = compiled(case)
+    old, new = compile_sides(case)
     violations = proto_rules(old=parse(old.schema).image, new=parse(new.schema).image, category=case["category"])
     assert [{"rule": violation.rule, "place": str(new.locate(violation.pointer))} for violation in violations] == case[
         "expect"
@@ -183,7 +183,7 @@ def test_a_category_of_bufs_finds_exactly_this(case: Case) -> None:
 
 @pytest.mark.parametrize("case", of_kind("checker"))
 def test_the_opt_in_checker_finds_exactly_this(case: Case) -> None:
-    old, new = compiled(case)
+    old, new = compile_sides(case)
     violations = advanced_violations(reader=parse(new.schema).root, writer=parse(old.schema).root)
     assert [{"rule": violation.rule, "place": str(new.locate(violation.pointer))} for violation in violations] == case[
         "expect"
@@ -199,30 +199,30 @@ def test_the_opt_in_checker_finds_exactly_this(case: Case) -> None:
     assert answer.message.startswith(case["expect"][0]["rule"] if case["expect"] else "")
 
 
-def compiled(case: Case) -> Sequence[SchemaInfo]:
+def compile_sides(case: Case) -> Sequence[SchemaInfo]:
     """The two definitions of a case."""
-    return [all_compiled()[proto(case[side]).digest()] for side in ("old", "new")]
+    return [all_compiled()[make_proto(case[side]).digest()] for side in ("old", "new")]
 
 
 @cache
 def all_compiled() -> Mapping[str, SchemaInfo]:
     """The definitions of every case, in one run of protoc: it takes longer to start than to work."""
     proto_cases = [parameter.values[0] for parameter in (*of_kind("category"), *of_kind("checker"))]
-    protos = [proto(case[side]) for case in proto_cases for side in ("old", "new")]
+    protos = [make_proto(case[side]) for case in proto_cases for side in ("old", "new")]
     infos = compile_all(protos)
     assert not [result for result in infos if isinstance(result, InvalidSchema)]
     return {source.digest(): info for source, info in zip(protos, infos, strict=True) if isinstance(info, SchemaInfo)}
 
 
-def proto(side: Side) -> Proto:
+def make_proto(side: Side) -> Proto:
     """Return the files of one side to compile; the first message of the first file is the root."""
     files = {"click.proto": side} if isinstance(side, str) else side
     files = {path: text if _SYNTAX.match(text) else f"{_HEAD}{text}" for path, text in files.items()}
     entry, text = next(iter(files.items()))
-    return Proto(root(text), entry, {path: content.encode() for path, content in files.items()})
+    return Proto(find_root_name(text), entry, {path: content.encode() for path, content in files.items()})
 
 
-def root(text: str) -> str:
+def find_root_name(text: str) -> str:
     """The full name of the first message."""
     package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
     message = re.search(r"^message (\w+)", text, re.MULTILINE)
@@ -232,7 +232,7 @@ def root(text: str) -> str:
 
 @pytest.mark.parametrize("case", of_kind("files"))
 def test_lint_finds_exactly_this_and_mends_what_does_no_harm(case: Case, tmp_path: Path) -> None:
-    for path, text in {"schemactl.yaml": project(case), **case["files"]}.items():
+    for path, text in {"schemactl.yaml": make_project(case), **case["files"]}.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
     settings, top = declare_project.load_project(str(tmp_path))
@@ -249,9 +249,9 @@ def test_lint_finds_exactly_this_and_mends_what_does_no_harm(case: Case, tmp_pat
 
 @pytest.mark.parametrize("rule", rules())
 def test_a_rule_has_a_case_that_fires_it_and_a_near_miss(rule: str) -> None:
-    fires = [any(finding["rule"] == rule for finding in case["expect"]) for case in cases(rule).values()]
+    fires = [any(finding["rule"] == rule for finding in case["expect"]) for case in read_cases(rule).values()]
     assert set(fires) == {True, False}
-    misses = [name for name, fired in zip(cases(rule), fires, strict=True) if not fired]
+    misses = [name for name, fired in zip(read_cases(rule), fires, strict=True) if not fired]
     assert [name for name in misses if not name.startswith("near miss, ")] == []
 
 
@@ -278,7 +278,7 @@ def test_a_rule_on_avro_points_into_files_and_into_yaml(rule: str, suffix: str) 
 
 def paths_of(rule: str) -> Iterator[str]:
     """The files that findings of the rule are in."""
-    for case in cases(rule).values():
+    for case in read_cases(rule).values():
         yield from (finding["place"].split(":")[0] for finding in case["expect"] if finding["rule"] == rule)
 
 
@@ -321,16 +321,16 @@ CHAPTERS = {"data": "Data", "broker": "Broker", "declaration": "Declarations", "
 HEADS = ('syntax = "proto3";', 'syntax = "proto2";', 'edition = "2023";', "")
 
 
-def fits(rule: Rule) -> bool:
+def has_two_texts(rule: Rule) -> bool:
     """Return whether the example consists of two texts of one file."""
     return rule.example.startswith("// before\n")
 
 
-@pytest.mark.parametrize("rule", [rule for rule in rules().values() if fits(rule)], ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [rule for rule in rules().values() if has_two_texts(rule)], ids=lambda rule: rule.id)
 def test_the_example_of_a_rule_on_protobuf_fires_it(rule: Rule) -> None:
     before, after = re.split(r"^// after.*\n", rule.example, flags=re.MULTILINE)
     texts = [complete_excerpt(side, head, rule.example) for head in HEADS for side in (before, after)]
-    infos = compile_all([Proto(root(text), "a.proto", {"a.proto": text.encode()}) for text in texts])
+    infos = compile_all([Proto(find_root_name(text), "a.proto", {"a.proto": text.encode()}) for text in texts])
     pairs = zip(infos[::2], infos[1::2], strict=True)
     assert any(rule.id in everything_found(old, new) for old, new in pairs)
 
@@ -371,11 +371,11 @@ def test_the_example_of_a_rule_on_avro_fires_it_where_it_says_so(rule: Rule) -> 
     definitions = re.findall(r"# (.+)\n((?:[^#].*\n?)+)", rule.example)
     written = "[]" if rule.id == "READER_FIELD_MISSING_DEFAULT_VALUE" else definitions.pop(0)[1]
     for comment, definition in definitions:
-        reasons = {reason.rule for reason in resolve(reader=avro(definition), writer=avro(written))}
+        reasons = {reason.rule for reason in resolve(reader=make_avro(definition), writer=make_avro(written))}
         assert reasons == (set() if "reads" in comment else {rule.id}), definition
 
 
-def avro(definition: str) -> SchemaInfo:
+def make_avro(definition: str) -> SchemaInfo:
     """The definition of a type, of a field, or of fields."""
     value = json.loads(definition)
     fields = value if isinstance(value, list) and all(isinstance(field, dict) for field in value) else [value]

@@ -131,7 +131,7 @@ SCRAPS = st.sampled_from([*"{}[]:,-#&*!|>'\"%@`\\ \n\t\r0x~\0é", "---\n", "<<",
 
 
 @st.composite
-def damage(draw: st.DrawFn, text: str) -> bytes:
+def draw_damaged(draw: st.DrawFn, text: str) -> bytes:
     """Draw a copy of `text` with a few insertions, deletions and repetitions."""
     for _ in range(draw(st.integers(1, 4))):
         start, length = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
@@ -140,7 +140,7 @@ def damage(draw: st.DrawFn, text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | damage(START))
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | draw_damaged(START))
 @EXAMPLES
 def test_no_yaml_ends_in_anything_but_problems(data: bytes) -> None:
     declared = read(MemoryFiles({"topics/a.yaml": data}), PROJECT)
@@ -148,7 +148,7 @@ def test_no_yaml_ends_in_anything_but_problems(data: bytes) -> None:
     assert all(str(problem).isprintable() or "\n  Fix: " in str(problem) for problem in declared.problems)
 
 
-@given(st.binary(max_size=60) | damage(AVSC))
+@given(st.binary(max_size=60) | draw_damaged(AVSC))
 @EXAMPLES
 def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
     files: dict[str, str | bytes] = {
@@ -163,7 +163,7 @@ def test_no_definition_ends_in_anything_but_problems(data: bytes) -> None:
 PROJECT_TEXT = 'version: 1\nroots: [a]\nseverities: {TYPE_MISMATCH: off}\ntargets: {a: {registry: "sqlite:x"}}\n'
 
 
-@given(st.binary(max_size=40) | damage(PROJECT_TEXT))
+@given(st.binary(max_size=40) | draw_damaged(PROJECT_TEXT))
 @EXAMPLES
 def test_no_project_file_ends_in_anything_but_problems(data: bytes) -> None:
     with suppress(DeclarationError):
@@ -189,8 +189,8 @@ def test_no_value_in_any_place_is_without_words(kind: str, data: st.DataObject) 
         with pytest.raises(DeclarationError):
             read_project("schemactl.yaml", text.encode())
     else:
-        found = read_documents("topics/a.yaml", text.encode())
-        assert bool(found.problems) != bool(found.documents)
+        read_result = read_documents("topics/a.yaml", text.encode())
+        assert bool(read_result.problems) != bool(read_result.documents)
 
 
 # The project file.

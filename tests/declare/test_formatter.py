@@ -100,7 +100,7 @@ MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": []}\
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def messy_repository(tmp_path: Path) -> Scratch:
     """A project with an unformatted YAML file and definition, and a formatted shared definition outside the roots."""
     repository = Scratch(tmp_path / "shop")
     repository.write(
@@ -118,78 +118,81 @@ def read_text(repository: Scratch, path: str) -> str:
     return (repository.path / path).read_text()
 
 
-def test_files_are_laid_out_with_their_comments_and_versions(repository: Scratch) -> None:
-    result = schemactl(repository.path, "fmt")
+def test_files_are_laid_out_with_their_comments_and_versions(messy_repository: Scratch) -> None:
+    result = schemactl(messy_repository.path, "fmt")
     assert result.out == "laid out namespaces/orders.avsc\nlaid out namespaces/orders.yaml\n"
     assert result.err == "2 files laid out, 2 files unchanged\n"
-    assert read_text(repository, "namespaces/orders.yaml") == TIDY
-    assert read_text(repository, "namespaces/orders.avsc") == TIDY_DEFINITION.replace("1e3", "1")
-    assert schemactl(repository.path, "fmt", "--check").out == ""
+    assert read_text(messy_repository, "namespaces/orders.yaml") == TIDY
+    assert read_text(messy_repository, "namespaces/orders.avsc") == TIDY_DEFINITION.replace("1e3", "1")
+    assert schemactl(messy_repository.path, "fmt", "--check").out == ""
 
 
-def test_check_and_diff_write_nothing_and_exit_with_100(repository: Scratch) -> None:
-    result = schemactl(repository.path, "fmt", "--check", code=100)
+def test_check_and_diff_write_nothing_and_exit_with_100(messy_repository: Scratch) -> None:
+    result = schemactl(messy_repository.path, "fmt", "--check", code=100)
     assert result.out == "would lay out namespaces/orders.avsc\nwould lay out namespaces/orders.yaml\n"
-    diff = schemactl(repository.path, "fmt", "--diff", "namespaces/orders.yaml", code=100).out
+    diff = schemactl(messy_repository.path, "fmt", "--diff", "namespaces/orders.yaml", code=100).out
     assert diff.startswith("--- a/namespaces/orders.yaml\n+++ b/namespaces/orders.yaml\n")
     assert "+labels: {tier: gold, domain: sales}\n" in diff
-    assert read_text(repository, "namespaces/orders.yaml") == MESSY
+    assert read_text(messy_repository, "namespaces/orders.yaml") == MESSY
 
 
-def test_paths_are_files_or_folders_from_where_one_works(repository: Scratch) -> None:
-    repository.write({"common/money.avsc": MONEY.replace(" ", "")})
-    assert schemactl(repository.path / "common", "fmt", ".").out == "laid out common/money.avsc\n"
-    assert schemactl(repository.path / "namespaces", "fmt", "orders.avsc").out.split()[-1] == "namespaces/orders.avsc"
+def test_paths_are_files_or_folders_from_where_one_works(messy_repository: Scratch) -> None:
+    messy_repository.write({"common/money.avsc": MONEY.replace(" ", "")})
+    assert schemactl(messy_repository.path / "common", "fmt", ".").out == "laid out common/money.avsc\n"
+    assert (
+        schemactl(messy_repository.path / "namespaces", "fmt", "orders.avsc").out.split()[-1]
+        == "namespaces/orders.avsc"
+    )
     for missing_path in ("x.yaml", ""):
-        assert "there is no such file or folder" in schemactl(repository.path, "fmt", missing_path, code=64).err
-    assert "outside of the repository" in schemactl(repository.path, "fmt", "..", code=64).err
+        assert "there is no such file or folder" in schemactl(messy_repository.path, "fmt", missing_path, code=64).err
+    assert "outside of the repository" in schemactl(messy_repository.path, "fmt", "..", code=64).err
 
 
-def test_what_is_staged_is_checked(repository: Scratch) -> None:
-    repository.git("add", "-A")
-    schemactl(repository.path, "fmt")
-    assert "would lay out namespaces/orders.yaml" in schemactl(repository.path, "fmt", "--staged", code=100).out
-    repository.git("add", "-A")
-    schemactl(repository.path, "fmt", "--staged")
+def test_what_is_staged_is_checked(messy_repository: Scratch) -> None:
+    messy_repository.git("add", "-A")
+    schemactl(messy_repository.path, "fmt")
+    assert "would lay out namespaces/orders.yaml" in schemactl(messy_repository.path, "fmt", "--staged", code=100).out
+    messy_repository.git("add", "-A")
+    schemactl(messy_repository.path, "fmt", "--staged")
 
 
 def test_what_is_neither_yaml_nor_json_is_an_error_with_its_place_and_other_files_are_written(
-    repository: Scratch,
+    messy_repository: Scratch,
 ) -> None:
-    repository.write({"namespaces/orders.avsc": '{"type": }', "namespaces/b.yaml": "topic: [a\n"})
-    errors = schemactl(repository.path, "fmt", code=1).err
+    messy_repository.write({"namespaces/orders.avsc": '{"type": }', "namespaces/b.yaml": "topic: [a\n"})
+    errors = schemactl(messy_repository.path, "fmt", code=1).err
     assert "namespaces/orders.avsc:1:10: expected a value" in errors
     assert "namespaces/b.yaml:" in errors
-    assert read_text(repository, "namespaces/orders.yaml") == TIDY
-    assert read_text(repository, "namespaces/orders.avsc") == '{"type": }'
-    assert read_text(repository, "namespaces/b.yaml") == "topic: [a\n"
+    assert read_text(messy_repository, "namespaces/orders.yaml") == TIDY
+    assert read_text(messy_repository, "namespaces/orders.avsc") == '{"type": }'
+    assert read_text(messy_repository, "namespaces/b.yaml") == "topic: [a\n"
 
 
-def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(repository: Scratch) -> None:
-    repository.write(
+def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(messy_repository: Scratch) -> None:
+    messy_repository.write(
         {
             "namespaces/orders.yaml": TIDY.replace("\n", "\r\n"),
             "namespaces/orders.avsc": TIDY_DEFINITION.replace("1e3", "1"),
         }
     )
-    (repository.path / "namespaces" / "link.avsc").symlink_to("orders.avsc")
-    assert schemactl(repository.path, "fmt").out == "laid out namespaces/orders.yaml\n"
-    assert (repository.path / "namespaces" / "orders.yaml").read_bytes() == TIDY.encode()
+    (messy_repository.path / "namespaces" / "link.avsc").symlink_to("orders.avsc")
+    assert schemactl(messy_repository.path, "fmt").out == "laid out namespaces/orders.yaml\n"
+    assert (messy_repository.path / "namespaces" / "orders.yaml").read_bytes() == TIDY.encode()
 
 
 @pytest.mark.parametrize("name", ["laid_out_yaml", "laid_out_json"])
 def test_a_layout_that_would_change_what_is_declared_is_a_bug_and_not_written(
-    name: str, repository: Scratch, monkeypatch: pytest.MonkeyPatch
+    name: str, messy_repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def change_names(*arguments: str) -> str:
         return arguments[-1].replace("orders", "order").replace("id", "key")
 
     monkeypatch.setattr(formatter, name, change_names)
-    before = {path.name: path.read_text() for path in (repository.path / "namespaces").iterdir()}
-    errors = schemactl(repository.path, "fmt", code=1).err
+    before = {path.name: path.read_text() for path in (messy_repository.path / "namespaces").iterdir()}
+    errors = schemactl(messy_repository.path, "fmt", code=1).err
     assert "This is a bug of schemactl" in errors
     changed_file = "orders.yaml" if name == "laid_out_yaml" else "orders.avsc"
-    assert read_text(repository, f"namespaces/{changed_file}") == before[changed_file]
+    assert read_text(messy_repository, f"namespaces/{changed_file}") == before[changed_file]
 
 
 def test_a_new_project_is_tidy(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The overlay files of a target are layers: the last one that sets a value wins."""
+"""The overlay files of a target are layers: the last layer with a value wins."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ def test_a_switch_between_definition_and_payload_makes_no_version(tmp_path: Path
         {"topics/orders.yaml": WITH_PAYLOAD, "topics/orders.json": json.dumps(make_payload(type_="JSON"))}
     )
     repository.flush()
-    [topic] = shop.approved(repository.path).topics.values()
+    [topic] = shop.read_approved(repository.path).topics.values()
     numbers = [(version.number, version.info.type.name) for version in topic.versions if version.info]
     assert numbers == [(0, "AVRO"), (1, "AVRO"), (2, "JSON")]
 
@@ -348,8 +348,8 @@ def test_check_fixes_a_definition_in_a_payload(tmp_path: Path, indent: int | Non
     value["fields"].append({"name": "note", "type": ["null", "string"]})
     changed = json.dumps(make_payload(json.dumps(value, indent=indent), properties={"a": "é\\"}), ensure_ascii=False)
     repository.write({"topics/orders.json": changed})
-    found = schemactl(repository.path, "check", code=100).out
-    assert "topics/orders.json:1:" in found
+    output = schemactl(repository.path, "check", code=100).out
+    assert "topics/orders.json:1:" in output
     schemactl(repository.path, "check", "--fix")
     fixed = json.loads((repository.path / "topics/orders.json").read_text(encoding="utf-8"))
     assert fixed["properties"] == {"a": "é\\"}
@@ -375,7 +375,7 @@ def test_the_example_survives_export_and_import_as_payloads(tmp_path: Path) -> N
         )
     declared = read(MemoryFiles(files), PROJECT)
     assert declared.problems == ()
-    approved = shop.approved(folder).topics
+    approved = shop.read_approved(folder).topics
     schemas = {(name.namespace, name.topic.replace("-", "_")): topic.schema for name, topic in approved.items()}
     for name, topic in declared.catalog.topics.items():
         expected = schemas[name.namespace, name.topic.replace("-", "_")]

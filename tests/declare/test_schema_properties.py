@@ -33,7 +33,7 @@ EXPECTED: dict[str, Any] = {
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def shop_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "shop")
     topics = {f"topics/{name}.yaml": f"topic: shop/web/{name}\n{schema}\n" for name, schema in TOPICS.items()}
     # The namespace is read after its topics, and before them.
@@ -51,48 +51,48 @@ def read_properties(repository: Scratch, topic: str) -> Any:
 
 
 @pytest.mark.parametrize("state", ["", "@0", "@work"])
-def test_topics_have_the_defaults_of_their_namespace(repository: Scratch, state: str) -> None:
+def test_topics_have_the_defaults_of_their_namespace(shop_repository: Scratch, state: str) -> None:
     for topic, properties in EXPECTED.items():
-        assert read_properties(repository, f"shop/web/{topic}{state}") == properties
-    pair = read_properties(repository, f"shop/web/pair{state}")
+        assert read_properties(shop_repository, f"shop/web/{topic}{state}") == properties
+    pair = read_properties(shop_repository, f"shop/web/pair{state}")
     assert json.loads(pair["key.schema.properties"]) == {}
     assert json.loads(pair["value.schema.properties"]) == {SWITCH: "true", "owner": "sales"}
-    records = read_properties(repository, f"shop/web/two-records{state}")
+    records = read_properties(shop_repository, f"shop/web/two-records{state}")
     assert json.loads(records["key.schema.properties"]) == DEFAULTS
     assert SWITCH not in records
-    assert read_properties(repository, f"shop/other/plain{state}") == {}
+    assert read_properties(shop_repository, f"shop/other/plain{state}") == {}
 
 
-def test_apply_registers_them(repository: Scratch) -> None:
+def test_apply_registers_them(shop_repository: Scratch) -> None:
     # The second check takes its declarations from the cache.
     for _ in range(2):
-        schemactl(repository.path, "check")
-    schemactl(repository.path, "apply", "--target", "local", "--auto-approve")
+        schemactl(shop_repository.path, "check")
+    schemactl(shop_repository.path, "apply", "--target", "local", "--auto-approve")
     for topic, properties in EXPECTED.items():
         answer = schemactl(
-            repository.path, "registry", "get", f"shop/web/{topic}", "--target", "local", "--format", "json"
+            shop_repository.path, "registry", "get", f"shop/web/{topic}", "--target", "local", "--format", "json"
         )
         registered = json.loads(answer.out)["properties"]
         assert {name: text for name, text in registered.items() if not name.startswith("schemactl.")} == properties
-    schemactl(repository.path, "drift", "--target", "local", "--detailed-exitcode")
+    schemactl(shop_repository.path, "drift", "--target", "local", "--detailed-exitcode")
 
 
-def test_a_version_has_the_defaults_of_its_commit(repository: Scratch) -> None:
+def test_a_version_has_the_defaults_of_its_commit(shop_repository: Scratch) -> None:
     later = NAMESPACE.replace("owner: web", "owner: later")
-    repository.commit({"topics/z.yaml": None, "topics/a.yaml": later})
-    repository.flush()
-    assert read_properties(repository, "shop/web/plain@0")["owner"] == "web"
-    assert read_properties(repository, "shop/web/plain")["owner"] == "later"
-    repository.commit({"topics/r.avsc": record("id", "note")})
-    repository.flush()
-    assert read_properties(repository, "shop/web/plain@1")["owner"] == "later"
-    repository.commit({"topics/a.yaml": None, "topics/more.avsc": record("x")})
-    repository.flush()
-    assert read_properties(repository, "shop/web/plain@1")["owner"] == "later"
-    assert read_properties(repository, "shop/web/plain") == {}
-    repository.commit({"topics/r.avsc": record("id", "note", "more")})
-    repository.flush()
-    assert read_properties(repository, "shop/web/plain@2") == {}
+    shop_repository.commit({"topics/z.yaml": None, "topics/a.yaml": later})
+    shop_repository.flush()
+    assert read_properties(shop_repository, "shop/web/plain@0")["owner"] == "web"
+    assert read_properties(shop_repository, "shop/web/plain")["owner"] == "later"
+    shop_repository.commit({"topics/r.avsc": record("id", "note")})
+    shop_repository.flush()
+    assert read_properties(shop_repository, "shop/web/plain@1")["owner"] == "later"
+    shop_repository.commit({"topics/a.yaml": None, "topics/more.avsc": record("x")})
+    shop_repository.flush()
+    assert read_properties(shop_repository, "shop/web/plain@1")["owner"] == "later"
+    assert read_properties(shop_repository, "shop/web/plain") == {}
+    shop_repository.commit({"topics/r.avsc": record("id", "note", "more")})
+    shop_repository.flush()
+    assert read_properties(shop_repository, "shop/web/plain@2") == {}
 
 
 @pytest.mark.parametrize(
@@ -105,30 +105,30 @@ def test_a_version_has_the_defaults_of_its_commit(repository: Scratch) -> None:
         ("[a]", "expected a mapping"),
     ],
 )
-def test_wrong_defaults_are_problems(repository: Scratch, properties: str, problem: str) -> None:
-    repository.write({"topics/z.yaml": f"namespace: shop/web\nschema_properties: {properties}\n"})
-    printed = schemactl(repository.path, "check", code=1)
+def test_wrong_defaults_are_problems(shop_repository: Scratch, properties: str, problem: str) -> None:
+    shop_repository.write({"topics/z.yaml": f"namespace: shop/web\nschema_properties: {properties}\n"})
+    printed = schemactl(shop_repository.path, "check", code=1)
     assert "topics/z.yaml:2:" in printed.err + printed.out
     assert problem in printed.err + printed.out
 
 
-def test_an_overlay_has_none(repository: Scratch) -> None:
+def test_an_overlay_has_none(shop_repository: Scratch) -> None:
     project = PROJECT.replace('registry.db"}', 'registry.db", overlays: prod.yaml}')
-    repository.write({"schemactl.yaml": project, "prod.yaml": NAMESPACE})
-    printed = schemactl(repository.path, "check", code=1)
+    shop_repository.write({"schemactl.yaml": project, "prod.yaml": NAMESPACE})
+    printed = schemactl(shop_repository.path, "check", code=1)
     assert "`schema_properties` is the same on every target" in printed.err + printed.out
 
 
-def test_a_default_for_registered_versions_makes_none(repository: Scratch) -> None:
-    schemactl(repository.path, "apply", "--target", "local", "--auto-approve")
-    repository.commit({"topics/z.yaml": NAMESPACE.replace("owner: web", "owner: later")})
-    repository.flush()
-    printed = schemactl(repository.path, "plan", "--target", "local")
+def test_a_default_for_registered_versions_makes_none(shop_repository: Scratch) -> None:
+    schemactl(shop_repository.path, "apply", "--target", "local", "--auto-approve")
+    shop_repository.commit({"topics/z.yaml": NAMESPACE.replace("owner: web", "owner: later")})
+    shop_repository.flush()
+    printed = schemactl(shop_repository.path, "plan", "--target", "local")
     assert "would store nothing" in printed.out + printed.err
 
 
-def test_effective_values_name_the_namespace(repository: Scratch) -> None:
-    effective = schemactl(repository.path, "show", "shop/web/plain", "--effective").out
+def test_effective_values_name_the_namespace(shop_repository: Scratch) -> None:
+    effective = schemactl(shop_repository.path, "show", "shop/web/plain", "--effective").out
     [line] = (line for line in effective.splitlines() if SWITCH in line)
     assert "true" in line
     assert "topics/z.yaml:2:" in line

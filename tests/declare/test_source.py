@@ -107,11 +107,11 @@ def test_pointers_are_read_as_java_and_the_rfc_write_them(written_pointer: str, 
 
 
 def accepted_by_json(text: str) -> bool:
-    def refuse(_: str) -> None:
+    def raise_value_error(_: str) -> None:
         raise ValueError
 
     try:
-        json.loads(text, parse_constant=refuse)
+        json.loads(text, parse_constant=raise_value_error)
     except ValueError:
         return False
     return True
@@ -136,7 +136,7 @@ def test_the_scanner_accepts_what_json_accepts(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "offset", "what"),
+    ("text", "offset", "problem"),
     [
         ("", 0, "the definition is empty"),
         ("[1,]", 2, "a comma stands before `]`"),
@@ -156,10 +156,10 @@ def test_the_scanner_accepts_what_json_accepts(text: str) -> None:
         ("[" * 300, 250, "this is nested more than 250 levels deep"),
     ],
 )
-def test_what_is_no_json_is_told_where_it_ends_to_be(text: str, offset: int, what: str) -> None:
+def test_what_is_no_json_is_told_where_it_ends_to_be(text: str, offset: int, problem: str) -> None:
     with pytest.raises(JsonSyntaxError) as caught:
         scan(text)
-    assert (offset, what) == (caught.value.offset, caught.value.what)
+    assert (offset, problem) == (caught.value.offset, caught.value.what)
 
 
 def test_repeated_keys_are_all_found() -> None:
@@ -170,16 +170,16 @@ def test_places_in_a_long_text_are_exact() -> None:
     text = "[" + ",".join(f'{{"name": "field{number}"}}' for number in range(10_000)) + "]"
     definition = JsonText(text, lambda offset: Source("a.avsc", 1, offset + 1))
     for number in range(0, 10_000, 1_000):
-        found = definition.locate((str(number), "name"))
-        assert text[found.column - 1 :].startswith(f'"field{number}"')
+        located = definition.locate((str(number), "name"))
+        assert text[located.column - 1 :].startswith(f'"field{number}"')
 
 
 @given(st.lists(st.sampled_from(['"', "\\", "/", "*", "/*", "*/", "//", "\n", "\r", "a", " ", "{"])).map("".join))
 def test_comments_are_the_same_to_the_codec(text: str) -> None:
     # The codec travels alone.
-    found = avro_text.without_comments(text)
-    assert found == avro_schema.without_comments(text)
-    assert len(found) == len(text)
+    uncommented = avro_text.without_comments(text)
+    assert uncommented == avro_schema.without_comments(text)
+    assert len(uncommented) == len(text)
 
 
 @pytest.mark.parametrize(

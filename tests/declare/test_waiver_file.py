@@ -33,7 +33,7 @@ WAIVER = Waiver(
 OTHER = replace(WAIVER, rule="TYPE_MISMATCH")
 
 
-def entry(**values: str | None) -> str:
+def make_entry(**values: str | None) -> str:
     """An entry as a line of the file; of None there is no key."""
     lines = {**ENTRY, **values}
     return "- {" + ", ".join(f"{key}: {value}" for key, value in lines.items() if value is not None) + "}\n"
@@ -45,10 +45,10 @@ def read(text: str | bytes) -> tuple[tuple[Waiver, ...], list[str]]:
 
 
 def test_a_waiver_is_read_with_its_place() -> None:
-    (waiver,), problems = read("# why\n" + entry(field="Order.status"))
+    (waiver,), problems = read("# why\n" + make_entry(field="Order.status"))
     assert problems == []
     assert (waiver.source, waiver.field) == (Source("waivers.yaml", 2, 3), "Order.status")
-    assert read(entry())[0] == (WAIVER,)
+    assert read(make_entry())[0] == (WAIVER,)
 
 
 @pytest.mark.parametrize("text", ["", "# none yet\n", "[]\n", "~\n"])
@@ -63,32 +63,35 @@ def test_no_file_is_no_waivers() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (entry(reason=None), "1:3: the key `reason` is missing"),
-        (entry(owner=None), "1:3: the key `owner` is missing"),
-        (entry(until=None), "1:3: the key `until` is missing"),
-        (entry(reason='" "'), "expected the reason, a text, found the text ` `"),
-        (entry(reason="[no]"), "expected the reason, a text, found a list"),
-        (entry(owner="7"), "expected a person or a team, found the number 7"),
-        (entry(until="2027-02-30"), "expected a day such as 2027-01-31, found the text `2027-02-30`"),
-        (entry(until="2027-1-31"), "expected a day such as 2027-01-31"),
-        (entry(until="never"), "expected a day such as 2027-01-31"),
-        (entry(until="20270131"), "expected a day such as 2027-01-31"),
-        (entry(fingerprint="0f0f"), "expected a fingerprint such as sha256:0f3a..., found the text `0f0f`"),
-        (entry(fingerprint=PRINT.upper()), "expected a fingerprint"),
-        (entry(rule="MISSING_ENUM_SYMBOL"), "`MISSING_ENUM_SYMBOL` is not a rule\n  Fix: write MISSING_ENUM_SYMBOLS"),
-        (entry(rule='"*"'), "a waiver is of one rule, and `*` has a `*`"),
-        (entry(topic='"shop/sales/*"'), "a waiver is of one topic, and `shop/sales/*` has a `*`"),
-        (entry(topic="orders"), "'orders' is not a topic"),
-        (entry(rule="GATE_CHANGED"), "1:10: GATE_CHANGED cannot be waived"),
-        (entry(rule="NOT_DECIDED"), "NOT_DECIDED cannot be waived"),
-        (entry(rule="BROKER_INVALID"), "BROKER_INVALID cannot be waived"),
-        (entry(rule="PARTITIONS_SHRUNK"), "PARTITIONS_SHRUNK cannot be waived"),
-        (entry(paths="x"), "unknown key `paths`"),
-        (entry() + "- 5\n", "2:3: expected a mapping, found the number 5"),
+        (make_entry(reason=None), "1:3: the key `reason` is missing"),
+        (make_entry(owner=None), "1:3: the key `owner` is missing"),
+        (make_entry(until=None), "1:3: the key `until` is missing"),
+        (make_entry(reason='" "'), "expected the reason, a text, found the text ` `"),
+        (make_entry(reason="[no]"), "expected the reason, a text, found a list"),
+        (make_entry(owner="7"), "expected a person or a team, found the number 7"),
+        (make_entry(until="2027-02-30"), "expected a day such as 2027-01-31, found the text `2027-02-30`"),
+        (make_entry(until="2027-1-31"), "expected a day such as 2027-01-31"),
+        (make_entry(until="never"), "expected a day such as 2027-01-31"),
+        (make_entry(until="20270131"), "expected a day such as 2027-01-31"),
+        (make_entry(fingerprint="0f0f"), "expected a fingerprint such as sha256:0f3a..., found the text `0f0f`"),
+        (make_entry(fingerprint=PRINT.upper()), "expected a fingerprint"),
+        (
+            make_entry(rule="MISSING_ENUM_SYMBOL"),
+            "`MISSING_ENUM_SYMBOL` is not a rule\n  Fix: write MISSING_ENUM_SYMBOLS",
+        ),
+        (make_entry(rule='"*"'), "a waiver is of one rule, and `*` has a `*`"),
+        (make_entry(topic='"shop/sales/*"'), "a waiver is of one topic, and `shop/sales/*` has a `*`"),
+        (make_entry(topic="orders"), "'orders' is not a topic"),
+        (make_entry(rule="GATE_CHANGED"), "1:10: GATE_CHANGED cannot be waived"),
+        (make_entry(rule="NOT_DECIDED"), "NOT_DECIDED cannot be waived"),
+        (make_entry(rule="BROKER_INVALID"), "BROKER_INVALID cannot be waived"),
+        (make_entry(rule="PARTITIONS_SHRUNK"), "PARTITIONS_SHRUNK cannot be waived"),
+        (make_entry(paths="x"), "unknown key `paths`"),
+        (make_entry() + "- 5\n", "2:3: expected a mapping, found the number 5"),
         ("- {rule: A, rule: B}\n", "the key `rule` is repeated"),
         ("rule: X\n", "1:1: expected a list of waivers, found a mapping\n  Fix: write `- rule: ...`"),
         ("waivers\n", "expected a list of waivers, found the text `waivers`"),
-        (entry() + "---\n" + entry(), "3:1: a waiver file has one document"),
+        (make_entry() + "---\n" + make_entry(), "3:1: a waiver file has one document"),
         ("- {rule: !secret x}\n", "tags (`!...`) are not used here"),
         ("- [", "waivers.yaml:"),
         ("- &a [*a]\n", "this value contains an alias of itself"),
@@ -103,13 +106,13 @@ def test_a_wrong_entry_is_rejected_with_its_place(text: str | bytes, message: st
 
 
 def test_many_wrong_entries_are_counted() -> None:
-    _, problems = read(entry(until="never") * 5000)
+    _, problems = read(make_entry(until="never") * 5000)
     assert len(problems) == 101
     assert "4,900 more problems" in problems[-1]
 
 
 def test_what_is_right_is_read_beside_what_is_wrong() -> None:
-    waivers, problems = read(entry(until="never") + entry())
+    waivers, problems = read(make_entry(until="never") + make_entry())
     assert waivers == (WAIVER,)
     assert len(problems) == 1
 
@@ -143,7 +146,7 @@ def test_an_entry_is_added_and_everything_else_stays(before: str, after: str | N
         f"{'- ' if not number else '  '}{key}: {value}\n"
         for number, (key, value) in enumerate({**ENTRY, "reason": '"no message ever had it"'}.items())
     ).replace("topic: ", "topic: persistent://")
-    old = entry(until="2026-01-31")
+    old = make_entry(until="2026-01-31")
     texts = {"OLDFLOW": old[3:-2], "OLD": old, "NEW": new}
     filled = before
     for name, text in texts.items():
@@ -160,7 +163,7 @@ def test_an_entry_is_added_and_everything_else_stays(before: str, after: str | N
 
 
 def test_line_ends_and_indentation_of_the_file_are_kept() -> None:
-    content = with_entries("waivers.yaml", f"# ours\r\n  {entry()}".replace("}\n", "}\r\n").encode(), [OTHER])
+    content = with_entries("waivers.yaml", f"# ours\r\n  {make_entry()}".replace("}\n", "}\r\n").encode(), [OTHER])
     assert content.count(b"\n") == content.count(b"\r\n") == 8
     assert b"\r\n  - rule: TYPE_MISMATCH\r\n    topic:" in content
     assert read(content)[0] == (WAIVER, OTHER)
@@ -196,10 +199,10 @@ def test_every_reason_comes_back_as_it_was_given(text: str) -> None:
 
 def test_a_file_that_cannot_be_read_is_left_alone() -> None:
     with pytest.raises(DeclarationError, match="expected a day"):
-        with_entries("waivers.yaml", entry(until="never").encode(), [WAIVER])
+        with_entries("waivers.yaml", make_entry(until="never").encode(), [WAIVER])
 
 
 def test_a_layout_that_nothing_can_be_added_to_is_said_with_the_entry() -> None:
-    layout = f"&all [\n{entry()[2:-1]}\n] \n# %\n--- \n".encode()
+    layout = f"&all [\n{make_entry()[2:-1]}\n] \n# %\n--- \n".encode()
     with pytest.raises((SchemactlError, DeclarationError)):
         with_entries("waivers.yaml", layout, [WAIVER])

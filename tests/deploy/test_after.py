@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from estate import ORDERS, Estate
-from scratch import declared
+from scratch import write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -28,20 +28,20 @@ RESULT = {"target": "stage", "outcome": "applied", "time_s": 1, "ci": None, "app
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
     """Two topics; orders have two versions."""
-    made = Estate(tmp_path / "shop", project=PROJECT)
-    made.scratch.commit({"namespaces/refunds.yaml": declared("shop/sales/refunds")})
-    made.orders("id", note=0)
-    return made
+    new_estate = Estate(tmp_path / "shop", project=PROJECT)
+    new_estate.scratch.commit({"namespaces/refunds.yaml": write_declaration("shop/sales/refunds")})
+    new_estate.commit_orders("id", note=0)
+    return new_estate
 
 
-def waiting(estate: Estate, *arguments: str) -> dict[str, str]:
+def list_waiting(estate: Estate, *arguments: str) -> dict[str, str]:
     """The reasons for which topics are left out of the plan for prod."""
     planned = estate.run("plan", *PROD, "--format", "json", *arguments, code=(0, 100)).out
     return {refusal["topic"].rpartition("/")[2]: refusal["reason"] for refusal in json.loads(planned)["left_out"]}
 
 
 def without_registry(estate: Estate) -> None:
-    """From now on nobody may ask stage, as a pipeline without its secret."""
+    """Make stage unreachable, as in a pipeline without its secret."""
     project = PROJECT.replace('"sqlite:.schemactl/stage.db"', '"http://127.0.0.1:9", token_env: NOT_THERE')
     estate.scratch.commit({"schemactl.yaml": project}, "Ask stage by its cluster's name")
 
@@ -52,16 +52,16 @@ def test_what_another_target_does_not_hold_is_left_out(estate: Estate) -> None:
     assert "  Fix: apply it to stage first.\n   or: `schemactl apply --target prod --skip shop/sales/orders`: " in said
     assert "left out: 2 topics." in said
     estate.run("apply", *STAGE, "--topic", "refunds", "--auto-approve")
-    assert {*waiting(estate)} == {"orders"}
+    assert {*list_waiting(estate)} == {"orders"}
     estate.run("apply", *PROD, "--auto-approve", code=3)
-    assert estate.versions() == ()
+    assert estate.read_versions() == ()
     estate.run("apply", *STAGE, "--auto-approve")
-    assert waiting(estate) == {}
+    assert list_waiting(estate) == {}
     estate.run("apply", *PROD, "--auto-approve")
-    assert len(estate.versions()) == 2
-    estate.orders("id", note=0, tax=0)
+    assert len(estate.read_versions()) == 2
+    estate.commit_orders("id", note=0, tax=0)
     # Both are of one definition.
-    assert {*waiting(estate).values()} == {"stage does not hold Git's version 2 yet: its registry says"}
+    assert {*list_waiting(estate).values()} == {"stage does not hold Git's version 2 yet: its registry says"}
 
 
 def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(estate: Estate) -> None:
@@ -69,9 +69,9 @@ def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(estate: Es
     without_registry(estate)
     for named in (RESULTS, ("--results", ".schemactl/results"), ("--results", "plan.json", *RESULTS)):
         estate.scratch.write({"plan.json": "{}"})
-        assert waiting(estate, *named) == {}
-    estate.orders("id", note=0, tax=0)
-    reason = waiting(estate, *RESULTS)["orders"]
+        assert list_waiting(estate, *named) == {}
+    estate.commit_orders("id", note=0, tax=0)
+    reason = list_waiting(estate, *RESULTS)["orders"]
     assert reason.startswith("stage does not hold Git's version 2 yet: the result of its last apply says (20")
     assert "its registry gives no answer (" in reason
     assert "NOT_THERE" in reason
@@ -80,17 +80,19 @@ def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(estate: Es
 def test_a_result_of_some_topics_speaks_of_these(estate: Estate) -> None:
     estate.run("apply", *STAGE, "--topic", "orders", "--auto-approve")
     without_registry(estate)
-    assert {*waiting(estate, *RESULTS)} == {"refunds"}
+    assert {*list_waiting(estate, *RESULTS)} == {"refunds"}
 
 
 def test_no_result_counts_that_is_not_named(estate: Estate) -> None:
     estate.run("apply", *STAGE, "--auto-approve")
     without_registry(estate)
-    assert all(reason.endswith("(--results names no result of its last apply)") for reason in waiting(estate).values())
-    assert {*waiting(estate)} == {"orders", "refunds"}
+    assert all(
+        reason.endswith("(--results names no result of its last apply)") for reason in list_waiting(estate).values()
+    )
+    assert {*list_waiting(estate)} == {"orders", "refunds"}
     estate.run("apply", *PROD, "--auto-approve", code=3)
     estate.run("apply", *PROD, "--auto-approve", *RESULTS)
-    assert len(estate.versions()) == 2
+    assert len(estate.read_versions()) == 2
 
 
 def test_the_newest_of_several_results_counts(estate: Estate) -> None:
@@ -100,9 +102,9 @@ def test_the_newest_of_several_results_counts(estate: Estate) -> None:
     old = {**newest, "time_s": newest["time_s"] - 60, "left_out": [{"topic": "persistent://shop/stage/orders"}]}
     estate.scratch.write({"old.json": json.dumps(old)})
     without_registry(estate)
-    assert {*waiting(estate, "--results", "old.json")} == {"orders"}
-    assert waiting(estate, "--results", "old.json", *RESULTS) == {}
-    assert waiting(estate, *RESULTS, "--results", "old.json") == {}
+    assert {*list_waiting(estate, "--results", "old.json")} == {"orders"}
+    assert list_waiting(estate, "--results", "old.json", *RESULTS) == {}
+    assert list_waiting(estate, *RESULTS, "--results", "old.json") == {}
 
 
 @pytest.mark.parametrize("named", ["results/stage.json", "results", "link.json", "linked", "linked/stage.json"])
@@ -145,7 +147,7 @@ def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: st
     else:
         result["left_out"].append({"topic": "persistent://shop/stage/orders"})
     path.write_text(json.dumps(result))
-    assert {*waiting(estate, *RESULTS)} == {"orders"}
+    assert {*list_waiting(estate, *RESULTS)} == {"orders"}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +168,7 @@ def test_without_a_result_nothing_is_there(estate: Estate, text: str | None, rea
     without_registry(estate)
     path = estate.scratch.path / ".schemactl/results/stage.json"
     path.unlink() if text is None else path.write_text(text)
-    reasons = waiting(estate, "--results", ".schemactl/results")
+    reasons = list_waiting(estate, "--results", ".schemactl/results")
     assert all(reason in text for text in reasons.values())
     assert {*reasons} == {"orders", "refunds"}
 
@@ -178,13 +180,13 @@ def test_a_plan_file_does_not_go_past_it(estate: Estate) -> None:
     printed = estate.run("apply", "plan.json", code=4)
     assert f"+! {ORDERS}\n+  " in printed.out
     assert "stage does not hold Git's versions 0-1 yet: its registry says" in printed.out
-    assert estate.versions() == ()
+    assert estate.read_versions() == ()
 
 
 def test_what_another_target_never_has_is_not_awaited(estate: Estate) -> None:
     project = PROJECT.replace("shop/stage}", "shop/stage}, exclude: [refunds]")
     estate.scratch.commit({"schemactl.yaml": project})
-    assert {*waiting(estate)} == {"orders"}
+    assert {*list_waiting(estate)} == {"orders"}
 
 
 def test_a_mapping_left_out_elsewhere_is_one_error(estate: Estate) -> None:
@@ -198,22 +200,22 @@ def test_a_mapping_left_out_elsewhere_is_one_error(estate: Estate) -> None:
 
 @pytest.mark.parametrize("named", [(), PROD])
 def test_status_counts_what_waits_by_itself(estate: Estate, named: tuple[str, ...]) -> None:
-    def prod(*more: str) -> Any:
-        found = json.loads(estate.run("status", "--format", "json", *named, *more, code=(0, 1)).out)
-        return next(target for target in found["targets"] if target["target"] == "prod")
+    def read_prod(*more: str) -> Any:
+        document = json.loads(estate.run("status", "--format", "json", *named, *more, code=(0, 1)).out)
+        return next(target for target in document["targets"] if target["target"] == "prod")
 
     for target in (STAGE, PROD):
         estate.run("apply", *target, "--auto-approve")
-    estate.orders("id", note=0, tax=0)
+    estate.commit_orders("id", note=0, tax=0)
     estate.run("apply", *STAGE, "--topic", "refunds", "--auto-approve")
-    found = prod()
-    assert (found["pending"]["versions"], found["rejected"], found["waiting"]) == (1, 0, {"stage": 1})
+    document = read_prod()
+    assert (document["pending"]["versions"], document["rejected"], document["waiting"]) == (1, 0, {"stage": 1})
     assert "\n  waiting for stage: 1 topic\n" in estate.run("status", *named).out
     metrics = estate.run("status", "--format", "prometheus", *named).out
     assert 'schemactl_waiting_topics{target="prod"} 1\n' in metrics
     without_registry(estate)
-    assert prod()["waiting"] == {"stage": 2}
-    assert prod("--results", ".schemactl/results")["waiting"] == {"stage": 1}
+    assert read_prod()["waiting"] == {"stage": 2}
+    assert read_prod("--results", ".schemactl/results")["waiting"] == {"stage": 1}
 
 
 def test_what_a_target_holds_that_gave_status_no_answer_the_named_result_says(estate: Estate) -> None:

@@ -25,12 +25,12 @@ from approved import (
     C,
     S,
     carry_out,
-    catalog,
-    held,
-    orders,
+    make_catalog,
+    make_orders,
+    make_topic,
     plan_for,
+    read_definitions,
     record,
-    topic,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,18 +48,18 @@ from schemactl.deploy.steps import Plan, PlanStep, RegisterVersion, RelaxStrateg
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Registry
 
-TARGET = catalog(topic(ORDERS, A, B, C), topic(REFUNDS, A, B), sales=Policies(S.FULL))
-REPLAYED = orders(A, record(ID, NEEDED), policies=Policies(S.FULL))
+TARGET = make_catalog(make_topic(ORDERS, A, B, C), make_topic(REFUNDS, A, B), sales=Policies(S.FULL))
+REPLAYED = make_orders(A, record(ID, NEEDED), policies=Policies(S.FULL))
 
 
 class Disturbed(EmbeddedRegistry):
     """A registry to which something happens at the n-th upload, counted from 1."""
 
-    def __init__(self, at: int, what: Callable[[Disturbed], object]) -> None:
+    def __init__(self, at: int, disturb: Callable[[Disturbed], object]) -> None:
         super().__init__(":memory:")
         self.uploads = 0
         self.at = at
-        self.what = what
+        self.what = disturb
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
         self.uploads += 1
@@ -72,17 +72,17 @@ Disturb = Callable[[int, Callable[["Disturbed"], object]], "Disturbed"]
 
 
 @pytest.fixture
-def disturbed() -> Iterator[Disturb]:
+def open_disturbed() -> Iterator[Disturb]:
     """Opens disturbed registries."""
     with ExitStack() as opened:
-        yield lambda at, what: opened.enter_context(closing(Disturbed(at, what)))
+        yield lambda at, disturb: opened.enter_context(closing(Disturbed(at, disturb)))
 
 
 def fail(_: Disturbed) -> None:
     raise RegistryError("the connection was lost")
 
 
-def interrupt(_: Disturbed) -> None:
+def raise_interrupt(_: Disturbed) -> None:
     raise KeyboardInterrupt
 
 
@@ -91,11 +91,11 @@ def apply(plan: Plan, registry: Registry) -> Result:
 
 
 def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) -> None:
-    told: list[tuple[int, PlanStep]] = []
+    reported_steps: list[tuple[int, PlanStep]] = []
     plan = plan_for(registry, TARGET)
-    result = apply_plan(plan, registry, parallel=1, progress=lambda number, step: told.append((number, step)))
+    result = apply_plan(plan, registry, parallel=1, progress=lambda number, step: reported_steps.append((number, step)))
     assert result == Result(plan, tuple(range(1, len(plan.steps) + 1)))
-    assert told == list(enumerate(plan.steps, 1))
+    assert reported_steps == list(enumerate(plan.steps, 1))
     assert result.left == ()
 
 
@@ -113,7 +113,7 @@ def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) ->
 def test_a_plan_is_stale_once_the_registry_has_changed(
     registry: EmbeddedRegistry, meanwhile: Callable[[EmbeddedRegistry], object]
 ) -> None:
-    carry_out(registry, orders(A))
+    carry_out(registry, make_orders(A))
     plan = plan_for(registry, TARGET)
     meanwhile(registry)
     before = registry.read(plan.scope)
@@ -124,7 +124,7 @@ def test_a_plan_is_stale_once_the_registry_has_changed(
 
 
 def test_a_plan_is_stale_once_a_topic_was_relaxed_which_is_restored(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A, sales=Policies(is_allow_auto_update_schema=True)))
+    carry_out(registry, make_orders(A, sales=Policies(is_allow_auto_update_schema=True)))
     plan = plan_for(registry, TARGET)
     before = registry.read(plan.scope)
     registry.relax(ORDERS)
@@ -147,8 +147,8 @@ def test_what_was_applied_once_cannot_be_applied_again(registry: EmbeddedRegistr
         apply(plan, registry)
 
 
-def test_a_failure_leaves_the_rest_to_the_next_apply(disturbed: Disturb) -> None:
-    registry = disturbed(3, fail)
+def test_a_failure_leaves_the_rest_to_the_next_apply(open_disturbed: Disturb) -> None:
+    registry = open_disturbed(3, fail)
     plan = plan_for(registry, TARGET)
     result = apply(plan, registry)
     assert isinstance(result.failure, RegistryError)
@@ -157,36 +157,36 @@ def test_a_failure_leaves_the_rest_to_the_next_apply(disturbed: Disturb) -> None
     assert isinstance(failed, RegisterVersion)
     assert {step.name for _, step in result.left} == {failed.name}
     other, versions_of_it = (ORDERS, [A, B, C]) if failed.name == REFUNDS else (REFUNDS, [A, B])
-    assert held(registry, other) == versions_of_it
+    assert read_definitions(registry, other) == versions_of_it
     carry_out(registry, TARGET)
-    assert (held(registry, ORDERS), held(registry, REFUNDS)) == ([A, B, C], [A, B])
+    assert (read_definitions(registry, ORDERS), read_definitions(registry, REFUNDS)) == ([A, B, C], [A, B])
 
 
-def test_an_interrupt_is_a_failure_like_others(disturbed: Disturb) -> None:
-    registry = disturbed(2, interrupt)
+def test_an_interrupt_is_a_failure_like_others(open_disturbed: Disturb) -> None:
+    registry = open_disturbed(2, raise_interrupt)
     result = apply(plan_for(registry, TARGET), registry)
     assert isinstance(result.failure, SchemactlError)
     assert result.failure.what == "interrupted"
-    assert held(registry, ORDERS) == [A]
+    assert read_definitions(registry, ORDERS) == [A]
 
 
-def test_an_interrupt_before_the_first_step_is_one(disturbed: Disturb) -> None:
-    registry = disturbed(1, interrupt)
-    carry_out(registry, orders())
+def test_an_interrupt_before_the_first_step_is_one(open_disturbed: Disturb) -> None:
+    registry = open_disturbed(1, raise_interrupt)
+    carry_out(registry, make_orders())
     with pytest.raises(KeyboardInterrupt):
-        apply(plan_for(registry, orders(A)), registry)
+        apply(plan_for(registry, make_orders(A)), registry)
 
 
-@pytest.mark.parametrize("what", [fail, interrupt])
-def test_a_relaxed_strategy_is_always_restored(disturbed: Disturb, what: Callable[[Disturbed], None]) -> None:
-    registry = disturbed(2, what)
+@pytest.mark.parametrize("disturb", [fail, raise_interrupt])
+def test_a_relaxed_strategy_is_always_restored(open_disturbed: Disturb, disturb: Callable[[Disturbed], None]) -> None:
+    registry = open_disturbed(2, disturb)
     plan = plan_for(registry, REPLAYED, relax=True)
     result = apply(plan, registry)
     assert result.failure is not None
     assert any(isinstance(plan.steps[number - 1], RelaxStrategy) for number in result.done)
     assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
     carry_out(registry, REPLAYED, relax=True)
-    assert held(registry, ORDERS) == [A, record(ID, NEEDED)]
+    assert read_definitions(registry, ORDERS) == [A, record(ID, NEEDED)]
     assert registry.strategy(ORDERS) is S.FULL
 
 
@@ -231,14 +231,14 @@ def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_app
         assert registry.strategy(ORDERS) is S.FULL
 
 
-def test_another_number_than_expected_stops_the_topic(disturbed: Disturb) -> None:
+def test_another_number_than_expected_stops_the_topic(open_disturbed: Disturb) -> None:
     foreign = record(ID, {"name": "own", "type": "string", "default": ""})
-    registry = disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
+    registry = open_disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
     result = apply_plan(plan_for(registry, TARGET), registry, parallel=1)
     assert result.failure is not None
     assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.what
-    assert held(registry, ORDERS) == [A, foreign, B]
-    assert held(registry, REFUNDS) == [A, B]
+    assert read_definitions(registry, ORDERS) == [A, foreign, B]
+    assert read_definitions(registry, REFUNDS) == [A, B]
 
 
 def test_an_upload_whose_answer_was_lost_counts_as_done() -> None:
@@ -251,12 +251,12 @@ def test_an_upload_whose_answer_was_lost_counts_as_done() -> None:
 
     with closing(Deaf(":memory:")) as registry:
         carry_out(registry, TARGET)
-        assert held(registry, ORDERS) == [A, B, C]
+        assert read_definitions(registry, ORDERS) == [A, B, C]
 
 
 def test_schemas_that_appear_with_their_namespace_stop_the_apply() -> None:
     class Haunted(EmbeddedRegistry):
-        """Shows the schemas of a deleted namespace when it is there again."""
+        """A registry that shows the schemas of a deleted namespace after it was created again."""
 
         def create_namespace(self, name: NamespaceName) -> None:
             super().create_namespace(name)
@@ -268,10 +268,10 @@ def test_schemas_that_appear_with_their_namespace_stop_the_apply() -> None:
         assert result.failure is not None
         assert f"{ORDERS}: the registry gave Git's v0 the number 1 where 0 was expected" in result.failure.what
         assert "it has schemas from a time when the namespace existed before" in result.failure.what
-        assert held(registry, ORDERS) == [B, A]
-        # What the next plan knows of does not stop it.
+        assert read_definitions(registry, ORDERS) == [B, A]
+        # A change that the next plan includes does not stop it.
         carry_out(registry, TARGET)
-        assert held(registry, ORDERS) == [B, A, C]
+        assert read_definitions(registry, ORDERS) == [B, A, C]
 
 
 def test_another_content_read_back_stops_the_apply() -> None:
@@ -285,26 +285,26 @@ def test_another_content_read_back_stops_the_apply() -> None:
     assert "v0 reads back with other content than was uploaded" in result.failure.what
 
 
-def test_a_deletion_that_was_done_meanwhile_is_not_done_twice(disturbed: Disturb) -> None:
-    gone = catalog(topic(ORDERS, A, schema=None, deleted=True), topic(REFUNDS, A, B))
-    registry = disturbed(3, lambda self: self.delete_schema(ORDERS))
-    carry_out(registry, catalog(topic(ORDERS, A), topic(REFUNDS, A)))
+def test_a_deletion_that_was_done_meanwhile_is_not_done_twice(open_disturbed: Disturb) -> None:
+    gone = make_catalog(make_topic(ORDERS, A, schema=None, deleted=True), make_topic(REFUNDS, A, B))
+    registry = open_disturbed(3, lambda self: self.delete_schema(ORDERS))
+    carry_out(registry, make_catalog(make_topic(ORDERS, A), make_topic(REFUNDS, A)))
     carry_out(registry, gone, delete=frozenset({ORDERS}))
-    assert held(registry, ORDERS) == [A, None]
+    assert read_definitions(registry, ORDERS) == [A, None]
 
 
 @pytest.mark.parametrize("permission", ["delete", "force_delete"])
 def test_a_version_that_was_uploaded_since_the_plan_is_not_deleted(registry: EmbeddedRegistry, permission: str) -> None:
-    carry_out(registry, orders(A))
-    gone = orders(A, schema=None, deleted=True)
+    carry_out(registry, make_orders(A))
+    gone = make_orders(A, schema=None, deleted=True)
     plan = plan_for(registry, gone, **{permission: frozenset({ORDERS})})
     registry.put_schema(ORDERS, B)
     result = apply_plan(plan, registry, is_current=True)
     assert result.is_stale
     assert "its schema is not deleted: somebody uploaded version 1 since the plan was made" in str(result.failure)
-    assert held(registry, ORDERS) == [A, B]
+    assert read_definitions(registry, ORDERS) == [A, B]
     carry_out(registry, gone, **{permission: frozenset({ORDERS})})
-    assert held(registry, ORDERS) == ([A, B, None] if permission == "delete" else [])
+    assert read_definitions(registry, ORDERS) == ([A, B, None] if permission == "delete" else [])
 
 
 @pytest.mark.parametrize(
@@ -318,18 +318,18 @@ def test_a_version_that_was_uploaded_since_the_plan_is_not_deleted(registry: Emb
 def test_no_tombstone_takes_another_number_than_planned(
     registry: EmbeddedRegistry, meanwhile: Callable[[EmbeddedRegistry], object], left: list[SchemaInfo]
 ) -> None:
-    carry_out(registry, orders(A))
-    plan = plan_for(registry, orders(A, None, C))
+    carry_out(registry, make_orders(A))
+    plan = plan_for(registry, make_orders(A, None, C))
     meanwhile(registry)
     result = apply_plan(plan, registry, is_current=True)
     assert result.is_stale
     assert f"the next number is v{len(left)} where v1 was expected" in str(result.failure)
-    assert held(registry, ORDERS) == left
+    assert read_definitions(registry, ORDERS) == left
 
 
 def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(tmp_path: Path) -> None:
     infos = [A, B, C, *(record(ID, {"name": f"f{n}", "type": "int", "default": n}) for n in range(20))]
-    target = catalog(topic(ORDERS, *infos), topic(REFUNDS, *infos))
+    target = make_catalog(make_topic(ORDERS, *infos), make_topic(REFUNDS, *infos))
     registries = [EmbeddedRegistry(str(tmp_path / "registry.db")) for _ in range(3)]
     plan = plan_for(registries[0], target)
 
@@ -343,7 +343,7 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(tmp
         results = list(threads.map(attempt, registries))
     assert any(isinstance(result, Result) and result.failure is None for result in results)
     for registry in registries:
-        assert held(registry, ORDERS) == held(registry, REFUNDS) == infos
+        assert read_definitions(registry, ORDERS) == read_definitions(registry, REFUNDS) == infos
         assert plan_for(registry, target).steps == ()
         registry.close()
 
@@ -361,13 +361,13 @@ policies = st.builds(Policies, st.none() | st.sampled_from([S.FULL, S.BACKWARD, 
 
 
 @st.composite
-def catalogs(draw: st.DrawFn) -> Catalog:
+def draw_catalog(draw: st.DrawFn) -> Catalog:
     """Topics of two namespaces, some of which would be rejected."""
     spaces = {name: Namespace(name, draw(policies)) for name in SPACES}
     topics = {}
     for name in draw(st.sets(st.sampled_from(TOPICS))):
         infos = draw(st.lists(st.sampled_from(CONTENTS), unique=True, max_size=4))
-        topics[name] = topic(name, *infos, policies=draw(policies), partitions=draw(st.sampled_from([None, 2])))
+        topics[name] = make_topic(name, *infos, policies=draw(policies), partitions=draw(st.sampled_from([None, 2])))
     return Catalog(spaces, topics)
 
 
@@ -380,27 +380,27 @@ class Failing(EmbeddedRegistry):
         self._asked: Counter[tuple[str, str]] = Counter()
         self._counting = Lock()
 
-    def _perhaps(self, what: str, name: object) -> None:
+    def _fail_at_random(self, disturb: str, name: object) -> None:
         with self._counting:
-            self._asked[what, str(name)] += 1
-            number = self._asked[what, str(name)]
-        if (what, str(name), number) in self._faults:
-            raise RegistryError(f"{what} of {name} failed")
+            self._asked[disturb, str(name)] += 1
+            number = self._asked[disturb, str(name)]
+        if (disturb, str(name), number) in self._faults:
+            raise RegistryError(f"{disturb} of {name} failed")
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
-        self._perhaps("put", topic)
+        self._fail_at_random("put", topic)
         return super().put_schema(topic, info)
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
-        self._perhaps("set", name)
+        self._fail_at_random("set", name)
         super().set_topic_policies(name, policies)
 
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
-        self._perhaps("set", name)
+        self._fail_at_random("set", name)
         super().set_namespace_policies(name, policies)
 
     def create_namespace(self, name: NamespaceName) -> None:
-        self._perhaps("create", name)
+        self._fail_at_random("create", name)
         super().create_namespace(name)
 
 
@@ -412,31 +412,31 @@ faults = st.sets(
 )
 
 
-def outcome(
+def run_apply(
     catalog: Catalog, faults: set[tuple[str, str, int]], *, parallel: int, relax: bool
 ) -> tuple[Result, Catalog]:
-    """The result of an apply to a registry with these faults, and what the registry holds then."""
+    """Apply to a registry with these faults, and return the result and the contents of the registry."""
     with closing(Failing(faults)) as registry:
         result = apply_plan(plan_for(registry, catalog, relax=relax), registry, parallel=parallel)
-        found = registry.read(scope_of(catalog))
+        contents = registry.read(scope_of(catalog))
         assert all(registry.relaxed(name) is None for name in catalog.topics)
     topics = {
         name: replace(topic, versions=tuple(replace(version, timestamp_ms=0) for version in topic.versions))
-        for name, topic in found.topics.items()
+        for name, topic in contents.topics.items()
     }
-    return result, replace(found, topics=topics)
+    return result, replace(contents, topics=topics)
 
 
 @pytest.mark.slow
 @EXAMPLES
-@given(catalogs(), faults, st.sampled_from([True, False]))
+@given(draw_catalog(), faults, st.sampled_from([True, False]))
 def test_the_registry_ends_as_after_one_topic_at_a_time(
     catalog: Catalog,
     faults: set[tuple[str, str, int]],
     relax: bool,  # noqa: FBT001  hypothesis gives it by position
 ) -> None:
-    one, after_one = outcome(catalog, faults, parallel=1, relax=relax)
-    many, after_many = outcome(catalog, faults, parallel=8, relax=relax)
+    one, after_one = run_apply(catalog, faults, parallel=1, relax=relax)
+    many, after_many = run_apply(catalog, faults, parallel=8, relax=relax)
     assert after_many == after_one
     assert {*many.done} == {*one.done}
     assert many.failures.keys() == one.failures.keys()
@@ -445,9 +445,9 @@ def test_the_registry_ends_as_after_one_topic_at_a_time(
 
 @pytest.mark.slow
 @EXAMPLES
-@given(catalogs())
+@given(draw_catalog())
 def test_what_is_not_left_out_is_applied_as_a_whole(catalog: Catalog) -> None:
-    result, after = outcome(catalog, set(), parallel=8, relax=False)
+    result, after = run_apply(catalog, set(), parallel=8, relax=False)
     assert (result.left, result.failure) == ((), None)
     left_out = {refusal.name for refusal in result.plan.refusals}
     for name, wanted in catalog.topics.items():
@@ -459,20 +459,20 @@ def test_what_is_not_left_out_is_applied_as_a_whole(catalog: Catalog) -> None:
 def test_a_topic_has_its_steps_in_order_and_after_those_of_its_namespace() -> None:
     catalog = Catalog(
         {name: Namespace(name, Policies(S.FULL)) for name in SPACES},
-        {name: topic(name, A, B, C, policies=Policies(S.BACKWARD)) for name in TOPICS},
+        {name: make_topic(name, A, B, C, policies=Policies(S.BACKWARD)) for name in TOPICS},
     )
-    told: list[tuple[int, PlanStep]] = []
+    reported_steps: list[tuple[int, PlanStep]] = []
     with closing(EmbeddedRegistry(":memory:")) as registry:
         plan = plan_for(registry, catalog)
-        apply_plan(plan, registry, parallel=8, progress=lambda number, step: told.append((number, step)))
+        apply_plan(plan, registry, parallel=8, progress=lambda number, step: reported_steps.append((number, step)))
     for name in TOPICS:
-        numbers = [number for number, step in told if step.name in (name, name.namespace_name)]
+        numbers = [number for number, step in reported_steps if step.name in (name, name.namespace_name)]
         assert numbers == sorted(numbers)
-    assert sorted(told) == list(enumerate(plan.steps, 1))
+    assert sorted(reported_steps) == list(enumerate(plan.steps, 1))
 
 
 class Watching(EmbeddedRegistry):
-    """Slow, and knows how many topics are relaxed at once; the first of each namespace waits for that of the other."""
+    """A slow registry that counts the relaxed topics; the first topics of the two namespaces wait for each other."""
 
     def __init__(self) -> None:
         super().__init__(":memory:")
@@ -509,23 +509,23 @@ class Watching(EmbeddedRegistry):
 def test_in_a_namespace_one_topic_at_a_time_is_relaxed_and_namespaces_side_by_side() -> None:
     catalog = Catalog(
         {name: Namespace(name, Policies(S.FULL, is_allow_auto_update_schema=True)) for name in SPACES},
-        {name: topic(name, A, NEEDS) for name in TOPICS},
+        {name: make_topic(name, A, NEEDS) for name in TOPICS},
     )
     with closing(Watching()) as registry:
         result = apply_plan(plan_for(registry, catalog, relax=True), registry, parallel=8)
         assert result.failure is None
         assert registry.most_of_a_namespace == 1
-        assert all(held(registry, name) == [A, NEEDS] for name in TOPICS)
+        assert all(read_definitions(registry, name) == [A, NEEDS] for name in TOPICS)
         assert all(registry.is_allow_auto_update_schema(space) for space in SPACES)
 
 
 def test_with_fail_fast_nothing_more_is_tried_after_a_failure() -> None:
-    catalog = Catalog({}, {name: topic(name, A, B) for name in TOPICS})
+    catalog = Catalog({}, {name: make_topic(name, A, B) for name in TOPICS})
     with closing(Failing({("put", str(TOPICS[0]), 2)})) as registry:
         plan = plan_for(registry, catalog)
         result = apply_plan(plan, registry, parallel=1, fail_fast=True)
-        assert held(registry, TOPICS[0]) == [A]
-        assert all(held(registry, name) == [] for name in TOPICS[1:])
+        assert read_definitions(registry, TOPICS[0]) == [A]
+        assert all(read_definitions(registry, name) == [] for name in TOPICS[1:])
     assert result.stopped is not None
     assert str(result.failure) == f"put of {TOPICS[0]} failed"
 
@@ -540,18 +540,20 @@ def test_an_interrupt_does_not_wait_for_a_step_that_hangs(monkeypatch: pytest.Mo
                 over.wait(30)
             return super().put_schema(topic, info)
 
-    told: list[PlanStep] = []
+    reported_steps: list[PlanStep] = []
     with closing(Hanging(":memory:")) as registry:
-        plan = plan_for(registry, Catalog({}, {name: topic(name, A, B) for name in TOPICS}))
+        plan = plan_for(registry, Catalog({}, {name: make_topic(name, A, B) for name in TOPICS}))
 
-        def waiting() -> None:
-            if all(step in told for step in plan.steps if step.name != TOPICS[0]):
+        def wait_for_others() -> None:
+            if all(step in reported_steps for step in plan.steps if step.name != TOPICS[0]):
                 raise KeyboardInterrupt
 
-        result = apply_plan(plan, registry, waiting=waiting, progress=lambda _, step: told.append(step))
+        result = apply_plan(
+            plan, registry, waiting=wait_for_others, progress=lambda _, step: reported_steps.append(step)
+        )
         assert not over.is_set()
         assert str(result.stopped).startswith("interrupted")
-        assert all(held(registry, name) == [A, B] for name in TOPICS[1:])
+        assert all(read_definitions(registry, name) == [A, B] for name in TOPICS[1:])
         assert {step.name for _, step in result.left} == {TOPICS[0]}
         (unfinished,) = [plan.steps[number - 1] for number in result.unfinished]
         assert isinstance(unfinished, RegisterVersion)
@@ -564,25 +566,25 @@ FIRST_TOPIC = TOPICS[0]
 OPEN = Policies(S.ALWAYS_COMPATIBLE)
 
 
-def relaxing(**more: Topic) -> Catalog:
-    """What is approved next: sales becomes less strict, orders has what no release takes."""
-    stuck = topic(FIRST_TOPIC, A, SchemaInfo(A.type, b"{"))
+def make_relaxing_catalog(**more: Topic) -> Catalog:
+    """Make the next approved catalog: sales becomes less strict, and orders has a definition that every release rejects."""
+    stuck = make_topic(FIRST_TOPIC, A, SchemaInfo(A.type, b"{"))
     return Catalog(
         {SALES: Namespace(SALES, OPEN)}, {FIRST_TOPIC: stuck, **{topic.name: topic for topic in more.values()}}
     )
 
 
 @pytest.fixture
-def strict() -> Iterator[EmbeddedRegistry]:
+def strict_registry() -> Iterator[EmbeddedRegistry]:
     """Sales is FULL, and holds the first version of two topics."""
     with closing(EmbeddedRegistry(":memory:")) as registry:
-        first = Catalog({SALES: Namespace(SALES, Policies(S.FULL))}, {name: topic(name, A) for name in TOPICS[:2]})
+        first = Catalog({SALES: Namespace(SALES, Policies(S.FULL))}, {name: make_topic(name, A) for name in TOPICS[:2]})
         apply_plan(plan_for(registry, first), registry)
         yield registry
 
 
-def test_no_namespace_becomes_less_strict_for_a_topic_that_is_left_out(strict: EmbeddedRegistry) -> None:
-    plan = plan_for(strict, relaxing(other=topic(TOPICS[1], A, NEEDS)))
+def test_no_namespace_becomes_less_strict_for_a_topic_that_is_left_out(strict_registry: EmbeddedRegistry) -> None:
+    plan = plan_for(strict_registry, make_relaxing_catalog(other=make_topic(TOPICS[1], A, NEEDS)))
     assert plan.steps == ()
     reasons = {refusal.name: refusal.message for refusal in plan.refusals}
     assert reasons.keys() == {SALES, *TOPICS[:2]}
@@ -590,33 +592,37 @@ def test_no_namespace_becomes_less_strict_for_a_topic_that_is_left_out(strict: E
     assert reasons[TOPICS[1]].startswith("needs the new policies of shop/sales, which are left out. ")
 
 
-def test_what_needs_no_new_policy_is_applied_all_the_same(strict: EmbeddedRegistry) -> None:
-    result = apply_plan(plan_for(strict, relaxing(other=topic(TOPICS[1], A, B))), strict)
+def test_what_needs_no_new_policy_is_applied_all_the_same(strict_registry: EmbeddedRegistry) -> None:
+    result = apply_plan(
+        plan_for(strict_registry, make_relaxing_catalog(other=make_topic(TOPICS[1], A, B))), strict_registry
+    )
     assert result.failure is None
-    assert held(strict, TOPICS[1]) == [A, B]
-    assert strict.strategy(FIRST_TOPIC) is S.FULL
+    assert read_definitions(strict_registry, TOPICS[1]) == [A, B]
+    assert strict_registry.strategy(FIRST_TOPIC) is S.FULL
 
 
 @pytest.mark.parametrize(
     "stricter", [Policies(S.FULL_TRANSITIVE), Policies(is_allow_auto_update_schema=False)], ids=str
 )
-def test_a_namespace_becomes_stricter_for_it(strict: EmbeddedRegistry, stricter: Policies) -> None:
-    catalog = relaxing()
+def test_a_namespace_becomes_stricter_for_it(strict_registry: EmbeddedRegistry, stricter: Policies) -> None:
+    catalog = make_relaxing_catalog()
     catalog = replace(catalog, namespaces={SALES: Namespace(SALES, stricter)})
-    plan = plan_for(strict, catalog)
+    plan = plan_for(strict_registry, catalog)
     assert [step.name for step in plan.steps] == [SALES]
     assert {refusal.name for refusal in plan.refusals} == {FIRST_TOPIC}
 
 
-def test_a_topic_with_a_strategy_of_its_own_is_not_concerned(strict: EmbeddedRegistry) -> None:
-    strict.set_topic_policies(FIRST_TOPIC, Policies(S.FULL))
-    plan = plan_for(strict, relaxing(other=topic(TOPICS[1], A, NEEDS)))
+def test_a_topic_with_a_strategy_of_its_own_is_not_concerned(strict_registry: EmbeddedRegistry) -> None:
+    strict_registry.set_topic_policies(FIRST_TOPIC, Policies(S.FULL))
+    plan = plan_for(strict_registry, make_relaxing_catalog(other=make_topic(TOPICS[1], A, NEEDS)))
     assert {step.name for step in plan.steps} == {SALES, TOPICS[1]}
     assert {refusal.name for refusal in plan.refusals} == {FIRST_TOPIC}
 
 
 def test_a_namespace_that_only_a_topic_left_out_needs_is_not_created() -> None:
-    catalog = Catalog({}, {FIRST_TOPIC: topic(FIRST_TOPIC, SchemaInfo(A.type, b"{")), TOPICS[3]: topic(TOPICS[3], A)})
+    catalog = Catalog(
+        {}, {FIRST_TOPIC: make_topic(FIRST_TOPIC, SchemaInfo(A.type, b"{")), TOPICS[3]: make_topic(TOPICS[3], A)}
+    )
     with closing(EmbeddedRegistry(":memory:")) as registry:
         plan = plan_for(registry, catalog)
         assert {step.name for step in plan.steps} == {WEB, TOPICS[3]}
@@ -625,7 +631,7 @@ def test_a_namespace_that_only_a_topic_left_out_needs_is_not_created() -> None:
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "what"),
+    ("meanwhile", "disturb"),
     [
         (lambda registry: registry.put_schema(FIRST_TOPIC, B), f"{FIRST_TOPIC}: somebody registered v1"),
         (lambda registry: registry.delete_schema(FIRST_TOPIC), f"{FIRST_TOPIC}: a tombstone took v1"),
@@ -642,16 +648,16 @@ def test_a_namespace_that_only_a_topic_left_out_needs_is_not_created() -> None:
     ],
     ids=["version", "tombstone", "topic", "namespace policy", "topic policy", "relaxed"],
 )
-def test_a_stale_plan_says_what_has_changed(strict: EmbeddedRegistry, meanwhile: Any, what: str) -> None:
-    plan = plan_for(strict, Catalog({}, {FIRST_TOPIC: topic(FIRST_TOPIC, A, record(ID, NOTE))}))
-    meanwhile(strict)
+def test_a_stale_plan_says_what_has_changed(strict_registry: EmbeddedRegistry, meanwhile: Any, disturb: str) -> None:
+    plan = plan_for(strict_registry, Catalog({}, {FIRST_TOPIC: make_topic(FIRST_TOPIC, A, record(ID, NOTE))}))
+    meanwhile(strict_registry)
     with pytest.raises(StalePlan) as raised:
-        apply_plan(plan, strict)
-    assert what in raised.value.what
+        apply_plan(plan, strict_registry)
+    assert disturb in raised.value.what
 
 
-def test_what_happens_to_other_topics_makes_no_plan_stale(strict: EmbeddedRegistry) -> None:
-    both = Catalog({}, {name: topic(name, A) for name in TOPICS[:2]})
-    plan = plan_for(strict, replace(both, topics={**both.topics, FIRST_TOPIC: topic(FIRST_TOPIC, A, B)}))
-    strict.put_schema(TOPICS[1], B)
-    assert apply_plan(plan, strict).failure is None
+def test_what_happens_to_other_topics_makes_no_plan_stale(strict_registry: EmbeddedRegistry) -> None:
+    both = Catalog({}, {name: make_topic(name, A) for name in TOPICS[:2]})
+    plan = plan_for(strict_registry, replace(both, topics={**both.topics, FIRST_TOPIC: make_topic(FIRST_TOPIC, A, B)}))
+    strict_registry.put_schema(TOPICS[1], B)
+    assert apply_plan(plan, strict_registry).failure is None

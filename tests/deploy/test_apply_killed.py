@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, catalog, plan_for, record, topic
-from forks import Say, assert_killed, forked, kill_oneself
+from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, C, S, carry_out, make_catalog, make_topic, plan_for, record
+from forks import Say, assert_killed, fork_process, kill_oneself
 
 from schemactl.core.catalog import Catalog
 from schemactl.core.policies import Policies
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.slow
 
 SEEDS = max(1, int(os.environ.get("SCHEMACTL_EXAMPLES", "1")) // 100)
 BRANCHES = [record(ID, {"name": f"f{n}", "type": "int", "default": n}) for n in range(30)]
-TARGET = catalog(
-    topic(ORDERS, A, record(ID, NEEDED), B, C, *BRANCHES, policies=Policies(S.FULL)),
-    topic(REFUNDS, A, B, *BRANCHES, partitions=2),
+TARGET = make_catalog(
+    make_topic(ORDERS, A, record(ID, NEEDED), B, C, *BRANCHES, policies=Policies(S.FULL)),
+    make_topic(REFUNDS, A, B, *BRANCHES, partitions=2),
     sales=Policies(S.BACKWARD, is_allow_auto_update_schema=False),
 )
-SMALL = catalog(
-    topic(ORDERS, A, record(ID, NEEDED), B, policies=Policies(S.FULL)),
-    topic(REFUNDS, A, partitions=2),
+SMALL = make_catalog(
+    make_topic(ORDERS, A, record(ID, NEEDED), B, policies=Policies(S.FULL)),
+    make_topic(REFUNDS, A, partitions=2),
     sales=Policies(S.BACKWARD),
 )
 
@@ -40,7 +40,7 @@ SMALL = catalog(
 def apply(path: Path, target: Catalog, say: Say, *, last: int | None = None) -> None:
     """Say how many steps there are, and the number of each when it is done; after step `last`, end."""
 
-    def progress(number: int, _: object) -> None:
+    def report_progress(number: int, _: object) -> None:
         say(number)
         if number == last:
             kill_oneself()
@@ -48,22 +48,22 @@ def apply(path: Path, target: Catalog, say: Say, *, last: int | None = None) -> 
     registry = EmbeddedRegistry(str(path))
     plan = plan_for(registry, target, relax=True)
     say(len(plan.steps))
-    assert apply_plan(plan, registry, progress=progress).failure is None
+    assert apply_plan(plan, registry, progress=report_progress).failure is None
 
 
 def without_times(path: Path, target: Catalog) -> Catalog:
-    """What the registry holds; a killed run spreads it over a longer time."""
+    """Return the contents of the registry without times, which are further apart after a killed run."""
     with closing(EmbeddedRegistry(str(path))) as registry:
-        held = registry.read(scope_of(target))
+        contents = registry.read(scope_of(target))
     topics = {
-        name: replace(topic, versions=tuple(replace(each, timestamp_ms=0) for each in topic.versions))
-        for name, topic in held.topics.items()
+        name: replace(topic, versions=tuple(replace(version, timestamp_ms=0) for version in topic.versions))
+        for name, topic in contents.topics.items()
     }
-    return replace(held, topics=topics)
+    return replace(contents, topics=topics)
 
 
-def undisturbed(path: Path, target: Catalog) -> tuple[Catalog, int]:
-    """What an apply leaves that nobody kills, and its number of steps."""
+def apply_undisturbed(path: Path, target: Catalog) -> tuple[Catalog, int]:
+    """Apply without a kill, and return the contents and the number of steps."""
     with closing(EmbeddedRegistry(str(path))) as registry:
         steps = len(carry_out(registry, target, relax=True).steps)
     return without_times(path, target), steps
@@ -74,7 +74,7 @@ def test_killed_at_any_moment_the_next_apply_finishes(tmp_path: Path, seed: int)
     chance = random.Random(seed)  # noqa: S311  no secret
     path = tmp_path / "registry.db"
     for kills in range(7):
-        process, out = forked(partial(apply, path, TARGET))
+        process, out = fork_process(partial(apply, path, TARGET))
         with out:
             left = int(out.readline())
             if kills == 6 or left == 0:
@@ -87,18 +87,18 @@ def test_killed_at_any_moment_the_next_apply_finishes(tmp_path: Path, seed: int)
             os.kill(process, signal.SIGKILL)
             assert_killed(process, out)
     assert kills > 0
-    assert without_times(path, TARGET) == undisturbed(tmp_path / "undisturbed.db", TARGET)[0]
+    assert without_times(path, TARGET) == apply_undisturbed(tmp_path / "undisturbed.db", TARGET)[0]
     with closing(EmbeddedRegistry(str(path))) as registry:
         assert plan_for(registry, TARGET).steps == ()
         assert registry.relaxed(ORDERS) is None
 
 
 def test_killed_at_every_step_boundary_the_next_apply_finishes(tmp_path: Path) -> None:
-    expected, steps = undisturbed(tmp_path / "undisturbed.db", SMALL)
+    expected, steps = apply_undisturbed(tmp_path / "undisturbed.db", SMALL)
     assert steps > 8
     for last in range(1, steps + 1):
         path = tmp_path / f"{last}.db"
-        assert_killed(*forked(partial(apply, path, SMALL, last=last)))
+        assert_killed(*fork_process(partial(apply, path, SMALL, last=last)))
         with closing(EmbeddedRegistry(str(path))) as registry:
             carry_out(registry, SMALL, relax=True)
             assert plan_for(registry, SMALL).steps == ()

@@ -1,4 +1,4 @@
-"""What an apply leaves behind and says while it runs: its result file at any moment, what is under way, the time it may take."""
+"""The records and messages of a running apply: its result file at any moment, the current steps, and its time limit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from estate import ORDERS, Estate
-from forks import Say, assert_killed, forked, kill_oneself
-from scratch import declared, record
+from forks import Say, assert_killed, fork_process, kill_oneself
+from scratch import record, write_declaration
 
 from schemactl.cli import Context
 from schemactl.cli.apply import ApplyProgress
@@ -32,25 +32,25 @@ REFUNDS = TopicName("shop", "sales", "refunds")
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Estate:
+def pending_shop(tmp_path: Path) -> Estate:
     """Two topics, one with two versions, that are not applied."""
-    found = Estate(tmp_path / "shop")
-    found.orders("id", note=0)
-    found.scratch.commit(
+    estate = Estate(tmp_path / "shop")
+    estate.commit_orders("id", note=0)
+    estate.scratch.commit(
         {
-            "namespaces/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "namespaces/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
             "namespaces/refunds.avsc": record("id"),
         }
     )
-    return found
+    return estate
 
 
-def stuck(shop: Estate) -> None:
+def reject_version(shop: Estate) -> None:
     """Refunds has a version that its strategy rejects."""
     shop.scratch.commit({"namespaces/refunds.avsc": record("id", "needed")})
 
 
-def done(result: dict[str, Any], action: str) -> list[str]:
+def list_done(result: dict[str, Any], action: str) -> list[str]:
     """The topics for which steps of that kind were carried out, as the file says."""
     steps = [result["steps"][number - 1] for number in result["done"]]
     return [step["topic"] for step in steps if step["action"] == action]
@@ -59,58 +59,62 @@ def done(result: dict[str, Any], action: str) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("last", range(1, 8))
 @pytest.mark.parametrize(("parallel", "options"), [("1", ()), ("8", ("--result", "result.json"))], ids=["own", "named"])
-def test_a_killed_apply_leaves_what_it_did(shop: Estate, last: int, parallel: str, options: tuple[str, ...]) -> None:
-    shop.scratch.flush()
+def test_a_killed_apply_leaves_what_it_did(
+    pending_shop: Estate, last: int, parallel: str, options: tuple[str, ...]
+) -> None:
+    pending_shop.scratch.flush()
 
     def apply(_: Say) -> None:
-        def die(_: Context, text: str) -> None:
+        def die_at_last(_: Context, text: str) -> None:
             if text.startswith(f"[{last}/"):
                 kill_oneself()
 
-        Context.say = die  # type: ignore[method-assign, assignment]
-        shop.run("apply", "--yes", "--parallel", parallel, *options)
+        Context.say = die_at_last  # type: ignore[method-assign, assignment]
+        pending_shop.run("apply", "--yes", "--parallel", parallel, *options)
 
-    assert_killed(*forked(apply))
-    result = shop.json(options[1] if options else OWN)
+    assert_killed(*fork_process(apply))
+    result = pending_shop.read_json(options[1] if options else OWN)
     assert (result["outcome"], result["left"]) == ("started", None)
     assert len(result["done"]) == last
-    uploads = done(result, "register_version")
+    uploads = list_done(result, "register_version")
     for name in (ORDERS, REFUNDS):
         # Of another topic one step more can be done than anybody could write down.
         more = range(2 if parallel == "8" else 1)
-        assert len(shop.held(name)) - uploads.count(str(name)) in more
-    shop.run("apply", "--yes", *options)
-    assert shop.json(options[1] if options else OWN)["outcome"] == "applied"
+        assert len(pending_shop.read_definitions(name)) - uploads.count(str(name)) in more
+    pending_shop.run("apply", "--yes", *options)
+    assert pending_shop.read_json(options[1] if options else OWN)["outcome"] == "applied"
 
 
-def test_the_targets_own_result_says_what_was_applied_by_whom(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_targets_own_result_says_what_was_applied_by_whom(
+    pending_shop: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GITLAB_CI", "true")
     monkeypatch.setenv("GITLAB_USER_LOGIN", "ada")
     monkeypatch.setenv("CI_JOB_URL", "https://git.shop.example/jobs/7")
-    stuck(shop)
-    assert "left out: 1 topic" in shop.run("apply", "--yes", code=3).out
-    result = shop.json(OWN)
+    reject_version(pending_shop)
+    assert "left out: 1 topic" in pending_shop.run("apply", "--yes", code=3).out
+    result = pending_shop.read_json(OWN)
     assert (result["target"], result["outcome"], result["topics"]) == ("local", "partly applied", None)
-    assert result["approved"]["commit"]["id"] == shop.scratch.git("rev-parse", "HEAD")
+    assert result["approved"]["commit"]["id"] == pending_shop.scratch.git("rev-parse", "HEAD")
     assert result["ci"] == {"server": "gitlab", "actor": "ada", "url": "https://git.shop.example/jobs/7"}
-    assert [(each["topic"], each["version"]) for each in result["left_out"]] == [(str(REFUNDS), 1)]
-    assert done(result, "register_version") == [str(ORDERS)] * 2
+    assert [(item["topic"], item["version"]) for item in result["left_out"]] == [(str(REFUNDS), 1)]
+    assert list_done(result, "register_version") == [str(ORDERS)] * 2
 
 
-def test_an_own_result_that_cannot_be_written_stops_no_apply(shop: Estate) -> None:
-    shop.scratch.write({".schemactl/results": "in the way"})
-    err = shop.run("apply", "--yes").err
+def test_an_own_result_that_cannot_be_written_stops_no_apply(pending_shop: Estate) -> None:
+    pending_shop.scratch.write({".schemactl/results": "in the way"})
+    err = pending_shop.run("apply", "--yes").err
     assert "warning: the steps of this apply are not recorded: " in err
     assert f"{OWN} cannot be written" in err
-    assert len(shop.held()) == 2
+    assert len(pending_shop.read_definitions()) == 2
 
 
-def test_the_record_goes_through_no_link_of_the_repository(shop: Estate, tmp_path: Path) -> None:
-    shop.scratch.flush()
+def test_the_record_goes_through_no_link_of_the_repository(pending_shop: Estate, tmp_path: Path) -> None:
+    pending_shop.scratch.flush()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (shop.scratch.path / ".schemactl").symlink_to(elsewhere)
-    shop.run("apply", "--yes", code=1)
+    (pending_shop.scratch.path / ".schemactl").symlink_to(elsewhere)
+    pending_shop.run("apply", "--yes", code=1)
     assert list(elsewhere.iterdir()) == []
 
 
@@ -145,58 +149,60 @@ def test_who_ran_it_is_what_the_build_server_says(environment: dict[str, str], e
     assert ci_run(environment) == expected
 
 
-def test_a_plan_file_says_what_it_leaves_out_and_its_apply_ends_with_three(shop: Estate) -> None:
-    stuck(shop)
-    printed = shop.run("plan", "--out", "plan.json", code=100)
+def test_a_plan_file_says_what_it_leaves_out_and_its_apply_ends_with_three(pending_shop: Estate) -> None:
+    reject_version(pending_shop)
+    printed = pending_shop.run("plan", "--out", "plan.json", code=100)
     assert "To carry out exactly this: schemactl apply plan.json" in printed.err
-    plan = shop.json("plan.json")
-    assert [each["topic"] for each in plan["left_out"]] == [str(REFUNDS)]
-    out = shop.run("apply", "plan.json", code=3).out
+    plan = pending_shop.read_json("plan.json")
+    assert [item["topic"] for item in plan["left_out"]] == [str(REFUNDS)]
+    out = pending_shop.run("apply", "plan.json", code=3).out
     assert f"Left out:\n  {REFUNDS}: Git's version 1 " in out
-    assert (len(shop.held()), shop.held(REFUNDS)) == (2, [])
+    assert (len(pending_shop.read_definitions()), pending_shop.read_definitions(REFUNDS)) == (2, [])
 
 
 @pytest.mark.parametrize("option", [("--skip", "refunds"), ("--topic", "!refunds"), ("--skip", "*/ref*")])
-def test_what_is_skipped_is_in_no_plan(shop: Estate, option: tuple[str, str]) -> None:
-    stuck(shop)
-    shop.scratch.commit({"namespaces/empty.yaml": "namespace: shop/empty\n"})
-    plan = json.loads(shop.run("plan", *option, "--out", "plan.json", "--format", "json").out)
+def test_what_is_skipped_is_in_no_plan(pending_shop: Estate, option: tuple[str, str]) -> None:
+    reject_version(pending_shop)
+    pending_shop.scratch.commit({"namespaces/empty.yaml": "namespace: shop/empty\n"})
+    plan = json.loads(pending_shop.run("plan", *option, "--out", "plan.json", "--format", "json").out)
     assert (plan["left_out"], str(REFUNDS) in plan["scope"]["topics"]) == ([], False)
     # A namespace without topics is not skipped with one.
     assert "shop/empty" in plan["scope"]["namespaces"]
-    shop.run("apply", "plan.json", *option, code=64)
-    shop.run("apply", "plan.json")
-    assert (len(shop.held()), shop.held(REFUNDS)) == (2, [])
-    assert "no topic of the approved history matches" in shop.run("plan", "--skip", "nothing", code=64).err
+    pending_shop.run("apply", "plan.json", *option, code=64)
+    pending_shop.run("apply", "plan.json")
+    assert (len(pending_shop.read_definitions()), pending_shop.read_definitions(REFUNDS)) == (2, [])
+    assert "no topic of the approved history matches" in pending_shop.run("plan", "--skip", "nothing", code=64).err
 
 
-def test_a_summary_is_the_sums_and_what_is_left_out(shop: Estate) -> None:
-    stuck(shop)
-    head, left_out, sums, digest = shop.run("plan", "--summary", code=100).out.splitlines()
+def test_a_summary_is_the_sums_and_what_is_left_out(pending_shop: Estate) -> None:
+    reject_version(pending_shop)
+    head, left_out, sums, digest = pending_shop.run("plan", "--summary", code=100).out.splitlines()
     assert head.startswith("Plan for local ")
     assert left_out.startswith(f"! {REFUNDS}: Git's version 1 ")
     assert sums == "Plan: 1 namespace, 1 topic, 2 versions to register; left out: 1 topic."
     assert digest.startswith("Digest: ")
-    shop.run("plan", "--summary", "--format", "json", code=64)
+    pending_shop.run("plan", "--summary", "--format", "json", code=64)
 
 
 @pytest.mark.parametrize(("slow", "code"), [("put_schema", 3), ("read", 1)])
-def test_the_time_for_an_apply_is_limited(shop: Estate, monkeypatch: pytest.MonkeyPatch, slow: str, code: int) -> None:
-    shop.scratch.flush()
+def test_the_time_for_an_apply_is_limited(
+    pending_shop: Estate, monkeypatch: pytest.MonkeyPatch, slow: str, code: int
+) -> None:
+    pending_shop.scratch.flush()
     method = getattr(EmbeddedRegistry, slow)
     monkeypatch.setattr(applying, "_GRACE_S", 0.1)
     over = Event()
 
-    def slowly(*arguments: Any) -> Any:
+    def wait_slowly(*arguments: Any) -> Any:
         over.wait(60)
         return method(*arguments)
 
-    monkeypatch.setattr(EmbeddedRegistry, slow, slowly)
-    printed = shop.run("apply", "--yes", "--timeout", "4", code=code)
+    monkeypatch.setattr(EmbeddedRegistry, slow, wait_slowly)
+    printed = pending_shop.run("apply", "--yes", "--timeout", "4", code=code)
     over.set()
     assert "gave up after 4 s" in (printed.out if code == 3 else printed.err)
     if code == 3:
-        result = shop.json(OWN)
+        result = pending_shop.read_json(OWN)
         assert result["outcome"] == "partly applied"
         reasons = {step["reason"].partition(":")[0] for step in result["left"]}
         assert "not finished when the apply ended" in reasons
@@ -233,49 +239,49 @@ def test_a_step_that_takes_long_is_named_while_it_is_under_way(
     )
 
 
-def test_a_terminal_shows_what_is_under_way(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop.scratch.flush()
+def test_a_terminal_shows_what_is_under_way(pending_shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    pending_shop.scratch.flush()
     put = EmbeddedRegistry.put_schema
 
-    def slowly(self: EmbeddedRegistry, topic: TopicName, info: SchemaInfo) -> int:
+    def wait_slowly(self: EmbeddedRegistry, topic: TopicName, info: SchemaInfo) -> int:
         time.sleep(0.5)
         return put(self, topic, info)
 
     def apply(_: Say) -> None:
         from schemactl.cli import main
 
-        EmbeddedRegistry.put_schema = slowly  # type: ignore[method-assign]
-        os._exit(main(["-C", str(shop.scratch.path), "apply", "--yes"]))
+        EmbeddedRegistry.put_schema = wait_slowly  # type: ignore[method-assign]
+        os._exit(main(["-C", str(pending_shop.scratch.path), "apply", "--yes"]))
 
     ours, theirs = os.openpty()
     before = os.dup(2)
     os.dup2(theirs, 2)
     monkeypatch.setattr("sys.stderr", open(2, "w", closefd=False))  # noqa: SIM115  a terminal
     try:
-        process, said = forked(apply)
+        process, said = fork_process(apply)
     finally:
         os.dup2(before, 2)
         os.close(theirs)
-    shown = b""
+    output = b""
     with said:
-        while b"[7/7]" not in shown:
-            shown += os.read(ours, 1024)
+        while b"[7/7]" not in output:
+            output += os.read(ours, 1024)
         assert os.waitpid(process, 0)[1] == 0
     # Two topics are worked on side by side, and the step that began first is shown.
     under_way = rb"\r\x1b\[K[^\r]* [0-9] of 7 steps; under way: persistent://shop/sales/[a-z]+: register v[01]"
-    assert re.search(under_way, shown)
+    assert re.search(under_way, output)
 
 
-def test_the_record_is_json_at_any_moment(shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = shop.scratch.path / OWN
+def test_the_record_is_json_at_any_moment(pending_shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = pending_shop.scratch.path / OWN
     seen: list[int] = []
     say = Context.say
 
-    def reading(self: Context, text: str) -> None:
+    def read_progress(self: Context, text: str) -> None:
         if text.startswith("["):
             seen.append(len(json.loads(path.read_text())["done"]))
         say(self, text)
 
-    monkeypatch.setattr(Context, "say", reading)
-    shop.run("apply", "--yes")
+    monkeypatch.setattr(Context, "say", read_progress)
+    pending_shop.run("apply", "--yes")
     assert seen == list(range(1, len(seen) + 1))

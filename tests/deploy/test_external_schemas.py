@@ -1,4 +1,4 @@
-"""Definitions of type EXTERNAL on real brokers: imported as they are stored, and declared, registered and compared as bytes."""
+"""Definitions of type EXTERNAL on real brokers are imported unchanged, and declared, registered and compared as bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPIC = "shop/sales/texts"
 @pytest.fixture(params=[pytest.param(release) for release in brokers.VERSIONS if release != "4.0"])
 def estate(request: pytest.FixtureRequest, tmp_path: Path) -> EstateOnPulsar:
     release: str = request.param
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release), more=f', pulsar: "{release}"')
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release), more=f', pulsar: "{release}"')
     estate.scratch.flush()
     project = (estate.scratch.path / "schemactl.yaml").read_text() + f'pulsar: "{release}"\n'
     empty = {"namespaces/orders.yaml": None, "namespaces/orders.avsc": None, "schemactl.yaml": project}
@@ -63,11 +63,11 @@ def test_a_declared_definition_is_registered_as_it_is_in_the_file(estate: Estate
         estate.scratch.commit({"namespaces/texts.yaml": declaration, "namespaces/texts.proto": text})
         assert f"registers v{number}" in estate.run("apply", "--yes").out
         assert "No changes." in estate.run("plan", "--detailed-exitcode").out
-    assert [info and info.schema.decode() for info in estate.held()] == DEFINITIONS
+    assert [info and info.schema.decode() for info in estate.read_definitions()] == DEFINITIONS
     # A broker finds older bytes again, and its latest version stays.
     estate.scratch.commit({"namespaces/texts.proto": DEFINITIONS[1]})
     estate.run("apply", "--yes", code=(0, 100))
-    assert len(estate.held()) == len(DEFINITIONS)
+    assert len(estate.read_definitions()) == len(DEFINITIONS)
     # Another type is a rejection for both.
     estate.scratch.commit(
         {"namespaces/texts.yaml": f"topic: {TOPIC}\nschema: {{type: STRING}}\n", "namespaces/texts.proto": None}
@@ -78,6 +78,6 @@ def test_a_declared_definition_is_registered_as_it_is_in_the_file(estate: Estate
 def test_one_upload_takes_a_text_file(estate: EstateOnPulsar) -> None:
     (estate.scratch.path / "texts.txt").write_bytes(DEFINITIONS[1].encode())
     estate.run("registry", "put", TOPIC, "--target", "local", "--file", "texts.txt")
-    assert [info and info.schema.decode() for info in estate.held()] == [DEFINITIONS[1]]
+    assert [info and info.schema.decode() for info in estate.read_definitions()] == [DEFINITIONS[1]]
     estate.run("registry", "test", TOPIC, "--target", "local", "--file", "texts.txt")
     assert DEFINITIONS[1].strip() in estate.run("registry", "get", TOPIC, "--target", "local").out

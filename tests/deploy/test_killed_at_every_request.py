@@ -20,7 +20,7 @@ import admin_rest
 import brokers
 import pytest
 from command import schemactl
-from forks import Say, assert_killed, forked, kill_oneself
+from forks import Say, assert_killed, fork_process, kill_oneself
 from scratch import Scratch, record
 
 from schemactl.core.wording import policy_word
@@ -41,12 +41,12 @@ BROKEN = ("sales", 0), ("sales", 1), ("web", 0)
 """The topics with a waived version that their strategy rejects."""
 
 
-def namespace(name: str, **policies: object) -> str:
+def write_namespace(name: str, **policies: object) -> str:
     lines = [f"{policy}: {json.dumps(value)}" for policy, value in policies.items()]
     return "\n".join([f"namespace: shop/{name}", *lines, ""])
 
 
-def topic(name: str, number: int, **keys: object) -> str:
+def write_topic(name: str, number: int, **keys: object) -> str:
     lines = [f"{key}: {json.dumps(value)}" for key, value in keys.items()]
     schema = f"schema: {{type: AVRO, definition: {name}-{number}.avsc}}"
     return "\n".join([f"topic: shop/{name}/t{number}", *lines, schema, ""])
@@ -55,16 +55,16 @@ def topic(name: str, number: int, **keys: object) -> str:
 def write_first() -> dict[str, str]:
     """Return the files of the state before."""
     files = {
-        "n/sales.yaml": namespace(
+        "n/sales.yaml": write_namespace(
             "sales", schema_compatibility_strategy="BACKWARD", retention_policies=WEEK, message_ttl_in_seconds=0
         ),
-        "n/web.yaml": namespace("web", schema_compatibility_strategy="FULL", is_allow_auto_update_schema=True),
+        "n/web.yaml": write_namespace("web", schema_compatibility_strategy="FULL", is_allow_auto_update_schema=True),
     }
     for name, amount in (("sales", 8), ("web", 4)):
         for number in range(amount):
             keys: dict[str, object] = {"partitions": 2} if number == 2 else {}
             keys |= {"schema_compatibility_strategy": "FORWARD"} if number == 3 else {}
-            files[f"n/{name}-{number}.yaml"] = topic(name, number, **keys)
+            files[f"n/{name}-{number}.yaml"] = write_topic(name, number, **keys)
             files[f"n/{name}-{number}.avsc"] = record("id")
     return files
 
@@ -72,27 +72,29 @@ def write_first() -> dict[str, str]:
 def write_second() -> dict[str, str]:
     """Return the changed files of the approved state."""
     files = {
-        "n/sales.yaml": namespace(
+        "n/sales.yaml": write_namespace(
             "sales", schema_compatibility_strategy="BACKWARD_TRANSITIVE", retention_policies=MONTH
         ),
-        "n/web.yaml": namespace(
+        "n/web.yaml": write_namespace(
             "web",
             schema_compatibility_strategy="FULL",
             is_allow_auto_update_schema=True,
             schema_validation_enforced=True,
         ),
-        "n/new.yaml": namespace("new", schema_compatibility_strategy="FULL", is_allow_auto_update_schema=False),
-        "n/sales-2.yaml": topic("sales", 2, partitions=4),
-        "n/sales-3.yaml": topic("sales", 3),
-        "n/sales-4.yaml": topic("sales", 4, schema_compatibility_strategy="FULL_TRANSITIVE", retention_policies=MONTH),
-        "n/web-1.yaml": topic("web", 1, schema_compatibility_strategy="UNDEFINED", message_ttl_in_seconds=0),
+        "n/new.yaml": write_namespace("new", schema_compatibility_strategy="FULL", is_allow_auto_update_schema=False),
+        "n/sales-2.yaml": write_topic("sales", 2, partitions=4),
+        "n/sales-3.yaml": write_topic("sales", 3),
+        "n/sales-4.yaml": write_topic(
+            "sales", 4, schema_compatibility_strategy="FULL_TRANSITIVE", retention_policies=MONTH
+        ),
+        "n/web-1.yaml": write_topic("web", 1, schema_compatibility_strategy="UNDEFINED", message_ttl_in_seconds=0),
     }
     for name, amount in (("sales", 8), ("web", 4)):
         for number in range(amount):
             broken = (name, number) in BROKEN
             files[f"n/{name}-{number}.avsc"] = record("id", "needed") if broken else record("id", note=0)
     for number in range(16):
-        files[f"n/new-{number}.yaml"] = topic("new", number, **({"partitions": 3} if number % 4 == 0 else {}))
+        files[f"n/new-{number}.yaml"] = write_topic("new", number, **({"partitions": 3} if number % 4 == 0 else {}))
         files[f"n/new-{number}.avsc"] = record("id")
     return files
 
@@ -136,11 +138,11 @@ class Shop:
         self.scratch.git("tag", "before")
         self._approve()
 
-    def copied(self, path: Path) -> Shop:
+    def copy_to(self, path: Path) -> Shop:
         """Return the same repository at `path`, whose registry has the first state in another tenant."""
         shutil.copytree(self.scratch.path, path, symlinks=True)
         shop = copy.copy(self)
-        shop.scratch, shop.tenant = Scratch.opened(path), brokers.new_tenant()
+        shop.scratch, shop.tenant = Scratch.open_existing(path), brokers.new_tenant()
         shop.scratch.write({"schemactl.yaml": shop.project})
         shop.scratch.git("commit", "-q", "-a", "-m", "Another tenant")
         shop.scratch.git("tag", "prod", "before")
@@ -156,7 +158,7 @@ class Shop:
     def run(self, *arguments: str, code: int | Collection[int] = 0) -> Any:
         return schemactl(self.scratch.path, *arguments, code=code)
 
-    def json(self, *arguments: str) -> Any:
+    def run_json(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments, "--format", "json", code=(0, 100)).out)
 
     def _approve(self) -> None:
@@ -168,7 +170,7 @@ class Shop:
             if self.is_broken(name):
                 (self.scratch.path / name).write_text(text)
         until = str(datetime.now(UTC).date() + timedelta(days=30))
-        findings = self.json("check")["findings"]
+        findings = self.run_json("check")["findings"]
         for fingerprint in sorted({finding["fingerprint"] for finding in findings if finding["severity"] == "error"}):
             self.run("waive", fingerprint, "--reason", "all are ours", "--owner", "shop", "--until", until, code=(0, 1))
         self.scratch.git("add", "-A")
@@ -224,7 +226,7 @@ class Shop:
             AdminConnection.send_once = send_and_die  # type: ignore[method-assign]
             say(self.run("apply", "--auto-approve", "--parallel", "1", code=range(256)))
 
-        process, lines = forked(apply)
+        process, lines = fork_process(apply)
         with lines:
             if printed := lines.read():
                 os.waitpid(process, 0)
@@ -303,29 +305,29 @@ def check_plan_text(text: str, facts: Facts) -> None:
             assert facts.policies[left[1]]["is_allow_auto_update_schema"] is False
         elif "; an apply that was killed" in line:
             raise AssertionError(line)
-        elif (shown := OLD_VALUE.fullmatch(line)) and shown[1] in facts.policies.get(name, {}):
-            old = facts.policies[name][shown[1]]
-            if shown[1] == "schema_compatibility_strategy" and old == ALWAYS:
+        elif (old_values := OLD_VALUE.fullmatch(line)) and old_values[1] in facts.policies.get(name, {}):
+            old = facts.policies[name][old_values[1]]
+            if old_values[1] == "schema_compatibility_strategy" and old == ALWAYS:
                 continue  # the topic is restored before this step
             assert (line[2] == "+") == (old is None), line
-            assert line[2] == "+" or shown[2] == policy_word(old), line
+            assert line[2] == "+" or old_values[2] == policy_word(old), line
 
 
 def check_drift(drift: Any, facts: Facts, expected: Facts) -> None:
     """Every difference is a fact, and every difference of the registry from the approved state is shown."""
-    shown: set[tuple[str, str]] = set()
+    old_values: set[tuple[str, str]] = set()
     for item in (*drift["differences"], *drift["pending"]):
         name, message = item.get("topic") or item["namespace"], item["message"]
         match item["kind"]:
             case "updates off":
                 assert facts.policies[name]["is_allow_auto_update_schema"] is False
                 assert ("but Git approved true" in message) == name.endswith("/web")
-                shown.add((name, "is_allow_auto_update_schema"))
+                old_values.add((name, "is_allow_auto_update_schema"))
             case "relaxed":
                 assert facts.policies[name]["schema_compatibility_strategy"] == ALWAYS
                 own = expected.policies[name]["schema_compatibility_strategy"] or "UNDEFINED"
                 assert message.endswith(f"its own strategy is {own}")
-                shown.add((name, "schema_compatibility_strategy"))
+                old_values.add((name, "schema_compatibility_strategy"))
             case "policy":
                 policy, value, approved = re.fullmatch(r"(\w+) is (.+), but Git approved (.+)", message).groups()  # type: ignore[union-attr]
                 in_force = facts.policies[name].get(policy)
@@ -333,33 +335,33 @@ def check_drift(drift: Any, facts: Facts, expected: Facts) -> None:
                     message
                 )
                 assert approved in {policy_word(expected.policies[name].get(policy)), "UNDEFINED"}
-                shown.add((name, policy))
+                old_values.add((name, policy))
             case "namespace missing":
                 assert name not in facts.policies
-                shown.add((name, ""))
+                old_values.add((name, ""))
             case "topic missing":
                 assert name not in facts.partitions
-                shown.add((name, ""))
+                old_values.add((name, ""))
             case "partitions":
                 assert f" has {facts.partitions[name]} partitions" in message, message
-                shown.add((name, "partitions"))
+                old_values.add((name, "partitions"))
             case "missing versions":
                 assert len(facts.versions[name]) < len(expected.versions[name])
-                shown.add((name, "versions"))
+                old_values.add((name, "versions"))
             case kind:
                 raise AssertionError(f"{kind}: {message}")
     for name, values in expected.policies.items():
         if name not in facts.policies:
-            assert (name, "") in shown
+            assert (name, "") in old_values
             continue
         for policy, value in values.items():
             in_force = facts.policies[name].get(policy)
             # A policy that is about to be reset is not drift.
             if in_force != value and value is not None and not (value is False and in_force is None):
-                assert (name, policy) in shown, (name, policy, in_force, value)
+                assert (name, policy) in old_values, (name, policy, in_force, value)
     for name, definitions in expected.versions.items():
         if name in facts.versions and facts.versions[name] != definitions:
-            assert (name, "versions") in shown
+            assert (name, "versions") in old_values
 
 
 def check_status(shop: Shop, plan: Any, drift: Any, facts: Facts) -> None:
@@ -399,17 +401,17 @@ def follow_advice(shop: Shop) -> None:
 def check_kills(folder: Path, url: str, step: int) -> int:
     """Kill an `apply` after every `step`th writing request, and check what follows; return the number of kills."""
     template = Shop(folder / "template", url)
-    undisturbed = template.copied(folder / "undisturbed")
-    assert len(undisturbed.json("plan")["steps"]) >= 60
+    undisturbed = template.copy_to(folder / "undisturbed")
+    assert len(undisturbed.run_json("plan")["steps"]) >= 60
     undisturbed.run("apply", "--auto-approve")
     expected = undisturbed.read_facts()
     for last in count(FIRST if step > 1 else 1, step):
-        shop = template.copied(folder / str(last))
+        shop = template.copy_to(folder / str(last))
         if not shop.kill_an_apply(last):
             break
         facts = shop.read_facts()
         wanted = expected.of_tenant(undisturbed.tenant, shop.tenant)
-        plan, drift = shop.json("plan"), shop.json("drift")
+        plan, drift = shop.run_json("plan"), shop.run_json("drift")
         check_plan(plan, facts, wanted)
         check_plan_text(shop.run("plan").out, facts)
         check_drift(drift, facts, wanted)
@@ -426,7 +428,7 @@ def connects_follow_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_behind_serve(tmp_path: Path) -> None:
     (tmp_path / "schemactl.yaml").write_text("version: 1\n")
-    with admin_rest.served("--registry", "sqlite:registry.db", folder=tmp_path) as (url, _):
+    with admin_rest.serve_folder("--registry", "sqlite:registry.db", folder=tmp_path) as (url, _):
         assert check_kills(tmp_path, url, STEP) >= 80 // STEP
 
 

@@ -35,7 +35,7 @@ DEFINITIONS = {
 @pytest.fixture(params=brokers.EACH_RELEASE)
 def estate(request: pytest.FixtureRequest, tmp_path: Path) -> EstateOnPulsar:
     """A project whose target is a broker of each release."""
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(request.param))
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(request.param))
     estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\n"})
     return estate
 

@@ -15,7 +15,7 @@ from typing import Any
 import admin_rest
 import pytest
 from command import Printed, schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ State = dict[str, dict[str, Any]]
 """The value of each setting by name, with None for a setting that is not declared."""
 
 
-def address(name: str, setting: str) -> str:
+def make_address(name: str, setting: str) -> str:
     return f"shop/sales:{setting}" if name == "sales" else f"persistent://shop/sales/{name}:{setting}"
 
 
@@ -76,7 +76,7 @@ def open_registry(kind: str) -> Iterator[str]:
     if kind == "embedded":
         yield "sqlite:.schemactl/registry.db"
         return
-    with admin_rest.served() as (url, _):
+    with admin_rest.serve_folder() as (url, _):
         yield url
 
 
@@ -113,9 +113,9 @@ def test_losses_of_random_changes_are_named_and_allowed_by_one_command(tmp_path:
                 for setting in VALUES:
                     is_lost = keeps_less(setting, *(find_value(state, name, setting) for state in (old, new)))
                     if is_lost:
-                        assert {address(name, setting), address("sales", setting)} & named, plan
+                        assert {make_address(name, setting), make_address("sales", setting)} & named, plan
                     else:
-                        assert address(name, setting) not in named, plan
+                        assert make_address(name, setting) not in named, plan
             assert len(set(commands)) <= 1
             command = shlex.split(commands[0]) if commands else ["apply"]
             run(*command, "--auto-approve")
@@ -132,7 +132,7 @@ def test_a_topic_that_is_left_out_loses_nothing(tmp_path: Path) -> None:
             "schemactl.yaml": 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n',
             ".gitignore": ".schemactl/\n",
             "namespaces/sales.yaml": "namespace: shop/sales\n",
-            "namespaces/orders.yaml": declared(more=f"{strict}{RETENTION}: {json.dumps(week)}\n"),
+            "namespaces/orders.yaml": write_declaration(more=f"{strict}{RETENTION}: {json.dumps(week)}\n"),
             "namespaces/orders.avsc": record("id"),
         }
     )
@@ -141,7 +141,7 @@ def test_a_topic_that_is_left_out_loses_nothing(tmp_path: Path) -> None:
     scratch.commit(
         {
             "namespaces/sales.yaml": f"namespace: shop/sales\n{TTL}: 60\n",
-            "namespaces/orders.yaml": declared(more=f"{strict}{RETENTION}: {json.dumps(day)}\n"),
+            "namespaces/orders.yaml": write_declaration(more=f"{strict}{RETENTION}: {json.dumps(day)}\n"),
             "namespaces/orders.avsc": record("id", "needed"),
         }
     )

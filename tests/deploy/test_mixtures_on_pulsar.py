@@ -24,7 +24,7 @@ TOGETHER = 10
 
 
 @pytest.fixture(scope="module")
-def client(broker: brokers.Broker) -> Iterator[Any]:
+def pulsar_client(broker: brokers.Broker) -> Iterator[Any]:
     logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     with closing(pulsar.Client(broker.service_url, logger=logger)) as opened:
         yield opened
@@ -32,9 +32,9 @@ def client(broker: brokers.Broker) -> Iterator[Any]:
 
 @pytest.mark.parametrize("first", range(0, SEEDS, TOGETHER))
 def test_no_reader_gives_what_the_producer_did_not_write(
-    first: int, tmp_path: Path, broker: brokers.Broker, client: Any
+    first: int, tmp_path: Path, broker: brokers.Broker, pulsar_client: Any
 ) -> None:
-    mixture = Mixture(tmp_path / "shop", broker, range(first, min(first + TOGETHER, SEEDS)), client)
+    mixture = Mixture(tmp_path / "shop", broker, range(first, min(first + TOGETHER, SEEDS)), pulsar_client)
     with closing(mixture.registry):
         apart = 0
         for phase in range(2):
@@ -43,42 +43,42 @@ def test_no_reader_gives_what_the_producer_did_not_write(
             for topic in mixture.topics:
                 decoded_before_the_record(mixture, topic)
             mixture.accept()
-            with mixture.generated(f"out{phase}") as module:
+            with mixture.generate_package(f"out{phase}") as module:
                 for topic in mixture.topics:
                     decoded_by_the_record(mixture, topic)
                     read_by_the_package(mixture, topic, module(str(topic.declared)))
-                    found = module(str(topic.declared))
-                    apart += sum(each.foreign for each in found.codec.versions)
-                    apart += len(found.numbers.unreadable) if found.numbers else 0
+                    result = module(str(topic.declared))
+                    apart += sum(version.foreign for version in result.codec.versions)
+                    apart += len(result.numbers.unreadable) if result.numbers else 0
         assert apart
 
 
-def distinct(topic: Mixed) -> list[Sent]:
+def list_distinct(topic: Mixed) -> list[Sent]:
     """One message of each number."""
-    return list({each.number: each for each in topic.sent}.values())
+    return list({message.number: message for message in topic.sent}.values())
 
 
 def decoded_before_the_record(mixture: Mixture, topic: Mixed) -> None:
     """Nobody has looked yet: right, or rejected."""
-    for message in distinct(topic):
+    for message in list_distinct(topic):
         assert mixture.decode(topic, message) in (None, message.value), (topic, message)
 
 
 def decoded_by_the_record(mixture: Mixture, topic: Mixed) -> None:
-    """What the registry still shows is read, and so is what it showed when somebody looked."""
-    shown = {version.number for version in mixture.held(topic) if version.info}
-    for message in distinct(topic):
-        wanted = (message.value,) if message.number in shown else (message.value, None)
-        found = mixture.decode(topic, message)
-        assert found in wanted, (topic, message, found, mixture.held(topic))
+    """Check that messages of versions in the registry, and of recorded versions, are decoded."""
+    readable_numbers = {version.number for version in mixture.read_versions(topic) if version.info}
+    for message in list_distinct(topic):
+        wanted = (message.value,) if message.number in readable_numbers else (message.value, None)
+        result = mixture.decode(topic, message)
+        assert result in wanted, (topic, message, result, mixture.read_versions(topic))
 
 
 def read_by_the_package(mixture: Mixture, topic: Mixed, module: Any) -> None:
     """One by one, in batches, and as their producers saw them, by the numbers of the target."""
-    shown = {version.number for version in mixture.held(topic) if version.info}
+    readable_numbers = {version.number for version in mixture.read_versions(topic) if version.info}
     whole = module.decode_batch(
-        pa.array([each.payload for each in topic.sent], pa.binary()),
-        pa.array([each.number for each in topic.sent], pa.int64()),
+        pa.array([message.payload for message in topic.sent], pa.binary()),
+        pa.array([message.number for message in topic.sent], pa.int64()),
     )
     numbers = {version.number for version in module.codec.versions}
     rows = zip(topic.sent, whole.rows.to_pylist(), whole.errors.to_pylist(), strict=True)
@@ -90,7 +90,7 @@ def read_by_the_package(mixture: Mixture, topic: Mixed, module: Any) -> None:
             as_sent = module.read_as(message.number).decode_one(message.payload, message.number)
             assert as_sent == message.value, (topic, message)
         else:
-            assert message.number not in shown, (topic, message, module.numbers)
+            assert message.number not in readable_numbers, (topic, message, module.numbers)
 
 
 def one_by_one(module: Any, message: Sent) -> tuple[dict[str, Any], str | None]:

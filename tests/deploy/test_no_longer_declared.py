@@ -1,4 +1,4 @@
-"""What Git no longer declares, in real repositories: what plan and drift say of it, and how it is deleted."""
+"""Resources that Git no longer declares, in real repositories: their lines in plan and drift, and their deletion."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from estate import ORDERS, Estate
-from scratch import declared
+from scratch import write_declaration
 
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType
@@ -21,7 +21,7 @@ WITHOUT_SCHEMA = "topic: shop/sales/orders\npartitions: 2\n"
 LEGACY = [TopicName("shop", "sales", f"legacy-{name}") for name in "ab"]
 
 
-def nothing(registry: EmbeddedRegistry) -> None:
+def do_nothing(registry: EmbeddedRegistry) -> None:
     """Nobody else does anything."""
 
 
@@ -37,12 +37,12 @@ def delete_topic(registry: EmbeddedRegistry) -> None:
     registry.delete_topic(ORDERS)
 
 
-def said(made: Estate) -> tuple[list[str], list[str]]:
+def read_notes_and_drift(new_estate: Estate) -> tuple[list[str], list[str]]:
     """The notes of plan, and the kinds of drift."""
-    plan = json.loads(made.run("plan", "--format", "json").out)
+    plan = json.loads(new_estate.run("plan", "--format", "json").out)
     assert plan["steps"] == plan["left_out"] == []
-    drift = json.loads(made.run("drift", "--format", "json").out)
-    return [note["message"] for note in plan["notes"]], [each["kind"] for each in drift["differences"]]
+    drift = json.loads(new_estate.run("drift", "--format", "json").out)
+    return [note["message"] for note in plan["notes"]], [difference["kind"] for difference in drift["differences"]]
 
 
 KEEPS = f"but the registry keeps its schema (v0); to delete it: --allow-delete {ORDERS}"
@@ -51,16 +51,16 @@ KEEPS = f"but the registry keeps its schema (v0); to delete it: --allow-delete {
 @pytest.mark.parametrize(
     ("before", "after", "meanwhile", "note", "drift"),
     [
-        (declared(), None, nothing, f"is no longer declared, {KEEPS}", "no longer declared"),
-        (declared(), "topic: shop/sales/orders\n", nothing, f"no longer declares a schema, {KEEPS}", "no longer declared"),
-        (declared(), None, soft_delete, None, None),
-        (declared(), None, delete_topic, None, None),
-        (declared(), "topic: shop/sales/orders\n", soft_delete, None, None),
-        (WITHOUT_SCHEMA, None, nothing, None, None),
+        (write_declaration(), None, do_nothing, f"is no longer declared, {KEEPS}", "no longer declared"),
+        (write_declaration(), "topic: shop/sales/orders\n", do_nothing, f"no longer declares a schema, {KEEPS}", "no longer declared"),
+        (write_declaration(), None, soft_delete, None, None),
+        (write_declaration(), None, delete_topic, None, None),
+        (write_declaration(), "topic: shop/sales/orders\n", soft_delete, None, None),
+        (WITHOUT_SCHEMA, None, do_nothing, None, None),
         (WITHOUT_SCHEMA, None, delete_topic, None, None),
         (WITHOUT_SCHEMA, None, upload, "is no longer declared, and never had a schema, but the registry holds v0", "foreign version"),
         (WITHOUT_SCHEMA, WITHOUT_SCHEMA, upload, "the registry holds v0, but Git declares no schema for this topic", "foreign version"),
-        (WITHOUT_SCHEMA, WITHOUT_SCHEMA, nothing, None, None),
+        (WITHOUT_SCHEMA, WITHOUT_SCHEMA, do_nothing, None, None),
     ],
     ids=[
         "topic", "schema", "topic, tombstoned", "topic, gone", "schema, tombstoned", "never a schema", "never a schema, gone",
@@ -75,40 +75,40 @@ def test_what_git_no_longer_declares_is_said_as_it_is(
     note: str | None,
     drift: str | None,
 ) -> None:
-    made = Estate(tmp_path / "shop", orders=before)
-    made.run("apply", "--yes")
+    new_estate = Estate(tmp_path / "shop", orders=before)
+    new_estate.run("apply", "--yes")
     if after != before:
-        made.scratch.commit({"namespaces/orders.yaml": after})
-    with made.registry() as registry:
+        new_estate.scratch.commit({"namespaces/orders.yaml": after})
+    with new_estate.registry() as registry:
         meanwhile(registry)
-    assert said(made) == ([note] if note else [], [drift] if drift else [])
+    assert read_notes_and_drift(new_estate) == ([note] if note else [], [drift] if drift else [])
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Estate:
+def new_estate(tmp_path: Path) -> Estate:
     """Orders and two topics of one version each, of which the two are not declared any more."""
-    made = Estate(tmp_path / "shop")
-    made.scratch.commit({f"namespaces/{name.topic}.yaml": declared(name.schema_id) for name in LEGACY})
-    made.run("apply", "--yes")
-    made.scratch.commit({f"namespaces/{name.topic}.yaml": None for name in LEGACY})
-    return made
+    new_estate = Estate(tmp_path / "shop")
+    new_estate.scratch.commit({f"namespaces/{name.topic}.yaml": write_declaration(name.schema_id) for name in LEGACY})
+    new_estate.run("apply", "--yes")
+    new_estate.scratch.commit({f"namespaces/{name.topic}.yaml": None for name in LEGACY})
+    return new_estate
 
 
 @pytest.mark.parametrize("glob", ["legacy-?", "shop/**", "shop/sales/legacy-[ab]", "**/*"])
-def test_a_glob_deletes_what_is_no_longer_declared(made: Estate, glob: str) -> None:
+def test_a_glob_deletes_what_is_no_longer_declared(new_estate: Estate, glob: str) -> None:
     matched = f"--allow-delete {glob}: {LEGACY[0]}, {LEGACY[1]}"
-    assert matched in made.run("plan", "--out", "plan.json", "--allow-delete", glob).err
-    assert "which is not allowed here" in made.run("apply", "plan.json", code=1).err
-    made.run("apply", "plan.json", "--allow-delete", glob)
-    assert [len(made.versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
-    assert said(made) == ([], [])
-    # They are known to Git for ever; in the registry nothing is left to delete.
-    assert matched in made.run("apply", "--yes", "--allow-delete", glob).err
-    assert [len(made.versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
+    assert matched in new_estate.run("plan", "--out", "plan.json", "--allow-delete", glob).err
+    assert "which is not allowed here" in new_estate.run("apply", "plan.json", code=1).err
+    new_estate.run("apply", "plan.json", "--allow-delete", glob)
+    assert [len(new_estate.read_versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
+    assert read_notes_and_drift(new_estate) == ([], [])
+    # Git keeps them in its history; the registry has nothing left to delete.
+    assert matched in new_estate.run("apply", "--yes", "--allow-delete", glob).err
+    assert [len(new_estate.read_versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what"),
+    ("arguments", "message"),
     [
         (
             ["--allow-delete", "nothing-*"],
@@ -119,7 +119,9 @@ def test_a_glob_deletes_what_is_no_longer_declared(made: Estate, glob: str) -> N
         (["--force-delete", "legacy-*"], "there is no topic 'legacy-*'"),
     ],
 )
-def test_a_glob_that_names_nothing_to_delete_is_wrong_usage(made: Estate, arguments: list[str], what: str) -> None:
+def test_a_glob_that_names_nothing_to_delete_is_wrong_usage(
+    new_estate: Estate, arguments: list[str], message: str
+) -> None:
     for command in ("plan", "apply"):
-        assert what in made.run(command, *arguments, code=64).err
-    assert [len(made.versions(name)) for name in LEGACY] == [1, 1]
+        assert message in new_estate.run(command, *arguments, code=64).err
+    assert [len(new_estate.read_versions(name)) for name in LEGACY] == [1, 1]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from estate import ORDERS, PROJECT, Estate, avro
+from estate import ORDERS, PROJECT, Estate, make_order_info
 from scratch import record
 
 from schemactl.comparison.changes import COMMIT_PROPERTY
@@ -23,27 +23,30 @@ from schemactl.registry.storage import Database, SqliteStorage
 pytestmark = pytest.mark.slow
 
 NEXT = "schemactl drift --target local --accept --reason TEXT"
-FOREIGN = avro("id", foreign=0)
+FOREIGN = make_order_info("id", foreign=0)
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    """Somebody took number 1, which Git then gave to a version of its own; nothing of that is applied yet."""
-    found = Estate(tmp_path_factory.mktemp("prepared") / "shop")
-    found.run("apply", "--auto-approve")
-    assert found.put(FOREIGN) == [1]
-    found.orders("id", own=0)
-    return found
+    """Upload a foreign version 1, and approve another version 1 in Git without applying it."""
+    apart_numbers = Estate(tmp_path_factory.mktemp("prepared") / "shop")
+    apart_numbers.run("apply", "--auto-approve")
+    assert apart_numbers.put(FOREIGN) == [1]
+    apart_numbers.commit_orders("id", own=0)
+    return apart_numbers
 
 
-def numbers(estate: Estate, name: str = "local") -> str:
-    """The lines of the numbers file that are no comment."""
+def read_numbers(estate: Estate, name: str = "local") -> str:
+    """Return the lines of the numbers file without comments."""
     lines = (estate.scratch.path / f"numbers/{name}.yaml").read_text().splitlines()
     return "\n".join(line for line in lines if not line.startswith("#"))
 
 
-def apart(told: Any) -> list[tuple[int, int | None, str, bool]]:
-    return [(each["registry"], each["git"], each["state"], each["recorded"]) for each in told["numbers_apart"]]
+def list_apart(document: Any) -> list[tuple[int, int | None, str, bool]]:
+    return [
+        (version["registry"], version["git"], version["state"], version["recorded"])
+        for version in document["numbers_apart"]
+    ]
 
 
 def test_every_command_says_that_messages_would_be_misread(estate: Estate) -> None:
@@ -63,9 +66,9 @@ def test_every_command_says_that_messages_would_be_misread(estate: Estate) -> No
 @pytest.mark.parametrize("command", [["plan"], ["drift"], ["log", "orders", "--target", "local"]])
 def test_programs_are_told_the_same(estate: Estate, command: list[str]) -> None:
     for recorded, code in ((False, 100), (True, 0)):
-        found = apart(json.loads(estate.run(*command, "--format", "json", code=code).out))
-        assert found[0] == (1, None, "readable", recorded)
-        assert found[1:] == ([(2, 1, "readable", recorded)] if command == ["plan"] else [])
+        apart_numbers = list_apart(json.loads(estate.run(*command, "--format", "json", code=code).out))
+        assert apart_numbers[0] == (1, None, "readable", recorded)
+        assert apart_numbers[1:] == ([(2, 1, "readable", recorded)] if command == ["plan"] else [])
         estate.accept()
 
 
@@ -74,14 +77,16 @@ def test_what_is_recorded_needs_to_be_approved(estate: Estate) -> None:
     assert f"{ORDERS}: v1 is not known to Git" in out
     assert "Next: commit numbers/local.yaml and the files that it names, and merge them" in out
     today = datetime.now(UTC).date().isoformat()
-    file = next(line.split("foreign: ")[1].split(",")[0] for line in numbers(estate).splitlines() if "foreign" in line)
-    assert numbers(estate) == (
+    file = next(
+        line.split("foreign: ")[1].split(",")[0] for line in read_numbers(estate).splitlines() if "foreign" in line
+    )
+    assert read_numbers(estate) == (
         f'{ORDERS}:\n  1: {{foreign: {file}, type: AVRO, reason: "uploaded by hand", accepted: {today}}}'
     )
     assert (estate.scratch.path / "numbers" / file).read_bytes() == FOREIGN.schema
     estate.run("plan", code=100)
     assert "Nothing to record" in estate.run("drift", "--accept", "--reason", "again").out
-    assert "again" not in numbers(estate)
+    assert "again" not in read_numbers(estate)
     estate.scratch.git("add", "numbers")
     estate.scratch.git("commit", "-q", "-m", "Record numbers")
     assert "Next:" not in estate.run("plan").out
@@ -90,13 +95,13 @@ def test_what_is_recorded_needs_to_be_approved(estate: Estate) -> None:
 def test_with_the_record_apply_and_what_follows_are_plain_again(estate: Estate) -> None:
     estate.accept()
     estate.run("apply", "--auto-approve")
-    assert estate.held() == [avro("id"), FOREIGN, avro("id", own=0)]
+    assert estate.read_definitions() == [make_order_info("id"), FOREIGN, make_order_info("id", own=0)]
     out = estate.run("plan", "--detailed-exitcode").out
     assert "No changes. The registry has everything that Git approved." in out
     estate.run("apply", "--auto-approve")
     assert "No drift." in estate.run("drift", "--detailed-exitcode").out
     estate.run("log", "orders", "--target", "local")
-    estate.orders("id", own=0, more=0)
+    estate.commit_orders("id", own=0, more=0)
     estate.run("apply", "--auto-approve")
     estate.run("plan", "--detailed-exitcode")
 
@@ -113,7 +118,7 @@ def test_approving_the_foreign_content_leads_nowhere_without_a_record(estate: Es
     """Git's version 1 is number 2 and its version 2 is number 1."""
     estate.run("apply", "--auto-approve", code=3)
     estate.scratch.commit({"namespaces/orders.avsc": record("id", own=0, foreign=0)})
-    estate.put(avro("id", own=0, foreign=0))
+    estate.put(make_order_info("id", own=0, foreign=0))
     estate.scratch.commit({"namespaces/orders.avsc": FOREIGN.schema})
     assert "v1 is Git's v3, v2 is Git's v1, v3 is Git's v2" in estate.run("plan", code=100).out
     estate.accept()
@@ -123,15 +128,15 @@ def test_approving_the_foreign_content_leads_nowhere_without_a_record(estate: Es
 
 def test_a_content_that_is_approved_after_it_was_recorded_stays_as_recorded(estate: Estate) -> None:
     estate.accept()
-    before = numbers(estate)
+    before = read_numbers(estate)
     estate.scratch.commit({"namespaces/orders.avsc": FOREIGN.schema})
     estate.run("apply", "--auto-approve")
-    assert estate.held() == [avro("id"), FOREIGN, avro("id", own=0)]
+    assert estate.read_definitions() == [make_order_info("id"), FOREIGN, make_order_info("id", own=0)]
     for command in ("plan", "drift"):
         estate.run(command)
     estate.accept()
-    assert numbers(estate) == before
-    estate.orders("id", own=0, more=0)
+    assert read_numbers(estate) == before
+    estate.commit_orders("id", own=0, more=0)
     estate.run("apply", "--auto-approve")
     for command in ("plan", "drift"):
         estate.run(command)
@@ -143,7 +148,7 @@ def test_a_deletion_sets_numbers_apart(tmp_path: Path) -> None:
     estate.put(None)
     estate.run("drift", code=100)
     estate.accept()
-    assert [line.split(" reason")[0] for line in numbers(estate).splitlines()] == [
+    assert [line.split(" reason")[0] for line in read_numbers(estate).splitlines()] == [
         f"{ORDERS}:",
         "  0: {git: 0, deleted: true,",
         "  1: {deleted: true,",
@@ -155,7 +160,7 @@ def test_a_deletion_sets_numbers_apart(tmp_path: Path) -> None:
     estate.put(None)
     assert "v3 is deleted" in estate.run("drift", code=100).out
     estate.accept()
-    assert [line.split(" reason")[0] for line in numbers(estate).splitlines()][1:] == [
+    assert [line.split(" reason")[0] for line in read_numbers(estate).splitlines()][1:] == [
         "  0: {git: 0, deleted: true,",
         "  1: {deleted: true,",
         "  2: {git: 0, deleted: true,",
@@ -165,12 +170,12 @@ def test_a_deletion_sets_numbers_apart(tmp_path: Path) -> None:
 
 
 def test_replaying_under_a_relaxed_strategy_says_first_that_numbers_come_apart(tmp_path: Path) -> None:
-    """Version 1 was lost, version 2 is there as number 1."""
+    """Version 1 was lost, and version 2 has the number 1."""
     estate = Estate(tmp_path / "shop")
     estate.run("apply", "--auto-approve")
-    estate.orders("id", own=0)
-    estate.orders("id", own=0, more=0)
-    estate.put(avro("id", own=0, more=0))
+    estate.commit_orders("id", own=0)
+    estate.commit_orders("id", own=0, more=0)
+    estate.put(make_order_info("id", own=0, more=0))
     assert "v1 is Git's v2, v2 is Git's v1" in estate.run("plan", "--relax-while-replaying", code=100).out
     estate.run("apply", "--relax-while-replaying", "--auto-approve", code=3)
     estate.accept()
@@ -216,16 +221,16 @@ def test_a_part_of_the_topics_is_accepted_and_the_rest_of_the_record_kept(estate
         )
     estate.put(SchemaInfo(SchemaType.INT32), topic=web)
     estate.run("drift", "--accept", "--reason", "first", "--topic", "*/web")
-    first = numbers(estate)
+    first = read_numbers(estate)
     assert "orders" not in first
     estate.run("drift", "--accept", "--reason", "second", "--topic", "*/orders")
-    assert numbers(estate).endswith(first)
-    assert "second" in numbers(estate)
+    assert read_numbers(estate).endswith(first)
+    assert "second" in read_numbers(estate)
 
 
 def test_what_an_apply_uploaded_from_a_lost_commit_is_not_accepted(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
-    estate.orders("id", own=0)
+    estate.commit_orders("id", own=0)
     estate.run("apply", "--auto-approve")
     estate.scratch.git("reset", "-q", "--hard", estate.scratch.id(1))
     assert "--accept" not in estate.run("drift", code=100).out
@@ -245,7 +250,7 @@ def test_a_record_that_holds_no_more_is_told(estate: Estate) -> None:
     assert "run `schemactl rebuild --target local` first: it restores their numbers" in said
     estate.run("apply", "--auto-approve", code=3)
     estate.accept()
-    assert "orders" not in numbers(estate)
+    assert "orders" not in read_numbers(estate)
     estate.run("plan", "--detailed-exitcode")
 
 
@@ -253,11 +258,11 @@ def test_a_record_that_holds_no_more_is_told(estate: Estate) -> None:
     "info",
     [
         SchemaInfo(SchemaType.AVRO, '{"type": "record", "name": "Ö", "fields": []}'.encode()),
-        SchemaInfo(SchemaType.JSON, avro("id").schema, {"a\nb": "c: 'd' \u2028 #", "\ud800": "\x1b[2J"}),
+        SchemaInfo(SchemaType.JSON, make_order_info("id").schema, {"a\nb": "c: 'd' \u2028 #", "\ud800": "\x1b[2J"}),
         SchemaInfo(SchemaType.STRING, b"", {"__charset": "ISO-8859-1"}),
         SchemaInfo(SchemaType.INT64),
         SchemaInfo(SchemaType.AVRO, b"\xff\xfe"),
-        key_value.join(key=SchemaInfo(SchemaType.STRING), value=avro("id"), encoding="SEPARATED"),
+        key_value.join(key=SchemaInfo(SchemaType.STRING), value=make_order_info("id"), encoding="SEPARATED"),
         SchemaInfo(SchemaType.KEY_VALUE, b"\0\0\0\0\0"),
         SchemaInfo(SchemaType.BYTES),
     ],
@@ -268,7 +273,7 @@ def test_whatever_somebody_stored_can_be_recorded(estate: Estate, info: SchemaIn
     estate.accept()
     estate.run("drift")
     estate.run("drift", "--accept", "--reason", "again")
-    assert "again" not in numbers(estate)
+    assert "again" not in read_numbers(estate)
 
 
 def test_the_record_goes_by_declared_names(tmp_path: Path) -> None:
@@ -315,7 +320,7 @@ def test_an_import_of_latest_versions_says_what_to_do(tmp_path: Path) -> None:
     with estate.registry() as registry:
         registry.create_namespace(web.namespace_name)
         registry.create_topic(web, None)
-        registry.put_schema(web, avro("id"))
+        registry.put_schema(web, make_order_info("id"))
         registry.put_schema(web, FOREIGN)
     out = estate.run("import", "--one-commit").out
     assert f"messages of {web} would be misread" in out
@@ -335,8 +340,8 @@ def test_a_rebuild_from_git_alone_never_calls_other_numbers_gits(estate: Estate)
 
 
 def test_the_stamp_of_somebody_elses_commit_is_not_written(estate: Estate) -> None:
-    other = avro("id", other=0)
+    other = make_order_info("id", other=0)
     estate.put(SchemaInfo(other.type, other.schema, {COMMIT_PROPERTY: "no commit", "by": "hand"}))
     estate.accept()
-    assert COMMIT_PROPERTY not in numbers(estate)
-    assert 'properties: {"by": "hand"}' in numbers(estate)
+    assert COMMIT_PROPERTY not in read_numbers(estate)
+    assert 'properties: {"by": "hand"}' in read_numbers(estate)

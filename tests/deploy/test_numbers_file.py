@@ -8,7 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from estate import ORDERS, PROJECT, Estate, avro
+from estate import ORDERS, PROJECT, Estate, make_order_info
 from scratch import record
 
 from schemactl import history
@@ -54,19 +54,19 @@ class InMemory:
 
 
 def read(text: str, **others: bytes) -> TargetNumbers | None:
-    files = {"numbers/prod.yaml": text.encode(), "numbers/foreign/orders-4.avsc": avro("id").schema}
+    files = {"numbers/prod.yaml": text.encode(), "numbers/foreign/orders-4.avsc": make_order_info("id").schema}
     return read_numbers(InMemory({**files, **others}), Project(), PROD)
 
 
 def test_every_part_is_read_with_its_place() -> None:
-    found = read(NUMBERS)
-    assert found
-    assert (found.target, found.path) == ("prod", "numbers/prod.yaml")
-    entries = found.topics[ORDERS].entries
+    numbers = read(NUMBERS)
+    assert numbers
+    assert (numbers.target, numbers.path) == ("prod", "numbers/prod.yaml")
+    entries = numbers.topics[ORDERS].entries
     assert entries == {
         4: NumberEntry(
             4,
-            foreign=SchemaInfo(SchemaType.AVRO, avro("id").schema, {"by": "hand"}),
+            foreign=SchemaInfo(SchemaType.AVRO, make_order_info("id").schema, {"by": "hand"}),
             reason="uploaded by hand",
             accepted=date(2026, 11, 22),
             path="numbers/foreign/orders-4.avsc",
@@ -83,12 +83,12 @@ a/b: {{unmanaged: true, reason: of team B, accepted: 2026-11-22, until: 2027-01-
 a/b/c: {{1: {{git: 0}}, policies: {{schema_validation_enforced: true, schema_compatibility_strategy: FULL}}, owner: ada, {REASON}}}
 a/b/d: {{undeclarable: NONE, {PRINT}, {REASON}}}
 """
-    found = read(text)
-    assert found
+    numbers = read(text)
+    assert numbers
     c, d = TopicName("a", "b", "c"), TopicName("a", "b", "d")
-    assert {*found.topics} == {c}
+    assert {*numbers.topics} == {c}
     why = AcceptanceReason("x", "", date(2026, 11, 22))
-    assert found.accepted == {
+    assert numbers.accepted == {
         NamespaceName("a", "b"): Acceptance(
             unmanaged=True, decision=AcceptanceReason("of team B", "", date(2026, 11, 22), date(2027, 1, 31))
         ),
@@ -98,14 +98,14 @@ a/b/d: {{undeclarable: NONE, {PRINT}, {REASON}}}
         ),
         d: Acceptance(undeclarable="NONE", fingerprint=f"sha256:{'0' * 64}", decision=why),
     }
-    assert read(numbers_text(found)) == found
+    assert read(numbers_text(numbers)) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "# nothing differs\n"])
 def test_an_empty_file_records_nothing(text: str) -> None:
-    found = read(text)
-    assert found
-    assert not found.topics
+    numbers = read(text)
+    assert numbers
+    assert not numbers.topics
 
 
 def test_without_the_file_there_is_no_record() -> None:
@@ -182,12 +182,12 @@ def test_all_problems_are_told_together() -> None:
 
 
 def test_a_pair_is_kept_as_the_admin_apis_text_or_as_bytes() -> None:
-    pair = key_value.join(key=SchemaInfo(SchemaType.STRING), value=avro("id"), encoding="INLINE")
+    pair = key_value.join(key=SchemaInfo(SchemaType.STRING), value=make_order_info("id"), encoding="INLINE")
     text = f"a/b/c: {{1: {{foreign: kv.SUFFIX, type: KEY_VALUE, properties: {dict(pair.properties)}}}}}"
     for suffix, data in (("json", str(spec(pair).text(pair)).encode()), ("bin", pair.schema)):
-        found = read(text.replace("SUFFIX", suffix), **{f"numbers/kv.{suffix}": data})
-        assert found
-        foreign = found.topics[TopicName("a", "b", "c")].entries[1].foreign
+        numbers = read(text.replace("SUFFIX", suffix), **{f"numbers/kv.{suffix}": data})
+        assert numbers
+        foreign = numbers.topics[TopicName("a", "b", "c")].entries[1].foreign
         assert foreign
         if suffix == "bin":
             assert foreign == pair
@@ -197,7 +197,7 @@ def test_a_pair_is_kept_as_the_admin_apis_text_or_as_bytes() -> None:
 def test_it_is_the_approved_file_that_counts(tmp_path: Path) -> None:
     project_text = PROJECT + '  prod: {registry: "sqlite:p.db", numbers: ops/prod.yaml}\n'
     estate = Estate(tmp_path / "shop", project=project_text)
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     estate.scratch.commit(
         {
             "ops/prod.yaml": "shop/sales/orders: {1: {foreign: foreign/o.avsc, type: AVRO}, 2: {git: 1}}\n",
@@ -211,10 +211,10 @@ def test_it_is_the_approved_file_that_counts(tmp_path: Path) -> None:
     project, _ = history.load_project(str(estate.scratch.path))
     with history.Repository.open(str(estate.scratch.path)) as repository:
         approved = history.read(repository, project)
-        found = numbers_of(project.targets["prod"], project, repository, approved)
-        elsewhere = recorded_elsewhere([ORDERS, TopicName("a", "b", "c")], [found, None])
+        numbers = numbers_of(project.targets["prod"], project, repository, approved)
+        elsewhere = recorded_elsewhere([ORDERS, TopicName("a", "b", "c")], [numbers, None])
         before = history.read(repository, project, "main~1")
         assert numbers_of(project.targets["prod"], project, repository, before) is None
-    assert found
-    assert [entry.git for entry in found.topics[ORDERS].entries.values()] == [None, 1]
+    assert numbers
+    assert [entry.git for entry in numbers.topics[ORDERS].entries.values()] == [None, 1]
     assert elsewhere == {ORDERS: ("prod",)}

@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from approved import ORDERS, catalog, topic
+from approved import ORDERS, make_catalog, make_topic
 from approved import plan_for as make_plan_for
 
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -38,7 +38,7 @@ def make_revision(name: str, number: int) -> SchemaInfo:
 def measure_plan_s(versions: int, strategy: CompatibilityStrategy) -> float:
     """Return the CPU time of the plan for one topic on an empty registry."""
     revisions = map(partial(make_revision, next(NAMES)), range(versions))
-    target = catalog(topic(ORDERS, *revisions, policies=Policies(strategy)))
+    target = make_catalog(make_topic(ORDERS, *revisions, policies=Policies(strategy)))
     with closing(EmbeddedRegistry(":memory:")) as registry:
         start_s = time.process_time()
         plan = make_plan_for(registry, target)

@@ -7,8 +7,23 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from approved import A_WITH_DOC, ID, NEEDED, ORDERS, REFUNDS, SALES, A, B, C, S, held, plan_for, record, topic
-from approved import catalog as catalog_of
+from approved import (
+    A_WITH_DOC,
+    ID,
+    NEEDED,
+    ORDERS,
+    REFUNDS,
+    SALES,
+    A,
+    B,
+    C,
+    S,
+    make_topic,
+    plan_for,
+    read_definitions,
+    record,
+)
+from approved import make_catalog as catalog_of
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
@@ -36,37 +51,37 @@ namespace_policies = st.builds(Policies, strategies, st.none() | st.booleans(), 
 
 
 @st.composite
-def topics(draw: st.DrawFn, name: TopicName) -> Topic:
+def draw_topic(draw: st.DrawFn, name: TopicName) -> Topic:
     contents = st.lists(st.sampled_from(CONTENTS), unique=True, max_size=5)
     infos: list[SchemaInfo | None] = [*draw(contents)]
-    current = [each for each in infos if each]
+    current = [info for info in infos if info]
     while draw(st.sampled_from([False, False, True])) and (current := draw(contents)):
         infos += [*[None] * draw(st.integers(1, 2)), *current]
     deleted = draw(st.booleans())
     in_force = None if deleted or not current else draw(st.sampled_from([*current, None]))
     partitions = draw(st.none() | st.integers(1, 4))
-    return topic(name, *infos, schema=in_force, deleted=deleted, partitions=partitions, policies=draw(policies))
+    return make_topic(name, *infos, schema=in_force, deleted=deleted, partitions=partitions, policies=draw(policies))
 
 
 @st.composite
-def catalogs(draw: st.DrawFn) -> Catalog:
+def draw_catalog(draw: st.DrawFn) -> Catalog:
     """An approved history, with policies that were declared once."""
-    made = draw(st.builds(catalog_of, topics(ORDERS), topics(REFUNDS), sales=st.none() | policies))
+    catalog = draw(st.builds(catalog_of, draw_topic(ORDERS), draw_topic(REFUNDS), sales=st.none() | policies))
     once: dict[NamespaceName | TopicName, Policies] = {
         SALES: draw(namespace_policies),
         ORDERS: Policies(draw(strategies)),
     }
     former = {}
     for name, last in once.items():
-        found = made.topics.get(name) if isinstance(name, TopicName) else made.namespaces.get(name)
-        declared = found.policies.managed() if found and not getattr(found, "deleted", False) else {}
+        subject = catalog.topics.get(name) if isinstance(name, TopicName) else catalog.namespaces.get(name)
+        declared = subject.policies.managed() if subject and not getattr(subject, "deleted", False) else {}
         left = {policy: value for policy, value in last.managed().items() if policy not in declared}
         former[name] = Policies.of(left)
-    return replace(made, former={name: left for name, left in former.items() if left != Policies()})
+    return replace(catalog, former={name: left for name, left in former.items() if left != Policies()})
 
 
 @st.composite
-def registries(draw: st.DrawFn) -> EmbeddedRegistry:
+def draw_registry(draw: st.DrawFn) -> EmbeddedRegistry:
     """A registry that others have written to."""
     registry = EmbeddedRegistry(":memory:")
     if not draw(st.booleans()):
@@ -99,7 +114,7 @@ permissions = st.fixed_dictionaries(
 
 
 @EXAMPLES
-@given(registries(), catalogs(), permissions)
+@given(draw_registry(), draw_catalog(), permissions)
 def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
     registry: EmbeddedRegistry, target: Catalog, allowed: dict[str, object]
 ) -> None:
@@ -117,7 +132,7 @@ def test_a_plan_is_refused_or_carried_out_as_predicted_and_then_empty(
 
 
 @EXAMPLES
-@given(catalogs())
+@given(draw_catalog())
 def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
     with closing(EmbeddedRegistry(":memory:")) as registry:
         plan = plan_for(registry, target, relax=True)
@@ -130,8 +145,8 @@ def test_an_empty_registry_gets_gits_numbers(target: Catalog) -> None:
         apply_plan(plan, registry, progress=lambda _number, _step: None)
         for name, declared in target.topics.items():
             ended = last_tombstone(declared.versions)
-            expected = [each.info if each.number > ended else None for each in declared.versions]
-            assert held(registry, name) == (expected if declared.schema else [])
+            expected = [version.info if version.number > ended else None for version in declared.versions]
+            assert read_definitions(registry, name) == (expected if declared.schema else [])
 
 
 @EXAMPLES
@@ -148,36 +163,36 @@ def test_a_registry_that_follows_generations_has_gits_numbers_at_each_moment(
             *data.draw(st.lists(st.sampled_from(ends), unique=True).map(sorted) if ends else st.just([])),
             *ends[-1:],
         ]:
-            target = catalog_of(topic(ORDERS, *line[:end]), sales=Policies(S.ALWAYS_COMPATIBLE))
+            target = catalog_of(make_topic(ORDERS, *line[:end]), sales=Policies(S.ALWAYS_COMPATIBLE))
             before = plan_for(registry, target)
             assert (before.refusals, before.apart, before.apart_now) == ((), (), False)
-            assert drift(registry, target) <= {
+            assert find_drift(registry, target) <= {
                 DriftKind.MISSING_VERSIONS,
                 DriftKind.TOPIC_MISSING,
                 DriftKind.NAMESPACE_MISSING,
             }
             assert apply_plan(before, registry, progress=lambda _number, _step: None).failure is None
             assert plan_for(registry, target).steps == ()
-            assert drift(registry, target) == set()
+            assert find_drift(registry, target) == set()
             current = live(target.topics[ORDERS].versions)
-            there = registry.read(scope_of(target)).topics[ORDERS].versions
-            assert [(each.number, each.info and unstamped(each.info)) for each in live(there)] == [
-                (each.number, each.info) for each in current
+            versions_there = registry.read(scope_of(target)).topics[ORDERS].versions
+            assert [(version.number, version.info and unstamped(version.info)) for version in live(versions_there)] == [
+                (version.number, version.info) for version in current
             ]
 
 
 @EXAMPLES
-@given(registries(), catalogs())
+@given(draw_registry(), draw_catalog())
 def test_where_nothing_drifted_there_is_nothing_to_apply(registry: EmbeddedRegistry, target: Catalog) -> None:
     """And once a plan is carried out, only what others did is left to tell."""
     with closing(registry):
         plan = plan_for(registry, target, relax=True)
-        told = drift(registry, target)
+        kinds = find_drift(registry, target)
         resets = {step for step in plan.steps if isinstance(step, SetPolicies) and is_reset(step)}
-        assert told or not (set(plan.steps) - resets or plan.refusals)
+        assert kinds or not (set(plan.steps) - resets or plan.refusals)
         if not plan.refusals:
             apply_plan(plan, registry, progress=lambda _number, _step: None)
-            assert drift(registry, target) <= {
+            assert find_drift(registry, target) <= {
                 DriftKind.FOREIGN_VERSION,
                 DriftKind.TOMBSTONE,
                 DriftKind.NUMBERS_APART,
@@ -190,9 +205,9 @@ def is_reset(step: SetPolicies) -> bool:
     return (step.from_namespace, step.from_default) != (Policies(), Policies())
 
 
-def drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
+def find_drift(registry: EmbeddedRegistry, target: Catalog) -> set[DriftKind]:
     state = observe(registry, scope_of(target))
     origin = Origin("local", registry.url, registry.release, "main", None)
     plan = make_plan(state, target, origin=origin, permissions=Permissions())
-    found = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))
-    return {difference.kind for difference in (*found.differences, *found.pending)}
+    subject = find(target, state, plan, commit=lambda _id: None, today=date(2026, 11, 22))
+    return {difference.kind for difference in (*subject.differences, *subject.pending)}

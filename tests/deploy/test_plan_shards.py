@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from approved import A_WITH_DOC, ID, NEEDED, ORIGIN, A, B, C, S, record, topic
+from approved import A_WITH_DOC, ID, NEEDED, ORIGIN, A, B, C, S, make_topic, record
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
@@ -56,7 +56,7 @@ namespace_policies = st.builds(
 def topics(draw: st.DrawFn, name: TopicName) -> Topic:
     infos = draw(st.lists(st.sampled_from(CONTENTS), unique=True, max_size=4))
     is_deleted = draw(st.sampled_from([False, False, True]))
-    return topic(
+    return make_topic(
         name,
         *infos,
         schema=infos[-1] if infos and not is_deleted else None,

@@ -1,4 +1,4 @@
-"""Plans: what is to be done to a registry, in which order, with which answers, and what a waiver of a refusal changes."""
+"""Plans: the steps for a registry, their order, the predicted verdicts, and the effect of a waiver."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from approved import (
     C,
     S,
     carry_out,
-    catalog,
     commit,
-    held,
-    orders,
+    make_catalog,
+    make_orders,
+    make_topic,
+    make_versions,
     plan_for,
+    read_definitions,
     record,
-    topic,
-    versions,
 )
 from estate import Estate
-from forks import Say, assert_killed, die_after, forked
+from forks import Say, assert_killed, die_after, fork_process
 from scratch import record as avsc
 
 from schemactl.comparison.changes import COMMIT_PROPERTY
@@ -69,22 +69,22 @@ from schemactl.registry.interface import RelaxedTopic
 from schemactl.report.plan import render
 
 OWN = record(ID, {"name": "own", "type": "string", "default": ""})
-"""What Git does not know."""
+"""Registered content that Git does not have."""
 
 
-def registered(plan: Plan) -> list[tuple[int, int | None]]:
+def list_registered(plan: Plan) -> list[tuple[int, int | None]]:
     """Git's number and the registry's of every version that would be registered."""
     return [(step.version.number, step.answer.version) for step in plan.steps if isinstance(step, RegisterVersion)]
 
 
-def noted(plan: Plan) -> list[tuple[PlanNoteKind, str]]:
+def list_notes(plan: Plan) -> list[tuple[PlanNoteKind, str]]:
     return [(note.kind, note.message) for note in plan.notes]
 
 
 def test_the_steps_are_in_the_order_a_registry_needs(registry: EmbeddedRegistry) -> None:
-    orders = topic(ORDERS, A, B, partitions=4, policies=Policies(S.FULL_TRANSITIVE))
-    plan = plan_for(registry, catalog(topic(REFUNDS, C), orders, sales=Policies(S.BACKWARD)))
-    first, second = versions(A, B)
+    orders = make_topic(ORDERS, A, B, partitions=4, policies=Policies(S.FULL_TRANSITIVE))
+    plan = plan_for(registry, make_catalog(make_topic(REFUNDS, C), orders, sales=Policies(S.BACKWARD)))
+    first, second = make_versions(A, B)
     assert plan.steps == (
         CreateNamespace(SALES),
         SetPolicies(SALES, Policies(), Policies(S.BACKWARD)),
@@ -93,81 +93,81 @@ def test_the_steps_are_in_the_order_a_registry_needs(registry: EmbeddedRegistry)
         RegisterVersion(ORDERS, first, Answer(Outcome.OK, 0)),
         RegisterVersion(ORDERS, second, Answer(Outcome.OK, 1)),
         CreateTopic(REFUNDS, None),
-        RegisterVersion(REFUNDS, versions(C)[0], Answer(Outcome.OK, 0)),
+        RegisterVersion(REFUNDS, make_versions(C)[0], Answer(Outcome.OK, 0)),
     )
     assert (plan.notes, plan.refusals) == ((), ())
 
 
 def test_after_apply_the_plan_is_empty_and_the_numbers_are_gits(registry: EmbeddedRegistry) -> None:
-    target = orders(A, B, C, partitions=4, policies=Policies(S.FULL), sales=Policies(S.BACKWARD))
+    target = make_orders(A, B, C, partitions=4, policies=Policies(S.FULL), sales=Policies(S.BACKWARD))
     carry_out(registry, target)
     again = plan_for(registry, target)
     assert (again.steps, again.notes, again.refusals) == ((), (), ())
-    assert held(registry, ORDERS) == [A, B, C]
+    assert read_definitions(registry, ORDERS) == [A, B, C]
 
 
 def test_every_upload_is_stamped_with_its_commit(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(record(ID, owner="orders-team")))
-    (version,) = registry.read(scope_of(orders(A))).topics[ORDERS].versions
+    carry_out(registry, make_orders(record(ID, owner="orders-team")))
+    (version,) = registry.read(scope_of(make_orders(A))).topics[ORDERS].versions
     assert version.info is not None
     assert version.info.properties == {"owner": "orders-team", COMMIT_PROPERTY: commit(0).id}
 
 
 def test_only_what_is_missing_is_registered(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A))
-    assert plan_for(registry, orders(A, B, C)).steps == (
-        RegisterVersion(ORDERS, versions(A, B)[1], Answer(Outcome.OK, 1)),
-        RegisterVersion(ORDERS, versions(A, B, C)[2], Answer(Outcome.OK, 2)),
+    carry_out(registry, make_orders(A))
+    assert plan_for(registry, make_orders(A, B, C)).steps == (
+        RegisterVersion(ORDERS, make_versions(A, B)[1], Answer(Outcome.OK, 1)),
+        RegisterVersion(ORDERS, make_versions(A, B, C)[2], Answer(Outcome.OK, 2)),
     )
 
 
 def test_a_doc_at_the_tip_would_store_nothing(registry: EmbeddedRegistry) -> None:
-    target = orders(A, schema=A_WITH_DOC)
+    target = make_orders(A, schema=A_WITH_DOC)
     first, second = carry_out(registry, target), plan_for(registry, target)
     message = "would store nothing: only doc, aliases, enum default or properties differ from v0"
-    assert noted(first) == noted(second) == [(PlanNoteKind.NOT_STORED, message)]
+    assert list_notes(first) == list_notes(second) == [(PlanNoteKind.NOT_STORED, message)]
     assert second.steps == ()
-    assert held(registry, ORDERS) == [A]
+    assert read_definitions(registry, ORDERS) == [A]
 
 
 def test_properties_of_a_primitive_would_store_nothing(registry: EmbeddedRegistry) -> None:
     latin = SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"})
-    plan = plan_for(registry, orders(SchemaInfo(SchemaType.STRING), schema=latin))
-    assert noted(plan) == [(PlanNoteKind.NOT_STORED, "would store nothing: only properties differ from v0")]
+    plan = plan_for(registry, make_orders(SchemaInfo(SchemaType.STRING), schema=latin))
+    assert list_notes(plan) == [(PlanNoteKind.NOT_STORED, "would store nothing: only properties differ from v0")]
 
 
 def test_a_revert_at_the_tip_returns_the_old_version(registry: EmbeddedRegistry) -> None:
-    target = orders(A, B, C, schema=A)
+    target = make_orders(A, B, C, schema=A)
     first, second = carry_out(registry, target), plan_for(registry, target)
     message = "declares an older version's content again: an upload returns v0, latest stays v2"
-    assert noted(first) == noted(second) == [(PlanNoteKind.OLD_VERSION, message)]
+    assert list_notes(first) == list_notes(second) == [(PlanNoteKind.OLD_VERSION, message)]
     assert second.steps == ()
 
 
 def test_a_foreign_version_shifts_numbers_but_content_is_still_found(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
     registry.put_schema(ORDERS, OWN)
-    first, second = carry_out(registry, orders(A, B)), plan_for(registry, orders(A, B))
-    assert registered(first) == [(0, 1), (1, 2)]
+    first, second = carry_out(registry, make_orders(A, B)), plan_for(registry, make_orders(A, B))
+    assert list_registered(first) == [(0, 1), (1, 2)]
     expected = [
         (PlanNoteKind.NUMBERS_DIFFER, "in the registry Git's v0 is v1, Git's v1 is v2"),
         (PlanNoteKind.UNKNOWN_VERSION, "the registry holds v0, which Git does not know"),
     ]
-    assert noted(first) == noted(second) == expected
+    assert list_notes(first) == list_notes(second) == expected
     assert second.steps == ()
 
 
 def test_what_a_producer_registered_already_is_not_registered_again(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
     registry.put_schema(ORDERS, A_WITH_DOC)
-    assert registered(plan_for(registry, orders(A, B))) == [(1, 1)]
+    assert list_registered(plan_for(registry, make_orders(A, B))) == [(1, 1)]
 
 
 def test_after_a_tombstone_every_version_is_registered_anew(registry: EmbeddedRegistry) -> None:
-    target = orders(A, B)
+    target = make_orders(A, B)
     carry_out(registry, target)
     registry.delete_schema(ORDERS)
-    assert registered(carry_out(registry, target)) == [(0, 3), (1, 4)]
+    assert list_registered(carry_out(registry, target)) == [(0, 3), (1, 4)]
     assert plan_for(registry, target).steps == ()
 
 
@@ -175,65 +175,67 @@ def test_schemas_that_outlived_their_namespace_count(registry: EmbeddedRegistry)
     registry.create_namespace(SALES)
     registry.put_schema(ORDERS, A)
     registry.delete_namespace(SALES)
-    assert registered(carry_out(registry, orders(A, B))) == [(1, 1)]
+    assert list_registered(carry_out(registry, make_orders(A, B))) == [(1, 1)]
 
 
 def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, record(ID, NEEDED), C), topic(REFUNDS, A))
+    target = make_catalog(make_topic(ORDERS, A, record(ID, NEEDED), C), make_topic(REFUNDS, A))
     plan = plan_for(registry, target)
     (refusal,) = plan.refusals
     assert (refusal.name, refusal.number) == (ORDERS, 1)
     assert refusal.answer
     assert refusal.answer.outcome is Outcome.INCOMPATIBLE
-    what = f"Git's version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
-    assert refusal.message.startswith(what)
+    rejection = f"Git's version 1 ({commit(1).short}, 2026-01-02) would be rejected: incompatible under FULL"
+    assert refusal.message.startswith(rejection)
     assert "--relax-while-replaying" in refusal.fix
     assert {step.name for step in plan.steps} == {SALES, REFUNDS}
     with pytest.raises(SchemactlError, match="with --fail-fast nothing of it is applied"):
         apply_plan(plan, registry, fail_fast=True)
     assert registry.read(plan.scope) == Catalog()
     carry_out(registry, target)
-    assert (held(registry, ORDERS), held(registry, REFUNDS)) == ([], [A])
+    assert (read_definitions(registry, ORDERS), read_definitions(registry, REFUNDS)) == ([], [A])
 
 
 def test_policies_are_set_before_versions_are_judged(registry: EmbeddedRegistry) -> None:
     forward = record(ID, NEEDED)
-    carry_out(registry, orders(A))
-    assert plan_for(registry, orders(A, forward)).refusals
-    by_namespace = orders(A, forward, sales=Policies(S.FORWARD))
-    by_topic = orders(A, forward, policies=Policies(S.FORWARD))
+    carry_out(registry, make_orders(A))
+    assert plan_for(registry, make_orders(A, forward)).refusals
+    by_namespace = make_orders(A, forward, sales=Policies(S.FORWARD))
+    by_topic = make_orders(A, forward, policies=Policies(S.FORWARD))
     for target in (by_namespace, by_topic):
-        assert registered(plan_for(registry, target)) == [(1, 1)]
+        assert list_registered(plan_for(registry, target)) == [(1, 1)]
     registry.set_auto_update_strategy(SALES, S.FORWARD)
-    assert registered(plan_for(registry, orders(A, forward))) == [(1, 1)]
+    assert list_registered(plan_for(registry, make_orders(A, forward))) == [(1, 1)]
 
 
 def test_relaxing_registers_what_todays_strategy_refuses(registry: EmbeddedRegistry) -> None:
-    target = catalog(topic(ORDERS, A, record(ID, NEEDED), policies=Policies(S.FULL)), topic(REFUNDS, A, B))
+    target = make_catalog(
+        make_topic(ORDERS, A, record(ID, NEEDED), policies=Policies(S.FULL)), make_topic(REFUNDS, A, B)
+    )
     plan = carry_out(registry, target, relax=True)
     assert plan.refusals == ()
     assert [step for step in plan.steps if isinstance(step, (RelaxStrategy, RestoreStrategy))] == [
         RelaxStrategy(ORDERS, S.FULL, updates=True),
         RestoreStrategy(ORDERS, S.FULL, latest=1),
     ]
-    assert held(registry, ORDERS) == [A, record(ID, NEEDED)]
+    assert read_definitions(registry, ORDERS) == [A, record(ID, NEEDED)]
     assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
     assert plan_for(registry, target).steps == ()
 
 
 def test_relaxing_does_not_help_against_an_invalid_definition(registry: EmbeddedRegistry) -> None:
-    (refusal,) = plan_for(registry, orders(SchemaInfo(SchemaType.AVRO, b"{")), relax=True).refusals
+    (refusal,) = plan_for(registry, make_orders(SchemaInfo(SchemaType.AVRO, b"{")), relax=True).refusals
     assert "invalid" in refusal.message
     assert "--relax" not in refusal.fix
 
 
 def test_a_topic_left_relaxed_is_restored_first(registry: EmbeddedRegistry) -> None:
-    target = orders(A, policies=Policies(S.FULL))
+    target = make_orders(A, policies=Policies(S.FULL))
     carry_out(registry, target)
     registry.relax(ORDERS)
     left = RelaxedTopic(S.FULL, accepts_all=True, updates_off=True)
     assert plan_for(registry, target).steps == (RestoreStrategy(ORDERS, S.FULL, left=left),)
-    stricter = orders(A, policies=Policies(S.FULL_TRANSITIVE))
+    stricter = make_orders(A, policies=Policies(S.FULL_TRANSITIVE))
     assert carry_out(registry, stricter).steps == (
         RestoreStrategy(ORDERS, S.FULL, left=left),
         SetPolicies(ORDERS, Policies(S.FULL), Policies(S.FULL_TRANSITIVE)),
@@ -242,110 +244,110 @@ def test_a_topic_left_relaxed_is_restored_first(registry: EmbeddedRegistry) -> N
 
 
 def test_a_deletion_is_shown_and_skipped(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A, B))
-    deleted = orders(A, B, schema=None, deleted=True)
+    carry_out(registry, make_orders(A, B))
+    deleted = make_orders(A, B, schema=None, deleted=True)
     plan = plan_for(registry, deleted)
     message = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
-    assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.DELETION_SKIPPED, message)])
+    assert (plan.steps, list_notes(plan)) == ((), [(PlanNoteKind.DELETION_SKIPPED, message)])
 
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_permitted_deletion_leaves_the_topic_itself(registry: EmbeddedRegistry, *, force: bool) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A, B), topic(REFUNDS, A)))
-    deleted = catalog(topic(ORDERS, A, B, schema=None, deleted=True), topic(REFUNDS, A, B))
+    carry_out(registry, make_catalog(make_topic(ORDERS, A, B), make_topic(REFUNDS, A)))
+    deleted = make_catalog(make_topic(ORDERS, A, B, schema=None, deleted=True), make_topic(REFUNDS, A, B))
     permission = {"force_delete" if force else "delete": frozenset({ORDERS})}
     plan = carry_out(registry, deleted, **permission)
     assert plan.steps[-1] == DeleteSchema(ORDERS, (0, 1), force=force)
-    assert held(registry, ORDERS) == ([] if force else [A, B, None])
-    found = registry.read(plan.scope).topics[ORDERS]
-    assert (found.deleted, found.schema) == (False, None)
+    assert read_definitions(registry, ORDERS) == ([] if force else [A, B, None])
+    topic_there = registry.read(plan.scope).topics[ORDERS]
+    assert (topic_there.deleted, topic_there.schema) == (False, None)
     again = plan_for(registry, deleted, **permission)
     assert (again.steps, again.notes) == ((), ())
 
 
 def test_a_schema_no_longer_declared_is_a_deletion_too(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A))
-    without = orders(A, schema=None)
-    assert [kind for kind, _ in noted(plan_for(registry, without))] == [PlanNoteKind.DELETION_SKIPPED]
+    carry_out(registry, make_orders(A))
+    without = make_orders(A, schema=None)
+    assert [kind for kind, _ in list_notes(plan_for(registry, without))] == [PlanNoteKind.DELETION_SKIPPED]
     assert carry_out(registry, without, delete=frozenset({ORDERS})).steps == (DeleteSchema(ORDERS, (0,), force=False),)
 
 
 def test_what_git_never_declared_is_left_alone(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
     registry.put_schema(REFUNDS, A)
-    plan = plan_for(registry, orders(A))
+    plan = plan_for(registry, make_orders(A))
     assert REFUNDS not in plan.scope.topics
     with pytest.raises(UsageError, match="never declared"):
-        plan_for(registry, orders(A), delete=frozenset({REFUNDS}))
+        plan_for(registry, make_orders(A), delete=frozenset({REFUNDS}))
 
 
 def test_a_schema_on_a_topic_declared_without_one_is_left_alone(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders())
+    carry_out(registry, make_orders())
     registry.put_schema(ORDERS, A)
-    plan = plan_for(registry, orders(), delete=frozenset({ORDERS}))
+    plan = plan_for(registry, make_orders(), delete=frozenset({ORDERS}))
     message = "the registry holds v0, but Git declares no schema for this topic"
-    assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.UNKNOWN_VERSION, message)])
+    assert (plan.steps, list_notes(plan)) == ((), [(PlanNoteKind.UNKNOWN_VERSION, message)])
 
 
 def test_a_deletion_spares_the_twin_of_the_other_domain(registry: EmbeddedRegistry) -> None:
     twin = replace(ORDERS, domain="non-persistent")
-    carry_out(registry, catalog(topic(ORDERS, A), topic(twin, A)))
-    target = catalog(topic(ORDERS, A, schema=None, deleted=True), topic(twin, A))
+    carry_out(registry, make_catalog(make_topic(ORDERS, A), make_topic(twin, A)))
+    target = make_catalog(make_topic(ORDERS, A, schema=None, deleted=True), make_topic(twin, A))
     plan = plan_for(registry, target, delete=frozenset({ORDERS}))
     assert (plan.steps, plan.notes) == ((), ())
 
 
 def test_a_draft_is_not_applied(registry: EmbeddedRegistry) -> None:
-    target = orders(A, lifecycle="draft", sales=None)
+    target = make_orders(A, lifecycle="draft", sales=None)
     plan = plan_for(registry, target)
-    assert (plan.steps, noted(plan)) == ((), [(PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")])
+    assert (plan.steps, list_notes(plan)) == ((), [(PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")])
 
 
 def test_what_becomes_a_draft_again_is_left_alone(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A))
-    plan = plan_for(registry, orders(A, B, lifecycle="draft"))
-    assert (plan.steps, [kind for kind, _ in noted(plan)]) == ((), [PlanNoteKind.DRAFT])
+    carry_out(registry, make_orders(A))
+    plan = plan_for(registry, make_orders(A, B, lifecycle="draft"))
+    assert (plan.steps, [kind for kind, _ in list_notes(plan)]) == ((), [PlanNoteKind.DRAFT])
 
 
 def test_a_namespace_that_no_file_declares_is_created_for_its_topics(registry: EmbeddedRegistry) -> None:
-    target = orders(A, sales=None)
+    target = make_orders(A, sales=None)
     assert carry_out(registry, target).steps[0] == CreateNamespace(SALES)
     assert plan_for(registry, target).steps == ()
 
 
 def test_a_deleted_topic_needs_no_namespace(registry: EmbeddedRegistry) -> None:
-    assert plan_for(registry, orders(A, schema=None, deleted=True, sales=None)).steps == ()
+    assert plan_for(registry, make_orders(A, schema=None, deleted=True, sales=None)).steps == ()
 
 
 def test_a_version_the_registry_cannot_tell_apart_is_told(registry: EmbeddedRegistry) -> None:
-    def pair(encoding: str) -> SchemaInfo:
+    def make_pair(encoding: str) -> SchemaInfo:
         properties = {"key.schema.type": "STRING", "value.schema.type": "INT64", "kv.encoding.type": encoding}
         return SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), properties)
 
-    target = orders(pair("INLINE"), pair("SEPARATED"))
+    target = make_orders(make_pair("INLINE"), make_pair("SEPARATED"))
     plan = carry_out(registry, target)
     message = "Git's v1 would store nothing: the registry takes it for its v0"
-    assert (PlanNoteKind.INDISTINGUISHABLE, message) in noted(plan)
-    assert registered(plan) == [(0, 0)]
+    assert (PlanNoteKind.INDISTINGUISHABLE, message) in list_notes(plan)
+    assert list_registered(plan) == [(0, 0)]
     assert plan_for(registry, target).steps == ()
 
 
 def test_partitions_grow(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A, partitions=4))
-    assert carry_out(registry, orders(A, partitions=6)).steps == (GrowPartitions(ORDERS, 4, 6),)
-    assert plan_for(registry, orders(A)).steps == ()
+    carry_out(registry, make_orders(A, partitions=4))
+    assert carry_out(registry, make_orders(A, partitions=6)).steps == (GrowPartitions(ORDERS, 4, 6),)
+    assert plan_for(registry, make_orders(A)).steps == ()
 
 
 @pytest.mark.parametrize(("before", "said"), [(6, "has 6 partitions"), (None, "is not partitioned")])
 def test_partitions_only_grow_where_there_are_some(registry: EmbeddedRegistry, before: int | None, said: str) -> None:
-    carry_out(registry, orders(A, partitions=before))
-    (refusal,) = plan_for(registry, orders(A, partitions=4)).refusals
+    carry_out(registry, make_orders(A, partitions=before))
+    (refusal,) = plan_for(registry, make_orders(A, partitions=4)).refusals
     assert refusal.message.startswith(f"the topic {said}, and Git asks for 4")
 
 
 def test_a_stamped_version_that_git_no_longer_explains_is_refused(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A, B))
-    plan = plan_for(registry, orders(A, C))
+    carry_out(registry, make_orders(A, B))
+    plan = plan_for(registry, make_orders(A, C))
     (refusal,) = plan.refusals
     assert f"v1 was uploaded from commit {commit(1).short}" in refusal.message
     assert "git fetch" in refusal.fix
@@ -353,29 +355,29 @@ def test_a_stamped_version_that_git_no_longer_explains_is_refused(registry: Embe
 
 def test_both_domains_are_planned_as_one_list(registry: EmbeddedRegistry) -> None:
     twin = TopicName("shop", "sales", "orders", "non-persistent")
-    target = catalog(topic(ORDERS, A, B), topic(twin, A, C))
-    assert registered(carry_out(registry, target)) == [(0, 0), (1, 1), (1, 2)]
+    target = make_catalog(make_topic(ORDERS, A, B), make_topic(twin, A, C))
+    assert list_registered(carry_out(registry, target)) == [(0, 0), (1, 1), (1, 2)]
     assert plan_for(registry, target).steps == ()
 
 
 def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> None:
     prod, other = NamespaceName("shop-prod", "sales"), NamespaceName("web", "sales")
     names = TargetNames("prod", namespaces={SALES: prod, other: prod})
-    target = renamed(orders(A, sales=Policies(S.FULL)), names)
-    there = TopicName("shop-prod", "sales", "orders")
-    assert names.there(ORDERS) == there
-    assert target == Catalog({prod: Namespace(prod, Policies(S.FULL))}, {there: topic(there, A)})
+    target = renamed(make_orders(A, sales=Policies(S.FULL)), names)
+    other_name = TopicName("shop-prod", "sales", "orders")
+    assert names.there(ORDERS) == other_name
+    assert target == Catalog({prod: Namespace(prod, Policies(S.FULL))}, {other_name: make_topic(other_name, A)})
     carry_out(registry, target)
-    assert held(registry, there) == [A]
+    assert read_definitions(registry, other_name) == [A]
     more = Topic(TopicName("web", "sales", "more"))
     with pytest.raises(SchemactlError, match="shop/sales and web/sales would both be shop-prod/sales there"):
-        renamed(catalog(topic(ORDERS, A), more), names)
+        renamed(make_catalog(make_topic(ORDERS, A), more), names)
 
 
 def test_a_selection_keeps_the_namespaces_of_its_topics() -> None:
     other = NamespaceName("shop", "web")
     clicks = TopicName("shop", "web", "clicks")
-    whole = catalog(topic(ORDERS, A), topic(REFUNDS, A), topic(clicks, A))
+    whole = make_catalog(make_topic(ORDERS, A), make_topic(REFUNDS, A), make_topic(clicks, A))
     whole = replace(whole, namespaces={**whole.namespaces, other: Namespace(other)})
     assert select(whole) == whole
     assert set(select(whole, topics=["*/orders", "shop/web/*"]).topics) == {ORDERS, clicks}
@@ -393,16 +395,16 @@ def test_notes_of_compatible_reordering(registry: EmbeddedRegistry) -> None:
     """A version that arrives after a newer one becomes the registry's latest, and the plan says so."""
     registry.create_namespace(SALES)
     registry.put_schema(ORDERS, B)
-    target = orders(A, record(ID, NOTE))
+    target = make_orders(A, record(ID, NOTE))
     plan = carry_out(registry, target)
-    assert registered(plan) == [(0, 1)]
+    assert list_registered(plan) == [(0, 1)]
     assert (
         PlanNoteKind.OLD_VERSION,
         "declares an older version's content again: an upload returns v0, latest stays v1",
-    ) in noted(plan)
+    ) in list_notes(plan)
 
 
-GONE = orders(A, B, schema=None, deleted=True)
+GONE = make_orders(A, B, schema=None, deleted=True)
 
 
 class Retaining(EmbeddedRegistry):
@@ -416,13 +418,13 @@ class Retaining(EmbeddedRegistry):
 
 
 @pytest.fixture
-def retaining() -> Iterator[Retaining]:
+def open_retaining() -> Iterator[Retaining]:
     with closing(Retaining(":memory:")) as registry:
-        carry_out(registry, orders(A, B))
+        carry_out(registry, make_orders(A, B))
         yield registry
 
 
-def planned(registry: Retaining, *, force: bool = False, unreadable: bool = False) -> Plan:
+def plan_catalog(registry: Retaining, *, force: bool = False, unreadable: bool = False) -> Plan:
     named = frozenset({ORDERS})
     permissions = Permissions(force_delete=named) if force else Permissions(delete=named)
     permissions = replace(permissions, unreadable=named if unreadable else frozenset())
@@ -432,36 +434,40 @@ def planned(registry: Retaining, *, force: bool = False, unreadable: bool = Fals
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_deletion_that_makes_messages_unreadable_is_refused_unless_it_is_allowed(
-    retaining: Retaining, *, force: bool
+    open_retaining: Retaining, *, force: bool
 ) -> None:
-    plan = planned(retaining, force=force)
+    plan = plan_catalog(open_retaining, force=force)
     assert plan.steps == ()
     (refusal,) = plan.refusals
     assert refusal.message.startswith("its schema cannot be deleted: orders retains 3 entries of messages")
     option = "--force-delete" if force else "--allow-delete"
     assert f"{option} shop/sales/orders --allow-unreadable-messages shop/sales/orders`" in refusal.fix
-    (step,) = planned(retaining, force=force, unreadable=True).steps
+    (step,) = plan_catalog(open_retaining, force=force, unreadable=True).steps
     assert isinstance(step, DeleteSchema)
     assert (step.force, step.unreadable) == (force, True)
-    plan = planned(retaining, force=force, unreadable=True)
+    plan = plan_catalog(open_retaining, force=force, unreadable=True)
     assert "! messages that the topic retains become unreadable (allowed: persistent://shop/sales/orders)" in render(
         plan
     )
     # More messages do not make a reviewed plan another one.
-    retaining.entries = "orders retains 4 entries of messages"
-    assert plan_digest(planned(retaining, force=force, unreadable=True)) == plan_digest(plan)
+    open_retaining.entries = "orders retains 4 entries of messages"
+    assert plan_digest(plan_catalog(open_retaining, force=force, unreadable=True)) == plan_digest(plan)
     assert (
-        apply_plan(planned(retaining, force=force, unreadable=True), retaining, progress=lambda *_: None).failure
+        apply_plan(
+            plan_catalog(open_retaining, force=force, unreadable=True), open_retaining, progress=lambda *_: None
+        ).failure
         is None
     )
-    assert len(live(retaining.versions(ORDERS))) == 0
+    assert len(live(open_retaining.versions(ORDERS))) == 0
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
-def test_a_rebuild_deletes_what_messages_need_only_if_it_is_allowed(retaining: Retaining, *, unreadable: bool) -> None:
+def test_a_rebuild_deletes_what_messages_need_only_if_it_is_allowed(
+    open_retaining: Retaining, *, unreadable: bool
+) -> None:
     named = frozenset({ORDERS})
-    git = orders(B)
-    state = observe(retaining, scope_of(git), deletions=named)
+    git = make_orders(B)
+    state = observe(open_retaining, scope_of(git), deletions=named)
     permissions = Permissions(force_delete=named, unreadable=named if unreadable else frozenset())
     plan = make_rebuild(state, git, {}, origin=ORIGIN, permissions=permissions)
     if unreadable:
@@ -472,37 +478,37 @@ def test_a_rebuild_deletes_what_messages_need_only_if_it_is_allowed(retaining: R
         assert plan.steps == ()
 
 
-def test_an_apply_looks_again(retaining: Retaining) -> None:
-    retaining.entries = ""
-    plan = planned(retaining)
-    retaining.entries = "orders retains 1 entry of messages"
-    result = apply_plan(plan, retaining, progress=lambda _number, _step: None)
+def test_an_apply_looks_again(open_retaining: Retaining) -> None:
+    open_retaining.entries = ""
+    plan = plan_catalog(open_retaining)
+    open_retaining.entries = "orders retains 1 entry of messages"
+    result = apply_plan(plan, open_retaining, progress=lambda _number, _step: None)
     assert isinstance(result.failure, RegistryError)
     assert "orders retains 1 entry" in str(result.failure)
-    assert len(retaining.versions(ORDERS)) == 2
+    assert len(open_retaining.versions(ORDERS)) == 2
 
 
-def test_a_generation_does_not_begin_while_messages_are_retained(retaining: Retaining) -> None:
-    target = orders(A, B, None, B)
-    plan = planned_generation(retaining, target)
+def test_a_generation_does_not_begin_while_messages_are_retained(open_retaining: Retaining) -> None:
+    target = make_orders(A, B, None, B)
+    plan = planned_generation(open_retaining, target)
     assert plan.steps == ()
     (refusal,) = plan.refusals
     assert "new generation cannot begin: orders retains 3 entries of messages" in refusal.message
-    retaining.entries = ""
-    plan = planned_generation(retaining, target)
+    open_retaining.entries = ""
+    plan = planned_generation(open_retaining, target)
     assert not plan.refusals
-    retaining.entries = "orders retains 1 entry of messages"
-    result = apply_plan(plan, retaining, progress=lambda _number, _step: None)
+    open_retaining.entries = "orders retains 1 entry of messages"
+    result = apply_plan(plan, open_retaining, progress=lambda _number, _step: None)
     assert "orders retains 1 entry" in str(result.failure)
-    assert held(retaining, ORDERS) == [A, B]
+    assert read_definitions(open_retaining, ORDERS) == [A, B]
 
 
-def test_a_registry_without_the_old_versions_is_not_asked_about_messages(retaining: Retaining) -> None:
-    retaining.delete_schema(ORDERS, force=True)
-    plan = planned_generation(retaining, orders(A, B, None, B))
+def test_a_registry_without_the_old_versions_is_not_asked_about_messages(open_retaining: Retaining) -> None:
+    open_retaining.delete_schema(ORDERS, force=True)
+    plan = planned_generation(open_retaining, make_orders(A, B, None, B))
     assert not plan.refusals
-    assert apply_plan(plan, retaining, progress=lambda _number, _step: None).failure is None
-    assert held(retaining, ORDERS) == [None, None, None, B]
+    assert apply_plan(plan, open_retaining, progress=lambda _number, _step: None).failure is None
+    assert read_definitions(open_retaining, ORDERS) == [None, None, None, B]
 
 
 def planned_generation(registry: Retaining, target: Catalog) -> Plan:
@@ -512,7 +518,7 @@ def planned_generation(registry: Retaining, target: Catalog) -> Plan:
 
 BROKEN = record(ID, NEEDED)
 AFTER = record(ID, NEEDED, NOTE)
-TARGET = orders(A, BROKEN, AFTER, sales=Policies(S.BACKWARD))
+TARGET = make_orders(A, BROKEN, AFTER, sales=Policies(S.BACKWARD))
 
 WRITING = (
     "create_namespace",
@@ -526,24 +532,24 @@ WRITES = 14
 """Namespace, policies and topic; three uploads; four writes that relax the topic and four that restore it."""
 
 
-def waiver(before: SchemaInfo, new: SchemaInfo) -> Waiver:
+def make_waiver(before: SchemaInfo, new: SchemaInfo) -> Waiver:
     digest = broker_fingerprint(ORDERS, [SchemaVersion(0, before)], new)
     return Waiver(BROKER_RULE, ORDERS, digest, "the old field was wrong", "ada", date(2020, 1, 31))
 
 
-def waived(registry: EmbeddedRegistry, waivers: dict[str, Waiver], target: Catalog = TARGET) -> Plan:
+def plan_with_waivers(registry: EmbeddedRegistry, waivers: dict[str, Waiver], target: Catalog = TARGET) -> Plan:
     """The plan when each of these commits has the waiver in its tree."""
 
-    def at(one: Commit) -> list[Waiver]:
+    def list_waivers(one: Commit) -> list[Waiver]:
         return [waivers[one.id]] if one.id in waivers else []
 
     state = observe(registry, scope_of(target))
-    return make_plan(state, target, origin=ORIGIN, permissions=Permissions(), waivers=at)
+    return make_plan(state, target, origin=ORIGIN, permissions=Permissions(), waivers=list_waivers)
 
 
 def test_only_the_waived_version_is_registered_while_the_topic_is_relaxed(registry: EmbeddedRegistry) -> None:
-    of = waiver(A, BROKEN)
-    plan = waived(registry, {commit(1).id: of})
+    of = make_waiver(A, BROKEN)
+    plan = plan_with_waivers(registry, {commit(1).id: of})
     assert plan.refusals == ()
     steps = [step for step in plan.steps if isinstance(step, RegisterVersion | RelaxStrategy | RestoreStrategy)]
     assert [type(step) for step in steps] == [
@@ -556,44 +562,44 @@ def test_only_the_waived_version_is_registered_while_the_topic_is_relaxed(regist
     assert steps[1] == RelaxStrategy(ORDERS, S.BACKWARD, updates=True, waiver=of)
     assert steps[3] == RestoreStrategy(ORDERS, S.UNDEFINED, latest=1)
     assert apply_plan(plan, registry, progress=lambda _number, _step: None).failure is None
-    assert held(registry, ORDERS) == [A, BROKEN, AFTER]
+    assert read_definitions(registry, ORDERS) == [A, BROKEN, AFTER]
     assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.BACKWARD, None)
     assert plan_for(registry, TARGET).steps == ()
 
 
 def test_a_transitive_strategy_refuses_what_follows_for_ever(registry: EmbeddedRegistry) -> None:
-    transitive = orders(A, BROKEN, AFTER, sales=Policies(S.BACKWARD_TRANSITIVE))
-    (refusal,) = waived(registry, {commit(1).id: waiver(A, BROKEN)}, transitive).refusals
+    transitive = make_orders(A, BROKEN, AFTER, sales=Policies(S.BACKWARD_TRANSITIVE))
+    (refusal,) = plan_with_waivers(registry, {commit(1).id: make_waiver(A, BROKEN)}, transitive).refusals
     assert refusal.number == 2
 
 
 @pytest.mark.parametrize(
     ("number", "of"),
-    [(0, waiver(A, BROKEN)), (2, waiver(A, BROKEN)), (1, waiver(A, AFTER)), (1, waiver(B, BROKEN))],
+    [(0, make_waiver(A, BROKEN)), (2, make_waiver(A, BROKEN)), (1, make_waiver(A, AFTER)), (1, make_waiver(B, BROKEN))],
     ids=["before it", "too late", "another definition", "another predecessor"],
 )
 def test_no_other_waiver_counts(registry: EmbeddedRegistry, number: int, of: Waiver) -> None:
-    (refusal,) = waived(registry, {commit(number).id: of}).refusals
+    (refusal,) = plan_with_waivers(registry, {commit(number).id: of}).refusals
     assert refusal.number == 1
 
 
 def test_a_refusal_because_of_what_somebody_else_registered_is_not_the_waived_one(registry: EmbeddedRegistry) -> None:
-    first = orders(A, sales=Policies(S.BACKWARD))
+    first = make_orders(A, sales=Policies(S.BACKWARD))
     apply_plan(plan_for(registry, first), registry, progress=lambda _number, _step: None)
     registry.put_schema(ORDERS, B)
-    (refusal,) = waived(registry, {commit(1).id: waiver(A, BROKEN)}).refusals
+    (refusal,) = plan_with_waivers(registry, {commit(1).id: make_waiver(A, BROKEN)}).refusals
     assert refusal.number == 1
 
 
 def test_what_no_strategy_accepts_stays_refused(registry: EmbeddedRegistry) -> None:
     invalid = SchemaInfo(SchemaType.AVRO, b"{")
-    target = orders(A, invalid, sales=Policies(S.BACKWARD))
-    (refusal,) = waived(registry, {commit(1).id: waiver(A, invalid)}, target).refusals
+    target = make_orders(A, invalid, sales=Policies(S.BACKWARD))
+    (refusal,) = plan_with_waivers(registry, {commit(1).id: make_waiver(A, invalid)}, target).refusals
     assert "invalid" in refusal.message
 
 
 @pytest.fixture
-def broken(tmp_path: Path) -> Estate:
+def broken_estate(tmp_path: Path) -> Estate:
     """A repository whose second version is a break, with its waiver in the same commit, which a later one removes."""
     estate = Estate(tmp_path / "shop")
     before, after = (SchemaInfo(SchemaType.AVRO, avsc(*fields).encode()) for fields in (["id"], ["id", "needed"]))
@@ -610,42 +616,42 @@ def broken(tmp_path: Path) -> Estate:
     return estate
 
 
-def test_a_fresh_registry_gets_it_from_history_long_after_it_expired(broken: Estate) -> None:
-    text = broken.run("plan").out
+def test_a_fresh_registry_gets_it_from_history_long_after_it_expired(broken_estate: Estate) -> None:
+    text = broken_estate.run("plan").out
     assert "  ~ waived by ada, until 2020-01-31: every consumer is ours\n" in text
-    broken.run("apply", "--auto-approve")
-    assert len(broken.held()) == 3
-    broken.run("plan", "--detailed-exitcode")
+    broken_estate.run("apply", "--auto-approve")
+    assert len(broken_estate.read_definitions()) == 3
+    broken_estate.run("plan", "--detailed-exitcode")
 
 
-def test_a_plan_file_says_it_and_needs_no_option(broken: Estate) -> None:
-    printed = broken.run("plan", "--out", "plan.json")
+def test_a_plan_file_says_it_and_needs_no_option(broken_estate: Estate) -> None:
+    printed = broken_estate.run("plan", "--out", "plan.json")
     assert "--relax-while-replaying" not in printed.err
-    assert "every consumer is ours" in broken.run("plan", "show", "plan.json").out
-    broken.run("apply", "plan.json")
-    assert len(broken.held()) == 3
+    assert "every consumer is ours" in broken_estate.run("plan", "show", "plan.json").out
+    broken_estate.run("apply", "plan.json")
+    assert len(broken_estate.read_definitions()) == 3
 
 
-def test_a_rebuild_carries_it_out_too(broken: Estate) -> None:
-    broken.run("rebuild", "--auto-approve")
-    assert len(broken.held()) == 3
+def test_a_rebuild_carries_it_out_too(broken_estate: Estate) -> None:
+    broken_estate.run("rebuild", "--auto-approve")
+    assert len(broken_estate.read_definitions()) == 3
 
 
 @pytest.mark.slow
-def test_killed_after_any_write_the_next_apply_finishes_and_restores(broken: Estate, tmp_path: Path) -> None:
-    broken.run("apply", "--auto-approve")
+def test_killed_after_any_write_the_next_apply_finishes_and_restores(broken_estate: Estate, tmp_path: Path) -> None:
+    broken_estate.run("apply", "--auto-approve")
     for calls in range(1, WRITES + 1):
-        again = broken.copied(tmp_path / str(calls))
+        again = broken_estate.copy_to(tmp_path / str(calls))
         (again.scratch.path / ".schemactl/registry.db").unlink()
 
         def apply(_: Say, again: Estate = again, calls: int = calls) -> None:
             die_after(calls, EmbeddedRegistry, *WRITING)
             again.run("apply", "--auto-approve")
 
-        assert_killed(*forked(apply))
+        assert_killed(*fork_process(apply))
         again.run("apply", "--auto-approve")
         again.run("plan", "--detailed-exitcode")
-        assert again.held() == broken.held()
+        assert again.read_definitions() == broken_estate.read_definitions()
         with again.registry() as registry:
             assert registry.relaxed(again.topic) is None
             assert registry.strategy(again.topic) is S.BACKWARD

@@ -8,7 +8,7 @@ from pathlib import Path
 import brokers
 import pytest
 from estate import EstateOnPulsar
-from scratch import declared
+from scratch import write_declaration
 
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.registry.interface import Scope
@@ -25,60 +25,66 @@ schema_validation_enforced: true
 
 
 @pytest.fixture(params=brokers.EACH_RELEASE)
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> EstateOnPulsar:
+def policy_estate(request: pytest.FixtureRequest, tmp_path: Path) -> EstateOnPulsar:
     """Every policy, applied, with a topic that accepts everything."""
-    made = EstateOnPulsar(tmp_path / "shop", brokers.running(request.param))
+    policy_estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(request.param))
     strategy = "schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
-    made.scratch.commit({"namespaces/sales.yaml": NAMESPACE, "namespaces/orders.yaml": declared(more=strategy)})
-    made.run("apply", "--yes")
-    return made
-
-
-def held(made: EstateOnPulsar) -> tuple[Policies, Policies, CompatibilityStrategy]:
-    """The policies of the namespace and of the topic, and the strategy in force for its uploads."""
-    space = made.topic.namespace_name
-    with made.registry() as registry:
-        found = registry.read(Scope(frozenset({space}), frozenset({made.topic})))
-        return (found.namespaces[space].policies, found.topics[made.topic].policies, registry.strategy(made.topic))
-
-
-def left(made: EstateOnPulsar) -> tuple[int, list[str]]:
-    """How many steps a plan has, and what drift tells."""
-    steps = json.loads(made.run("plan", "--format", "json").out)["steps"]
-    differences = json.loads(made.run("drift", "--format", "json").out)["differences"]
-    return len(steps), [each["message"] for each in differences]
-
-
-def test_the_override_of_a_topic_goes_and_its_namespace_counts(made: EstateOnPulsar) -> None:
-    made.scratch.commit({"namespaces/orders.yaml": declared()})
-    assert "- schema_compatibility_strategy: ALWAYS_COMPATIBLE (now BACKWARD_TRANSITIVE, from its namespace)" in (
-        made.run("plan").out
+    policy_estate.scratch.commit(
+        {"namespaces/sales.yaml": NAMESPACE, "namespaces/orders.yaml": write_declaration(more=strategy)}
     )
-    made.run("apply", "--yes")
-    _, topic, in_force = held(made)
+    policy_estate.run("apply", "--yes")
+    return policy_estate
+
+
+def read_policies(policy_estate: EstateOnPulsar) -> tuple[Policies, Policies, CompatibilityStrategy]:
+    """The policies of the namespace and of the topic, and the strategy in force for its uploads."""
+    space = policy_estate.topic.namespace_name
+    with policy_estate.registry() as registry:
+        contents = registry.read(Scope(frozenset({space}), frozenset({policy_estate.topic})))
+        return (
+            contents.namespaces[space].policies,
+            contents.topics[policy_estate.topic].policies,
+            registry.strategy(policy_estate.topic),
+        )
+
+
+def read_remaining(policy_estate: EstateOnPulsar) -> tuple[int, list[str]]:
+    """Return the number of steps of a plan, and the differences of drift."""
+    steps = json.loads(policy_estate.run("plan", "--format", "json").out)["steps"]
+    differences = json.loads(policy_estate.run("drift", "--format", "json").out)["differences"]
+    return len(steps), [difference["message"] for difference in differences]
+
+
+def test_the_override_of_a_topic_goes_and_its_namespace_counts(policy_estate: EstateOnPulsar) -> None:
+    policy_estate.scratch.commit({"namespaces/orders.yaml": write_declaration()})
+    assert "- schema_compatibility_strategy: ALWAYS_COMPATIBLE (now BACKWARD_TRANSITIVE, from its namespace)" in (
+        policy_estate.run("plan").out
+    )
+    policy_estate.run("apply", "--yes")
+    _, topic, in_force = read_policies(policy_estate)
     assert (topic.schema_compatibility_strategy, in_force) == (S.UNDEFINED, S.BACKWARD_TRANSITIVE)
-    assert left(made) == (0, [])
+    assert read_remaining(policy_estate) == (0, [])
     # The broker judges by it.
-    made.orders("id", "needed")
-    made.run("plan", code=100)
+    policy_estate.commit_orders("id", "needed")
+    policy_estate.run("plan", code=100)
 
 
-def test_a_namespace_without_its_file_is_as_a_new_one(made: EstateOnPulsar) -> None:
-    made.scratch.commit({"namespaces/sales.yaml": None, "namespaces/orders.yaml": declared()})
-    made.run("plan", "--out", "plan.json")
-    made.run("apply", "plan.json")
-    space, topic, in_force = held(made)
+def test_a_namespace_without_its_file_is_as_a_new_one(policy_estate: EstateOnPulsar) -> None:
+    policy_estate.scratch.commit({"namespaces/sales.yaml": None, "namespaces/orders.yaml": write_declaration()})
+    policy_estate.run("plan", "--out", "plan.json")
+    policy_estate.run("apply", "plan.json")
+    space, topic, in_force = read_policies(policy_estate)
     assert space == Policies(S.UNDEFINED, is_allow_auto_update_schema=True, schema_validation_enforced=False)
     assert (topic.schema_compatibility_strategy, in_force) == (S.UNDEFINED, S.FULL)
-    assert left(made) == (0, [])
+    assert read_remaining(policy_estate) == (0, [])
 
 
-def test_what_somebody_else_set_since_stays(made: EstateOnPulsar) -> None:
-    with made.registry() as registry:
-        registry.set_topic_policies(made.topic, Policies(S.FORWARD))
-    made.scratch.commit({"namespaces/orders.yaml": declared()})
-    steps, told = left(made)
+def test_what_somebody_else_set_since_stays(policy_estate: EstateOnPulsar) -> None:
+    with policy_estate.registry() as registry:
+        registry.set_topic_policies(policy_estate.topic, Policies(S.FORWARD))
+    policy_estate.scratch.commit({"namespaces/orders.yaml": write_declaration()})
+    steps, messages = read_remaining(policy_estate)
     assert steps == 0
-    assert told == [
+    assert messages == [
         "schema_compatibility_strategy is FORWARD; Git declares it no longer, and declared ALWAYS_COMPATIBLE last"
     ]

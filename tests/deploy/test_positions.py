@@ -1,4 +1,4 @@
-"""Where a target is on the approved line: what comes later is not planned, and its numbers are Git's."""
+"""The position of a target on the approved line: later versions are not planned, and their numbers are Git's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from estate import ORDERS, Estate
-from scratch import declared, record
+from scratch import record, write_declaration
 
 PROMOTED = """\
 version: 1
@@ -20,14 +20,14 @@ targets:
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
     """Four commits after the first: two versions, a topic, and a policy; `promoted/local` is the second version."""
-    made = Estate(tmp_path / "shop", project=PROMOTED)
+    new_estate = Estate(tmp_path / "shop", project=PROMOTED)
     for name in ("note", "tax"):
-        made.orders("id", **{name: 0})
-    made.scratch.git("branch", "promoted/local")
-    made.scratch.commit({"namespaces/refunds.yaml": declared("shop/sales/refunds")}, "Declare refunds")
-    made.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
-    made.orders("id", note=0, tax=0)
-    return made
+        new_estate.commit_orders("id", **{name: 0})
+    new_estate.scratch.git("branch", "promoted/local")
+    new_estate.scratch.commit({"namespaces/refunds.yaml": write_declaration("shop/sales/refunds")}, "Declare refunds")
+    new_estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
+    new_estate.commit_orders("id", note=0, tax=0)
+    return new_estate
 
 
 def test_later_commits_are_not_planned(estate: Estate) -> None:
@@ -39,7 +39,7 @@ def test_later_commits_are_not_planned(estate: Estate) -> None:
     assert "v2" in planned
     assert "v3" not in planned
     estate.run("apply", "--auto-approve")
-    assert len(estate.held()) == 3
+    assert len(estate.read_definitions()) == 3
     assert "No changes. The registry has everything that Git approved until " in estate.run("plan").out
     estate.run("drift", "--detailed-exitcode")
     estate.run("status", "--detailed-exitcode")
@@ -52,13 +52,13 @@ def test_at_names_another_position(estate: Estate) -> None:
     first = estate.run("plan", "--at", "main~5", "--out", "plan.json").out
     assert "v1" not in first
     estate.run("apply", "plan.json")
-    assert len(estate.held()) == 1
-    document = estate.json("plan.json")
+    assert len(estate.read_definitions()) == 1
+    document = estate.read_json("plan.json")
     assert document["approved"]["ref"] == "main~5"
     assert document["approved"]["commit"]["id"] == estate.scratch.git("rev-parse", "main~5")
     estate.run("plan", "--at", "main", "--out", "plan.json")
     estate.run("apply", "plan.json")
-    assert len(estate.held()) == 4
+    assert len(estate.read_definitions()) == 4
     said = estate.run("apply", "--at", "main", code=64).err
     assert "did you mean `schemactl plan --at REF --out plan.json && schemactl apply plan.json`?" in said
 
@@ -67,12 +67,12 @@ def test_a_registry_ahead_of_its_position_holds_nothing_foreign(estate: Estate) 
     estate.run("plan", "--at", "main", "--out", "plan.json")
     estate.run("apply", "plan.json")
     planned = estate.run("plan", "--format", "json")
-    found = json.loads(planned.out)
-    assert [step["action"] for step in found["steps"]] == ["set_namespace_policies"]
-    assert (found["left_out"], found["numbers_apart"]) == ([], [])
-    assert [(note["kind"], note["topic"]) for note in found["notes"]] == [("old version", str(ORDERS))]
+    document = json.loads(planned.out)
+    assert [step["action"] for step in document["steps"]] == ["set_namespace_policies"]
+    assert (document["left_out"], document["numbers_apart"]) == ([], [])
+    assert [(note["kind"], note["topic"]) for note in document["notes"]] == [("old version", str(ORDERS))]
     drifted = estate.run("drift", "--unmanaged", "--format", "json").out
-    assert {each["kind"] for each in json.loads(drifted)["differences"]} == {"policy"}
+    assert {difference["kind"] for difference in json.loads(drifted)["differences"]} == {"policy"}
     assert "Nothing to record" in estate.run("drift", "--accept", "--reason", "x", "--topic", "orders").out
     estate.run("apply", "--auto-approve")
     assert "No changes." in estate.run("plan").out
@@ -82,10 +82,10 @@ def test_numbers_and_commits_are_the_same_however_far_each_promotion_goes(estate
     for position in ("main~5", "main~3", "main"):
         estate.scratch.git("branch", "-f", "promoted/local", position)
         estate.run("apply", "--auto-approve")
-    stepwise = [(version.number, version.info) for version in estate.versions()]
+    stepwise = [(version.number, version.info) for version in estate.read_versions()]
     (estate.scratch.path / ".schemactl/registry.db").unlink()
     estate.run("apply", "--auto-approve")
-    assert [(version.number, version.info) for version in estate.versions()] == stepwise
+    assert [(version.number, version.info) for version in estate.read_versions()] == stepwise
     assert [number for number, _ in stepwise] == [0, 1, 2, 3]
 
 
@@ -100,12 +100,12 @@ def test_a_topic_is_declared_where_the_roots_were_then(tmp_path: Path) -> None:
             "namespaces/orders.yaml": None,
             "namespaces/orders.avsc": None,
             "schemas/sales.yaml": "namespace: shop/sales\n",
-            "schemas/orders.yaml": declared(),
+            "schemas/orders.yaml": write_declaration(),
             "schemas/orders.avsc": record("id", "moved"),
         }
     )
     estate.run("apply", "--auto-approve")
-    assert len(estate.held()) == 1
+    assert len(estate.read_definitions()) == 1
     assert "No changes." in estate.run("plan").out
 
 
@@ -153,18 +153,21 @@ def test_a_rebuild_gives_nothing_beyond_the_position(estate: Estate) -> None:
     estate.run("apply", "--auto-approve")
     (estate.scratch.path / ".schemactl/registry.db").unlink()
     estate.run("rebuild", "--auto-approve")
-    assert [version.number for version in estate.versions()] == [0, 1, 2]
+    assert [version.number for version in estate.read_versions()] == [0, 1, 2]
 
 
 def test_a_generation_that_began_after_the_position_is_git_s(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=PROMOTED)
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     estate.scratch.git("branch", "promoted/local")
     estate.run("apply", "--auto-approve")
-    files = {"namespaces/orders.yaml": declared(more="generation: 2\n"), "namespaces/orders.avsc": record("number")}
+    files = {
+        "namespaces/orders.yaml": write_declaration(more="generation: 2\n"),
+        "namespaces/orders.avsc": record("number"),
+    }
     estate.scratch.commit(files)
     estate.run("plan", "--at", "main", "--out", "plan.json")
     estate.run("apply", "plan.json")
-    assert [version.info is not None for version in estate.versions()] == [True, True, False, True]
+    assert [version.info is not None for version in estate.read_versions()] == [True, True, False, True]
     assert "No changes." in estate.run("plan").out
     assert "No drift." in estate.run("drift", "--unmanaged").out

@@ -78,7 +78,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
+def protobuf_shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path / "shop")
 
 
@@ -106,51 +106,55 @@ def produce(*languages: str) -> str:
     ],
 )
 def test_definition_is_registered_in_the_form_of_the_setting_or_of_the_producers(
-    shop: Shop, topic: str, project: str, expected: ProtoRendering
+    protobuf_shop: Shop, topic: str, project: str, expected: ProtoRendering
 ) -> None:
-    shop.declare(topic, project=project)
-    shop.apply()
-    assert shop.read_registered() == [render_as(compile_click().schema, expected)]
-    assert shop.read_plan()["notes"] == []
+    protobuf_shop.declare(topic, project=project)
+    protobuf_shop.apply()
+    assert protobuf_shop.read_registered() == [render_as(compile_click().schema, expected)]
+    assert protobuf_shop.read_plan()["notes"] == []
 
 
-def test_key_and_value_have_the_form(shop: Shop) -> None:
+def test_key_and_value_have_the_form(protobuf_shop: Shop) -> None:
     native = "{type: PROTOBUF_NATIVE, definition: click.proto, message: web.Click, references: [common.proto]}"
-    shop.declare(
+    protobuf_shop.declare(
         "protobuf: {rendering: go}\n", schema=f"schema: {{type: KEY_VALUE, key: {{type: STRING}}, value: {native}}}\n"
     )
-    shop.apply()
-    [schema] = shop.read_registered()
+    protobuf_shop.apply()
+    [schema] = protobuf_shop.read_registered()
     assert schema.endswith(render_as(compile_click().schema, "go"))
 
 
-def test_older_versions_have_the_form_of_today(shop: Shop) -> None:
+def test_older_versions_have_the_form_of_today(protobuf_shop: Shop) -> None:
     newer = CLICK.replace("User user = 2;", "User user = 2; int32 n = 3;")
-    shop.declare("protobuf: {rendering: java}\n")
-    shop.declare("protobuf: {rendering: python}\n", text=newer)
-    shop.apply()
-    assert shop.read_registered() == [render_as(compile_click(text).schema, "python") for text in (CLICK, newer)]
+    protobuf_shop.declare("protobuf: {rendering: java}\n")
+    protobuf_shop.declare("protobuf: {rendering: python}\n", text=newer)
+    protobuf_shop.apply()
+    assert protobuf_shop.read_registered() == [
+        render_as(compile_click(text).schema, "python") for text in (CLICK, newer)
+    ]
 
 
-def test_declared_descriptor_set_is_registered_as_it_is(shop: Shop) -> None:
+def test_declared_descriptor_set_is_registered_as_it_is(protobuf_shop: Shop) -> None:
     from schemactl.formats.protobuf.definition import descriptor_set
 
     data, _ = descriptor_set(render_as(compile_click().schema, "go"))
-    shop.declare(
+    protobuf_shop.declare(
         "protobuf: {rendering: python}\n",
         schema=SCHEMA.replace(".proto, m", ".binpb, m").replace(", references: [common.proto]", ""),
     )
-    shop.scratch.commit({"namespaces/click.binpb": data})
-    shop.apply()
-    assert shop.read_registered() == [read_descriptor_set(data, "web.Click", path="x").schema]
+    protobuf_shop.scratch.commit({"namespaces/click.binpb": data})
+    protobuf_shop.apply()
+    assert protobuf_shop.read_registered() == [read_descriptor_set(data, "web.Click", path="x").schema]
 
 
-def test_another_form_in_the_registry_is_a_note_until_the_declared_form_is_uploaded_and_recorded(shop: Shop) -> None:
-    shop.declare("protobuf: {rendering: go}\n")
-    shop.apply()
-    shop.declare("protobuf: {rendering: python}\n")
-    assert shop.read_plan()["steps"] == []
-    [note] = shop.read_plan()["notes"]
+def test_another_form_in_the_registry_is_a_note_until_the_declared_form_is_uploaded_and_recorded(
+    protobuf_shop: Shop,
+) -> None:
+    protobuf_shop.declare("protobuf: {rendering: go}\n")
+    protobuf_shop.apply()
+    protobuf_shop.declare("protobuf: {rendering: python}\n")
+    assert protobuf_shop.read_plan()["steps"] == []
+    [note] = protobuf_shop.read_plan()["notes"]
     assert note["kind"] == "other form"
     assert note["message"].startswith(
         "Git's v0 is registered as Go's client sends it, and declared as Python's client sends it: brokers without automatic updates"
@@ -160,16 +164,16 @@ def test_another_form_in_the_registry_is_a_note_until_the_declared_form_is_uploa
         "schemactl drift --target local --accept",
     ):
         assert command in note["message"]
-    assert "No drift" in shop.run("drift", "--target", "local")
+    assert "No drift" in protobuf_shop.run("drift", "--target", "local")
 
-    assert "stored as version 1" in shop.run("registry", "put", "clicks@0", "--target", "local")
-    assert [find_rendering(compile_like(schema)) for schema in shop.read_registered()] == ["go", "python"]
-    shop.run("drift", "--target", "local", "--accept", "--reason", "Python's form", code=0)
-    assert "1: {git: 0" in (shop.scratch.path / "numbers/local.yaml").read_text()
-    shop.scratch.git("add", "-A")
-    shop.scratch.git("commit", "-qm", "Record the number")
-    assert "other form" not in [entry["kind"] for entry in shop.read_plan()["notes"]]
-    assert "No drift" in shop.run("drift", "--target", "local")
+    assert "stored as version 1" in protobuf_shop.run("registry", "put", "clicks@0", "--target", "local")
+    assert [find_rendering(compile_like(schema)) for schema in protobuf_shop.read_registered()] == ["go", "python"]
+    protobuf_shop.run("drift", "--target", "local", "--accept", "--reason", "Python's form", code=0)
+    assert "1: {git: 0" in (protobuf_shop.scratch.path / "numbers/local.yaml").read_text()
+    protobuf_shop.scratch.git("add", "-A")
+    protobuf_shop.scratch.git("commit", "-qm", "Record the number")
+    assert "other form" not in [entry["kind"] for entry in protobuf_shop.read_plan()["notes"]]
+    assert "No drift" in protobuf_shop.run("drift", "--target", "local")
 
 
 def compile_like(schema: bytes) -> SchemaInfo:
@@ -177,19 +181,19 @@ def compile_like(schema: bytes) -> SchemaInfo:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_put_uploads_a_form_on_request(shop: Shop, language: ProtoRendering) -> None:
-    shop.declare()
-    shop.apply()
+def test_put_uploads_a_form_on_request(protobuf_shop: Shop, language: ProtoRendering) -> None:
+    protobuf_shop.declare()
+    protobuf_shop.apply()
     files = ["--file", "namespaces/click.proto", "--message", "web.Click", "--reference", "namespaces/common.proto"]
-    shop.run("registry", "put", "shop/web/clicks", *files, "--language", language, "--target", "local")
-    assert shop.read_registered()[-1] == convert(compile_click().schema, language)
+    protobuf_shop.run("registry", "put", "shop/web/clicks", *files, "--language", language, "--target", "local")
+    assert protobuf_shop.read_registered()[-1] == convert(compile_click().schema, language)
 
 
-def test_versions_keep_their_numbers_when_the_form_changes(shop: Shop) -> None:
+def test_versions_keep_their_numbers_when_the_form_changes(protobuf_shop: Shop) -> None:
     numbers = []
     for rendering in LANGUAGES:
-        shop.declare(f"protobuf: {{rendering: {rendering}}}\n")
-        numbers.append(shop.run("log", "clicks", "--format", "json"))
+        protobuf_shop.declare(f"protobuf: {{rendering: {rendering}}}\n")
+        numbers.append(protobuf_shop.run("log", "clicks", "--format", "json"))
     assert [text.count('"version": 0') for text in numbers] == [1, 1, 1]
     assert not any('"version": 1' in text for text in numbers)
 
@@ -202,23 +206,23 @@ def test_versions_keep_their_numbers_when_the_form_changes(shop: Shop) -> None:
         ("rendering: go\n", "namespaces/clicks.yaml:2:1", "belongs to `protobuf`"),
     ],
 )
-def test_mistakes_have_a_place_and_a_fix(shop: Shop, text: str, place: str, message: str) -> None:
-    shop.declare(text)
-    shop.scratch.flush()
-    printed = schemactl(shop.scratch.path, "check", "--base", "HEAD^", code=1).err
+def test_mistakes_have_a_place_and_a_fix(protobuf_shop: Shop, text: str, place: str, message: str) -> None:
+    protobuf_shop.declare(text)
+    protobuf_shop.scratch.flush()
+    printed = schemactl(protobuf_shop.scratch.path, "check", "--base", "HEAD^", code=1).err
     assert place in printed
     assert message in printed
 
 
 @pytest.mark.parametrize("registered", LANGUAGES)
-def test_admit_answers_by_bytes(shop: Shop, registered: ProtoRendering) -> None:
-    shop.declare(f"protobuf: {{rendering: {registered}}}\n" + produce(*LANGUAGES))
-    shop.apply()
+def test_admit_answers_by_bytes(protobuf_shop: Shop, registered: ProtoRendering) -> None:
+    protobuf_shop.declare(f"protobuf: {{rendering: {registered}}}\n" + produce(*LANGUAGES))
+    protobuf_shop.apply()
     for where in ([], ["--target", "local"]):
         for language in LANGUAGES:
             is_same = language == registered
             answer = json.loads(
-                shop.run(
+                protobuf_shop.run(
                     *("admit", "producer", "clicks", "--language", language, *where, "--format", "json"),
                     code=0 if is_same else 100,
                 )
@@ -227,45 +231,47 @@ def test_admit_answers_by_bytes(shop: Shop, registered: ProtoRendering) -> None:
                 (True, "P4", 0) if is_same else (False, "P8", None)
             )
             assert bool(answer["variants"]) == (language == "go"), "two files in random order"
-        matrix = json.loads(shop.run("admit", "--all", "clicks", *where, "--format", "json", code=100))
+        matrix = json.loads(protobuf_shop.run("admit", "--all", "clicks", *where, "--format", "json", code=100))
         allowed = [entry["allowed"] for entry in matrix["decisions"] if entry["client"]]
         assert allowed == [language == registered for language in LANGUAGES]
-    text = shop.run("admit", "producer", "clicks", "--language", "python" if registered == "java" else "java", code=100)
+    text = protobuf_shop.run(
+        "admit", "producer", "clicks", "--language", "python" if registered == "java" else "java", code=100
+    )
     assert "Fix: the topic has this definition in the form of another client, and brokers compare bytes" in text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_import_declares_the_form_that_it_finds(shop: Shop, language: ProtoRendering) -> None:
-    shop.declare(f"protobuf: {{rendering: {language}}}\n")
-    shop.apply()
-    shop.scratch.commit(
+def test_import_declares_the_form_that_it_finds(protobuf_shop: Shop, language: ProtoRendering) -> None:
+    protobuf_shop.declare(f"protobuf: {{rendering: {language}}}\n")
+    protobuf_shop.apply()
+    protobuf_shop.scratch.commit(
         {f"namespaces/{name}": None for name in ("web.yaml", "clicks.yaml", "click.proto", "common.proto")}
     )
-    shop.scratch.commit({"namespaces/.keep": ""})
-    shop.run("import", "--target", "local")
-    declared = (shop.scratch.path / "namespaces/shop/web/clicks.yaml").read_text()
+    protobuf_shop.scratch.commit({"namespaces/.keep": ""})
+    protobuf_shop.run("import", "--target", "local")
+    declared = (protobuf_shop.scratch.path / "namespaces/shop/web/clicks.yaml").read_text()
     assert f"rendering: {language}" in declared
     assert "file: click.proto" in declared
-    shop.scratch.git("add", "-A")
-    shop.scratch.git("commit", "-qm", "Import")
-    plan = shop.read_plan()
+    protobuf_shop.scratch.git("add", "-A")
+    protobuf_shop.scratch.git("commit", "-qm", "Import")
+    plan = protobuf_shop.read_plan()
     assert (plan["steps"], plan["notes"]) == ([], [])
 
 
-def test_import_declares_a_descriptor_set_where_no_client_sends_the_form(shop: Shop) -> None:
-    shop.declare()
-    shop.apply()
+def test_import_declares_a_descriptor_set_where_no_client_sends_the_form(protobuf_shop: Shop) -> None:
+    protobuf_shop.declare()
+    protobuf_shop.apply()
     odd = read_descriptor_set(reorder(compile_click().schema), "web.Click", path="x")
-    with closing(EmbeddedRegistry(str(shop.scratch.path / ".schemactl/registry.db"))) as registry:
+    with closing(EmbeddedRegistry(str(protobuf_shop.scratch.path / ".schemactl/registry.db"))) as registry:
         registry.create_topic(TopicName("shop", "web", "odd"), None)
         registry.put_schema(TopicName("shop", "web", "odd"), odd)
-    shop.run("import", "--target", "local", "--topic", "odd")
-    declared = (shop.scratch.path / "namespaces/shop/web/odd.yaml").read_text()
+    protobuf_shop.run("import", "--target", "local", "--topic", "odd")
+    declared = (protobuf_shop.scratch.path / "namespaces/shop/web/odd.yaml").read_text()
     assert "definition: odd.binpb" in declared
     assert "protobuf" not in declared.replace("PROTOBUF_NATIVE", "")
-    shop.scratch.git("add", "-A")
-    shop.scratch.git("commit", "-qm", "Import")
-    assert (shop.read_plan()["steps"], shop.read_plan()["notes"]) == ([], [])
+    protobuf_shop.scratch.git("add", "-A")
+    protobuf_shop.scratch.git("commit", "-qm", "Import")
+    assert (protobuf_shop.read_plan()["steps"], protobuf_shop.read_plan()["notes"]) == ([], [])
 
 
 def reorder(schema: bytes) -> bytes:
@@ -294,7 +300,7 @@ def reorder(schema: bytes) -> bytes:
     ],
 )
 def test_file_has_the_name_under_which_producers_compile_it(
-    shop: Shop, folder: str, topic: str, project: str, imported: str, name: str
+    protobuf_shop: Shop, folder: str, topic: str, project: str, imported: str, name: str
 ) -> None:
     statement = f'import "{imported}"; ' if imported else ""
     text = f'syntax = "proto3"; package web; {statement}message Click {{ string id = 1; }}'
@@ -309,15 +315,17 @@ def test_file_has_the_name_under_which_producers_compile_it(
         f"{folder}/click.proto": text,
         f"{folder}/common.proto": COMMON,
     }
-    shop.scratch.commit(files)
-    shop.apply()
-    [schema] = shop.read_registered()
+    protobuf_shop.scratch.commit(files)
+    protobuf_shop.apply()
+    [schema] = protobuf_shop.read_registered()
     assert json.loads(schema)["rootFileDescriptorName"] == name
     assert list_proto_files(compile_like(schema))[-1:] == [name] or name in list_proto_files(compile_like(schema))
 
 
-def test_class_of_python_is_the_version_in_pythons_form_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = shop.scratch.path / "classes"
+def test_class_of_python_is_the_version_in_pythons_form_alone(
+    protobuf_shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = protobuf_shop.scratch.path / "classes"
     folder.mkdir()
     (folder / "forms_of_click.proto").write_text(
         'syntax = "proto3"; package forms; message Click { string user_id = 1; }'
@@ -327,16 +335,16 @@ def test_class_of_python_is_the_version_in_pythons_form_alone(shop: Shop, monkey
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.chdir(folder)
     schema = "schema: {type: PROTOBUF_NATIVE, definition: forms_of_click.proto, message: forms.Click}\n"
-    shop.scratch.commit({"namespaces/forms_of_click.proto": (folder / "forms_of_click.proto").read_text()})
+    protobuf_shop.scratch.commit({"namespaces/forms_of_click.proto": (folder / "forms_of_click.proto").read_text()})
     class_ = "forms_of_click_pb2:Click"
     for rendering in LANGUAGES:
-        shop.declare(f"protobuf: {{rendering: {rendering}}}\n", schema=schema)
+        protobuf_shop.declare(f"protobuf: {{rendering: {rendering}}}\n", schema=schema)
         is_same = rendering == "python"
-        printed = shop.run("extract", class_, "--topic", "clicks", "--check", code=0 if is_same else 100)
+        printed = protobuf_shop.run("extract", class_, "--topic", "clicks", "--check", code=0 if is_same else 100)
         assert ("are one version" if is_same else "have the same content, but are two versions to a broker") in printed
         for role in ("producer", "consumer"):
             is_fine = is_same or role == "consumer"
-            shop.run("verify-client", class_, "--topic", "clicks", "--role", role, code=0 if is_fine else 100)
+            protobuf_shop.run("verify-client", class_, "--topic", "clicks", "--role", role, code=0 if is_fine else 100)
 
 
 @pytest.mark.parametrize(
@@ -350,31 +358,31 @@ def test_class_of_python_is_the_version_in_pythons_form_alone(shop: Shop, monkey
     ],
 )
 def test_check_warns_where_the_project_changes_the_form_under_a_producer(
-    shop: Shop, old: str, new: str, clients: str, warnings: int
+    protobuf_shop: Shop, old: str, new: str, clients: str, warnings: int
 ) -> None:
-    shop.declare(clients, project=old)
-    shop.declare(clients, project=new)
-    findings = json.loads(shop.run("check", "--base", "HEAD^", "--format", "json"))["findings"]
+    protobuf_shop.declare(clients, project=old)
+    protobuf_shop.declare(clients, project=new)
+    findings = json.loads(protobuf_shop.run("check", "--base", "HEAD^", "--format", "json"))["findings"]
     assert [finding["rule"] for finding in findings].count("CLIENT_FORM_DIFFERS") == warnings
 
 
-def test_generated_package_does_not_depend_on_the_form(shop: Shop) -> None:
+def test_generated_package_does_not_depend_on_the_form(protobuf_shop: Shop) -> None:
     generate = "generate: {package: forms_of_clicks, classes: dataclass}\n"
-    shop.declare(project=generate)
-    shop.run("generate")
+    protobuf_shop.declare(project=generate)
+    protobuf_shop.run("generate")
     for rendering in LANGUAGES:
-        shop.declare(f"protobuf: {{rendering: {rendering}}}\n", project=generate)
-        assert "0 stale" in shop.run("generate", "--check")
+        protobuf_shop.declare(f"protobuf: {{rendering: {rendering}}}\n", project=generate)
+        assert "0 stale" in protobuf_shop.run("generate", "--check")
 
 
 @pytest.mark.parametrize(
     "text", ['{"fileDescriptorSet": [1]}', "{}", "no JSON", '{"fileDescriptorSet": "AAAA", "rootMessageTypeName": "a"}']
 )
-def test_text_that_is_not_a_definition_stays(shop: Shop, text: str) -> None:
-    shop.declare()
+def test_text_that_is_not_a_definition_stays(protobuf_shop: Shop, text: str) -> None:
+    protobuf_shop.declare()
     payload = {"type": "PROTOBUF_NATIVE", "schema": text, "properties": {}}
-    (shop.scratch.path / "payload.json").write_text(json.dumps(payload))
-    shop.scratch.flush()
+    (protobuf_shop.scratch.path / "payload.json").write_text(json.dumps(payload))
+    protobuf_shop.scratch.flush()
     for language in LANGUAGES:
         arguments = (
             "admit",
@@ -387,7 +395,7 @@ def test_text_that_is_not_a_definition_stays(shop: Shop, text: str) -> None:
             "--format",
             "json",
         )
-        answer = json.loads(shop.run(*arguments, code=100))
+        answer = json.loads(protobuf_shop.run(*arguments, code=100))
         assert (answer["allowed"], answer["variants"]) == (False, [])
 
 

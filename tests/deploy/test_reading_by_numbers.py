@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from command import Printed
-from estate import ORDERS, PROJECT, Estate, avro
-from imported_package import imported
+from estate import ORDERS, PROJECT, Estate, make_order_info
+from imported_package import import_package
 from scratch import record
 
 from schemactl.codec import Codec, Definition, Numbers, UnknownVersion, Unreadable, Version
@@ -42,24 +42,28 @@ BESIDE = {"numbers/local.yaml": NUMBERS, "numbers/foreign/orders-1.avsc": FOREIG
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Somebody's upload took number 1; Git's version 1 is the registry's 2."""
     project = PROJECT + "generate: {package: shop_numbers, target: local}\n"
-    found = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=project)
-    found.run("apply", "--auto-approve")
-    assert found.put(avro("id", foreign=0)) == [1]
-    found.orders("id", own=0)
-    found.run("apply", "--auto-approve", code=3)
-    assert found.held() == [avro("id"), avro("id", foreign=0), avro("id", own=0)]
-    return found
+    message_bytes = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=project)
+    message_bytes.run("apply", "--auto-approve")
+    assert message_bytes.put(make_order_info("id", foreign=0)) == [1]
+    message_bytes.commit_orders("id", own=0)
+    message_bytes.run("apply", "--auto-approve", code=3)
+    assert message_bytes.read_definitions() == [
+        make_order_info("id"),
+        make_order_info("id", foreign=0),
+        make_order_info("id", own=0),
+    ]
+    return message_bytes
 
 
-def payload(text: str, **value: Any) -> bytes:
-    """As the producer with that schema writes it."""
-    found = Codec([Version(0, Definition("AVRO", text))]).encode_one(value)
-    assert found is not None
-    return found
+def make_payload(text: str, **value: Any) -> bytes:
+    """Encode a message as a producer with that schema."""
+    message_bytes = Codec([Version(0, Definition("AVRO", text))]).encode_one(value)
+    assert message_bytes is not None
+    return message_bytes
 
 
-BY_FOREIGN = payload(FOREIGN, id="a", foreign=7777)
-BY_GIT = payload(record("id", own=0), id="b", own=99)
+BY_FOREIGN = make_payload(FOREIGN, id="a", foreign=7777)
+BY_GIT = make_payload(record("id", own=0), id="b", own=99)
 
 
 def decode(estate: Estate, message: bytes, number: int, topic: str = "orders", *, code: int = 0) -> Printed:
@@ -70,9 +74,9 @@ def decode(estate: Estate, message: bytes, number: int, topic: str = "orders", *
 
 
 @contextmanager
-def generated(estate: Estate, out: str) -> Iterator[Any]:
-    """The topic orders, as it was generated into the folder."""
-    with imported(estate.scratch.path / out, "shop_numbers") as package:
+def import_generated(estate: Estate, out: str) -> Iterator[Any]:
+    """Import the topic orders from the package in the folder."""
+    with import_package(estate.scratch.path / out, "shop_numbers") as package:
         yield package.topic("persistent://shop/sales/orders")
 
 
@@ -84,7 +88,7 @@ def test_a_message_of_a_foreign_number_is_read_by_its_recorded_definition(estate
     out, error, _ = decode(estate, BY_GIT, 2)
     assert json.loads(out) == {"id": "b", "own": 99}
     assert "written with number 2 of local: Git's version 1 (" in error
-    # What stands behind the @ is Git's number.
+    # The number after the @ is Git's.
     assert json.loads(decode(estate, BY_FOREIGN, 1, topic="orders@1").out) == {"id": "a", "own": 0}
 
 
@@ -129,8 +133,8 @@ def test_what_was_not_recorded_is_found_by_asking_the_registry(estate: Estate) -
     assert json.loads(out) == {"id": "a", "foreign": 7777}
     assert "version 1 of local is not in Git: its schema is read from the registry\n" in error
     estate.scratch.commit(BESIDE)
-    assert estate.put(avro("id", foreign=0, more=0)) == [3]
-    estate.orders("id", own=0, third=0)
+    assert estate.put(make_order_info("id", foreign=0, more=0)) == [3]
+    estate.commit_orders("id", own=0, third=0)
     assert json.loads(decode(estate, BY_GIT, 2).out) == {"id": "b", "own": 99}
     for action in (("land", "--out", "out"), ("verify",)):
         command = ("spark", action[0], "orders", "--messages", "none", "--target", "local", *action[1:])
@@ -146,16 +150,16 @@ def test_what_a_deletion_hid_is_not_taken_for_gits(estate: Estate) -> None:
 
 
 def test_what_a_registry_no_longer_shows_is_not_taken_for_gits() -> None:
-    """As Pulsar answers: every entry up to a tombstone is one. Who recorded a deletion behind them has looked."""
-    topic = Topic(ORDERS, avro("id"), (SchemaVersion(0, avro("id")),))
-    held = [SchemaVersion(number, None) for number in range(3)]
-    assert not topic_apart(topic, held, None).recorded
+    """Pulsar shows every entry up to a tombstone as a tombstone. A recorded deletion after them was observed."""
+    topic = Topic(ORDERS, make_order_info("id"), (SchemaVersion(0, make_order_info("id")),))
+    versions_there = [SchemaVersion(number, None) for number in range(3)]
+    assert not topic_apart(topic, versions_there, None).recorded
     for entries in (
         [NumberEntry(2, git=0)],
-        [NumberEntry(0, git=0), NumberEntry(1, git=0), NumberEntry(2, foreign=avro("x"))],
+        [NumberEntry(0, git=0), NumberEntry(1, git=0), NumberEntry(2, foreign=make_order_info("x"))],
     ):
-        assert not topic_apart(topic, held, TopicNumbers({each.number: each for each in entries})).recorded
-    assert topic_apart(topic, held, TopicNumbers({2: NumberEntry(2, deleted=True)})).recorded
+        assert not topic_apart(topic, versions_there, TopicNumbers({entry.number: entry for entry in entries})).recorded
+    assert topic_apart(topic, versions_there, TopicNumbers({2: NumberEntry(2, deleted=True)})).recorded
 
 
 def test_where_the_registry_cannot_be_asked_the_record_is_used_and_that_is_said(estate: Estate) -> None:
@@ -171,11 +175,11 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
     gone = '  3: {deleted: true, reason: "cleaned up"}\n  4: {git: 1}\n'
     estate.scratch.commit({**BESIDE, "numbers/local.yaml": NUMBERS + gone})
     estate.run("generate", "--out", "out")
-    with generated(estate, "out") as orders:
+    with import_generated(estate, "out") as orders:
         assert sys.modules["shop_numbers"].TARGET == "local"
         module = sys.modules["shop_numbers.shop.sales.orders"]
         assert "These are Git's numbers. Targets with other numbers: local" in str(module.__doc__)
-        assert [(each.number, each.foreign) for each in orders.codec.versions] == [
+        assert [(version.number, version.foreign) for version in orders.codec.versions] == [
             (0, False),
             (1, True),
             (2, False),
@@ -184,10 +188,10 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
         assert orders.decode_one(BY_FOREIGN, 1) == {"id": "a", "own": 0}
         assert orders.read_as(1).decode_one(BY_FOREIGN, 1) == {"id": "a", "foreign": 7777}
         assert orders.decode_one(BY_GIT, 2) == {"id": "b", "own": 99}
-        found = orders.decode_batch(
+        message_bytes = orders.decode_batch(
             pa.array([BY_FOREIGN, BY_GIT, BY_FOREIGN, BY_GIT, BY_GIT]), pa.array([1, 2, 3, 5, -1])
         )
-        assert found.rows.to_pylist() == [
+        assert message_bytes.rows.to_pylist() == [
             {"id": "a", "own": 0},
             {"id": "b", "own": 99},
             *[{"id": None, "own": None}] * 3,
@@ -197,7 +201,7 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
             with pytest.raises(Unreadable) as refused:
                 orders.decode_one(BY_GIT, number)
             singly.append(refused.value.reason)
-        assert found.errors.to_pylist() == [None, None, *singly]
+        assert message_bytes.errors.to_pylist() == [None, None, *singly]
         assert singly[0].endswith("was deleted, and its definition was not recorded (cleaned up)")
         assert orders.codec.number_written() == 4
         with pytest.raises(UnknownVersion, match="cleaned up"):
@@ -207,7 +211,7 @@ def test_a_generated_module_reads_and_writes_by_the_numbers_of_its_target(estate
 
 
 def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(estate: Estate) -> None:
-    """The package would read message 3 as the version of Git's that follows the record."""
+    """The package would read message 3 with the Git version that follows the record."""
     estate.scratch.commit(
         {
             **BESIDE,
@@ -219,11 +223,11 @@ def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(e
     estate.run("apply", "--auto-approve")
     estate.run("generate", "--out", "out")
     estate.run("generate", "--out", "out", "--check")
-    before = written(estate, "out")
-    estate.put(avro("id", foreign=0, more=0))
-    estate.put(avro("id", foreign=0), topic=RETURNS)
-    # `generate.target` says local, too.
-    # A comparison of files asks no registry: what the hook says does not depend on what somebody did elsewhere.
+    before = read_files(estate, "out")
+    estate.put(make_order_info("id", foreign=0, more=0))
+    estate.put(make_order_info("id", foreign=0), topic=RETURNS)
+    # `generate.target` is local as well.
+    # A comparison of files does not contact the registry, so the result of the hook depends only on the files.
     assert estate.run("generate", "--out", "out", "--check").out.endswith(" 0 stale.\n")
     for command in (("--out", "new", "--target", "local"), ("--wheel",)):
         out, error, _ = estate.run("generate", *command, code=100)
@@ -235,10 +239,10 @@ def test_no_package_is_made_for_a_target_whose_registry_contradicts_the_record(e
         assert not (estate.scratch.path / "dist").exists()
     estate.accept("--topic", "*/orders")
     estate.run("generate", "--out", "out", code=100)
-    assert written(estate, "out") == before
+    assert read_files(estate, "out") == before
     estate.accept()
     estate.run("generate", "--out", "out")
-    assert written(estate, "out") != before
+    assert read_files(estate, "out") != before
 
 
 def test_a_package_for_a_registry_that_cannot_be_asked_is_made_with_a_warning(estate: Estate) -> None:
@@ -251,11 +255,11 @@ def test_a_package_for_a_registry_that_cannot_be_asked_is_made_with_a_warning(es
     error = estate.run("generate", "--out", "out").err
     assert error.count("warning: the version numbers of local are taken from Git and were not verified: ") == 1
     assert estate.run("generate", "--out", "out", "--check").err == ""
-    assert written(estate, "out") == written(estate, "asked")
+    assert read_files(estate, "out") == read_files(estate, "asked")
 
 
-def written(estate: Estate, out: str) -> dict[str, bytes]:
-    """What the folder holds, by path."""
+def read_files(estate: Estate, out: str) -> dict[str, bytes]:
+    """Return the contents of the files in the folder by path."""
     top = estate.scratch.path / out
     return {str(path.relative_to(top)): path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
@@ -279,9 +283,9 @@ def test_nothing_is_written_by_a_version_that_the_target_has_no_number_for() -> 
     with pytest.raises(UnknownVersion, match="prod has no number"):
         codec.encode_batch(pa.RecordBatch.from_pylist([{"id": "a"}]))
     with pytest.raises(Unreadable, match="schema version 0 cannot be read: it was deleted"):
-        codec.decode_one(payload(record("id"), id="a"), 0)
+        codec.decode_one(make_payload(record("id"), id="a"), 0)
     with pytest.raises(Unreadable, match=r"not a version of prod that Git knows \(0 to 0\)"):
-        codec.decode_one(payload(record("id"), id="a"), 1)
+        codec.decode_one(make_payload(record("id"), id="a"), 1)
 
 
 def test_a_foreign_number_of_another_type_is_rejected_with_its_type(estate: Estate) -> None:
@@ -304,5 +308,5 @@ def test_a_foreign_number_of_another_type_is_rejected_with_its_type(estate: Esta
 def test_a_number_between_that_is_nobodys_is_rejected(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "gap")
     estate.scratch.commit({"numbers/local.yaml": f"{ORDERS}:\n  99999: {{deleted: true}}\n"}, "A gap")
-    err = decode(estate, payload(record("id"), id="a"), 50_000, code=100).err
+    err = decode(estate, make_payload(record("id"), id="a"), 50_000, code=100).err
     assert "schema version 50000 is not a version of local that Git knows" in err

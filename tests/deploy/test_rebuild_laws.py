@@ -1,4 +1,4 @@
-"""Whatever happened to a registry before it was lost: with what was kept, a rebuild brings its numbers back."""
+"""After any history of a lost registry, a rebuild from the saved version lists restores its version numbers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,24 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from approved import A_WITH_DOC, CITY, ID, NEEDED, ORDERS, ORIGIN, REFUNDS, SALES, A, B, C, S, carry_out, record, topic
-from approved import catalog as catalog_of
+from approved import (
+    A_WITH_DOC,
+    CITY,
+    ID,
+    NEEDED,
+    ORDERS,
+    ORIGIN,
+    REFUNDS,
+    SALES,
+    A,
+    B,
+    C,
+    S,
+    carry_out,
+    make_topic,
+    record,
+)
+from approved import make_catalog as catalog_of
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
@@ -35,10 +51,10 @@ events = st.lists(
 )
 
 
-def approved(contents: list[SchemaInfo], count: int) -> Catalog:
+def make_approved(contents: list[SchemaInfo], count: int) -> Catalog:
     """Git after `count` versions of orders; refunds has one."""
     anything = Policies(S.ALWAYS_COMPATIBLE)
-    return catalog_of(topic(ORDERS, *contents[:count]), topic(REFUNDS, A), sales=anything)
+    return catalog_of(make_topic(ORDERS, *contents[:count]), make_topic(REFUNDS, A), sales=anything)
 
 
 def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
@@ -46,20 +62,20 @@ def rebuild(registry: Registry, git: Catalog, lists: Lists) -> Plan:
     return make_rebuild(state, git, lists, origin=ORIGIN, permissions=Permissions())
 
 
-def kept(registry: Registry, git: Catalog) -> Lists:
+def export_lists(registry: Registry, git: Catalog) -> Lists:
     """The lists, after a journey through a file."""
-    held = registry.read(scope_of(git))
-    told = {"format_version": FORMAT_VERSION, "target": "local", "topics": topic_values(git=git, registry=held)}
+    contents = registry.read(scope_of(git))
+    document = {"format_version": FORMAT_VERSION, "target": "local", "topics": topic_values(git=git, registry=contents)}
     with TemporaryDirectory() as folder:
         path = Path(folder, "numbers.json")
-        path.write_text(json.dumps(told))
+        path.write_text(json.dumps(document))
         return read_lists(path, target="local", git=git)
 
 
 def lists_of(registry: Registry, name: TopicName) -> tuple[list[tuple[int, SchemaInfo | None]], int]:
-    """What can be read, by number, and the number that would come next."""
-    found = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
-    stored = found.versions if found else ()
+    """Return the readable definitions by number, and the next number."""
+    topic_there = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
+    stored = topic_there.versions if topic_there else ()
     readable = [(version.number, version.info) for version in live(stored)]
     return readable, stored[-1].number + 1 if stored else 0
 
@@ -71,18 +87,18 @@ def test_a_rebuild_from_what_was_kept_is_exact(
 ) -> None:
     with closing(EmbeddedRegistry(":memory:")) as registry:
         count = 0
-        for what, which in happened:
-            if what == "foreign":
+        for event, which in happened:
+            if event == "foreign":
                 _upload(registry, FOREIGN[which])
-            elif what == "delete":
+            elif event == "delete":
                 registry.delete_schema(ORDERS)
             else:
                 count = max(count, which % (len(contents) + 1))
-                carry_out(registry, approved(contents, count), relax=True)
-        git = approved(contents, count)
+                carry_out(registry, make_approved(contents, count), relax=True)
+        git = make_approved(contents, count)
         carry_out(registry, git, relax=True)
         before = lists_of(registry, ORDERS)
-        lists = kept(registry, git)
+        lists = export_lists(registry, git)
         for name in (ORDERS, REFUNDS):
             registry.delete_topic(name)
         plan = rebuild(registry, git, lists)
@@ -103,17 +119,17 @@ def _upload(registry: EmbeddedRegistry, info: SchemaInfo) -> None:
 
 
 def _stop_at(plan: Plan, registry: Registry, step: int) -> None:
-    def progress(number: int, _step: object) -> None:
+    def stop_at_step(number: int, _step: object) -> None:
         if number == step:
             raise KeyboardInterrupt
 
-    apply_plan(plan, registry, progress=progress)
+    apply_plan(plan, registry, progress=stop_at_step)
 
 
 @EXAMPLES
 @given(st.permutations(CONTENTS), st.integers(0, len(CONTENTS)))
 def test_from_git_a_rebuild_is_exact_where_only_apply_wrote(contents: list[SchemaInfo], count: int) -> None:
-    git = approved(contents, count)
+    git = make_approved(contents, count)
     with closing(EmbeddedRegistry(":memory:")) as registry:
         carry_out(registry, git)
         before = [(number, info and unstamped(info)) for number, info in lists_of(registry, ORDERS)[0]]

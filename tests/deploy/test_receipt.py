@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from estate import ORDERS, PROJECT, Estate, avro
-from forks import Say, assert_killed, forked
+from estate import ORDERS, PROJECT, Estate, make_order_info
+from forks import Say, assert_killed, fork_process
 
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -33,7 +33,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     shop.scratch.commit({"namespaces/legacy.yaml": LEGACY_TEXT})
     shop.run("apply", "--auto-approve")
     shop.scratch.commit({"namespaces/legacy.yaml": None})
-    shop.orders("id", note=0)
+    shop.commit_orders("id", note=0)
     return shop
 
 
@@ -42,9 +42,9 @@ def write_plan(shop: Estate, *options: str, code: int = 0) -> Path:
     return shop.scratch.path / "plan.json"
 
 
-def forge(shop: Estate, changes: dict[str, object]) -> None:
+def forge_plan(shop: Estate, changes: dict[str, object]) -> None:
     """Change values of the plan file, each by its keys with dots between them."""
-    receipt = shop.json("plan.json")
+    receipt = shop.read_json("plan.json")
     for pointer, value in changes.items():
         parent, (*keys, last) = receipt, [int(key) if key.isdigit() else key for key in pointer.split(".")]
         for key in keys:
@@ -57,10 +57,10 @@ def forge(shop: Estate, changes: dict[str, object]) -> None:
 
 
 def apply_in_vain(shop: Estate, *options: str, code: int) -> tuple[str, str]:
-    """Return what `apply plan.json` prints, on both streams, after it changed nothing."""
-    before = shop.held(), shop.held(LEGACY)
+    """Run `apply plan.json`, which must change nothing, and return its output on both streams."""
+    before = shop.read_definitions(), shop.read_definitions(LEGACY)
     printed = shop.run("apply", "plan.json", *options, code=code)
-    assert (shop.held(), shop.held(LEGACY)) == before
+    assert (shop.read_definitions(), shop.read_definitions(LEGACY)) == before
     return printed.out, printed.err
 
 
@@ -71,11 +71,11 @@ def test_the_file_has_the_text_and_what_the_plan_was_made_from(estate: Estate) -
     scope = ("--topic", "*/orders", "--topic", "legacy", "--skip", "refund*", "--namespace", "shop/sales")
     estate.scratch.commit({"namespaces/refunds.yaml": LEGACY_TEXT.replace("legacy", "refunds")})
     plain = estate.run("plan", *scope, "--allow-delete", "legacy").out
-    made = estate.run(
+    apply_output = estate.run(
         "--color", "always", "plan", "--summary", "--out", "plan.json", *scope, "--allow-delete", "legacy"
     )
-    assert "\x1b[" in made.out
-    receipt = estate.json("plan.json")
+    assert "\x1b[" in apply_output.out
+    receipt = estate.read_json("plan.json")
     assert " ".join(receipt) == (
         "format_version schemactl target registry approved proposed scope options lists steps left_out misread digest text"
     )
@@ -93,17 +93,20 @@ def test_the_file_has_the_text_and_what_the_plan_was_made_from(estate: Estate) -
     assert receipt["text"] + "\n" == plain == estate.run("plan", "show", "plan.json").out
     estate.run("plan", "show", "plan.json", "--detailed-exitcode", code=2)
     estate.run("apply", "plan.json", "--allow-delete", "legacy")
-    assert (estate.held(), estate.held(LEGACY)) == ([avro("id"), avro("id", note=0)], [STRING, None])
+    assert (estate.read_definitions(), estate.read_definitions(LEGACY)) == (
+        [make_order_info("id"), make_order_info("id", note=0)],
+        [STRING, None],
+    )
 
 
 @pytest.mark.parametrize("is_rejected", [True, False])
 def test_the_file_of_a_plan_that_exits_with_100_says_why(estate: Estate, *, is_rejected: bool) -> None:
     if is_rejected:
-        estate.orders("id", "needed")
+        estate.commit_orders("id", "needed")
     else:
-        estate.put(avro("id", theirs=0))
+        estate.put(make_order_info("id", theirs=0))
     write_plan(estate, code=100)
-    receipt = estate.json("plan.json")
+    receipt = estate.read_json("plan.json")
     assert [entry["topic"] for entry in receipt["left_out"]] == [str(ORDERS)] * is_rejected
     assert receipt["misread"] == [str(ORDERS)] * (not is_rejected)
     estate.run("plan", "show", "plan.json", code=100)
@@ -114,8 +117,8 @@ def test_the_file_of_a_plan_that_exits_with_100_says_why(estate: Estate, *, is_r
 def test_what_shapes_a_plan_is_refused_by_its_name_where_a_file_is_read(estate: Estate, option: str) -> None:
     name, _, value = option.partition("=")
     for words in ([option], [name, value] if value else [name]):
-        shown = estate.run("plan", "show", "plan.json", *words, code=64).err
-        assert f"{name} applies when a plan is made, not to `plan show`" in shown
+        plan_text = estate.run("plan", "show", "plan.json", *words, code=64).err
+        assert f"{name} applies when a plan is made, not to `plan show`" in plan_text
         applied = estate.run("apply", "plan.json", *words, code=64).err
         assert f"{name} applies when a plan is made: give it to `schemactl plan`" in applied
 
@@ -145,7 +148,7 @@ def test_a_plan_that_is_killed_while_it_writes_leaves_the_file_of_before(
         monkeypatch.setattr(os, "replace", lambda *_a, **_k: os.kill(os.getpid(), signal.SIGKILL))
         write_plan(estate)
 
-    assert_killed(*forked(plan))
+    assert_killed(*fork_process(plan))
     assert path.read_bytes() == before
 
 
@@ -184,11 +187,13 @@ def test_what_is_not_a_plan_file_is_one_clear_error(
         path.write_bytes(content)
     else:
         content(path)
-    shown = os.path.relpath(path)
+    plan_text = os.path.relpath(path)
     for command in (["apply"], ["plan", "show"]):
         printed = estate.run(*command, str(path), code=1)
         assert printed.out == ""
-        assert printed.err == f"schemactl: {shown} {problem}\n  Fix: make it again: schemactl plan --out {shown}\n"
+        assert (
+            printed.err == f"schemactl: {plan_text} {problem}\n  Fix: make it again: schemactl plan --out {plan_text}\n"
+        )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +211,7 @@ def test_what_is_not_a_plan_file_is_one_clear_error(
 )
 def test_a_value_of_another_type_is_one_clear_error(estate: Estate, pointer: str, value: object, problem: str) -> None:
     write_plan(estate)
-    forge(estate, {pointer: value})
+    forge_plan(estate, {pointer: value})
     for command in (["apply"], ["plan", "show"]):
         error = estate.run(*command, "plan.json", code=1).err
         assert f"plan.json is not a plan of schemactl: {problem}\n" in error
@@ -215,12 +220,12 @@ def test_a_value_of_another_type_is_one_clear_error(estate: Estate, pointer: str
 def test_a_text_of_somebody_else_does_not_reach_the_terminal_raw(estate: Estate) -> None:
     hostile = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x1b[0m\r\u202e\x9b2K\ud800\n::error::no\n##vso[task.complete]"
     write_plan(estate)
-    forge(estate, {"text": hostile, "digest": "sha256:\x1b[2J"})
+    forge_plan(estate, {"text": hostile, "digest": "sha256:\x1b[2J"})
     for color in ("never", "always"):
-        shown = estate.run("--color", color, "plan", "show", "plan.json").out
-        assert "\\u001b]0;owned\\u0007\\u001b[2J\\u001b[31mred" in shown
+        plan_text = estate.run("--color", color, "plan", "show", "plan.json").out
+        assert "\\u001b]0;owned\\u0007\\u001b[2J\\u001b[31mred" in plan_text
         applied = estate.run("--color", color, "apply", "plan.json", code=4)
-        for text in (shown, applied.out, applied.err):
+        for text in (plan_text, applied.out, applied.err):
             for raw in ("\x07", "\r", "\u202e", "\x9b", "\ud800", "\x1b[2J", "\x1b[31mred", "\n::error", "##vso"):
                 assert raw not in text
 
@@ -235,7 +240,7 @@ def set_policies(shop: Estate, policies: Policies) -> None:
 
 def test_a_stale_plan_shows_how_the_plan_has_changed(estate: Estate) -> None:
     write_plan(estate)
-    old = estate.json("plan.json")
+    old = estate.read_json("plan.json")
     set_policies(estate, Policies(CompatibilityStrategy.FULL))
     estate.scratch.commit({"namespaces/more.yaml": "namespace: shop/more\n"})
     new_digest = json.loads(estate.run("plan", "--format", "json", "--at", "HEAD~1").out)["digest"]
@@ -268,15 +273,15 @@ def test_a_stale_plan_shows_how_the_plan_has_changed(estate: Estate) -> None:
         "schemactl: plan.json is stale: the difference shows what has changed since it was made; nothing was changed\n"
         f"  Fix: {AGAIN}\n"
     )
-    result = estate.json("result.json")
+    result = estate.read_json("result.json")
     assert (result["outcome"], result["done"]) == ("failed", [])
     assert "plan.json is stale" in result["failure"]
 
 
 def test_the_difference_of_long_texts_is_one_hunk(estate: Estate) -> None:
     write_plan(estate)
-    first, *others = estate.json("plan.json")["text"].split("\n")
-    forge(estate, {"text": "\n".join([first, *(["~ x"] * 30_000), *others]), "digest": "sha256:0"})
+    first, *others = estate.read_json("plan.json")["text"].split("\n")
+    forge_plan(estate, {"text": "\n".join([first, *(["~ x"] * 30_000), *others]), "digest": "sha256:0"})
     difference = apply_in_vain(estate, code=4)[0].split("\n")
     assert difference == ["--- plan.json", "+++ the plan now", "@@ -2,30000 +2,0 @@", *(["-~ x"] * 30_000), ""]
 
@@ -286,13 +291,13 @@ def change_project(old: str, new: str) -> Callable[[Estate], object]:
 
 
 def forge_older_commit(shop: Estate) -> None:
-    forge(shop, {"approved.commit.id": shop.scratch.git("rev-parse", "HEAD~1")})
+    forge_plan(shop, {"approved.commit.id": shop.scratch.git("rev-parse", "HEAD~1")})
 
 
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (lambda shop: shop.put(avro("id", theirs=0)), "+  + v1 AVRO"),
+        (lambda shop: shop.put(make_order_info("id", theirs=0)), "+  + v1 AVRO"),
         (lambda shop: shop.put(None), "+  "),
         (lambda shop: shop.run("apply", "--auto-approve"), "+No changes."),
         # Git does not declare this policy, so that the texts are the same.
@@ -301,12 +306,21 @@ def forge_older_commit(shop: Estate) -> None:
         (change_project('.db"', '.db", namespaces: {shop/sales: shop/other}'), "persistent://shop/other/orders"),
         (change_project('.db"', '.db", exclude: [orders]'), f"-{TOTAL}"),
         (forge_older_commit, f"-{TOTAL}"),
-        (lambda shop: forge(shop, {"digest": "sha256:" + "0" * 64}), "its text is the same, but its digest is not"),
-        (lambda shop: forge(shop, {"scope.topics": ["legacy"]}), f"-{TOTAL}"),
-        (lambda shop: forge(shop, {"scope.topics": ["!orders"]}), f"-{TOTAL}"),
-        (lambda shop: forge(shop, {"scope.namespaces": ["shop/sales"]}), "its text is the same"),
-        (lambda shop: forge(shop, {"options.allow_delete": ["shop/**"]}), "+- topic persistent://shop/sales/legacy"),
-        (lambda shop: forge(shop, {"options.force_delete": ["legacy"]}), "+- topic persistent://shop/sales/legacy"),
+        (
+            lambda shop: forge_plan(shop, {"digest": "sha256:" + "0" * 64}),
+            "its text is the same, but its digest is not",
+        ),
+        (lambda shop: forge_plan(shop, {"scope.topics": ["legacy"]}), f"-{TOTAL}"),
+        (lambda shop: forge_plan(shop, {"scope.topics": ["!orders"]}), f"-{TOTAL}"),
+        (lambda shop: forge_plan(shop, {"scope.namespaces": ["shop/sales"]}), "its text is the same"),
+        (
+            lambda shop: forge_plan(shop, {"options.allow_delete": ["shop/**"]}),
+            "+- topic persistent://shop/sales/legacy",
+        ),
+        (
+            lambda shop: forge_plan(shop, {"options.force_delete": ["legacy"]}),
+            "+- topic persistent://shop/sales/legacy",
+        ),
     ],
 )
 def test_a_plan_is_stale_if_its_registry_commit_options_or_settings_are_others(
@@ -333,7 +347,7 @@ def test_a_plan_of_what_was_never_approved_cannot_be_made_again(
     estate: Estate, changes: dict[str, object], problem: str
 ) -> None:
     write_plan(estate)
-    forge(estate, changes)
+    forge_plan(estate, changes)
     _, error = apply_in_vain(estate, code=4)
     assert error.startswith("schemactl: plan.json cannot be made again: ")
     assert problem in error
@@ -345,17 +359,17 @@ def test_a_plan_of_what_was_never_approved_cannot_be_made_again(
 
 def test_a_plan_of_another_repository_is_refused(estate: Estate, tmp_path: Path) -> None:
     other = Estate(tmp_path / "other")
-    other.orders("id", theirs=0)
+    other.commit_orders("id", theirs=0)
     (estate.scratch.path / "plan.json").write_text(write_plan(other).read_text())
     assert "not in the approved history" in apply_in_vain(estate, code=1)[1]
-    forge(estate, {"approved.commit.id": estate.scratch.git("rev-parse", "HEAD")})
+    forge_plan(estate, {"approved.commit.id": estate.scratch.git("rev-parse", "HEAD")})
     apply_in_vain(estate, code=4)
 
 
 def test_a_plan_of_a_branch_that_is_not_approved_is_refused(estate: Estate) -> None:
     estate.scratch.flush()
     estate.scratch.git("switch", "-qc", "proposed")
-    estate.scratch.write({"namespaces/orders.avsc": avro("id", theirs=0).schema})
+    estate.scratch.write({"namespaces/orders.avsc": make_order_info("id", theirs=0).schema})
     estate.scratch.git("commit", "-qam", "not reviewed")
     project = estate.scratch.path / "schemactl.yaml"
     project.write_text(PROJECT + "approved: proposed\n")
@@ -374,7 +388,7 @@ def test_a_plan_of_a_branch_that_is_not_approved_is_refused(estate: Estate) -> N
 )
 def test_a_forged_target_is_refused(estate: Estate, key: str, value: object, code: int, problem: str) -> None:
     write_plan(estate)
-    forge(estate, {key: value})
+    forge_plan(estate, {key: value})
     assert problem in apply_in_vain(estate, code=code)[1]
 
 
@@ -382,11 +396,11 @@ def test_the_command_for_a_proposed_plan_repeats_its_options(estate: Estate) -> 
     options = ("--topic", "legacy", "--allow-delete", "legacy")
     printed = estate.run("plan", "--base", "main", "--out", "plan.json", *options).err
     command = printed.partition("once it is merged: ")[2].strip()
-    digest = estate.json("plan.json")["digest"]
+    digest = estate.read_json("plan.json")["digest"]
     assert command == f"schemactl apply --target local --expect-digest {digest} --topic legacy --allow-delete legacy"
     assert command in apply_in_vain(estate, code=1)[1]
     estate.run(*command.split()[1:])
-    assert (estate.held(), estate.held(LEGACY)) == ([avro("id")], [STRING, None])
+    assert (estate.read_definitions(), estate.read_definitions(LEGACY)) == ([make_order_info("id")], [STRING, None])
 
 
 # Plans that are applied
@@ -395,9 +409,9 @@ def test_the_command_for_a_proposed_plan_repeats_its_options(estate: Estate) -> 
 def test_newer_commits_and_another_layout_of_the_file_do_not_matter(estate: Estate) -> None:
     path = write_plan(estate)
     path.write_text(json.dumps({"comment": "reviewed", **json.loads(path.read_text())}, sort_keys=True))
-    estate.orders("id", note=0, city=0)
+    estate.commit_orders("id", note=0, city=0)
     estate.run("apply", "plan.json")
-    assert estate.held() == [avro("id"), avro("id", note=0)]
+    assert estate.read_definitions() == [make_order_info("id"), make_order_info("id", note=0)]
 
 
 def test_what_was_declared_again_since_is_not_deleted(estate: Estate) -> None:
@@ -416,50 +430,58 @@ def test_what_is_deleted_is_allowed_where_it_is_applied_too(estate: Estate, opti
     apply_in_vain(estate, other, "legacy", code=64)
     apply_in_vain(estate, option, "orders", code=64)
     estate.run("apply", "plan.json", option, "legacy")
-    assert estate.held(LEGACY) == ([] if option == "--force-delete" else [STRING, None])
+    assert estate.read_definitions(LEGACY) == ([] if option == "--force-delete" else [STRING, None])
 
 
 def test_the_digest_that_was_reviewed_allows_what_the_plan_does(estate: Estate) -> None:
     write_plan(estate)
-    harmless = estate.json("plan.json")["digest"]
+    harmless = estate.read_json("plan.json")["digest"]
     write_plan(estate, "--force-delete", "legacy")
     apply_in_vain(estate, "--expect-digest", harmless, code=4)
-    estate.run("apply", "plan.json", "--expect-digest", estate.json("plan.json")["digest"])
-    assert estate.held(LEGACY) == []
+    estate.run("apply", "plan.json", "--expect-digest", estate.read_json("plan.json")["digest"])
+    assert estate.read_definitions(LEGACY) == []
 
 
 def test_relaxing_is_allowed_where_it_is_applied_too(estate: Estate) -> None:
-    estate.orders("id", "needed")
+    estate.commit_orders("id", "needed")
     write_plan(estate, "--relax-while-replaying")
     assert "under ALWAYS_COMPATIBLE" in apply_in_vain(estate, code=1)[1]
     estate.run("apply", "plan.json", "--relax-while-replaying")
-    assert estate.held()[-1] == avro("id", "needed")
+    assert estate.read_definitions()[-1] == make_order_info("id", "needed")
 
 
 # Rebuilds
 
 
 @pytest.fixture
-def lost(estate: Estate) -> Estate:
-    """The registry lost what `list.json` lists: Git's v0, somebody else's v1, and Git's v1 as v2."""
-    assert estate.put(avro("id", theirs=0)) == [1]
+def lost_estate(estate: Estate) -> Estate:
+    """Lose the registry after `list.json` was saved with Git's v0, a foreign v1, and Git's v1 as v2."""
+    assert estate.put(make_order_info("id", theirs=0)) == [1]
     estate.run("apply", "--auto-approve", code=3)
-    assert estate.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
+    assert estate.read_definitions() == [
+        make_order_info("id"),
+        make_order_info("id", theirs=0),
+        make_order_info("id", note=0),
+    ]
     (estate.scratch.path / "list.json").write_text(estate.run("drift", "--format", "json", code=100).out)
     for file in (estate.scratch.path / ".schemactl").glob("registry.db*"):
         file.unlink()
     return estate
 
 
-def test_a_plan_of_a_rebuild_has_a_copy_of_the_list(lost: Estate) -> None:
-    out = lost.run("rebuild", "list.json", "--out", "plan.json", code=100).out
-    assert f"Digest: {lost.json('plan.json')['digest']}\n" in out
-    (lost.scratch.path / "list.json").unlink()
-    lost.run("apply", "plan.json", code=3)
-    assert lost.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
+def test_a_plan_of_a_rebuild_has_a_copy_of_the_list(lost_estate: Estate) -> None:
+    out = lost_estate.run("rebuild", "list.json", "--out", "plan.json", code=100).out
+    assert f"Digest: {lost_estate.read_json('plan.json')['digest']}\n" in out
+    (lost_estate.scratch.path / "list.json").unlink()
+    lost_estate.run("apply", "plan.json", code=3)
+    assert lost_estate.read_definitions() == [
+        make_order_info("id"),
+        make_order_info("id", theirs=0),
+        make_order_info("id", note=0),
+    ]
 
 
-FORGED = {"type": "AVRO", "schema": avro("id", evil=0).schema.decode(), "properties": {}}
+FORGED = {"type": "AVRO", "schema": make_order_info("id", evil=0).schema.decode(), "properties": {}}
 
 
 @pytest.mark.parametrize(
@@ -473,18 +495,22 @@ FORGED = {"type": "AVRO", "schema": avro("id", evil=0).schema.decode(), "propert
         ({"topic": "a:b:c"}, 1),
     ],
 )
-def test_a_forged_list_is_refused(lost: Estate, changes: dict[str, Any], code: int) -> None:
-    lost.run("rebuild", "list.json", "--topic", "orders", "--out", "plan.json", code=100)
-    forge(lost, {f"lists.0.{pointer}": value for pointer, value in changes.items()})
-    apply_in_vain(lost, code=code)
+def test_a_forged_list_is_refused(lost_estate: Estate, changes: dict[str, Any], code: int) -> None:
+    lost_estate.run("rebuild", "list.json", "--topic", "orders", "--out", "plan.json", code=100)
+    forge_plan(lost_estate, {f"lists.0.{pointer}": value for pointer, value in changes.items()})
+    apply_in_vain(lost_estate, code=code)
 
 
-def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_applied_too(lost: Estate) -> None:
-    with lost.registry() as registry:
+def test_a_rebuild_that_deletes_first_is_allowed_where_it_is_applied_too(lost_estate: Estate) -> None:
+    with lost_estate.registry() as registry:
         registry.create_namespace(ORDERS.namespace_name)
         registry.set_namespace_policies(ORDERS.namespace_name, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
-    lost.put(avro("id", first=0))
-    lost.run("rebuild", "list.json", "--out", "plan.json", "--force-delete", "orders", code=100)
-    assert "by force" in apply_in_vain(lost, code=1)[1]
-    lost.run("apply", "plan.json", "--force-delete", "orders", code=3)
-    assert lost.held() == [avro("id"), avro("id", theirs=0), avro("id", note=0)]
+    lost_estate.put(make_order_info("id", first=0))
+    lost_estate.run("rebuild", "list.json", "--out", "plan.json", "--force-delete", "orders", code=100)
+    assert "by force" in apply_in_vain(lost_estate, code=1)[1]
+    lost_estate.run("apply", "plan.json", "--force-delete", "orders", code=3)
+    assert lost_estate.read_definitions() == [
+        make_order_info("id"),
+        make_order_info("id", theirs=0),
+        make_order_info("id", note=0),
+    ]

@@ -1,4 +1,4 @@
-"""A topic that a killed `apply --relax-while-replaying` left relaxed is restored by whatever command writes next."""
+"""A topic that a killed `apply --relax-while-replaying` left relaxed is restored by the next command that writes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import brokers
 import pytest
-from estate import Estate, EstateOnPulsar, avro
-from forks import Say, assert_killed, die_after, forked
+from estate import Estate, EstateOnPulsar, make_order_info
+from forks import Say, assert_killed, die_after, fork_process
 from scratch import record
 
 from schemactl.core.policies import CompatibilityStrategy
@@ -35,7 +35,7 @@ class Left(Estate):
         assert self.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE
 
     def kill_an_apply(self, writes: int = RELAXED) -> None:
-        """In a process of its own, after so many writes of relaxing and restoring."""
+        """Kill an apply in a separate process after this number of writes of relaxing and restoring."""
         self.scratch.flush()
 
         def apply(_: Say) -> None:
@@ -43,7 +43,7 @@ class Left(Estate):
                 die_after(writes, kind, "_set_property", "set_namespace_policies", "set_topic_policies")
             self.run("apply", "--auto-approve", "--relax-while-replaying")
 
-        assert_killed(*forked(apply))
+        assert_killed(*fork_process(apply))
 
     @property
     def strategy(self) -> CompatibilityStrategy:
@@ -111,19 +111,19 @@ schema: {type: AVRO, definition: orders.avsc}
 
 
 class LeftOnPulsar(EstateOnPulsar, Left):
-    """The same on a broker."""
+    """A repository with a relaxed topic on a broker."""
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Left:
-    made = Left(tmp_path_factory.mktemp("left") / "shop")
-    made.prepare()
-    return made
+    new_estate = Left(tmp_path_factory.mktemp("left") / "shop")
+    new_estate.prepare()
+    return new_estate
 
 
 def test_by_an_apply_that_is_refused_otherwise(estate: Left) -> None:
     estate.assert_restored(estate.run("apply", "--auto-approve", code=100).out)
-    assert estate.held() == [avro("id")]
+    assert estate.read_definitions() == [make_order_info("id")]
     assert "restored" not in estate.run("apply", "--auto-approve", code=100).out
 
 
@@ -181,7 +181,7 @@ def test_a_declared_setting_does_not_count_as_left_by_an_apply_that_was_killed(
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_by_an_apply_on_a_broker_after_a_kill_between_any_two_writes(tmp_path: Path, release: str) -> None:
-    left = LeftOnPulsar(tmp_path / "shop", brokers.running(release))
+    left = LeftOnPulsar(tmp_path / "shop", brokers.start_broker(release))
     left.scratch.commit({"namespaces/orders.yaml": STRICT})
     left.run("apply", "--auto-approve")
     for writes in range(1, RESTORED + 1):
@@ -195,7 +195,7 @@ def test_by_an_apply_on_a_broker_after_a_kill_between_any_two_writes(tmp_path: P
 def test_by_an_apply_of_what_was_not_approved(estate: Left) -> None:
     options = ("--relax-while-replaying", "--expect-digest", "sha256:0")
     estate.assert_restored(estate.run("apply", *options, code=4).out)
-    assert estate.held() == [avro("id")]
+    assert estate.read_definitions() == [make_order_info("id")]
 
 
 def test_by_an_apply_of_a_stale_plan_and_then_by_the_plan_itself(estate: Left) -> None:
@@ -210,7 +210,7 @@ def test_by_an_apply_of_a_stale_plan_and_then_by_the_plan_itself(estate: Left) -
     estate.kill_an_apply()
     estate.run("apply", "old.json", "--relax-while-replaying")
     assert estate.strategy is CompatibilityStrategy.BACKWARD
-    assert estate.held() == [avro("id"), avro("id", "needed")]
+    assert estate.read_definitions() == [make_order_info("id"), make_order_info("id", "needed")]
 
 
 def test_by_a_rebuild_that_is_refused_otherwise(estate: Left) -> None:
@@ -220,7 +220,7 @@ def test_by_a_rebuild_that_is_refused_otherwise(estate: Left) -> None:
 def test_by_an_upload_which_is_judged_by_the_topics_own_strategy(estate: Left) -> None:
     file = str(estate.scratch.path / "namespaces/orders.avsc")
     estate.assert_restored(estate.run("registry", "put", str(estate.topic), "--file", file, code=100).err)
-    assert estate.held() == [avro("id")]
+    assert estate.read_definitions() == [make_order_info("id")]
 
 
 def test_by_a_deletion(estate: Left) -> None:
@@ -231,5 +231,5 @@ def test_by_a_deletion(estate: Left) -> None:
 
 def test_by_no_command_that_only_reads(estate: Left) -> None:
     printed = estate.run("plan", code=100), estate.run("drift")
-    assert not any("restored" in each.out for each in printed)
+    assert not any("restored" in output.out for output in printed)
     assert estate.strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE

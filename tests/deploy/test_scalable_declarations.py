@@ -11,7 +11,7 @@ from typing import Any
 import admin_rest
 import pytest
 from estate import Estate
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.core.errors import RegistryError
 from schemactl.core.names import TopicName
@@ -31,24 +31,24 @@ def write_project(registry: str = "sqlite:.schemactl/registry.db", *, pulsar: st
 
 @pytest.fixture
 def estate(tmp_path: Path) -> Estate:
-    return Estate(tmp_path / "shop", project=write_project(), orders=declared(SCALABLE))
+    return Estate(tmp_path / "shop", project=write_project(), orders=write_declaration(SCALABLE))
 
 
 @pytest.fixture(params=["embedded", pytest.param("served", marks=pytest.mark.network)])
 def any_estate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Estate]:
     """One with the embedded registry, and one with the same registry behind the admin API."""
     if request.param == "embedded":
-        yield Estate(tmp_path / "shop", project=write_project(), orders=declared(SCALABLE))
+        yield Estate(tmp_path / "shop", project=write_project(), orders=write_declaration(SCALABLE))
         return
     with serve(tmp_path, "5.0") as url:
-        yield Estate(tmp_path / "shop", project=write_project(url), orders=declared(SCALABLE))
+        yield Estate(tmp_path / "shop", project=write_project(url), orders=write_declaration(SCALABLE))
 
 
 @contextmanager
 def serve(folder: Path, release: str) -> Iterator[str]:
     """The URL of a server for brokers of this release."""
     (folder / "schemactl.yaml").write_text(f'version: 1\npulsar: "{release}"\n')
-    with admin_rest.served(folder=folder) as (url, _):
+    with admin_rest.serve_folder(folder=folder) as (url, _):
         yield url
 
 
@@ -57,25 +57,25 @@ def run_json(estate: Estate, *arguments: str, code: int = 0) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("project", "declaration", "place", "what", "fix"),
+    ("project", "declaration", "place", "message", "fix"),
     [
         (
             write_project(pulsar="4.2"),
-            declared(SCALABLE),
+            write_declaration(SCALABLE),
             "1:8",
             "is a scalable topic, which Pulsar 4.2 on the target local does not have",
             'write pulsar: "5.0" for local',
         ),
         (
             write_project(more=', pulsar: "4.0"'),
-            declared(SCALABLE),
+            write_declaration(SCALABLE),
             "1:8",
             "Pulsar 4.0 on the target local does not have",
             "name the topic in `exclude` of local",
         ),
         (
             "version: 1\n",
-            declared(SCALABLE),
+            write_declaration(SCALABLE),
             "1:8",
             "which Pulsar 4.0 does not have",
             'write pulsar: "5.0" in schemactl',
@@ -112,7 +112,7 @@ def run_json(estate: Estate, *arguments: str, code: int = 0) -> Any:
     ],
 )
 def test_a_declaration_is_rejected_with_its_place_and_fix(
-    tmp_path: Path, project: str, declaration: str, place: str, what: str, fix: str
+    tmp_path: Path, project: str, declaration: str, place: str, message: str, fix: str
 ) -> None:
     scratch = Scratch(tmp_path / "shop")
     scratch.commit({"schemactl.yaml": project, "namespaces/sales.yaml": "namespace: shop/sales\n"})
@@ -125,7 +125,7 @@ def test_a_declaration_is_rejected_with_its_place_and_fix(
     printed = estate.run("check", "--base", "main", code=1)
     text = printed.out + printed.err
     assert f"namespaces/orders.yaml:{place}: " in text
-    assert what in text
+    assert message in text
     assert fix in text
 
 
@@ -141,12 +141,12 @@ def test_a_declaration_is_rejected_with_its_place_and_fix(
 def test_a_declaration_is_accepted_where_each_target_of_the_topic_has_scalable_topics(
     tmp_path: Path, project: str
 ) -> None:
-    Estate(tmp_path / "shop", project=project, orders=declared(SCALABLE)).run("check")
+    Estate(tmp_path / "shop", project=project, orders=write_declaration(SCALABLE)).run("check")
 
 
 def test_an_overlay_cannot_set_policies(tmp_path: Path) -> None:
     project = write_project(more=", overlays: [overlay.yaml]")
-    estate = Estate(tmp_path / "shop", project=project, orders=declared(SCALABLE))
+    estate = Estate(tmp_path / "shop", project=project, orders=write_declaration(SCALABLE))
     estate.scratch.commit({"overlay.yaml": f"topic: {SCALABLE}\npartitions: 3\n"})
     printed = estate.run("plan", code=(1, 100))
     assert "overlay.yaml:2:1: a scalable topic has no `partitions`" in printed.out + printed.err
@@ -156,15 +156,15 @@ def test_versions_are_registered_compared_and_shown(any_estate: Estate) -> None:
     estate = any_estate
     assert {step["topic"] for step in run_json(estate, "plan")["steps"] if "topic" in step} == {SCALABLE}
     estate.run("apply", "--yes")
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     estate.run("check")
     estate.run("apply", "--yes")
     estate.run("drift", "--detailed-exitcode")
     assert [row["version"] for row in run_json(estate, "log", "--all")["topics"][0]["versions"]] == [0, 1]
     assert SCALABLE in estate.run("list").out
-    shown = estate.run("registry", "list", SCALABLE, "--target", "local").out
-    assert ("version 0" in shown, "version 1" in shown) == (True, True)
-    estate.orders("id", "needed", note=0)
+    listed_names = estate.run("registry", "list", SCALABLE, "--target", "local").out
+    assert ("version 0" in listed_names, "version 1" in listed_names) == (True, True)
+    estate.commit_orders("id", "needed", note=0)
     printed = estate.run("plan", code=100)
     assert SCALABLE in printed.out
     # The strategy is the namespace's, and the topic has no strategy to relax.
@@ -216,9 +216,9 @@ def test_import_declares_it_and_plan_has_nothing_to_do(any_estate: Estate, tmp_p
 def test_a_topic_that_moves_is_compared_and_not_created_over_the_other(
     tmp_path: Path, old: str, new: str, why: str
 ) -> None:
-    estate = Estate(tmp_path / "shop", project=write_project(), orders=declared(old))
+    estate = Estate(tmp_path / "shop", project=write_project(), orders=write_declaration(old))
     estate.run("apply", "--yes")
-    estate.scratch.commit({"namespaces/orders.yaml": declared(new)})
+    estate.scratch.commit({"namespaces/orders.yaml": write_declaration(new)})
     assert why in estate.run("plan", code=100).out
     estate.run("apply", "--yes", code=100)
     with closing(
@@ -277,14 +277,14 @@ def test_a_server_of_an_older_release_has_no_such_paths(tmp_path: Path) -> None:
 
 
 def test_a_generation_stays_and_none_begins(tmp_path: Path) -> None:
-    old = declared(PERSISTENT, more="generation: 2\n")
+    old = write_declaration(PERSISTENT, more="generation: 2\n")
     estate = Estate(tmp_path / "shop", project=write_project(), orders=old)
-    for generation, code, what in ((2, 0, "version 1 again"), (3, 100, "`apply` begins none of a scalable topic")):
-        declaration = declared(SCALABLE, more=f"generation: {generation}\n")
+    for generation, code, message in ((2, 0, "version 1 again"), (3, 100, "`apply` begins none of a scalable topic")):
+        declaration = write_declaration(SCALABLE, more=f"generation: {generation}\n")
         estate.scratch.commit({"namespaces/orders.yaml": declaration}, branch=f"g{generation}", start=1)
         estate.scratch.flush()
         estate.scratch.git("checkout", "-q", f"g{generation}")
-        assert what in estate.run("check", "--base", "main", code=code).out
+        assert message in estate.run("check", "--base", "main", code=code).out
 
 
 def test_a_file_is_uploaded_and_its_number_recorded_under_the_name(estate: Estate, tmp_path: Path) -> None:

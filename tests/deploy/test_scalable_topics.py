@@ -13,7 +13,7 @@ from typing import Any
 import brokers
 import pytest
 from estate import EstateOnPulsar
-from scratch import declared, record
+from scratch import record, write_declaration
 
 from schemactl.core.errors import RegistryError
 from schemactl.core.names import TopicName
@@ -29,7 +29,7 @@ STRING = SchemaInfo(SchemaType.STRING, b"")
 
 @pytest.fixture
 def estate(tmp_path: Path) -> EstateOnPulsar:
-    return EstateOnPulsar(tmp_path / "shop", brokers.running("5.0"))
+    return EstateOnPulsar(tmp_path / "shop", brokers.start_broker("5.0"))
 
 
 @pytest.fixture
@@ -58,7 +58,9 @@ def run_json(estate: EstateOnPulsar, *arguments: str, code: int = 0) -> Any:
     return json.loads(estate.run(*arguments, "--format", "json", code=code).out)
 
 
-@pytest.mark.parametrize("declaration", [declared(), declared(more="partitions: 3\n")], ids=["plain", "partitioned"])
+@pytest.mark.parametrize(
+    "declaration", [write_declaration(), write_declaration(more="partitions: 3\n")], ids=["plain", "partitioned"]
+)
 @pytest.mark.parametrize("has_schema", [False, True])
 def test_no_topic_is_created_over_a_scalable_topic(
     estate: EstateOnPulsar, registry: PulsarRegistry, declaration: str, *, has_schema: bool
@@ -88,7 +90,9 @@ def test_a_plan_from_before_the_scalable_topic_creates_none(estate: EstateOnPuls
         registry.create_topic(estate.topic, None)
 
 
-@pytest.mark.parametrize("declaration", [declared(), declared(more="partitions: 3\n")], ids=["plain", "partitioned"])
+@pytest.mark.parametrize(
+    "declaration", [write_declaration(), write_declaration(more="partitions: 3\n")], ids=["plain", "partitioned"]
+)
 def test_the_state_of_a_migrated_topic_is_explained(
     estate: EstateOnPulsar, registry: PulsarRegistry, declaration: str
 ) -> None:
@@ -98,7 +102,7 @@ def test_the_state_of_a_migrated_topic_is_explained(
     assert f"was migrated to the scalable topic {scalable}" in estate.run("plan").out
     [item] = run_json(estate, "drift")["differences"]
     assert (item["kind"], "TopicTerminated" in item["message"]) == ("scalable topic", True)
-    # What would change it is left out, and nothing else.
+    # Only a change of the scalable topic is skipped.
     estate.scratch.commit({"namespaces/orders.avsc": record("id", note="")})
     assert len(run_json(estate, "plan", code=100)["left_out"]) == 1
     estate.run("apply", "--yes", code=100)
@@ -156,7 +160,7 @@ def test_an_undeclared_scalable_topic_is_accepted_until_its_schemas_change(
 
 
 def test_a_cluster_without_scalable_topics_is_not_asked(tmp_path: Path) -> None:
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running("4.2"))
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker("4.2"))
     with estate.registry() as registry:
         assert registry.list_scalable_topics([estate.topic.namespace_name]) == frozenset()
 
@@ -172,7 +176,7 @@ def test_a_read_scalable_topic_has_the_shared_versions(estate: EstateOnPulsar, r
 def test_a_declared_scalable_topic_has_its_versions(estate: EstateOnPulsar, registry: PulsarRegistry) -> None:
     estate.scratch.flush()
     project = (estate.scratch.path / "schemactl.yaml").read_text() + 'pulsar: "5.0"\n'
-    files = {"schemactl.yaml": project, "namespaces/orders.yaml": declared("topic://shop/sales/orders")}
+    files = {"schemactl.yaml": project, "namespaces/orders.yaml": write_declaration("topic://shop/sales/orders")}
     estate.scratch.commit(files)
     estate.run("apply", "--yes")
     scalable = estate.topic.scalable
@@ -198,7 +202,7 @@ def test_no_scalable_topic_is_created_over_a_topic(estate: EstateOnPulsar, regis
     estate.run("apply", "--yes")
     estate.scratch.flush()
     project = (estate.scratch.path / "schemactl.yaml").read_text() + 'pulsar: "5.0"\n'
-    files = {"schemactl.yaml": project, "namespaces/orders.yaml": declared("topic://shop/sales/orders")}
+    files = {"schemactl.yaml": project, "namespaces/orders.yaml": write_declaration("topic://shop/sales/orders")}
     estate.scratch.commit(files)
     assert "migrate it first" in estate.run("plan", code=100).out
     with pytest.raises(RegistryError, match="would share its schemas"):

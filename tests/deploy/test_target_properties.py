@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from command import schemactl
-from imported_package import imported
+from imported_package import import_package
 from scratch import Scratch
 
 ORDER = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}'
@@ -158,7 +158,7 @@ def test_packages_lists_and_exports_have_the_declared_properties(tmp_path: Path)
     repository.git("add", "-A")
     repository.git("commit", "-qm", "accepted")
     schemactl(repository.path, "generate")
-    with imported(repository.path / "generated", "shop_schemas"):
+    with import_package(repository.path / "generated", "shop_schemas"):
         orders_topic = import_module("shop_schemas.shop.sales.orders").ORDERS
         assert [orders_topic.properties(number) for number in (0, 1)] == [orders, orders]
         assert import_module("shop_schemas.shop.sales.pings").PINGS.properties(0) == {"origin": "git"}

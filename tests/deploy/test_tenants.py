@@ -1,4 +1,4 @@
-"""A tenant that does not exist is created as a step of the plan, and only where somebody declared it."""
+"""A tenant that does not exist is created as a step of the plan, but only if it is declared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import admin_rest
 import pytest
 from estate import Estate
-from scratch import declared
+from scratch import write_declaration
 
 from schemactl.core.names import NamespaceName
 from schemactl.deploy.registry_state import observe, state_values
@@ -30,53 +30,53 @@ STEP = "+ namespace shpo/sales in the new tenant shpo, which only a superuser ca
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
+def cluster_url() -> Iterator[str]:
     """An empty cluster's."""
-    with admin_rest.served() as (found, _):
-        yield found
+    with admin_rest.serve_folder() as (result, _):
+        yield result
 
 
 def with_topic(path: Path, url: str, name: str, *, target: str = "", project: str = "") -> Estate:
     """A repository that declares shop/sales/orders, and this topic in a namespace that no file declares."""
     lines = f'version: 1\n{project}targets: {{local: {{registry: "{url}"{target}}}}}\n'
-    made = Estate(path, project=lines)
-    made.scratch.commit({"namespaces/refunds.yaml": declared(name)})
-    return made
+    new_estate = Estate(path, project=lines)
+    new_estate.scratch.commit({"namespaces/refunds.yaml": write_declaration(name)})
+    return new_estate
 
 
-def tenants(url: str) -> list[str]:
+def list_tenants(url: str) -> list[str]:
     with closing(admin_rest.Client(url)) as rest:
-        found: list[str] = rest.call("GET", "/tenants").json()
-        return found
+        result: list[str] = rest.call("GET", "/tenants").json()
+        return result
 
 
-def test_a_tenant_that_nobody_declared_is_refused(tmp_path: Path, url: str) -> None:
-    made = with_topic(tmp_path / "shop", url, "shpo/sales/refunds")
-    assert REFUSED in made.run("plan", code=100).out
-    assert tenants(url) == []
-    assert REFUSED in made.run("apply", "--yes", code=3).out
+def test_a_tenant_that_nobody_declared_is_refused(tmp_path: Path, cluster_url: str) -> None:
+    new_estate = with_topic(tmp_path / "shop", cluster_url, "shpo/sales/refunds")
+    assert REFUSED in new_estate.run("plan", code=100).out
+    assert list_tenants(cluster_url) == []
+    assert REFUSED in new_estate.run("apply", "--yes", code=3).out
     for command in (("apply", "--yes"), ("rebuild", "--auto-approve")):
-        assert REFUSED in made.run(*command, code=100).out
-    assert tenants(url) == ["shop"]
+        assert REFUSED in new_estate.run(*command, code=100).out
+    assert list_tenants(cluster_url) == ["shop"]
 
 
 @pytest.mark.parametrize("command", [("apply", "--yes"), ("rebuild", "--auto-approve")])
-def test_it_is_created_where_the_user_allows_it(tmp_path: Path, url: str, command: tuple[str, ...]) -> None:
-    made = with_topic(tmp_path / "shop", url, "shpo/sales/refunds")
-    assert STEP in made.run(*command, "--create-tenants").out
-    assert tenants(url) == ["shop", "shpo"]
-    assert "No changes" in made.run("plan").out
+def test_it_is_created_where_the_user_allows_it(tmp_path: Path, cluster_url: str, command: tuple[str, ...]) -> None:
+    new_estate = with_topic(tmp_path / "shop", cluster_url, "shpo/sales/refunds")
+    assert STEP in new_estate.run(*command, "--create-tenants").out
+    assert list_tenants(cluster_url) == ["shop", "shpo"]
+    assert "No changes" in new_estate.run("plan").out
 
 
-def test_a_reviewed_plan_does_not_need_the_permission_again(tmp_path: Path, url: str) -> None:
-    made = with_topic(tmp_path / "shop", url, "shpo/sales/refunds")
-    report = json.loads(made.run("plan", "--out", "plan.json", "--create-tenants", "--format", "json").out)
-    assert STEP in made.run("plan", "show", "plan.json").out
+def test_a_reviewed_plan_does_not_need_the_permission_again(tmp_path: Path, cluster_url: str) -> None:
+    new_estate = with_topic(tmp_path / "shop", cluster_url, "shpo/sales/refunds")
+    report = json.loads(new_estate.run("plan", "--out", "plan.json", "--create-tenants", "--format", "json").out)
+    assert STEP in new_estate.run("plan", "show", "plan.json").out
     assert {"action": "create_tenant", "namespace": "shpo/sales"} in report["steps"]
-    error = made.run("apply", "plan.json", "--create-tenants", code=64).err
+    error = new_estate.run("apply", "plan.json", "--create-tenants", code=64).err
     assert "--create-tenants applies when a plan is made" in error
-    made.run("apply", "plan.json")
-    assert tenants(url) == ["shop", "shpo"]
+    new_estate.run("apply", "plan.json")
+    assert list_tenants(cluster_url) == ["shop", "shpo"]
 
 
 @pytest.mark.parametrize(
@@ -88,25 +88,27 @@ def test_a_reviewed_plan_does_not_need_the_permission_again(tmp_path: Path, url:
     ],
 )
 def test_the_tenant_of_a_declared_namespace_or_of_the_target_is_declared(
-    tmp_path: Path, url: str, name: str, target: str
+    tmp_path: Path, cluster_url: str, name: str, target: str
 ) -> None:
-    made = with_topic(tmp_path / "shop", url, name, target=target)
-    made.run("plan", "--topic", name)
-    made.run("apply", "--yes")
-    assert "No changes" in made.run("plan").out
+    new_estate = with_topic(tmp_path / "shop", cluster_url, name, target=target)
+    new_estate.run("plan", "--topic", name)
+    new_estate.run("apply", "--yes")
+    assert "No changes" in new_estate.run("plan").out
 
 
-def test_where_namespaces_have_to_be_declared_the_refusal_is_about_the_namespace(tmp_path: Path, url: str) -> None:
+def test_where_namespaces_have_to_be_declared_the_refusal_is_about_the_namespace(
+    tmp_path: Path, cluster_url: str
+) -> None:
     required = "require_declared_namespaces: true\n"
-    made = with_topic(tmp_path / "shop", url, "shpo/sales/refunds", project=required)
-    shown = made.run("plan", "--create-tenants", code=100).out
-    assert "no file declares the namespace shpo/sales" in shown
-    assert "Fix: correct the topic's name, or approve a declaration: `namespace: shpo/sales`.\n" in shown
+    new_estate = with_topic(tmp_path / "shop", cluster_url, "shpo/sales/refunds", project=required)
+    plan_text = new_estate.run("plan", "--create-tenants", code=100).out
+    assert "no file declares the namespace shpo/sales" in plan_text
+    assert "Fix: correct the topic's name, or approve a declaration: `namespace: shpo/sales`.\n" in plan_text
 
 
-def test_a_plan_is_stale_when_somebody_creates_its_tenant_first(url: str) -> None:
+def test_a_plan_is_stale_when_somebody_creates_its_tenant_first(cluster_url: str) -> None:
     scope = Scope(frozenset({NamespaceName("shop", "sales")}), frozenset())
-    with closing(PulsarRegistry(url)) as registry:
+    with closing(PulsarRegistry(cluster_url)) as registry:
         before = observe(registry, scope)
         registry.create_tenant("shop")
         after = observe(registry, scope)

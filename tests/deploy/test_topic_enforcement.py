@@ -22,16 +22,18 @@ def make_project(path: Path, *, namespace: str, topic: str, overlay: str = "") -
 
 
 def commit(repository: Scratch, *, namespace: str, topic: str, overlay: str = "") -> None:
-    def line(value: str) -> str:
+    def write_line(value: str) -> str:
         return f"schema_validation_enforced: {value}\n" if value else ""
 
-    overlays = f"topic: shop/sales/orders\n{line(overlay)}" if overlay else "topic: shop/sales/orders\npartitions: 2\n"
+    overlays = (
+        f"topic: shop/sales/orders\n{write_line(overlay)}" if overlay else "topic: shop/sales/orders\npartitions: 2\n"
+    )
     repository.write(
         {
             "schemactl.yaml": PROJECT,
             "local.yaml": overlays,
-            "topics/sales.yaml": f"namespace: shop/sales\n{line(namespace)}",
-            "topics/orders.yaml": f"topic: shop/sales/orners\npartitions: 2\n{line(topic)}schema: {{type: STRING}}\n".replace(
+            "topics/sales.yaml": f"namespace: shop/sales\n{write_line(namespace)}",
+            "topics/orders.yaml": f"topic: shop/sales/orners\npartitions: 2\n{write_line(topic)}schema: {{type: STRING}}\n".replace(
                 "orners", "orders"
             ),
         }

@@ -11,9 +11,9 @@ from typing import Any
 import brokers
 import pytest
 from command import Printed, schemactl
-from estate import ORDERS, PROJECT, Estate, EstateOnPulsar, avro
-from pulsar_cluster import namespace
-from scratch import Scratch, declared, record
+from estate import ORDERS, PROJECT, Estate, EstateOnPulsar, make_order_info
+from pulsar_cluster import create_namespace
+from scratch import Scratch, record, write_declaration
 
 from schemactl.codec import Codec, Version
 from schemactl.codegen.topics import schema_of
@@ -61,15 +61,15 @@ def decode(
 @pytest.mark.parametrize(
     ("info", "value"),
     [
-        (avro("id", amount=0), {"id": "a", "amount": 7}),
+        (make_order_info("id", amount=0), {"id": "a", "amount": 7}),
         (JSON_RECORD, {"id": "a", "amount": 7}),
         (CLICK, {"id": 5, "page": "home"}),
         (STRING, "text"),
         (INT64, -5),
         (SchemaInfo(SchemaType.BOOLEAN), True),
-        (join(key=STRING, value=avro("id"), encoding="INLINE"), {"key": "k", "value": {"id": "a"}}),
+        (join(key=STRING, value=make_order_info("id"), encoding="INLINE"), {"key": "k", "value": {"id": "a"}}),
         (join(key=STRING, value=JSON_RECORD, encoding="SEPARATED"), {"key": "k", "value": {"id": "a", "amount": 1}}),
-        (join(key=avro("id"), value=INT64, encoding="SEPARATED"), {"key": {"id": "a"}, "value": 3}),
+        (join(key=make_order_info("id"), value=INT64, encoding="SEPARATED"), {"key": {"id": "a"}, "value": 3}),
     ],
     ids=lambda value: value.type.name if isinstance(value, SchemaInfo) else "",
 )
@@ -90,7 +90,7 @@ def test_a_topic_that_git_does_not_know_is_decoded_with_the_registered_schema(
 
 def test_each_version_of_an_unknown_topic_has_its_own_schema(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
-    infos = [avro("id"), avro("id", amount=0), avro("id", amount=0, more=0)]
+    infos = [make_order_info("id"), make_order_info("id", amount=0), make_order_info("id", amount=0, more=0)]
     put(estate, UNKNOWN, *infos)
     for number, value in enumerate(({"id": "a"}, {"id": "a", "amount": 1}, {"id": "a", "amount": 1, "more": 2})):
         assert json.loads(decode(estate, "shop/sales/x", number, *encode(infos[number], value)).out) == value
@@ -121,7 +121,7 @@ def test_a_wrong_name_is_answered_with_what_exists(
     tmp_path: Path, topic: str, target: str | None, code: int, texts: Sequence[str]
 ) -> None:
     estate = Estate(tmp_path / "shop", project=f'{PROJECT}  away: {{registry: "http://127.0.0.1:9"}}\n')
-    put(estate, TopicName("other", "sales", "x"), avro("id"))
+    put(estate, TopicName("other", "sales", "x"), make_order_info("id"))
     error = decode(estate, topic, 0, b"", target=target, code=code).err
     for text in texts:
         assert text in error
@@ -133,35 +133,35 @@ def test_a_wrong_name_is_answered_with_what_exists(
 def test_the_names_of_the_target_apply_to_an_unknown_topic(tmp_path: Path, names: str, code: int) -> None:
     project = f'version: 1\ntargets:\n  local: {{registry: "sqlite:.schemactl/registry.db", {names}}}\n'
     estate = Estate(tmp_path / "shop", project=project)
-    put(estate, TopicName("shop-prod", "sales", "x"), avro("id"))
-    decode(estate, "shop/sales/x", 0, *encode(avro("id"), {"id": "a"}), code=code)
+    put(estate, TopicName("shop-prod", "sales", "x"), make_order_info("id"))
+    decode(estate, "shop/sales/x", 0, *encode(make_order_info("id"), {"id": "a"}), code=code)
 
 
 def test_a_foreign_version_of_a_declared_topic_is_decoded_and_the_others_go_by_git(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
     estate.run("apply", "--auto-approve")
-    foreign = avro("id", foreign=0)
+    foreign = make_order_info("id", foreign=0)
     assert estate.put(foreign) == [1]
-    out, error, _ = decode(estate, "orders", 0, *encode(avro("id"), {"id": "a"}))
+    out, error, _ = decode(estate, "orders", 0, *encode(make_order_info("id"), {"id": "a"}))
     assert json.loads(out) == {"id": "a"}
     assert "note:" not in error
     out, error, _ = decode(estate, "orders", 1, *encode(foreign, {"id": "a", "foreign": 5}))
     assert json.loads(out) == {"id": "a", "foreign": 5}
     assert error.startswith(f"note: {ORDERS}: version 1 of local is not in Git: its schema is read from the registry\n")
-    estate.orders("id", own=0)
-    assert estate.put(avro("id", own=0)) == [2]
-    out, error, _ = decode(estate, "orders", 2, *encode(avro("id", own=0), {"id": "a", "own": 6}))
+    estate.commit_orders("id", own=0)
+    assert estate.put(make_order_info("id", own=0)) == [2]
+    out, error, _ = decode(estate, "orders", 2, *encode(make_order_info("id", own=0), {"id": "a", "own": 6}))
     assert json.loads(out) == {"id": "a", "own": 6}
     assert "version 2 of local is Git's version 1, and not recorded: its schema is read from the registry" in error
     # Without the target, the number is Git's.
-    out, _, _ = decode(estate, "orders", 1, *encode(avro("id", own=0), {"id": "a", "own": 6}), target=None)
+    out, _, _ = decode(estate, "orders", 1, *encode(make_order_info("id", own=0), {"id": "a", "own": 6}), target=None)
     assert json.loads(out) == {"id": "a", "own": 6}
 
 
 def test_a_recorded_number_that_the_registry_contradicts_is_not_decoded(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
     estate.run("apply", "--auto-approve")
-    foreign = avro("id", foreign=0)
+    foreign = make_order_info("id", foreign=0)
     estate.put(foreign)
     recorded = f"{ORDERS}:\n  1: {{foreign: other.avsc, type: AVRO}}\n"
     estate.scratch.commit({"numbers/local.yaml": recorded, "numbers/other.avsc": record("id", other=0)})
@@ -179,17 +179,17 @@ def test_a_topic_of_a_broker_is_decoded_with_its_registered_schemas(broker: brok
     with estate.registry() as registry:
         name = TopicName(estate.topic.tenant, estate.topic.namespace, "x")
         registry.create_topic(name, None)
-        for info in (avro("id"), avro("id", amount=0)):
+        for info in (make_order_info("id"), make_order_info("id", amount=0)):
             registry.put_schema(name, info)
         pair_name = TopicName(estate.topic.tenant, estate.topic.namespace, "pair")
         registry.create_topic(pair_name, None)
-        pair = join(key=STRING, value=avro("id"), encoding="SEPARATED")
+        pair = join(key=STRING, value=make_order_info("id"), encoding="SEPARATED")
         registry.put_schema(pair_name, pair)
         click_name = TopicName(estate.topic.tenant, estate.topic.namespace, "clicks")
         registry.create_topic(click_name, None)
         registry.put_schema(click_name, CLICK)
     for topic, number, info, value in (
-        ("shop/sales/x", 1, avro("id", amount=0), {"id": "a", "amount": 4}),
+        ("shop/sales/x", 1, make_order_info("id", amount=0), {"id": "a", "amount": 4}),
         ("shop/sales/pair", 0, pair, {"key": "k", "value": {"id": "a"}}),
         ("shop/sales/clicks", 0, CLICK, {"id": 5, "page": "home"}),
     ):
@@ -201,7 +201,7 @@ def test_a_topic_of_a_broker_is_decoded_with_its_registered_schemas(broker: brok
 @pytest.mark.broker
 @pytest.mark.live
 def test_samples_of_foreign_versions_and_unknown_topics_have_values(broker: brokers.Broker, tmp_path: Path) -> None:
-    with namespace(broker, tmp_path / "log") as space:
+    with create_namespace(broker, tmp_path / "log") as space:
         space.create("orders", record("id"), record("id", "foreign"))
         space.send("orders", [b"\x02a"], version=0)
         space.send("orders", [b"\x02d\x02e", b"\x99"], version=1)
@@ -211,7 +211,7 @@ def test_samples_of_foreign_versions_and_unknown_topics_have_values(broker: brok
         scratch.commit(
             {
                 "schemactl.yaml": f'version: 1\ntargets:\n  local: {{registry: "{broker.url}"}}\n',
-                "namespaces/orders.yaml": declared(f"{space.name}/orders"),
+                "namespaces/orders.yaml": write_declaration(f"{space.name}/orders"),
                 "namespaces/orders.avsc": record("id"),
             }
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 import brokers
 import pytest
 from estate import NAMESPACE, EstateOnPulsar
-from scratch import declared, record
+from scratch import record, write_declaration
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 
@@ -30,7 +30,7 @@ class Life:
     """A topic on a release, and the texts of all commands."""
 
     def __init__(self, path: Path, release: str) -> None:
-        self.estate = EstateOnPulsar(path, brokers.running(release))
+        self.estate = EstateOnPulsar(path, brokers.start_broker(release))
         self.space = str(self.estate.topic.namespace_name)
         self.texts: list[str] = []
 
@@ -54,7 +54,7 @@ class Life:
         self.run("plan", "--detailed-exitcode")
         self.run("drift", "--detailed-exitcode")
 
-    def waive(self) -> None:
+    def waive_and_merge(self) -> None:
         """Waive the findings on the current files, and merge both."""
         scratch = self.estate.scratch
         findings = json.loads(self.estate.run("check", "--format", "json", code=100).out)["findings"]
@@ -76,18 +76,18 @@ def live_through(path: Path, release: str) -> Life:
     life.apply()
     # A change that the strategy forbids is waived: the plan relaxes the topic.
     life.estate.scratch.write({ORDERS: record("id", "needed", note=0)})
-    life.waive()
+    life.waive_and_merge()
     life.apply()
-    life.approve({"namespaces/orders.yaml": declared(more="generation: 2\n"), ORDERS: record("number")})
+    life.approve({"namespaces/orders.yaml": write_declaration(more="generation: 2\n"), ORDERS: record("number")})
     life.apply()
     life.approve(
         {
-            "namespaces/carts.yaml": declared().replace("orders", "carts") + "partitions: 2\n",
+            "namespaces/carts.yaml": write_declaration().replace("orders", "carts") + "partitions: 2\n",
             "namespaces/carts.avsc": record("id"),
         }
     )
     life.apply()
-    life.approve({"namespaces/carts.yaml": declared().replace("orders", "carts") + "partitions: 3\n"})
+    life.approve({"namespaces/carts.yaml": write_declaration().replace("orders", "carts") + "partitions: 3\n"})
     life.apply()
     life.approve({"namespaces/sales.yaml": NAMESPACE + RETENTION + "message_ttl_in_seconds: 3600\n"})
     life.run("plan", code=100)

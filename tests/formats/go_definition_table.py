@@ -1,8 +1,8 @@
-"""Definitions of which Go's client registers the same, another or an invalid one, or none.
+"""Definitions that Go's client registers unchanged, changed, invalid or not at all.
 
     PYTHONPATH=tests:tests/formats python tests/formats/go_definition_table.py
 
-writes go_definitions.yaml beside this file.
+writes go_definitions.yaml next to this file.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def _record(*fields: Json, **more: Json) -> Json:
     return {"type": "record", "name": "R", **more, "fields": list(fields)}
 
 
-def _field(schema: Json, **more: Json) -> Json:
+def _make_one_field(schema: Json, **more: Json) -> Json:
     return {"name": "x", "type": schema, **more}
 
 
 def _wrap(schema: Json, **more: Json) -> Json:
-    return _record(_field(schema, **more))
+    return _record(_make_one_field(schema, **more))
 
 
 _SUB: Final = {
@@ -46,23 +46,23 @@ _COLOR: Final = {"type": "enum", "name": "Color", "symbols": ["RED", "GREEN"]}
 _FIXED: Final = {"type": "fixed", "name": "F", "size": 2}
 
 
-def _decimal(base: Json = "bytes", **more: Json) -> Json:
+def _make_decimal(base: Json = "bytes", **more: Json) -> Json:
     return {**(base if isinstance(base, dict) else {"type": base}), "logicalType": "decimal", **more}
 
 
 DEFINITIONS: Final[Mapping[str, Json]] = {
     "plain": _wrap("string"),
     "namespace, doc, aliases": _record(
-        _field("string", doc="é", aliases=["w"]), namespace="a.b", doc="d", aliases=["Old"]
+        _make_one_field("string", doc="é", aliases=["w"]), namespace="a.b", doc="d", aliases=["Old"]
     ),
     "dotted name": {**_wrap("string"), "name": "a.b.R"},
     "name and namespace": {**_wrap("int"), "name": "a.R", "namespace": "b"},
-    "inner type": _record(_field(_SUB), {"name": "z", "type": "Sub"}, namespace="a.b"),
-    "inner type in another namespace": _record(_field({**_SUB, "namespace": "c"}), namespace="a.b"),
-    "inner type in no namespace": _record(_field({**_SUB, "namespace": ""}), namespace="a.b"),
-    "inner enum in no namespace": _record(_field({**_COLOR, "namespace": ""}), namespace="a"),
-    "inner name with a dot at the front": _record(_field({**_FIXED, "name": ".F"}), namespace="a"),
-    "no namespace, written": _record(_field("int"), namespace=""),
+    "inner type": _record(_make_one_field(_SUB), {"name": "z", "type": "Sub"}, namespace="a.b"),
+    "inner type in another namespace": _record(_make_one_field({**_SUB, "namespace": "c"}), namespace="a.b"),
+    "inner type in no namespace": _record(_make_one_field({**_SUB, "namespace": ""}), namespace="a.b"),
+    "inner enum in no namespace": _record(_make_one_field({**_COLOR, "namespace": ""}), namespace="a"),
+    "inner name with a dot at the front": _record(_make_one_field({**_FIXED, "name": ".F"}), namespace="a"),
+    "no namespace, written": _record(_make_one_field("int"), namespace=""),
     "recursive": _record({"name": "next", "type": ["null", "R"], "default": None}),
     "order": _wrap("string", order="ignore"),
     "error": {**_wrap("int"), "type": "error"},
@@ -99,7 +99,7 @@ DEFINITIONS: Final[Mapping[str, Json]] = {
     "bytes, default ab": _wrap("bytes", default="ab\u00ff"),
     "bytes, default empty": _wrap("bytes", default=""),
     "bytes or null, default a": _wrap(["bytes", "null"], default="a"),
-    "decimal, default": _wrap(_decimal(precision=4, scale=2), default="\u00ff"),
+    "decimal, default": _wrap(_make_decimal(precision=4, scale=2), default="\u00ff"),
     "fixed, default": _wrap(_FIXED, default="\u0001\u00fe"),
     "array, default []": _wrap({"type": "array", "items": "int"}, default=[]),
     "array, default [1.0]": _wrap({"type": "array", "items": "double"}, default=[1.0, 2.5]),
@@ -114,16 +114,16 @@ DEFINITIONS: Final[Mapping[str, Json]] = {
     "named record, default in part": _record(
         {"name": "a", "type": _SUB}, {"name": "b", "type": "Sub", "default": {"x": 1}}, namespace="n"
     ),
-    "decimal, scale 2": _wrap(_decimal(precision=12, scale=2)),
-    "decimal, scale 0": _wrap(_decimal(precision=12, scale=0)),
-    "decimal, no scale": _wrap(_decimal(precision=12)),
-    "decimal, scale 2.0": _wrap(_decimal(precision=12, scale=2.0)),
-    "decimal, scale above precision": _wrap(_decimal(precision=2, scale=3)),
-    "decimal, no precision, scale 0": _wrap(_decimal(scale=0)),
-    "decimal in fixed": _wrap(_decimal(_FIXED, precision=4, scale=2)),
-    "decimal in fixed, scale 0": _wrap(_decimal(_FIXED, precision=4, scale=0)),
-    "decimal in fixed, too many digits, scale 0": _wrap(_decimal(_FIXED, precision=20, scale=0)),
-    "decimal on text, scale 0": _wrap(_decimal("string", precision=4, scale=0)),
+    "decimal, scale 2": _wrap(_make_decimal(precision=12, scale=2)),
+    "decimal, scale 0": _wrap(_make_decimal(precision=12, scale=0)),
+    "decimal, no scale": _wrap(_make_decimal(precision=12)),
+    "decimal, scale 2.0": _wrap(_make_decimal(precision=12, scale=2.0)),
+    "decimal, scale above precision": _wrap(_make_decimal(precision=2, scale=3)),
+    "decimal, no precision, scale 0": _wrap(_make_decimal(scale=0)),
+    "decimal in fixed": _wrap(_make_decimal(_FIXED, precision=4, scale=2)),
+    "decimal in fixed, scale 0": _wrap(_make_decimal(_FIXED, precision=4, scale=0)),
+    "decimal in fixed, too many digits, scale 0": _wrap(_make_decimal(_FIXED, precision=20, scale=0)),
+    "decimal on text, scale 0": _wrap(_make_decimal("string", precision=4, scale=0)),
     "scale 0 alone": _wrap({"type": "bytes", "scale": 0, "precision": 3}),
     **{
         name: _wrap(make_logical(base, name))
@@ -149,7 +149,7 @@ DEFINITIONS: Final[Mapping[str, Json]] = {
     "attribute 2^53 + 1": _wrap({"type": "long", "id": 2**53 + 1}),
     "attribute 2^62": _wrap({"type": "long", "id": 2**62}),
     "attribute 10^22": _wrap({"type": "long", "id": 10**22}),
-    "attribute 1.0 of a record": _record(_field("int"), id=1.0),
+    "attribute 1.0 of a record": _record(_make_one_field("int"), id=1.0),
     "attribute 1.0 of an enum": _wrap({**_COLOR, "id": 1.0}),
     "attribute 1.0 of a fixed": _wrap({**_FIXED, "id": 1.0}),
     "attribute 1.0 of an array": _wrap({"type": "array", "items": "int", "id": 1.0}),
@@ -161,7 +161,7 @@ DEFINITIONS: Final[Mapping[str, Json]] = {
     "field with $": _record({"name": "a$b", "type": "int"}),
     "field alias with $": _wrap("int", aliases=["a$"]),
     "record with $": {**_wrap("int"), "name": "A$B"},
-    "namespace with $": _record(_field("int"), namespace="a.B$"),
+    "namespace with $": _record(_make_one_field("int"), namespace="a.B$"),
     "symbol with umlaut": _wrap({**_COLOR, "symbols": ["ä"]}),
     "no symbols": _wrap({**_COLOR, "symbols": []}),
     "no fields": _record(),
@@ -238,7 +238,7 @@ class RandomDefinitions:
         if self._random.random() < 0.15:
             return {"type": kind, "a": self._random.choice(self._NUMBERS)}
         if kind == "bytes" and self._random.random() < 0.5:
-            return _decimal(precision=self._random.choice([4, 12]), scale=self._random.choice([0, 2]))
+            return _make_decimal(precision=self._random.choice([4, 12]), scale=self._random.choice([0, 2]))
         return kind
 
     def _make_default(self, schema: Json) -> Json:

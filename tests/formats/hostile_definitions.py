@@ -23,11 +23,11 @@ LARGER = 20 if "SCHEMACTL_EXAMPLES" in os.environ else 1
 """How many times as large the largest definitions are in a long run."""
 
 
-def plain(type_: Json) -> Json:
+def keep_type(type_: Json) -> Json:
     return type_
 
 
-def optional(type_: Json) -> Json:
+def make_optional(type_: Json) -> Json:
     return ["null", type_]
 
 
@@ -35,7 +35,7 @@ def array_of(type_: Json) -> Json:
     return {"type": "array", "items": type_}
 
 
-def nested(kind: str, key: str, levels: int, leaf: str) -> str:
+def nest_type(kind: str, key: str, levels: int, leaf: str) -> str:
     return f'{{"type":"{kind}","{key}":' * levels + f'"{leaf}"' + "}" * levels
 
 
@@ -51,12 +51,12 @@ def record(name: str, fields: dict[str, Json]) -> Json:
     return {"type": "record", "name": name, "fields": items}
 
 
-def chain(levels: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
+def chain(levels: int, leaf: str, wrap: Callable[[Json], Json] = keep_type) -> str:
     """Return records that each have a field of the one before it, by name."""
-    return bomb(levels, 1, leaf, wrap)
+    return make_bomb(levels, 1, leaf, wrap)
 
 
-def bomb(levels: int, width: int, leaf: str, wrap: Callable[[Json], Json] = plain) -> str:
+def make_bomb(levels: int, width: int, leaf: str, wrap: Callable[[Json], Json] = keep_type) -> str:
     """Return records that each have `width` fields of the one before it: `width ** levels` values in one message."""
     records = (
         record(f"B{level}", {f"x{field}": wrap(f"B{level - 1}") if level else leaf for field in range(width)})
@@ -65,7 +65,7 @@ def bomb(levels: int, width: int, leaf: str, wrap: Callable[[Json], Json] = plai
     return json.dumps(record("Root", {f"f{level}": definition for level, definition in enumerate(records)}))
 
 
-def tangle(count: int, leaf: str) -> str:
+def make_tangle(count: int, leaf: str) -> str:
     """Return records that can each contain any other."""
     inner = [
         record(f"U{number}", {"next": ["null", *(f"U{other}" for other in range(number + 1))], "v": leaf})
@@ -74,15 +74,15 @@ def tangle(count: int, leaf: str) -> str:
     return json.dumps(record("Root", {"u": ["null", *inner]}))
 
 
-def symbols(first: int, count: int) -> str:
+def make_enum(first: int, count: int) -> str:
     return json.dumps({"type": "enum", "name": "E", "symbols": [f"S{at}" for at in range(first, count)]})
 
 
-def fields(count: int, type_: str) -> str:
+def make_record(count: int, type_: str) -> str:
     return json.dumps(record("R", {f"f{at}": type_ for at in range(count)}))
 
 
-def branches(first: int, count: int) -> str:
+def make_union(first: int, count: int) -> str:
     return json.dumps(record("R", {"u": [record(f"B{at}", {"x": "int"}) for at in range(first, count)]}))
 
 
@@ -99,25 +99,31 @@ ENDLESS = (
 SELF = '{"type":"record","name":"S","fields":[{"name":"s","type":"S"}%s]}'
 
 PAIRS: dict[str, Callable[[], tuple[str, str]]] = {
-    "10,000 arrays": lambda: (nested("array", "items", 10_000, "int"), '"int"'),
-    "240 arrays": lambda: (nested("array", "items", 240, "int"), nested("array", "items", 240, "string")),
-    "240 maps": lambda: (nested("map", "values", 240, "int"), nested("map", "values", 240, "string")),
+    "10,000 arrays": lambda: (nest_type("array", "items", 10_000, "int"), '"int"'),
+    "240 arrays": lambda: (nest_type("array", "items", 240, "int"), nest_type("array", "items", 240, "string")),
+    "240 maps": lambda: (nest_type("map", "values", 240, "int"), nest_type("map", "values", 240, "string")),
     "10,000 records": lambda: (nested_records(10_000, "int"), '"int"'),
     "80 records": lambda: (nested_records(80, "int"), nested_records(80, "string")),
     "100,000 brackets": lambda: ("[" * 100_000 + "]" * 100_000, '"int"'),
     "100,000 braces": lambda: ('{"a":' * 100_000 + "1" + "}" * 100_000, '"int"'),
     # More than Python's limit on recursion.
     "a long chain": lambda: (chain(1_000 * LARGER, "int"), chain(1_000 * LARGER, "string")),
-    "a long chain of unions": lambda: (chain(750 * LARGER, "int", optional), chain(750 * LARGER, "string", optional)),
-    "2^60 values": lambda: (bomb(60, 2, "int"), bomb(60, 2, "string")),
-    "10^60 values": lambda: (bomb(60, 10, "int"), bomb(60, 10, "null")),
-    "10^60 optional values": lambda: (bomb(60, 10, "int", optional), bomb(60, 10, "string", optional)),
-    "10^60 listed values": lambda: (bomb(60, 10, "int", array_of), bomb(60, 10, "string", array_of)),
-    "recursive unions": lambda: (tangle(40, "int"), tangle(40, "string")),
-    "many symbols": lambda: (symbols(2_500 * LARGER, 5_000 * LARGER), symbols(0, 5_000 * LARGER)),
-    "many fields": lambda: (fields(5_000 * LARGER, "int"), fields(5_000 * LARGER, "string")),
-    "many branches": lambda: (branches(500 * LARGER, 1_000 * LARGER), branches(0, 1_000 * LARGER)),
-    "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), fields(1, "int")),
+    "a long chain of unions": lambda: (
+        chain(750 * LARGER, "int", make_optional),
+        chain(750 * LARGER, "string", make_optional),
+    ),
+    "2^60 values": lambda: (make_bomb(60, 2, "int"), make_bomb(60, 2, "string")),
+    "10^60 values": lambda: (make_bomb(60, 10, "int"), make_bomb(60, 10, "null")),
+    "10^60 optional values": lambda: (
+        make_bomb(60, 10, "int", make_optional),
+        make_bomb(60, 10, "string", make_optional),
+    ),
+    "10^60 listed values": lambda: (make_bomb(60, 10, "int", array_of), make_bomb(60, 10, "string", array_of)),
+    "recursive unions": lambda: (make_tangle(40, "int"), make_tangle(40, "string")),
+    "many symbols": lambda: (make_enum(2_500 * LARGER, 5_000 * LARGER), make_enum(0, 5_000 * LARGER)),
+    "many fields": lambda: (make_record(5_000 * LARGER, "int"), make_record(5_000 * LARGER, "string")),
+    "many branches": lambda: (make_union(500 * LARGER, 1_000 * LARGER), make_union(0, 1_000 * LARGER)),
+    "5 MB of doc": lambda: (json.dumps({**json.loads(EMPTY), "doc": "x" * 5_000_000}), make_record(1, "int")),
     "a default of 240 arrays": lambda: (deep_default(240), EMPTY),
     "a default of 10,000 arrays": lambda: (deep_default(10_000), EMPTY),
     "a default that never ends": lambda: (ENDLESS, EMPTY),

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests:tests/formats python tests/formats/json_reader_table.py FOLDER_OF_JARS...
 
-writes json_readers.yaml beside this file, and the tables of docs/reference/json-readers.md. A reader is a class of the reader's
+writes json_readers.yaml next to this file, and the tables of docs/reference/json-readers.md. A reader is a class of the reader's
 schema, or a GenericRecord; the worse result counts. Classes have the types that Java developers use (`JavaClasses`).
 """
 
@@ -114,7 +114,7 @@ READERS: Final[Mapping[str, Json]] = {
     **{name: schema for name, (schema, _) in KINDS.items()},
     "union": ["string", "int"],
 }
-"""The kinds of readers. A field of a union with several types is an Object in Java, and what it holds depends on the message alone."""
+"""The kinds of readers. A field of a union with several types is an Object in Java, and its value depends only on the message."""
 
 NUMBERS: Final[Mapping[str, list[str]]] = {
     "date as number": ["19724", "0"],
@@ -136,7 +136,7 @@ _NUMBER_MEANINGS: Final[Mapping[str, list[Json]]] = {
 }
 
 
-def _field(schema: Json, **more: Json) -> Json:
+def _make_field(schema: Json, **more: Json) -> Json:
     return {"name": "f", "type": schema, **more}
 
 
@@ -144,74 +144,86 @@ _A: Final = {"type": "record", "name": "A", "fields": [{"name": "x", "type": "in
 _B: Final = {"type": "record", "name": "B", "fields": [{"name": "y", "type": "string"}]}
 
 CASES: Final[Mapping[str, tuple[Json, Json, Json]]] = {
-    "field removed": (_field("int"), {"name": "g", "type": ["null", "int"], "default": None}, 5),
-    "field renamed, alias, int": (_field("int"), {"name": "g", "type": "int", "aliases": ["f"]}, 5),
-    "field renamed, alias, default": (_field("int"), {"name": "g", "type": "int", "aliases": ["f"], "default": 7}, 5),
-    "field renamed, alias, string": (_field("string"), {"name": "g", "type": "string", "aliases": ["f"]}, "a"),
-    "field added, int, default 7": (_field("int"), {"name": "g", "type": "int", "default": 7}, 5),
-    "field added, string, default x": (_field("int"), {"name": "g", "type": "string", "default": "x"}, 5),
-    "field added, nullable": (_field("int"), {"name": "g", "type": ["null", "int"], "default": None}, 5),
-    "null in a nullable int, to int": (_field(["null", "int"]), _field("int"), None),
-    "null in a nullable string, to string": (_field(["null", "string"]), _field("string"), None),
-    "null, default 7": (_field(["null", "int"]), _field(["int", "null"], default=7), None),
-    "int to nullable int": (_field("int"), _field(["null", "int"]), 5),
-    "bytes to nullable bytes": (_field("bytes"), _field(["null", "bytes"]), {"bytes": "010203"}),
-    "enum symbol removed": (_field(_ENUM), _field(_ENUM | {"symbols": ["A"]}), {"enum": "B"}),
-    "enum symbol removed, default": (_field(_ENUM), _field(_ENUM | {"symbols": ["A"], "default": "A"}), {"enum": "B"}),
-    "enum symbol removed, nullable, default": (
-        _field(["null", _ENUM]),
-        _field(["null", _ENUM | {"symbols": ["A"], "default": "A"}]),
+    "field removed": (_make_field("int"), {"name": "g", "type": ["null", "int"], "default": None}, 5),
+    "field renamed, alias, int": (_make_field("int"), {"name": "g", "type": "int", "aliases": ["f"]}, 5),
+    "field renamed, alias, default": (
+        _make_field("int"),
+        {"name": "g", "type": "int", "aliases": ["f"], "default": 7},
+        5,
+    ),
+    "field renamed, alias, string": (_make_field("string"), {"name": "g", "type": "string", "aliases": ["f"]}, "a"),
+    "field added, int, default 7": (_make_field("int"), {"name": "g", "type": "int", "default": 7}, 5),
+    "field added, string, default x": (_make_field("int"), {"name": "g", "type": "string", "default": "x"}, 5),
+    "field added, nullable": (_make_field("int"), {"name": "g", "type": ["null", "int"], "default": None}, 5),
+    "null in a nullable int, to int": (_make_field(["null", "int"]), _make_field("int"), None),
+    "null in a nullable string, to string": (_make_field(["null", "string"]), _make_field("string"), None),
+    "null, default 7": (_make_field(["null", "int"]), _make_field(["int", "null"], default=7), None),
+    "int to nullable int": (_make_field("int"), _make_field(["null", "int"]), 5),
+    "bytes to nullable bytes": (_make_field("bytes"), _make_field(["null", "bytes"]), {"bytes": "010203"}),
+    "enum symbol removed": (_make_field(_ENUM), _make_field(_ENUM | {"symbols": ["A"]}), {"enum": "B"}),
+    "enum symbol removed, default": (
+        _make_field(_ENUM),
+        _make_field(_ENUM | {"symbols": ["A"], "default": "A"}),
         {"enum": "B"},
     ),
-    "enum symbols in another order": (_field(_ENUM), _field(_ENUM | {"symbols": ["B", "A"]}), {"enum": "B"}),
-    "enum renamed": (_field(_ENUM), _field(_ENUM | {"name": "Other"}), {"enum": "B"}),
-    "record renamed": (_field(_RECORD), _field(_RECORD | {"name": "Other"}), {"record": {"a": 1}}),
-    "fixed of another size": (_field(KINDS["fixed"][0]), _field(KINDS["fixed"][0] | {"size": 4}), {"bytes": "010203"}),
-    "fixed to bytes": (_field(KINDS["fixed"][0]), _field("bytes"), {"bytes": "010203"}),
+    "enum symbol removed, nullable, default": (
+        _make_field(["null", _ENUM]),
+        _make_field(["null", _ENUM | {"symbols": ["A"], "default": "A"}]),
+        {"enum": "B"},
+    ),
+    "enum symbols in another order": (_make_field(_ENUM), _make_field(_ENUM | {"symbols": ["B", "A"]}), {"enum": "B"}),
+    "enum renamed": (_make_field(_ENUM), _make_field(_ENUM | {"name": "Other"}), {"enum": "B"}),
+    "record renamed": (_make_field(_RECORD), _make_field(_RECORD | {"name": "Other"}), {"record": {"a": 1}}),
+    "fixed of another size": (
+        _make_field(KINDS["fixed"][0]),
+        _make_field(KINDS["fixed"][0] | {"size": 4}),
+        {"bytes": "010203"},
+    ),
+    "fixed to bytes": (_make_field(KINDS["fixed"][0]), _make_field("bytes"), {"bytes": "010203"}),
     "decimal, fewer digits after the point": (
-        _field(make_logical("bytes", "decimal", precision=9, scale=3)),
-        _field(make_logical("bytes", "decimal", precision=9, scale=2)),
+        _make_field(make_logical("bytes", "decimal", precision=9, scale=3)),
+        _make_field(make_logical("bytes", "decimal", precision=9, scale=2)),
         {"decimal": "1.005"},
     ),
     "decimal, more digits after the point": (
-        _field(make_logical("bytes", "decimal", precision=9, scale=2)),
-        _field(make_logical("bytes", "decimal", precision=10, scale=3)),
+        _make_field(make_logical("bytes", "decimal", precision=9, scale=2)),
+        _make_field(make_logical("bytes", "decimal", precision=10, scale=3)),
         {"decimal": "1.25"},
     ),
     "decimal, fewer digits": (
-        _field(make_logical("bytes", "decimal", precision=9, scale=2)),
-        _field(make_logical("bytes", "decimal", precision=4, scale=2)),
+        _make_field(make_logical("bytes", "decimal", precision=9, scale=2)),
+        _make_field(make_logical("bytes", "decimal", precision=4, scale=2)),
         {"decimal": "1234567.89"},
     ),
-    "bytes to string or bytes": (_field("bytes"), _field(["string", "bytes"]), {"bytes": "010203"}),
-    "int to string or int": (_field("int"), _field(["string", "int"]), 5),
-    "float to string or float": (_field("float"), _field(["string", "float"]), {"float": "0.1"}),
-    "enum to string or enum": (_field(_ENUM), _field(["string", _ENUM]), {"enum": "B"}),
+    "bytes to string or bytes": (_make_field("bytes"), _make_field(["string", "bytes"]), {"bytes": "010203"}),
+    "int to string or int": (_make_field("int"), _make_field(["string", "int"]), 5),
+    "float to string or float": (_make_field("float"), _make_field(["string", "float"]), {"float": "0.1"}),
+    "enum to string or enum": (_make_field(_ENUM), _make_field(["string", _ENUM]), {"enum": "B"}),
     "decimal to string or decimal": (
-        _field(KINDS["decimal"][0]),
-        _field(["string", KINDS["decimal"][0]]),
+        _make_field(KINDS["decimal"][0]),
+        _make_field(["string", KINDS["decimal"][0]]),
         {"decimal": "12345678901234567.890"},
     ),
     "timestamp-millis to string or timestamp-millis": (
-        _field(KINDS["timestamp-millis"][0]),
-        _field(["string", KINDS["timestamp-millis"][0]]),
+        _make_field(KINDS["timestamp-millis"][0]),
+        _make_field(["string", KINDS["timestamp-millis"][0]]),
         {"instant": "2024-01-02T03:04:05.678Z"},
     ),
-    "record to one of two records": (_field(_A), _field([_A, _B]), {"record": {"x": 1}}),
-    "int or string to string or int": (_field(["int", "string"]), _field(["string", "int"]), 5),
+    "record to one of two records": (_make_field(_A), _make_field([_A, _B]), {"record": {"x": 1}}),
+    "int or string to string or int": (_make_field(["int", "string"]), _make_field(["string", "int"]), 5),
     "items: bytes to string": (
-        _field({"type": "array", "items": "bytes"}),
-        _field({"type": "array", "items": "string"}),
+        _make_field({"type": "array", "items": "bytes"}),
+        _make_field({"type": "array", "items": "string"}),
         [{"bytes": "010203"}],
     ),
     "values: int to long": (
-        _field({"type": "map", "values": "int"}),
-        _field({"type": "map", "values": "long"}),
+        _make_field({"type": "map", "values": "int"}),
+        _make_field({"type": "map", "values": "long"}),
         {"map": {"a": 1}},
     ),
     "null in a map": (
-        _field({"type": "map", "values": ["null", "int"]}),
-        _field({"type": "map", "values": ["null", "int"]}),
+        _make_field({"type": "map", "values": ["null", "int"]}),
+        _make_field({"type": "map", "values": ["null", "int"]}),
         {"map": {"a": None}},
     ),
 }
@@ -219,10 +231,10 @@ CASES: Final[Mapping[str, tuple[Json, Json, Json]]] = {
 
 
 def measure(client: JavaClient) -> dict[str, Any]:
-    """Return the results of a running client: outcomes by writer and reader, and what the readers of `CASES` get."""
+    """Return the results of a running client: outcomes by writer and reader, and the values that the readers of `CASES` get."""
     classes = JavaClasses()
-    writer_names = {name: classes.add_record({"fields": [_field(schema)]}) for name, (schema, _) in KINDS.items()}
-    reader_names = {name: classes.add_record({"fields": [_field(schema)]}) for name, schema in READERS.items()}
+    writer_names = {name: classes.add_record({"fields": [_make_field(schema)]}) for name, (schema, _) in KINDS.items()}
+    reader_names = {name: classes.add_record({"fields": [_make_field(schema)]}) for name, schema in READERS.items()}
     case_names = {
         name: (classes.add_record({"fields": [writer]}), classes.add_record({"fields": [reader]}))
         for name, (writer, reader, _) in CASES.items()
@@ -265,7 +277,7 @@ def _sort_readers(
             worst = max(worst, OUTCOMES.index(outcome))
             # A GenericRecord has the value of the JSON, in which only the schema's bytes make a difference.
             own, other = (
-                client.ask({"generic": _define(_field(schema)), "payload": payload})
+                client.ask({"generic": _define(_make_field(schema)), "payload": payload})
                 for schema in (writer_schema, READERS[reader])
             )
             if own != other:

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests:tests/formats python tests/formats/language_reader_table.py
 
-writes language_readers.yaml beside this file. A Go reader has the struct that avrogen derives from the reader's definition, a Python
+writes language_readers.yaml next to this file. A Go reader has the struct that avrogen derives from the reader's definition, a Python
 reader of JSON a `Record`, and one of AVRO the definition itself. Messages of AVRO are written by fastavro, of JSON by the codec.
 """
 
@@ -84,189 +84,241 @@ def _make_record(*fields: Json, **more: Json) -> Json:
     return {"type": "record", "name": "R", "fields": list(fields), **more}
 
 
-def _field(schema: Json, **more: Json) -> Json:
+def _make_field(schema: Json, **more: Json) -> Json:
     return {"name": "f", "type": schema, **more}
 
 
-def _other(schema: Json, **more: Json) -> Json:
+def _make_other_field(schema: Json, **more: Json) -> Json:
     return {"name": "g", "type": schema, **more}
 
 
 _OTHER_RECORD: Final = {"type": "record", "name": "O", "fields": [{"name": "y", "type": "string"}]}
-_ONE: Final = _make_record(_field("int"))
-_NULLABLE: Final = _make_record(_field(["null", "int"], default=None))
+_ONE: Final = _make_record(_make_field("int"))
+_NULLABLE: Final = _make_record(_make_field(["null", "int"], default=None))
 
 CASES: Final[Mapping[str, tuple[Json, Json, Json]]] = {
-    "field removed": (_make_record(_field("int"), _other("string")), _ONE, {"f": 5, "g": "a"}),
+    "field removed": (_make_record(_make_field("int"), _make_other_field("string")), _ONE, {"f": 5, "g": "a"}),
     "fields in another order": (
-        _make_record(_field("int"), _other("string")),
-        _make_record(_other("string"), _field("int")),
+        _make_record(_make_field("int"), _make_other_field("string")),
+        _make_record(_make_other_field("string"), _make_field("int")),
         {"f": 5, "g": "a"},
     ),
-    "field added, no default": (_ONE, _make_record(_field("int"), _other("string")), {"f": 5}),
-    "field added, default NEW": (_ONE, _make_record(_field("int"), _other("string", default="NEW")), {"f": 5}),
-    "field added, default 7": (_ONE, _make_record(_field("int"), _other("int", default=7)), {"f": 5}),
-    "field added, default empty": (_ONE, _make_record(_field("int"), _other("string", default="")), {"f": 5}),
-    "field added, default 0": (_ONE, _make_record(_field("int"), _other("int", default=0)), {"f": 5}),
-    "field added, default false": (_ONE, _make_record(_field("int"), _other("boolean", default=False)), {"f": 5}),
+    "field added, no default": (_ONE, _make_record(_make_field("int"), _make_other_field("string")), {"f": 5}),
+    "field added, default NEW": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field("string", default="NEW")),
+        {"f": 5},
+    ),
+    "field added, default 7": (_ONE, _make_record(_make_field("int"), _make_other_field("int", default=7)), {"f": 5}),
+    "field added, default empty": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field("string", default="")),
+        {"f": 5},
+    ),
+    "field added, default 0": (_ONE, _make_record(_make_field("int"), _make_other_field("int", default=0)), {"f": 5}),
+    "field added, default false": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field("boolean", default=False)),
+        {"f": 5},
+    ),
     "field added, default []": (
         _ONE,
-        _make_record(_field("int"), _other({"type": "array", "items": "int"}, default=[])),
+        _make_record(_make_field("int"), _make_other_field({"type": "array", "items": "int"}, default=[])),
         {"f": 5},
     ),
     "field added, default [1]": (
         _ONE,
-        _make_record(_field("int"), _other({"type": "array", "items": "int"}, default=[1])),
+        _make_record(_make_field("int"), _make_other_field({"type": "array", "items": "int"}, default=[1])),
         {"f": 5},
     ),
-    "field added, default A": (_ONE, _make_record(_field("int"), _other(_ENUM, default="A")), {"f": 5}),
-    "field added, default null": (_ONE, _make_record(_field("int"), _other(["null", "int"], default=None)), {"f": 5}),
+    "field added, default A": (_ONE, _make_record(_make_field("int"), _make_other_field(_ENUM, default="A")), {"f": 5}),
+    "field added, default null": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field(["null", "int"], default=None)),
+        {"f": 5},
+    ),
     "field added, nullable, default 7": (
         _ONE,
-        _make_record(_field("int"), _other(["int", "null"], default=7)),
+        _make_record(_make_field("int"), _make_other_field(["int", "null"], default=7)),
         {"f": 5},
     ),
     "field added, default 0 of a timestamp": (
         _ONE,
-        _make_record(_field("int"), _other(make_logical("long", "timestamp-millis"), default=0)),
+        _make_record(_make_field("int"), _make_other_field(make_logical("long", "timestamp-millis"), default=0)),
         {"f": 5},
     ),
     "field added, default 0 of a time": (
         _ONE,
-        _make_record(_field("int"), _other(make_logical("int", "time-millis"), default=0)),
+        _make_record(_make_field("int"), _make_other_field(make_logical("int", "time-millis"), default=0)),
         {"f": 5},
     ),
     "field added, default 0 of a decimal": (
         _ONE,
-        _make_record(_field("int"), _other(make_logical("bytes", "decimal", **_DECIMAL), default="\0")),
+        _make_record(_make_field("int"), _make_other_field(make_logical("bytes", "decimal", **_DECIMAL), default="\0")),
         {"f": 5},
     ),
-    "field added, default of a fixed": (_ONE, _make_record(_field("int"), _other(_FIXED, default="\0\0\0")), {"f": 5}),
-    "field added, default no bytes": (_ONE, _make_record(_field("int"), _other("bytes", default="")), {"f": 5}),
+    "field added, default of a fixed": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field(_FIXED, default="\0\0\0")),
+        {"f": 5},
+    ),
+    "field added, default no bytes": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field("bytes", default="")),
+        {"f": 5},
+    ),
     "field added, default {}": (
         _ONE,
-        _make_record(_field("int"), _other({"type": "map", "values": "int"}, default={})),
+        _make_record(_make_field("int"), _make_other_field({"type": "map", "values": "int"}, default={})),
         {"f": 5},
     ),
-    "field added, default a of bytes": (_ONE, _make_record(_field("int"), _other("bytes", default="a")), {"f": 5}),
+    "field added, default a of bytes": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field("bytes", default="a")),
+        {"f": 5},
+    ),
     "field added, default record of zeros": (
         _ONE,
-        _make_record(_field("int"), _other(_RECORD, default={"a": 0})),
+        _make_record(_make_field("int"), _make_other_field(_RECORD, default={"a": 0})),
         {"f": 5},
     ),
-    "field added, default record": (_ONE, _make_record(_field("int"), _other(_RECORD, default={"a": 7})), {"f": 5}),
-    "field renamed, alias": (_ONE, _make_record(_other("int", aliases=["f"])), {"f": 5}),
-    "field renamed, alias, default": (_ONE, _make_record(_other("int", aliases=["f"], default=7)), {"f": 5}),
+    "field added, default record": (
+        _ONE,
+        _make_record(_make_field("int"), _make_other_field(_RECORD, default={"a": 7})),
+        {"f": 5},
+    ),
+    "field renamed, alias": (_ONE, _make_record(_make_other_field("int", aliases=["f"])), {"f": 5}),
+    "field renamed, alias, default": (_ONE, _make_record(_make_other_field("int", aliases=["f"], default=7)), {"f": 5}),
     "field renamed, alias, case alone": (_ONE, _make_record({"name": "F", "type": "int", "aliases": ["f"]}), {"f": 5}),
     "null becomes possible": (_ONE, _NULLABLE, {"f": 5}),
-    "null is last": (_NULLABLE, _make_record(_field(["int", "null"], default=7)), {"f": 5}),
-    "null is last, null": (_NULLABLE, _make_record(_field(["int", "null"], default=7)), {"f": None}),
+    "null is last": (_NULLABLE, _make_record(_make_field(["int", "null"], default=7)), {"f": 5}),
+    "null is last, null": (_NULLABLE, _make_record(_make_field(["int", "null"], default=7)), {"f": None}),
     "null becomes impossible, null": (_NULLABLE, _ONE, {"f": None}),
     "null becomes impossible, value": (_NULLABLE, _ONE, {"f": 5}),
-    "nullable int to nullable long": (_NULLABLE, _make_record(_field(["null", "long"])), {"f": 5}),
-    "symbol removed": (_make_record(_field(_ENUM)), _make_record(_field(_ENUM | {"symbols": ["A"]})), {"f": "B"}),
+    "nullable int to nullable long": (_NULLABLE, _make_record(_make_field(["null", "long"])), {"f": 5}),
+    "symbol removed": (
+        _make_record(_make_field(_ENUM)),
+        _make_record(_make_field(_ENUM | {"symbols": ["A"]})),
+        {"f": "B"},
+    ),
     "symbol removed, default": (
-        _make_record(_field(_ENUM)),
-        _make_record(_field(_ENUM | {"symbols": ["A"], "default": "A"})),
+        _make_record(_make_field(_ENUM)),
+        _make_record(_make_field(_ENUM | {"symbols": ["A"], "default": "A"})),
         {"f": "B"},
     ),
     "symbols in another order": (
-        _make_record(_field(_ENUM)),
-        _make_record(_field(_ENUM | {"symbols": ["B", "A"]})),
+        _make_record(_make_field(_ENUM)),
+        _make_record(_make_field(_ENUM | {"symbols": ["B", "A"]})),
         {"f": "B"},
     ),
-    "enum renamed": (_make_record(_field(_ENUM)), _make_record(_field(_ENUM | {"name": "X"})), {"f": "B"}),
-    "record renamed": (_make_record(_field(_RECORD)), _make_record(_field(_RECORD | {"name": "X"})), {"f": {"a": 1}}),
+    "enum renamed": (_make_record(_make_field(_ENUM)), _make_record(_make_field(_ENUM | {"name": "X"})), {"f": "B"}),
+    "record renamed": (
+        _make_record(_make_field(_RECORD)),
+        _make_record(_make_field(_RECORD | {"name": "X"})),
+        {"f": {"a": 1}},
+    ),
     "message renamed": (_ONE, _ONE | {"name": "X"}, {"f": 5}),
     "message in another namespace": (_ONE, _ONE | {"namespace": "x.y"}, {"f": 5}),
     "record in another namespace": (
-        _make_record(_field(_RECORD)),
-        _make_record(_field(_RECORD | {"namespace": "x.y"})),
+        _make_record(_make_field(_RECORD)),
+        _make_record(_make_field(_RECORD | {"namespace": "x.y"})),
         {"f": {"a": 1}},
     ),
-    "fixed renamed": (_make_record(_field(_FIXED)), _make_record(_field(_FIXED | {"name": "X"})), {"f": b"abc"}),
-    "fixed of another size": (_make_record(_field(_FIXED)), _make_record(_field(_FIXED | {"size": 4})), {"f": b"abc"}),
+    "fixed renamed": (
+        _make_record(_make_field(_FIXED)),
+        _make_record(_make_field(_FIXED | {"name": "X"})),
+        {"f": b"abc"},
+    ),
+    "fixed of another size": (
+        _make_record(_make_field(_FIXED)),
+        _make_record(_make_field(_FIXED | {"size": 4})),
+        {"f": b"abc"},
+    ),
     "decimal, another scale": (
-        _make_record(_field(make_logical("bytes", "decimal", precision=9, scale=2))),
-        _make_record(_field(make_logical("bytes", "decimal", precision=10, scale=3))),
+        _make_record(_make_field(make_logical("bytes", "decimal", precision=9, scale=2))),
+        _make_record(_make_field(make_logical("bytes", "decimal", precision=10, scale=3))),
         {"f": Decimal("1.25")},
     ),
     "decimal, smaller scale": (
-        _make_record(_field(make_logical("bytes", "decimal", precision=9, scale=3))),
-        _make_record(_field(make_logical("bytes", "decimal", precision=9, scale=2))),
+        _make_record(_make_field(make_logical("bytes", "decimal", precision=9, scale=3))),
+        _make_record(_make_field(make_logical("bytes", "decimal", precision=9, scale=2))),
         {"f": Decimal("1.255")},
     ),
     "decimal, fewer digits": (
-        _make_record(_field(make_logical("bytes", "decimal", precision=9, scale=2))),
-        _make_record(_field(make_logical("bytes", "decimal", precision=4, scale=2))),
+        _make_record(_make_field(make_logical("bytes", "decimal", precision=9, scale=2))),
+        _make_record(_make_field(make_logical("bytes", "decimal", precision=4, scale=2))),
         {"f": Decimal("12345.67")},
     ),
-    "int to int or string": (_ONE, _make_record(_field(["int", "string"])), {"f": 5}),
+    "int to int or string": (_ONE, _make_record(_make_field(["int", "string"])), {"f": 5}),
     "long to long or string": (
-        _make_record(_field("long")),
-        _make_record(_field(["long", "string"])),
+        _make_record(_make_field("long")),
+        _make_record(_make_field(["long", "string"])),
         {"f": 2**53 + 1},
     ),
-    "int to long or string": (_ONE, _make_record(_field(["long", "string"])), {"f": 5}),
+    "int to long or string": (_ONE, _make_record(_make_field(["long", "string"])), {"f": 5}),
     "record to one of two": (
-        _make_record(_field(_RECORD)),
-        _make_record(_field([_RECORD, _OTHER_RECORD])),
+        _make_record(_make_field(_RECORD)),
+        _make_record(_make_field([_RECORD, _OTHER_RECORD])),
         {"f": {"a": 1}},
     ),
-    "int or string to int": (_make_record(_field(["int", "string"])), _ONE, {"f": 5}),
+    "int or string to int": (_make_record(_make_field(["int", "string"])), _ONE, {"f": 5}),
     "int or string to string or int": (
-        _make_record(_field(["int", "string"])),
-        _make_record(_field(["string", "int"])),
+        _make_record(_make_field(["int", "string"])),
+        _make_record(_make_field(["string", "int"])),
         {"f": 5},
     ),
     "null, int to null, int, string": (
-        _make_record(_field(["null", "int"])),
-        _make_record(_field(["null", "int", "string"])),
+        _make_record(_make_field(["null", "int"])),
+        _make_record(_make_field(["null", "int", "string"])),
         {"f": 5},
     ),
     "null, int, string to null, int": (
-        _make_record(_field(["null", "int", "string"])),
-        _make_record(_field(["null", "int"])),
+        _make_record(_make_field(["null", "int", "string"])),
+        _make_record(_make_field(["null", "int"])),
         {"f": 5},
     ),
     "items: int to long": (
-        _make_record(_field({"type": "array", "items": "int"})),
-        _make_record(_field({"type": "array", "items": "long"})),
+        _make_record(_make_field({"type": "array", "items": "int"})),
+        _make_record(_make_field({"type": "array", "items": "long"})),
         {"f": [5]},
     ),
     "items: int to nullable int": (
-        _make_record(_field({"type": "array", "items": "int"})),
-        _make_record(_field({"type": "array", "items": ["null", "int"]})),
+        _make_record(_make_field({"type": "array", "items": "int"})),
+        _make_record(_make_field({"type": "array", "items": ["null", "int"]})),
         {"f": [5]},
     ),
     "values: int to long": (
-        _make_record(_field({"type": "map", "values": "int"})),
-        _make_record(_field({"type": "map", "values": "long"})),
+        _make_record(_make_field({"type": "map", "values": "int"})),
+        _make_record(_make_field({"type": "map", "values": "long"})),
         {"f": {"a": 5}},
     ),
     "nullable record, field of it added": (
-        _make_record(_field(["null", _RECORD])),
+        _make_record(_make_field(["null", _RECORD])),
         _make_record(
-            _field(
+            _make_field(
                 ["null", _RECORD | {"fields": [*_RECORD["fields"], {"name": "b", "type": "string", "default": "NEW"}]}]
             )
         ),
         {"f": {"a": 1}},
     ),
     "record becomes nullable": (
-        _make_record(_field(_RECORD)),
-        _make_record(_field(["null", _RECORD])),
+        _make_record(_make_field(_RECORD)),
+        _make_record(_make_field(["null", _RECORD])),
         {"f": {"a": 1}},
     ),
     "array becomes nullable": (
-        _make_record(_field({"type": "array", "items": "int"})),
-        _make_record(_field(["null", {"type": "array", "items": "int"}])),
+        _make_record(_make_field({"type": "array", "items": "int"})),
+        _make_record(_make_field(["null", {"type": "array", "items": "int"}])),
         {"f": [5]},
     ),
-    "bytes become nullable": (_make_record(_field("bytes")), _make_record(_field(["null", "bytes"])), {"f": b"abc"}),
+    "bytes become nullable": (
+        _make_record(_make_field("bytes")),
+        _make_record(_make_field(["null", "bytes"])),
+        {"f": b"abc"},
+    ),
     "map becomes nullable": (
-        _make_record(_field({"type": "map", "values": "int"})),
-        _make_record(_field(["null", {"type": "map", "values": "int"}])),
+        _make_record(_make_field({"type": "map", "values": "int"})),
+        _make_record(_make_field(["null", {"type": "map", "values": "int"}])),
         {"f": {"a": 5}},
     ),
 }
@@ -492,7 +544,7 @@ def _find_worst(
     values: Sequence[Any],
     expected: Sequence[Any],
 ) -> str:
-    writer_record, reader_record = _make_record(_field(writer)), _make_record(_field(reader))
+    writer_record, reader_record = _make_record(_make_field(writer)), _make_record(_make_field(reader))
     payloads = [_write(schema_type, writer_record, {"f": value}) for value in values]
     assert all(payloads), (writer, values)
     own = [_write(schema_type, reader_record, {"f": value}) if value is not None else None for value in expected]
@@ -525,7 +577,7 @@ def _convert(value: Any, family: str, reader_family: str, reader_name: str) -> A
 
 
 def _measure_case(schema_type: str, readers: Sequence[Reader], writer: Json, reader: Json, value: Any) -> str:
-    """Return the outcome of the worst reader, and what it reads."""
+    """Return the outcome of the worst reader, and the value that it reads."""
     payload = _write(schema_type, writer, value)
     assert payload is not None
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import brokers
-from corpora import CORPUS, rows
+from corpora import CORPUS, read_rows
 from odd_descriptors import make_definitions
 
 from schemactl.broker.checkers import NativeChecker
@@ -143,7 +143,7 @@ def read_corpus() -> tuple[list[bytes | Pair], list[Answer | None]]:
     questions: list[bytes | Pair] = []
     answers: list[Answer | None] = []
     definitions: list[bytes] = []
-    for row in rows("native_public"):
+    for row in read_rows("native_public"):
         if "pair" in row:
             old, new, strategy = row["pair"]
             questions.append(Pair(definitions[old], definitions[new], CompatibilityStrategy[strategy]))
@@ -180,7 +180,7 @@ def record() -> None:
     definitions = list(make_definitions(range(RECORDED_DEFINITIONS * 2)))[:RECORDED_DEFINITIONS]
     pairs = make_pairs(definitions, 1, RECORDED_PAIRS)
     questions: list[bytes | Pair] = [*definitions, *pairs]
-    old_answers, answers = (ask_java(questions, brokers.jars(version)) for version in brokers.RELEASES.values())
+    old_answers, answers = (ask_java(questions, brokers.find_jars(version)) for version in brokers.RELEASES.values())
     assert old_answers == answers
     indices = {definition: index for index, definition in enumerate(definitions)}
     lines = []

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
-from corpora import rows
+from corpora import read_rows
 from google.protobuf.descriptor_pb2 import EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 from protobuf_corpus import descriptor_sets
@@ -82,7 +82,7 @@ _SMALL_BYTES: Final = 5_000
 def _compile_corpus() -> tuple[tuple[bytes, str, str], ...]:
     """Return the same of small definitions in `proto_buf`, with a message of the last file as root."""
     bases = []
-    for data in descriptor_sets(*(row[side] for row in rows("proto_buf") for side in ("old", "new"))):
+    for data in descriptor_sets(*(row[side] for row in read_rows("proto_buf") for side in ("old", "new"))):
         files = _clean_files(data)
         roots = [file for file in files.file if file.message_type]
         if roots and len(data) < _SMALL_BYTES:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from corpora import rows
+from corpora import read_rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.core.errors import InvalidSchema
@@ -20,9 +20,9 @@ from schemactl.formats.protobuf.protoc import Proto, _run, compile_all, compile_
 
 
 @cache
-def public() -> list[tuple[dict[str, Any], SchemaInfo, SchemaInfo]]:
+def read_public_rows() -> list[tuple[dict[str, Any], SchemaInfo, SchemaInfo]]:
     """Return each row of `proto_public` with its two definitions."""
-    recorded_pairs = rows("proto_public")
+    recorded_pairs = read_rows("proto_public")
     protos = [Proto.of_text(row[side], row[f"root_{side}"]) for row in recorded_pairs for side in ("before", "after")]
     infos = [info for info in compile_all(protos) if not isinstance(info, InvalidSchema)]
     assert len(infos) == len(protos)
@@ -41,7 +41,7 @@ def descriptor_sets(*definitions: dict[str, str]) -> list[bytes]:
     return [data for data in answers if isinstance(data, bytes)]
 
 
-def images(*definitions: dict[str, str]) -> list[Image]:
+def compile_images(*definitions: dict[str, str]) -> list[Image]:
     """Return the image of each definition's files, given by import name."""
     images_by_definition = [Image.of(FileDescriptorSet.FromString(data)) for data in descriptor_sets(*definitions)]
     for image in images_by_definition:
@@ -49,11 +49,11 @@ def images(*definitions: dict[str, str]) -> list[Image]:
     return images_by_definition
 
 
-def definition(text: str, message: str = "M") -> SchemaInfo:
+def compile_definition(text: str, message: str = "M") -> SchemaInfo:
     """Return the definition of one text."""
     return compile_proto(Proto.of_text(text, message))
 
 
-def root(text: str, message: str = "M") -> ProtoMessage:
+def parse_root(text: str, message: str = "M") -> ProtoMessage:
     """Return the root message of one text."""
-    return parse(definition(text, message).schema).root
+    return parse(compile_definition(text, message).schema).root

@@ -29,15 +29,15 @@ PROMOTED = {"int": "long", "long": "float", "float": "double", "string": "bytes"
 
 
 @st.composite
-def schemas(draw: DrawFn) -> Json:
+def draw_schema(draw: DrawFn) -> Json:
     """Draw the definition of a record."""
     return _Maker(draw).record("", depth=3)
 
 
 @st.composite
-def evolutions(draw: DrawFn) -> tuple[Json, Json]:
+def draw_evolution(draw: DrawFn) -> tuple[Json, Json]:
     """Draw a definition, and the same after one to three changes; either may be the reader."""
-    before = draw(schemas())
+    before = draw(draw_schema())
     after = copy.deepcopy(before)
     for step in draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=3)):
         step(draw, after)
@@ -53,24 +53,24 @@ class _Maker:
         self.open: list[str] = []
         self.count = 0
 
-    def type(self, namespace: str, depth: int) -> Json:
+    def draw_type(self, namespace: str, depth: int) -> Json:
         kinds: list[Callable[[], Json]] = [
             lambda: self.draw(st.sampled_from(PRIMITIVES)),
             lambda: self.draw(st.sampled_from(PRIMITIVES)),
             lambda: dict(self.draw(st.sampled_from(LOGICAL))),
-            lambda: self.enum(namespace),
+            lambda: self.draw_enum(namespace),
             lambda: self.named_type("fixed", namespace) | {"size": self.draw(st.integers(0, 4))},
         ]
         # From inside a namespace, Avro 1.12.1 does not find an unfinished type of the null namespace.
         usable_names = sorted(name for name in self.types if "." in name or not namespace)
         if usable_names:
-            kinds.append(lambda: self.reference(self.draw(st.sampled_from(usable_names))))
+            kinds.append(lambda: self.draw_reference(self.draw(st.sampled_from(usable_names))))
         if depth:
             kinds += [
-                lambda: {"type": "array", "items": self.type(namespace, depth - 1)},
-                lambda: {"type": "map", "values": self.type(namespace, depth - 1)},
-                lambda: self.union(namespace, depth - 1),
-                lambda: self.union(namespace, depth - 1),
+                lambda: {"type": "array", "items": self.draw_type(namespace, depth - 1)},
+                lambda: {"type": "map", "values": self.draw_type(namespace, depth - 1)},
+                lambda: self.draw_union(namespace, depth - 1),
+                lambda: self.draw_union(namespace, depth - 1),
                 lambda: self.record(namespace, depth - 1),
             ]
         type_ = self.draw(st.sampled_from(kinds))()
@@ -78,7 +78,7 @@ class _Maker:
             self.types[type_["name"]] = type_
         return type_
 
-    def reference(self, full_name: str) -> Json:
+    def draw_reference(self, full_name: str) -> Json:
         """Return a reference that never makes a record contain itself."""
         return ["null", full_name] if full_name in self.open else full_name
 
@@ -92,18 +92,18 @@ class _Maker:
             definition["aliases"] = [self.draw(st.sampled_from(("Old", "shop.Old")))]
         return definition
 
-    def enum(self, namespace: str) -> Json:
+    def draw_enum(self, namespace: str) -> Json:
         symbols = self.draw(st.lists(st.sampled_from(SYMBOLS), min_size=1, unique=True))
         definition = self.named_type("enum", namespace) | {"symbols": symbols}
         if self.draw(st.booleans()):
             definition["default"] = self.draw(st.sampled_from(symbols))
         return definition
 
-    def union(self, namespace: str, depth: int) -> Json:
+    def draw_union(self, namespace: str, depth: int) -> Json:
         branches: dict[str, Json] = {}
         for _ in range(self.draw(st.integers(1, 3))):
             types_before = dict(self.types)
-            branch = self.type(namespace, depth)
+            branch = self.draw_type(namespace, depth)
             named = {branch_name(inner): inner for inner in (branch if isinstance(branch, list) else [branch])}
             if named.keys() & branches.keys():
                 self.types = types_before  # the types of the dropped branch
@@ -118,9 +118,9 @@ class _Maker:
         definition["fields"] = []
         space = definition["name"].rpartition(".")[0]
         for name in self.draw(st.lists(st.sampled_from(FIELDS), max_size=4, unique=True)):
-            field = {"name": name, "type": self.type(space, depth)}
+            field = {"name": name, "type": self.draw_type(space, depth)}
             if self.draw(st.booleans()):
-                field["default"] = value(self.draw, field["type"], self.types)
+                field["default"] = draw_value(self.draw, field["type"], self.types)
             definition["fields"].append(field)
         self.open.remove(definition["name"])
         return definition
@@ -148,27 +148,27 @@ VALUES: dict[str, st.SearchStrategy[Json]] = {
 }
 
 
-def value(draw: DrawFn, type_: Json, types: dict[str, Json], depth: int = 3) -> Json:
+def draw_value(draw: DrawFn, type_: Json, types: dict[str, Json], depth: int = 3) -> Json:
     """Draw a valid default for a type; `types` are the definitions that it can reference."""
     if isinstance(type_, list):
-        return value(draw, type_[0], types, depth)
+        return draw_value(draw, type_[0], types, depth)
     kind = type_ if isinstance(type_, str) else type_["type"]
     if kind in types:
-        return value(draw, types[kind], types, depth)
+        return draw_value(draw, types[kind], types, depth)
     if kind in VALUES:
         return draw(VALUES[kind])
     if kind == "record":
-        return {field["name"]: value(draw, field["type"], types, depth) for field in type_["fields"]}
+        return {field["name"]: draw_value(draw, field["type"], types, depth) for field in type_["fields"]}
     if kind in ("array", "map") and not (depth and draw(st.booleans())):
         return [] if kind == "array" else {}
     if kind == "array":
-        return [value(draw, type_["items"], types, depth - 1)]
+        return [draw_value(draw, type_["items"], types, depth - 1)]
     if kind == "map":
-        return {"k": value(draw, type_["values"], types, depth - 1)}
+        return {"k": draw_value(draw, type_["values"], types, depth - 1)}
     return draw(st.sampled_from(type_["symbols"])) if kind == "enum" else "x" * int(type_["size"])
 
 
-def places(definition: Json) -> Iterator[tuple[Any, Any]]:
+def list_places(definition: Json) -> Iterator[tuple[Any, Any]]:
     """Yield every place of a type in `definition`, as a container and its key or index."""
     holder = {"type": definition}
     pending: list[tuple[Any, Any]] = [(holder, "type")]
@@ -183,8 +183,8 @@ def places(definition: Json) -> Iterator[tuple[Any, Any]]:
             pending += [(field, "type") for field in type_.get("fields", ())]
 
 
-def _types(definition: Json, kind: str) -> list[Json]:
-    types = [container[key] for container, key in places(definition)]
+def _list_types(definition: Json, kind: str) -> list[Json]:
+    types = [container[key] for container, key in list_places(definition)]
     return [type_ for type_ in types if isinstance(type_, dict) and type_["type"] == kind]
 
 
@@ -193,19 +193,19 @@ def _pick(draw: DrawFn, candidates: list[Any]) -> Any:
 
 
 def _add_field(draw: DrawFn, definition: Json) -> None:
-    fields = _pick(draw, _types(definition, "record"))["fields"]
+    fields = _pick(draw, _list_types(definition, "record"))["fields"]
     name = draw(st.sampled_from(FIELDS))
     if any(field["name"] == name for field in fields):
         return
     type_ = draw(st.sampled_from([*PRIMITIVES, ["null", "string"], {"type": "array", "items": "int"}]))
     field = {"name": name, "type": type_}
     if draw(st.booleans()):
-        field["default"] = value(draw, type_, {})
+        field["default"] = draw_value(draw, type_, {})
     fields.insert(draw(st.integers(0, len(fields))), field)
 
 
 def _remove_field(draw: DrawFn, definition: Json) -> None:
-    record = _pick(draw, [record for record in _types(definition, "record") if record["fields"]])
+    record = _pick(draw, [record for record in _list_types(definition, "record") if record["fields"]])
     # Types that are defined in a field may be referenced elsewhere, so only fields without definitions are removed.
     plain = [field for field in record["fields"] if isinstance(field["type"], str)] if record else []
     if plain:
@@ -213,13 +213,13 @@ def _remove_field(draw: DrawFn, definition: Json) -> None:
 
 
 def _reorder_fields(draw: DrawFn, definition: Json) -> None:
-    record = _pick(draw, _types(definition, "record"))
+    record = _pick(draw, _list_types(definition, "record"))
     if all(isinstance(field["type"], str) and field["type"] in PRIMITIVES for field in record["fields"]):
         record["fields"] = draw(st.permutations(record["fields"]))
 
 
 def _rename_field(draw: DrawFn, definition: Json) -> None:
-    record = _pick(draw, [record for record in _types(definition, "record") if record["fields"]])
+    record = _pick(draw, [record for record in _list_types(definition, "record") if record["fields"]])
     if record:
         field = _pick(draw, record["fields"])
         old, field["name"] = field["name"], f"{field['name']}_2"
@@ -229,7 +229,7 @@ def _rename_field(draw: DrawFn, definition: Json) -> None:
 
 def _rename_root(draw: DrawFn, definition: Json) -> None:
     old = definition["name"]
-    if any(container[key] == old for container, key in places(definition)):
+    if any(container[key] == old for container, key in list_places(definition)):
         return  # it refers to itself
     definition["name"] = draw(st.sampled_from((f"{old}_2", "moved.Root")))
     # An alias in the null namespace would not survive being printed inside another one.
@@ -239,7 +239,7 @@ def _rename_root(draw: DrawFn, definition: Json) -> None:
 
 def _change_primitive(draw: DrawFn, definition: Json) -> None:
     candidates = []
-    for container, key in places(definition):
+    for container, key in list_places(definition):
         promoted = PROMOTED.get(container[key]) if isinstance(container[key], str) else None
         if promoted and not (isinstance(container, list) and promoted in map(branch_name, container)):
             candidates.append((container, key, promoted))
@@ -249,7 +249,7 @@ def _change_primitive(draw: DrawFn, definition: Json) -> None:
 
 
 def _make_optional(draw: DrawFn, definition: Json) -> None:
-    records = _types(definition, "record")
+    records = _list_types(definition, "record")
     fields = [field for record in records for field in record["fields"] if "default" not in field]
     field = _pick(draw, [field for field in fields if not isinstance(field["type"], list)])
     if field and field["type"] != "null":
@@ -257,7 +257,7 @@ def _make_optional(draw: DrawFn, definition: Json) -> None:
 
 
 def _change_union(draw: DrawFn, definition: Json) -> None:
-    types = [container[key] for container, key in places(definition)]
+    types = [container[key] for container, key in list_places(definition)]
     union = _pick(draw, [type_ for type_ in types if isinstance(type_, list)])
     if not union:
         return
@@ -269,7 +269,7 @@ def _change_union(draw: DrawFn, definition: Json) -> None:
 
 
 def _change_symbols(draw: DrawFn, definition: Json) -> None:
-    enum = _pick(draw, _types(definition, "enum"))
+    enum = _pick(draw, _list_types(definition, "enum"))
     if enum:
         defaults = {enum.get("default")} - {None}
         added = draw(st.lists(st.sampled_from(SYMBOLS), unique=True))
@@ -278,7 +278,7 @@ def _change_symbols(draw: DrawFn, definition: Json) -> None:
 
 
 def _change_size(draw: DrawFn, definition: Json) -> None:
-    fixed = _pick(draw, _types(definition, "fixed"))
+    fixed = _pick(draw, _list_types(definition, "fixed"))
     if fixed:
         fixed["size"] += 1
 

@@ -1,4 +1,4 @@
-"""Schema resolution: recorded answers of Java, its laws, and that the fast verdicts equal those of the full comparison.
+"""Schema resolution: recorded answers of Java, its laws, and the equality of the fast verdicts and the full comparison.
 
 The recorded pairs, histories and named cases go through the same verdicts in `test_compare_command` and `test_compatibility`.
 """
@@ -12,10 +12,10 @@ from itertools import permutations, product
 
 import corpora
 import pytest
-from corpora import Json, array, field, map_of, record, schema
+from corpora import Json, make_array, make_field, map_of, parse_schema, record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schema_strategies import evolutions, schemas
+from schema_strategies import draw_evolution, draw_schema
 
 from schemactl.formats.avro.compatibility import MAX_LISTED, AmbiguousAlias, KnownVerdicts, incompatibilities
 from schemactl.formats.avro.schema import Schema, TooDeep
@@ -26,11 +26,11 @@ THOROUGH = settings(max_examples=100, deadline=None, suppress_health_check=[Heal
 
 
 def record_of(name: str, **fields: Json) -> Json:
-    return corpora.record(name, *(field(label, type_) for label, type_ in fields.items()))
+    return corpora.record(name, *(make_field(label, type_) for label, type_ in fields.items()))
 
 
 def list_reasons(*, reader: Json, writer: Json) -> list[str]:
-    reasons = incompatibilities(reader=schema(reader), writer=schema(writer))
+    reasons = incompatibilities(reader=parse_schema(reader), writer=parse_schema(writer))
     return [f"{reason.rule} {reason.pointer}" for reason in reasons]
 
 
@@ -44,8 +44,8 @@ def list_reasons(*, reader: Json, writer: Json) -> list[str]:
             ["TYPE_MISMATCH /fields/1/type/0"],
         ),
         (
-            record_of("E", d=["null", "E"], c=array("null")),
-            record_of("E", d=["null", "E"], c=array("E")),
+            record_of("E", d=["null", "E"], c=make_array("null")),
+            record_of("E", d=["null", "E"], c=make_array("E")),
             ["TYPE_MISMATCH /fields/1/type/items"],
         ),
         (
@@ -71,7 +71,7 @@ def list_reasons(*, reader: Json, writer: Json) -> list[str]:
             ["TYPE_MISMATCH /fields/0/type/fields/0/type", "TYPE_MISMATCH /fields/1/type/fields/0/type"],
         ),
         (
-            corpora.record("R", field("p", record_of("M"), aliases=["w"]), field("q", "M", aliases=["w"])),
+            corpora.record("R", make_field("p", record_of("M"), aliases=["w"]), make_field("q", "M", aliases=["w"])),
             record_of("R", w="int"),
             ["TYPE_MISMATCH /fields/0/type"] * 2,
         ),
@@ -82,18 +82,18 @@ def test_places_are_those_that_java_tells(reader: Json, writer: Json, expected: 
 
 
 def test_the_list_ends_where_java_s_memory_would() -> None:
-    def doubled(leaf: str) -> Json:
+    def make_doubled(leaf: str) -> Json:
         inside = [leaf, *(f"B{level}" for level in range(59))]
         levels = [record_of(f"B{level}", x=inner, y=inner) for level, inner in enumerate(inside)]
         return record_of("R", **{f"f{level}": level_record for level, level_record in enumerate(levels)})
 
-    reasons = list_reasons(reader=doubled("int"), writer=doubled("string"))
+    reasons = list_reasons(reader=make_doubled("int"), writer=make_doubled("string"))
     assert 1_000 < len(reasons) <= MAX_LISTED
     assert len(set(reasons)) == 2
 
 
 @THOROUGH
-@given(schemas())
+@given(draw_schema())
 def test_a_schema_reads_itself(definition: Json) -> None:
     assert list_reasons(reader=definition, writer=definition) == []
 
@@ -107,7 +107,7 @@ def in_full(*, reader: Schema, writer: Schema) -> bool:
 
 def assert_alike(*definitions: Json) -> None:
     """Check every pair of definitions, including each with itself, in both orders."""
-    parsed = [schema(definition) for definition in definitions]
+    parsed = [parse_schema(definition) for definition in definitions]
     for order in (parsed, parsed[::-1]):
         history = KnownVerdicts()
         for reader, writer in product(order, order):
@@ -117,87 +117,88 @@ def assert_alike(*definitions: Json) -> None:
 
 
 @THOROUGH
-@given(evolutions())
+@given(draw_evolution())
 def test_verdicts_on_what_a_definition_becomes(pair: tuple[Json, Json]) -> None:
     assert_alike(*pair)
 
 
 @THOROUGH
-@given(evolutions(), schemas(), st.booleans())
+@given(draw_evolution(), draw_schema(), st.booleans())
 def test_verdicts_on_parts_that_have_been_compared_elsewhere(
     pair: tuple[Json, Json],
     other: Json,
     is_optional: bool,  # noqa: FBT001  drawn
 ) -> None:
     default = {"default": None} if is_optional else {}
-    around = [record("Around", field("part", ["null", part], **default)) for part in (*pair, other)]
+    around = [record("Around", make_field("part", ["null", part], **default)) for part in (*pair, other)]
     assert_alike(*around, *pair)
 
 
 @st.composite
-def tangles(draw: st.DrawFn) -> Json:
+def draw_tangle(draw: st.DrawFn) -> Json:
     """Draw records that refer to each other, also through unions of several records, and fields with aliases."""
     names = ["m.A", "n.A", "m.B"]
     defined_names: set[str] = set()
 
-    def reference(name: str, depth: int) -> Json:
+    def make_reference(name: str, depth: int) -> Json:
         if name in defined_names or not depth:
             return name if name in defined_names else "int"
         defined_names.add(name)
         fields = []
         for label in draw(st.lists(st.sampled_from(["f", "g", "h"]), min_size=1, unique=True)):
             branches = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
-            kinds: list[Json] = [reference(branch, depth - 1) for branch in branches]
+            kinds: list[Json] = [make_reference(branch, depth - 1) for branch in branches]
             kinds = [kind for index, kind in enumerate(kinds) if kind not in kinds[:index]]
             more: Json = {}
             if draw(st.booleans()):
                 more["aliases"] = draw(st.lists(st.sampled_from(["f", "g", "x"]), max_size=1))
             if draw(st.booleans()):
                 more["default"] = None
-            fields.append(field(label, ["null", *kinds], **more))
+            fields.append(make_field(label, ["null", *kinds], **more))
         if draw(st.booleans()):
-            fields.append(field("v", draw(st.sampled_from(["int", "long", "string"]))))
+            fields.append(make_field("v", draw(st.sampled_from(["int", "long", "string"]))))
         short = draw(st.sampled_from([{}, {}, {"aliases": [draw(st.sampled_from(names))]}]))
         return record(name, *fields, **short)
 
-    return reference("m.A", 3)
+    return make_reference("m.A", 3)
 
 
 @THOROUGH
-@given(st.lists(tangles(), min_size=2, max_size=4))
+@given(st.lists(draw_tangle(), min_size=2, max_size=4))
 def test_verdicts_on_records_that_lead_to_each_other(definitions: list[Json]) -> None:
     assert_alike(*definitions)
 
 
 def test_an_ambiguous_alias_in_a_branch_that_is_not_taken_ends_the_check() -> None:
-    written = record("R", field("number", "int"), field("amount", "int"))
-    ambiguous = record("x.R", field("gone", "string"), field("value", "long", aliases=["number", "amount"]))
+    written = record("R", make_field("number", "int"), make_field("amount", "int"))
+    ambiguous = record("x.R", make_field("gone", "string"), make_field("value", "long", aliases=["number", "amount"]))
     assert_alike(
-        record("Around", field("part", [ambiguous, written | {"name": "y.R"}])),
-        record("Around", field("part", written)),
+        record("Around", make_field("part", [ambiguous, written | {"name": "y.R"}])),
+        record("Around", make_field("part", written)),
     )
 
 
 def test_a_chain_of_types_as_long_as_the_text_has_a_verdict() -> None:
     length = 5_000
-    chain = [record(f"T{number}", field("next", ["null", f"T{number + 1}"])) for number in range(length)]
-    chain.append(record(f"T{length}", field("first", ["null", "T0"])))
-    definition = record("Chain", *(field(f"f{number}", link) for number, link in enumerate(chain)))
+    chain = [record(f"T{number}", make_field("next", ["null", f"T{number + 1}"])) for number in range(length)]
+    chain.append(record(f"T{length}", make_field("first", ["null", "T0"])))
+    definition = record("Chain", *(make_field(f"f{number}", link) for number, link in enumerate(chain)))
     other = json.loads(json.dumps(definition))
-    other["fields"][-1]["type"]["fields"].append(field("new", "int"))
+    other["fields"][-1]["type"]["fields"].append(make_field("new", "int"))
     history = KnownVerdicts()
-    old, new = schema(definition), schema(other)
+    old, new = parse_schema(definition), parse_schema(other)
     assert history.can_read(reader=old, writer=new)
     assert not history.can_read(reader=new, writer=old)
-    assert history.can_read(reader=old, writer=schema(definition))
+    assert history.can_read(reader=old, writer=parse_schema(definition))
 
 
 def test_a_long_chain_has_a_verdict_in_a_thread_and_leaves_the_recursion_limit() -> None:
     chains = [
-        [record(f"T{n}", field("next", f"T{n - 1}" if n else leaf)) for n in range(10_000)] for leaf in ("long", "int")
+        [record(f"T{n}", make_field("next", f"T{n - 1}" if n else leaf)) for n in range(10_000)]
+        for leaf in ("long", "int")
     ]
     reader, writer = (
-        schema(record("Chain", *(field(f"f{n}", link) for n, link in enumerate(chain)))) for chain in chains
+        parse_schema(record("Chain", *(make_field(f"f{n}", link) for n, link in enumerate(chain)))) for chain in chains
     )
     verdicts: list[bool] = []
 
@@ -218,21 +219,21 @@ def test_a_long_chain_has_a_verdict_in_a_thread_and_leaves_the_recursion_limit()
 def test_cycles_that_meet_in_too_many_pairs_are_an_error_with_a_fix() -> None:
     """Cycles of 420 and 419 records have 175,980 pairs, and each leads to the next."""
 
-    def cycle(length: int) -> Schema:
-        links = [record(f"C{n}", field("next", f"C{(n + 1) % length}")) for n in range(length)]
-        return schema(record("Root", *(field(f"f{n}", link) for n, link in enumerate(links))))
+    def make_cycle(length: int) -> Schema:
+        links = [record(f"C{n}", make_field("next", f"C{(n + 1) % length}")) for n in range(length)]
+        return parse_schema(record("Root", *(make_field(f"f{n}", link) for n, link in enumerate(links))))
 
     limit = sys.getrecursionlimit()
     with pytest.raises(TooDeep, match="too long a chain") as error:
-        incompatibilities(reader=cycle(420), writer=cycle(419))
+        incompatibilities(reader=make_cycle(420), writer=make_cycle(419))
     assert error.value.fix
     assert sys.getrecursionlimit() == limit
 
 
 def test_every_order_of_asking_has_the_same_answers() -> None:
-    narrow = record("P", field("v", "int"), field("next", ["null", "P"]))
-    wide = record("P", field("v", "long"), field("next", ["null", "P"]))
-    parsed = [schema(record("Around", field("part", ["null", part]))) for part in (narrow, wide)]
+    narrow = record("P", make_field("v", "int"), make_field("next", ["null", "P"]))
+    wide = record("P", make_field("v", "long"), make_field("next", ["null", "P"]))
+    parsed = [parse_schema(record("Around", make_field("part", ["null", part]))) for part in (narrow, wide)]
     schema_pairs = list(product(parsed, parsed))
     for order in permutations(schema_pairs):
         history = KnownVerdicts()

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from corpora import Json, field, fixed, record, rows, schema
+from corpora import Json, make_field, make_fixed, parse_schema, read_rows, record
 from java_avro import JavaAvro
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
@@ -28,12 +28,12 @@ TAKEN_FOR_EMPTY = "pub2-26082"
 
 
 @cache
-def pairs() -> list[tuple[Json, Schema, Schema]]:
-    return [(row, schema(row["reader"]), schema(row["writer"])) for row in rows("avro_public")]
+def read_pairs() -> list[tuple[Json, Schema, Schema]]:
+    return [(row, parse_schema(row["reader"]), parse_schema(row["writer"])) for row in read_rows("avro_public")]
 
 
 def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() -> None:
-    for row, reader, writer in pairs():
+    for row, reader, writer in read_pairs():
         messages = find_unreadable_messages(writer=writer, reader=reader, release=Release.R4_2)
         if row["decode"] in ("none", "some") and row["id"] != TAKEN_FOR_EMPTY:
             assert messages, row["id"]
@@ -42,7 +42,7 @@ def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() ->
 
 
 def test_what_only_strict_readers_refuse_decodes_in_java() -> None:
-    for row, reader, writer in pairs():
+    for row, reader, writer in read_pairs():
         try:
             reasons = incompatibilities(reader=reader, writer=writer)
         except AmbiguousAlias:
@@ -61,11 +61,13 @@ def test_every_breakage_that_java_meets_has_a_counterexample() -> None:
 @cache
 def recorded_breakages() -> list[tuple[dict[str, Any], Schema, Incompatibility, Counterexample | None]]:
     return [
-        (row, writer, reason, proof) for row, reader, writer in pairs() for reason, proof in breakages(reader, writer)
+        (row, writer, reason, proof)
+        for row, reader, writer in read_pairs()
+        for reason, proof in find_breakages(reader, writer)
     ]
 
 
-def breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibility, Counterexample | None]]:
+def find_breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibility, Counterexample | None]]:
     """Yield every reason why `reader` cannot read `writer`, with its counterexample."""
     with suppress(AmbiguousAlias):
         for reason in incompatibilities(reader=reader, writer=writer):
@@ -106,18 +108,20 @@ def values_of(name: str, read: Any) -> Iterator[Any]:
 
 
 def test_where_nothing_can_be_written_the_explanation_says_so() -> None:
-    def holding(size: int) -> Schema:
-        return schema(record("Node", field("id", fixed("Id", size)), field("next", "Node")))
+    def make_node(size: int) -> Schema:
+        return parse_schema(record("Node", make_field("id", make_fixed("Id", size)), make_field("next", "Node")))
 
-    ((reason, proof),) = breakages(holding(4), holding(12))
-    explanation = explain(Breakage(reason, "new_reads_old", 0), new=holding(4), old=holding(12))
+    ((reason, proof),) = find_breakages(make_node(4), make_node(12))
+    explanation = explain(Breakage(reason, "new_reads_old", 0), new=make_node(4), old=make_node(12))
     assert proof is None
     assert explanation.reason.endswith("nothing can be written, for a record must contain itself or an enum is empty.")
 
 
 def test_the_default_that_is_proposed_for_a_decimal_is_a_number() -> None:
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
-    old, new = (schema(record("Order", field("id", "int"), *more)) for more in ((), (field("total", decimal),)))
-    ((reason, _),) = breakages(new, old)
+    old, new = (
+        parse_schema(record("Order", make_field("id", "int"), *more)) for more in ((), (make_field("total", decimal),))
+    )
+    ((reason, _),) = find_breakages(new, old)
     explanation = explain(Breakage(reason, "new_reads_old", 0), new=new, old=old)
     assert explanation.fix == r'give the field a default, for example "default": "\u0000".'

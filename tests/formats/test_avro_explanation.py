@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from corpora import Json, field, record
+from corpora import Json, make_field, record
 
 from schemactl.comparison.compatibility import compare
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import explain
 
-ID = field("id", "long")
+ID = make_field("id", "long")
 
 
 def explain_only_breakage(type_: SchemaType, strategy: str, old_fields: list[Json], new_fields: list[Json]) -> str:
@@ -31,19 +31,19 @@ def explain_only_breakage(type_: SchemaType, strategy: str, old_fields: list[Jso
     ],
 )  # fmt: skip
 def test_a_rename_is_offered_as_a_rename(type_: SchemaType, strategy: str, fix: str) -> None:
-    old_fields, new_fields = [ID, field("cost", "int")], [field("price", "long"), ID]
+    old_fields, new_fields = [ID, make_field("cost", "int")], [make_field("price", "long"), ID]
     if strategy == "FORWARD":
-        new_fields = [field("price", "int"), ID]
+        new_fields = [make_field("price", "int"), ID]
     assert explain_only_breakage(type_, strategy, old_fields, new_fields).startswith(fix)
 
 
 @pytest.mark.parametrize(
     ("old_fields", "new_fields"),
     [
-        ([ID], [ID, field("price", "long")]),
-        ([ID, field("cost", "string")], [ID, field("price", "long")]),
-        ([ID, field("cost", "int"), field("tax", "int")], [ID, field("price", "long")]),
-        ([ID, field("cost", "int")], [ID, field("price", "long"), field("tax", "long", default=0)]),
+        ([ID], [ID, make_field("price", "long")]),
+        ([ID, make_field("cost", "string")], [ID, make_field("price", "long")]),
+        ([ID, make_field("cost", "int"), make_field("tax", "int")], [ID, make_field("price", "long")]),
+        ([ID, make_field("cost", "int")], [ID, make_field("price", "long"), make_field("tax", "long", default=0)]),
     ],
 )
 def test_a_field_that_may_be_several_or_none_is_new(old_fields: list[Json], new_fields: list[Json]) -> None:

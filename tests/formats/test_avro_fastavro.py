@@ -9,10 +9,10 @@ from typing import Any
 
 import fastavro
 import pytest
-from corpora import Json, enum, field, record, rows
+from corpora import Json, make_enum, make_field, read_rows, record
 from hypothesis import HealthCheck, given, settings
 from property_runs import EXAMPLES
-from schema_strategies import evolutions
+from schema_strategies import draw_evolution
 
 from schemactl import compare
 from schemactl.core.findings import Outcome
@@ -59,11 +59,11 @@ def is_read(reader: Json, writer: Json) -> bool:
 
 
 def test_fastavro_reads_every_recorded_pair_that_passes() -> None:
-    assert sum(is_read(row["reader"], row["writer"]) for row in rows("avro_public")) > 1_450
+    assert sum(is_read(row["reader"], row["writer"]) for row in read_rows("avro_public")) > 1_450
 
 
 @settings(EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
-@given(evolutions())
+@given(draw_evolution())
 def test_fastavro_reads_what_both_verdicts_pass(pair: tuple[Json, Json]) -> None:
     reader, writer = pair
     is_read(reader, writer)
@@ -71,9 +71,9 @@ def test_fastavro_reads_what_both_verdicts_pass(pair: tuple[Json, Json]) -> None
 
 
 def test_fastavro_takes_a_namesake_for_the_branch_that_was_written() -> None:
-    near, far = (enum("Kind", symbol, namespace=space) for space, symbol in (("near", "A"), ("far", "B")))
-    definition = record("Order", field("kind", [near, far]))
-    other = record("Order", field("kind", ["null", near, far]))
+    near, far = (make_enum("Kind", symbol, namespace=space) for space, symbol in (("near", "A"), ("far", "B")))
+    definition = record("Order", make_field("kind", [near, far]))
+    other = record("Order", make_field("kind", ["null", near, far]))
     assert not is_read(other, definition)
     fastavro_schemas: list[Any] = [fastavro.parse_schema(schema_json) for schema_json in (definition, other)]
     message = encode(parsed(json.dumps(definition).encode()), {"kind": UnionValue(1, "B")})

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_definitions import PAIRS, SELF, bomb, branches, chain, fields, optional, record, symbols
+from hostile_definitions import PAIRS, SELF, chain, make_bomb, make_enum, make_optional, make_record, make_union, record
 
 from schemactl.cli.compare import _verdicts
 from schemactl.core.findings import Breakage, Direction, Outcome
@@ -29,7 +29,7 @@ LONGEST_REASON = 3_000
 
 
 @pytest.fixture(scope="module")
-def outcomes() -> dict[str, dict[str, Any]]:
+def outcomes_by_pair() -> dict[str, dict[str, Any]]:
     """The outcome of each pair, judged in a separate process."""
     done = subprocess.run([sys.executable, str(PROGRAM), *PAIRS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -37,8 +37,8 @@ def outcomes() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_hostile_pair_is_judged(outcomes: dict[str, dict[str, Any]], name: str) -> None:
-    outcome = outcomes[name]
+def test_a_hostile_pair_is_judged(outcomes_by_pair: dict[str, dict[str, Any]], name: str) -> None:
+    outcome = outcomes_by_pair[name]
     assert "ended" not in outcome
     assert outcome["broker"] in [*Outcome]
     # Every release rejects an invalid definition with a reason; every other definition has a verdict on data.
@@ -49,14 +49,14 @@ def test_a_hostile_pair_is_judged(outcomes: dict[str, dict[str, Any]], name: str
 
 
 def test_a_smallest_message_is_counted_before_it_is_made() -> None:
-    schema = parse(bomb(60, 10, "int"), Release.R4_0)
+    schema = parse(make_bomb(60, 10, "int"), Release.R4_0)
     assert compute_least_sizes(schema)[schema][0] > 10**60
     assert list(list_candidates(schema)) == []
 
 
 def test_messages_stay_small_in_a_chain_of_records() -> None:
     assert list(list_candidates(parse(chain(MAX_VALUES, "int"), Release.R4_0))) == []
-    assert len(list(list_candidates(parse(symbols(0, 3), Release.R4_0)))) == 3
+    assert len(list(list_candidates(parse(make_enum(0, 3), Release.R4_0)))) == 3
 
 
 def test_compare_answers_a_line_of_hostile_definitions() -> None:
@@ -78,10 +78,10 @@ def test_half_a_surrogate_pair_is_told_as_it_is_escaped() -> None:
 @pytest.mark.parametrize(
     "pair",
     [
-        lambda size: (fields(size, "int"), fields(size, "string")),
-        lambda size: (branches(size // 2, size), branches(0, size)),
+        lambda size: (make_record(size, "int"), make_record(size, "string")),
+        lambda size: (make_union(size // 2, size), make_union(0, size)),
         lambda size: (chain(size, "int"), chain(size, "string")),
-        lambda size: (symbols(size // 2, size), symbols(0, size)),
+        lambda size: (make_enum(size // 2, size), make_enum(0, size)),
     ],
     ids=["fields", "branches", "a chain", "symbols"],
 )
@@ -89,13 +89,13 @@ def test_twice_the_size_takes_about_twice_the_steps(
     pair: Callable[[int], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compatibility, "MAX_BRANCHES", 0)
-    small, large = (steps(partial(explain_all, *pair(size))) for size in (150, 300))
+    small, large = (count_steps(partial(explain_all, *pair(size))) for size in (150, 300))
     assert large < 2.6 * small
 
 
 def test_one_reason_in_a_chain_of_unions_takes_steps_for_each_level() -> None:
-    pairs = [(chain(size, "int", optional), chain(size, "string", optional)) for size in (150, 300)]
-    small, large = (steps(partial(explain_all, *pair, at_most=1)) for pair in pairs)
+    pairs = [(chain(size, "int", make_optional), chain(size, "string", make_optional)) for size in (150, 300)]
+    small, large = (count_steps(partial(explain_all, *pair, at_most=1)) for pair in pairs)
     assert large < 2.6 * small
 
 
@@ -105,7 +105,7 @@ def explain_all(reader: str, writer: str, at_most: int | None = None) -> None:
         explain(Breakage(incompatibility, "new_reads_old", 0), new=new, old=old)
 
 
-def steps(call: Callable[[], object]) -> int:
+def count_steps(call: Callable[[], object]) -> int:
     """Count the function calls of `call`, and the steps of its generators."""
     count = 0
 
@@ -122,7 +122,7 @@ def steps(call: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize(
-    "type_", [json.loads(SELF % ""), json.loads(bomb(60, 2, "int"))], ids=["endless", "2^60 values"]
+    "type_", [json.loads(SELF % ""), json.loads(make_bomb(60, 2, "int"))], ids=["endless", "2^60 values"]
 )
 @pytest.mark.parametrize("direction", ["new_reads_old", "old_reads_new"])
 def test_no_default_is_suggested_that_is_endless_or_large(type_: Any, direction: Direction) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from corpora import array, enum, field, fixed, map_of, record, schema
+from corpora import make_array, make_enum, make_field, make_fixed, map_of, parse_schema, record
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,12 +80,12 @@ def test_arrays_stay_on_a_line_and_objects_do_not() -> None:
 
 
 def print_schema(definition: Any) -> str:
-    return schema_text(schema(definition, Release.R4_2))
+    return schema_text(parse_schema(definition, Release.R4_2))
 
 
 def test_a_schema_is_printed_in_javas_order_of_keys() -> None:
-    one = enum("E", "x", unit="m", default="x")
-    inside = {"aliases": ["g"], "p": 1, "order": "ignore", "default": "x", "doc": "d"} | field("f", one)
+    one = make_enum("E", "x", unit="m", default="x")
+    inside = {"aliases": ["g"], "p": 1, "order": "ignore", "default": "x", "doc": "d"} | make_field("f", one)
     about = {"aliases": ["B", "m.C", ".D"], "unit": "kg", "doc": "about", "namespace": "n"}
     assert print_schema(about | record("A", inside, type="error")) == (
         '{"type":"error","name":"A","namespace":"n","doc":"about","fields":[{"name":"f","type":'
@@ -95,13 +95,13 @@ def test_a_schema_is_printed_in_javas_order_of_keys() -> None:
 
 
 def test_a_name_is_as_short_as_its_place_allows() -> None:
-    plain = fixed("Plain", 1) | {"namespace": ""}
+    plain = make_fixed("Plain", 1) | {"namespace": ""}
     types: list[Any] = [
-        plain, fixed("m.Other", 1), fixed("record", 1), "Plain", "m.Other", "n.record", "A",
+        plain, make_fixed("m.Other", 1), make_fixed("record", 1), "Plain", "m.Other", "n.record", "A",
     ]  # fmt: skip
-    text = print_schema(record("n.A", *(field(f"f{number}", type_) for number, type_ in enumerate(types))))
+    text = print_schema(record("n.A", *(make_field(f"f{number}", type_) for number, type_ in enumerate(types))))
     assert [printed_field["type"] for printed_field in json.loads(text)["fields"]] == [
-        plain, fixed("Other", 1) | {"namespace": "m"}, fixed("record", 1), "Plain", "m.Other", "n.record", "A",
+        plain, make_fixed("Other", 1) | {"namespace": "m"}, make_fixed("record", 1), "Plain", "m.Other", "n.record", "A",
     ]  # fmt: skip
 
 
@@ -114,6 +114,6 @@ def test_a_primitive_is_a_name_unless_it_has_properties() -> None:
 
 @pytest.mark.parametrize("pretty", [False, True])
 def test_a_printed_schema_parses_as_an_equal_one(pretty: bool) -> None:  # noqa: FBT001  pytest passes it
-    fields = field("next", ["null", "A"], default=None), field("all", map_of(array("A")), default={})
-    one = schema(record("n.A", *fields), Release.R4_0)
+    fields = make_field("next", ["null", "A"], default=None), make_field("all", map_of(make_array("A")), default={})
+    one = parse_schema(record("n.A", *fields), Release.R4_0)
     assert equal(parse(schema_text(one, pretty=pretty), Release.R4_0), one)

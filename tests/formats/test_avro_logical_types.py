@@ -16,62 +16,78 @@ from schemactl.formats import counterexample, explain, find_misreadings, reading
 Json = Any
 
 
-def logical(base: str, name: str, **properties: Json) -> Json:
+def make_logical(base: str, name: str, **properties: Json) -> Json:
     return {"type": base, "logicalType": name, **properties}
 
 
-def fixed(size: int, name: str, **properties: Json) -> Json:
+def make_fixed(size: int, name: str, **properties: Json) -> Json:
     return {"type": "fixed", "name": "Bytes", "size": size, "logicalType": name, **properties}
 
 
-def decimal(precision: int, scale: int = 0) -> Json:
-    return logical("bytes", "decimal", precision=precision, scale=scale)
+def make_decimal(precision: int, scale: int = 0) -> Json:
+    return make_logical("bytes", "decimal", precision=precision, scale=scale)
 
 
-MILLIS, MICROS, NANOS = (logical("long", f"timestamp-{unit}") for unit in ("millis", "micros", "nanos"))
+MILLIS, MICROS, NANOS = (make_logical("long", f"timestamp-{unit}") for unit in ("millis", "micros", "nanos"))
 
 
-def event(type_: Json) -> SchemaInfo:
+def make_event(type_: Json) -> SchemaInfo:
     definition = {"type": "record", "name": "Event", "fields": [{"name": "at", "type": type_}]}
     return SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode())
 
 
 def judge_pair(writer: Json, reader: Json) -> Verdict:
-    return compare([event(writer)], event(reader), CompatibilityStrategy.BACKWARD)
+    return compare([make_event(writer)], make_event(reader), CompatibilityStrategy.BACKWARD)
 
 
 ERRORS = [
     (MILLIS, MICROS, "2026-11-28T12:34:56Z and read as 1970-01-21T18:51:09.296Z"),
     (MICROS, MILLIS, "2026-11-28T12:34:56Z and read as +58878-10-31T06:13:20Z"),
     (MICROS, NANOS, "2026-11-28T12:34:56Z and read as 1970-01-21T18:51:09.296Z"),
-    (MILLIS, logical("long", "local-timestamp-micros"), "2026-11-28T12:34:56Z and read as 1970-01-21T18:51:09.296"),
-    (logical("int", "time-millis"), logical("long", "time-micros"), "12:34:56 and read as 00:00:45.296"),
-    (logical("long", "time-micros"), MICROS, "12:34:56 and read as 1970-01-01T12:34:56Z"),
-    (MILLIS, logical("long", "time-micros"), "2026-11-28T12:34:56Z and read as 1795869296000 micros after midnight"),
-    (logical("int", "date"), logical("int", "time-millis"), "2026-11-28 and read as 00:00:20.785"),
-    (logical("int", "date"), MILLIS, "2026-11-28 and read as 1970-01-01T00:00:20.785Z"),
-    (decimal(9, 2), decimal(9, 3), "123.45 and read as 12.345"),
-    (decimal(9, 2), decimal(5, 2), "1234.56 and does not fit decimal(5, 2)"),
-    (decimal(9, 2), logical("bytes", "big-decimal"), "123.45 and read as 0x3039"),
-    (fixed(12, "decimal", precision=9), fixed(12, "duration"), "12345 and read as 0 months, 0 days, 959447040 ms"),
-    (fixed(12, "duration"), fixed(12, "decimal", precision=20), "1 months, 2 days, 3000 ms and read as"),
-    (fixed(16, "uuid"), fixed(16, "decimal", precision=30), "123e4567-e89b-12d3-a456-426614174000 and read as"),
+    (
+        MILLIS,
+        make_logical("long", "local-timestamp-micros"),
+        "2026-11-28T12:34:56Z and read as 1970-01-21T18:51:09.296",
+    ),
+    (make_logical("int", "time-millis"), make_logical("long", "time-micros"), "12:34:56 and read as 00:00:45.296"),
+    (make_logical("long", "time-micros"), MICROS, "12:34:56 and read as 1970-01-01T12:34:56Z"),
+    (
+        MILLIS,
+        make_logical("long", "time-micros"),
+        "2026-11-28T12:34:56Z and read as 1795869296000 micros after midnight",
+    ),
+    (make_logical("int", "date"), make_logical("int", "time-millis"), "2026-11-28 and read as 00:00:20.785"),
+    (make_logical("int", "date"), MILLIS, "2026-11-28 and read as 1970-01-01T00:00:20.785Z"),
+    (make_decimal(9, 2), make_decimal(9, 3), "123.45 and read as 12.345"),
+    (make_decimal(9, 2), make_decimal(5, 2), "1234.56 and does not fit decimal(5, 2)"),
+    (make_decimal(9, 2), make_logical("bytes", "big-decimal"), "123.45 and read as 0x3039"),
+    (
+        make_fixed(12, "decimal", precision=9),
+        make_fixed(12, "duration"),
+        "12345 and read as 0 months, 0 days, 959447040 ms",
+    ),
+    (make_fixed(12, "duration"), make_fixed(12, "decimal", precision=20), "1 months, 2 days, 3000 ms and read as"),
+    (
+        make_fixed(16, "uuid"),
+        make_fixed(16, "decimal", precision=30),
+        "123e4567-e89b-12d3-a456-426614174000 and read as",
+    ),
 ]
 
 WARNINGS = [
-    ("string", decimal(9, 2)),
-    ("string", logical("bytes", "big-decimal")),
-    ("bytes", logical("string", "uuid")),
-    (decimal(9, 2), "string"),
+    ("string", make_decimal(9, 2)),
+    ("string", make_logical("bytes", "big-decimal")),
+    ("bytes", make_logical("string", "uuid")),
+    (make_decimal(9, 2), "string"),
     ("long", MILLIS),
     (MILLIS, "long"),
-    ("int", logical("int", "date")),
-    (logical("int", "date"), "long"),
+    ("int", make_logical("int", "date")),
+    (make_logical("int", "date"), "long"),
     (MILLIS, "double"),
-    (decimal(9, 2), "bytes"),
-    ("string", logical("string", "uuid")),
-    (MICROS, logical("long", "local-timestamp-micros")),
-    (logical("long", "local-timestamp-nanos"), NANOS),
+    (make_decimal(9, 2), "bytes"),
+    ("string", make_logical("string", "uuid")),
+    (MICROS, make_logical("long", "local-timestamp-micros")),
+    (make_logical("long", "local-timestamp-nanos"), NANOS),
     ("long", "double"),
     ("long", "float"),
     ("int", "float"),
@@ -80,16 +96,16 @@ WARNINGS = [
 
 KEPT = [
     (MILLIS, MILLIS),
-    (decimal(9, 2), decimal(12, 2)),
+    (make_decimal(9, 2), make_decimal(12, 2)),
     ("int", "long"),
     ("int", "double"),
     ("float", "double"),
     ("string", "bytes"),
-    (logical("int", "timestamp-millis"), logical("int", "timestamp-micros")),
-    (logical("long", "epoch-seconds"), logical("long", "epoch-days")),
-    (decimal(0), decimal(0, 3)),
-    (fixed(2, "decimal", precision=9), fixed(2, "decimal", precision=9, scale=2)),
-    (fixed(8, "uuid"), fixed(8, "duration")),
+    (make_logical("int", "timestamp-millis"), make_logical("int", "timestamp-micros")),
+    (make_logical("long", "epoch-seconds"), make_logical("long", "epoch-days")),
+    (make_decimal(0), make_decimal(0, 3)),
+    (make_fixed(2, "decimal", precision=9), make_fixed(2, "decimal", precision=9, scale=2)),
+    (make_fixed(8, "uuid"), make_fixed(8, "duration")),
     (MILLIS | {"java-class": "java.util.Date"}, MICROS | {"java-class": "java.util.Date"}),
 ]
 
@@ -101,7 +117,7 @@ def test_another_value_is_an_error_with_both_values(writer: Json, reader: Json, 
     assert (verdict.state, verdict.values, verdict.errors) == ("compatible", "changed", (misreading,))
     assert misreading.incompatibility.rule == "LOGICAL_TYPE_CHANGED"
     assert misreading.incompatibility.pointer == "/fields/0/type"
-    proof = counterexample(misreading, new=event(reader), old=event(writer))
+    proof = counterexample(misreading, new=make_event(reader), old=make_event(writer))
     assert proof is not None
     assert proof.result.startswith(f"at is written as {words}")
 
@@ -112,7 +128,7 @@ def test_what_may_be_meant_is_a_warning(writer: Json, reader: Json) -> None:
     (misreading,) = verdict.misread
     assert (verdict.values, verdict.errors) == ("changed", ())
     assert misreading.incompatibility.is_warning
-    assert counterexample(misreading, new=event(reader), old=event(writer)) is not None
+    assert counterexample(misreading, new=make_event(reader), old=make_event(writer)) is not None
 
 
 @pytest.mark.parametrize(("writer", "reader"), KEPT)
@@ -130,7 +146,7 @@ NESTED = [
     (["null", MILLIS], [MICROS, "null"], "/0"),
     (["string", MILLIS], ["null", MICROS, "string"], "/1"),
     (MILLIS, ["null", MICROS], "/1"),
-    (["null", logical("int", "time-millis")], ["null", logical("long", "time-micros")], "/1"),
+    (["null", make_logical("int", "time-millis")], ["null", make_logical("long", "time-micros")], "/1"),
     (record(MILLIS), record(MICROS), "/fields/0/type"),
     (record(MILLIS), record(MICROS, "value", name="moment"), "/fields/0/type"),
     (record(MILLIS, name="items"), record(MICROS, name="items"), "/fields/0/type"),
@@ -143,16 +159,16 @@ NESTED = [
 def test_parts_are_paired_as_resolution_pairs_them(writer: Json, reader: Json, pointer: str) -> None:
     (misreading,) = judge_pair(writer, reader).misread
     assert misreading.incompatibility.pointer == f"/fields/0/type{pointer}"
-    proof = counterexample(misreading, new=event(reader), old=event(writer))
+    proof = counterexample(misreading, new=make_event(reader), old=make_event(writer))
     assert proof is not None
     assert "and read as" in proof.result
-    assert explain(misreading, new=event(reader), old=event(writer)).field.startswith("Event.at")
+    assert explain(misreading, new=make_event(reader), old=make_event(writer)).field.startswith("Event.at")
 
 
 @pytest.mark.parametrize("more", [{"logicalType": "decimal", "precision": 12}, {}])
 def test_a_fixed_of_another_size_is_not_decoded_as_another_value(more: Json) -> None:
-    duration = event({"type": "fixed", "name": "F", "size": 12, "logicalType": "duration"})
-    other = event({"type": "fixed", "name": "F", "size": 8, **more})
+    duration = make_event({"type": "fixed", "name": "F", "size": 12, "logicalType": "duration"})
+    other = make_event({"type": "fixed", "name": "F", "size": 8, **more})
     for reader, writer in ((duration, other), (other, duration)):
         assert [problem.rule for problem in resolve(reader=reader, writer=writer)] == ["FIXED_SIZE_MISMATCH"]
         assert [*find_misreadings(reader=reader, writer=writer)] == []
@@ -162,27 +178,27 @@ def test_a_fixed_of_another_size_is_not_decoded_as_another_value(more: Json) -> 
 
 
 def test_two_halves_of_a_pair_have_their_own_pointers() -> None:
-    def pair(type_: Json) -> SchemaInfo:
-        half = event(type_).schema
+    def make_pair(type_: Json) -> SchemaInfo:
+        half = make_event(type_).schema
         properties = {"key.schema.type": "AVRO", "value.schema.type": "AVRO", "kv.encoding.type": "SEPARATED"}
         framed = len(half).to_bytes(4, "big") + half
         return SchemaInfo(SchemaType.KEY_VALUE, framed + framed, properties)
 
-    verdict = compare([pair(MILLIS)], pair(MICROS), CompatibilityStrategy.BACKWARD)
+    verdict = compare([make_pair(MILLIS)], make_pair(MICROS), CompatibilityStrategy.BACKWARD)
     assert [misreading.incompatibility.pointer for misreading in verdict.misread] == [
         "/key/fields/0/type",
         "/value/fields/0/type",
     ]
     for misreading in verdict.misread:
-        assert counterexample(misreading, new=pair(MICROS), old=pair(MILLIS)) is not None
+        assert counterexample(misreading, new=make_pair(MICROS), old=make_pair(MILLIS)) is not None
 
 
 def test_a_recursive_record_is_compared_once() -> None:
-    def node(type_: Json) -> SchemaInfo:
+    def make_node(type_: Json) -> SchemaInfo:
         fields = [{"name": "next", "type": ["null", "Node"]}, {"name": "at", "type": type_}]
         return SchemaInfo(SchemaType.AVRO, json.dumps({"type": "record", "name": "Node", "fields": fields}).encode())
 
-    verdict = compare([node(MILLIS)], node(MICROS), CompatibilityStrategy.BACKWARD)
+    verdict = compare([make_node(MILLIS)], make_node(MICROS), CompatibilityStrategy.BACKWARD)
     assert [misreading.incompatibility.pointer for misreading in verdict.misread] == ["/fields/1/type"]
 
 
@@ -198,7 +214,7 @@ def renamed_record(namespace: str, name: str, **more: Json) -> Json:
 NAMES_WITH_NAMESPACES = [
     (renamed_record("a", "x"), renamed_record("b", "y", aliases=["x"], default=7), "NAME_MISMATCH", "Java reads y as its default, 7"),
     (renamed_record("a", "x"), renamed_record("b", "y", aliases=["x"]), "NAME_MISMATCH", "AvroTypeException: Found a.Inner"),
-    (["null", in_namespace("a", fixed(3, ""))], [in_namespace("b", fixed(3, "")), "null", "int"], "MISSING_UNION_BRANCH",
+    (["null", in_namespace("a", make_fixed(3, ""))], [in_namespace("b", make_fixed(3, "")), "null", "int"], "MISSING_UNION_BRANCH",
      "AvroTypeException: Found a.Bytes, expecting union"),
 ]  # fmt: skip
 
@@ -208,7 +224,7 @@ def test_what_java_loses_by_another_namespace_is_an_error(writer: Json, reader: 
     verdict = judge_pair(writer, reader)
     (misreading,) = verdict.errors
     assert (verdict.state, misreading.incompatibility.rule) == ("compatible", rule)
-    proof = counterexample(misreading, new=event(reader), old=event(writer))
+    proof = counterexample(misreading, new=make_event(reader), old=make_event(writer))
     assert proof is not None
     assert proof.result.startswith(words)
 
@@ -229,6 +245,6 @@ def test_another_namespace_alone_is_no_misreading() -> None:
     ],
 )
 def test_the_matrix_of_readers_and_writers_tells_misreadings(writer: Json, reader: Json, answer: str) -> None:
-    old, new = SchemaVersion(0, event(writer)), SchemaVersion(1, event(reader))
+    old, new = SchemaVersion(0, make_event(writer)), SchemaVersion(1, make_event(reader))
     result = reading(reader=new, writer=old)
     assert (result.answer, bool(result.reason)) == (answer, answer != "yes")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schema_strategies import PRIMITIVES, evolutions, schemas
+from schema_strategies import PRIMITIVES, draw_evolution, draw_schema
 
 from schemactl.codec import InvalidDefinition
 from schemactl.codec.avro_schema import parse as parse_for_codec
@@ -60,7 +60,7 @@ nearly_schemas = st.recursive(
 texts = nearly_schemas.map(json.dumps) | st.text(max_size=30) | st.binary(max_size=30)
 
 
-def at(value: Json, pointer: str) -> Json:
+def get_at(value: Json, pointer: str) -> Json:
     """Return the value at a pointer, whose last token may be a missing key."""
     tokens = pointer.split("/")[1:]
     for number, token in enumerate(tokens):
@@ -73,7 +73,7 @@ def at(value: Json, pointer: str) -> Json:
 @THOROUGH
 @given(texts, st.sampled_from(Release), st.booleans())
 def test_any_text_is_a_schema_or_one_clear_error(text: str | bytes, release: Release, strict: bool) -> None:  # noqa: FBT001  drawn
-    problem = refusal(text, release, strict=strict)
+    problem = find_error(text, release, strict=strict)
     if problem is None:
         assert not strict or [*problems(text, release)] == []
         return
@@ -81,10 +81,10 @@ def test_any_text_is_a_schema_or_one_clear_error(text: str | bytes, release: Rel
     assert problem.exception.isidentifier()
     assert [*problems(text, release)] != []
     if problem.pointer:
-        at(json.loads(text), problem.pointer)
+        get_at(json.loads(text), problem.pointer)
 
 
-def refusal(text: str | bytes, release: Release, *, strict: bool) -> InvalidAvro | None:
+def find_error(text: str | bytes, release: Release, *, strict: bool) -> InvalidAvro | None:
     try:
         parse(text, release, validate_defaults=strict)
     except InvalidAvro as problem:
@@ -93,7 +93,7 @@ def refusal(text: str | bytes, release: Release, *, strict: bool) -> InvalidAvro
 
 
 @THOROUGH
-@given(schemas(), st.sampled_from(Release), st.sampled_from((None, 1, "\t")))
+@given(draw_schema(), st.sampled_from(Release), st.sampled_from((None, 1, "\t")))
 def test_layout_changes_neither_identity_nor_canonical_form(
     definition: Json, release: Release, indent: int | str | None
 ) -> None:
@@ -105,7 +105,7 @@ def test_layout_changes_neither_identity_nor_canonical_form(
 
 
 @THOROUGH
-@given(evolutions(), st.sampled_from(Release))
+@given(draw_evolution(), st.sampled_from(Release))
 def test_identities_are_equal_just_where_schemas_are(pair: tuple[Json, Json], release: Release) -> None:
     one, other = (parse(json.dumps(definition), release) for definition in pair)
     assert equal(one, other) is equal(other, one) is (identity_key(one) == identity_key(other))
@@ -238,10 +238,10 @@ def test_of_several_problems_the_one_is_told_that_java_meets_first(fields: str, 
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> str:
+def draw_damaged(draw: st.DrawFn) -> str:
     """Draw a definition with a part replaced, removed, added or doubled."""
-    definition = copy.deepcopy(draw(schemas()))
-    holder, key = draw(st.sampled_from([*_places(definition)]))
+    definition = copy.deepcopy(draw(draw_schema()))
+    holder, key = draw(st.sampled_from([*_list_places(definition)]))
     holder[key] = draw(
         st.sampled_from((*WORDS, None, True, 0, -1, 1.5, 2**31, [], {}, ["int", "int"], ["null", ["int"]], holder[key]))
     )
@@ -255,16 +255,16 @@ def damaged(draw: st.DrawFn) -> str:
     return json.dumps(definition)
 
 
-def _places(value: Json) -> Iterator[tuple[Json, Json]]:
+def _list_places(value: Json) -> Iterator[tuple[Json, Json]]:
     for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
         yield value, key
-        yield from _places(value[key])
+        yield from _list_places(value[key])
 
 
 @THOROUGH
-@given(texts.filter(lambda text: isinstance(text, str)) | damaged())
+@given(texts.filter(lambda text: isinstance(text, str)) | draw_damaged())
 def test_a_codec_reads_the_definitions_that_avro_reads_in_one_of_its_releases(text: str) -> None:
-    refusals = [refusal(text, release, strict=False) for release in Release]
+    refusals = [find_error(text, release, strict=False) for release in Release]
     try:
         parse_for_codec(text)
     except InvalidDefinition:

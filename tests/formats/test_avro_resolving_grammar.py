@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from corpora import Json, array, enum, field, fixed, map_of, record, rows, schema
+from corpora import Json, make_array, make_enum, make_field, make_fixed, map_of, parse_schema, read_rows, record
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import Release
@@ -18,31 +18,31 @@ pytestmark = pytest.mark.slow
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
-def answer(reader: Json, writer: Json, release: Release = Release.R4_0) -> GrammarAnswer:
-    return can_read(reader=schema(reader, release), writer=schema(writer, release), release=release)
+def ask_grammar(reader: Json, writer: Json, release: Release = Release.R4_0) -> GrammarAnswer:
+    return can_read(reader=parse_schema(reader, release), writer=parse_schema(writer, release), release=release)
 
 
-def outcome(reader: Json, writer: Json, release: Release = Release.R4_0) -> str:
+def get_outcome(reader: Json, writer: Json, release: Release = Release.R4_0) -> str:
     """Return the outcome, or the exception of an error."""
-    result = answer(reader, writer, release)
+    result = ask_grammar(reader, writer, release)
     return result.exception or result.outcome
 
 
 def test_every_labelled_chain_is_answered_as_by_java() -> None:
-    for row in rows("avro_chains_public"):
+    for row in read_rows("avro_chains_public"):
         for version, definition in enumerate(row["existing"]):
             outcomes = [
-                answer(row["new"], definition, Release.R4_2).outcome,
-                answer(definition, row["new"], Release.R4_2).outcome,
+                ask_grammar(row["new"], definition, Release.R4_2).outcome,
+                ask_grammar(definition, row["new"], Release.R4_2).outcome,
             ]
             assert outcomes == [row["new_reads_old"][version], row["old_reads_new"][version]], row["id"]
 
 
 def test_what_is_said_to_decode_always_did() -> None:
     decoded = dict.fromkeys(("all", "some", "none", "n/a"), 0)
-    for row in rows("avro_public"):
+    for row in read_rows("avro_public"):
         try:
-            decoded[row["decode"]] += decodes(row["reader"], row["writer"])
+            decoded[row["decode"]] += can_decode(row["reader"], row["writer"])
         except InvalidSchema:
             continue
     assert decoded["some"] == 0
@@ -51,22 +51,22 @@ def test_what_is_said_to_decode_always_did() -> None:
     assert decoded["all"] > 2650
 
 
-def decodes(reader: Json, writer: Json) -> bool:
+def can_decode(reader: Json, writer: Json) -> bool:
     old = Release.R4_0
-    return decodes_all(reader=schema(reader, old), writer=schema(writer, old), release=old)[0]
+    return decodes_all(reader=parse_schema(reader, old), writer=parse_schema(writer, old), release=old)[0]
 
 
 @pytest.mark.parametrize("writer", PRIMITIVES)
 def test_only_promotions_read_another_primitive(writer: str) -> None:
-    readers = {reader for reader in PRIMITIVES if outcome(reader, writer) == "ok"}
+    readers = {reader for reader in PRIMITIVES if get_outcome(reader, writer) == "ok"}
     promoted = {"int": {"long", "float", "double"}, "long": {"float", "double"}, "float": {"double"}}
     promoted |= {"string": {"bytes"}, "bytes": {"string"}}
     assert readers == {writer} | promoted.get(writer, set())
 
 
 def test_only_a_default_symbol_lets_every_message_with_other_symbols_decode() -> None:
-    assert not decodes(enum("E", "A"), enum("E", "B", "C"))
-    assert decodes(enum("E", "A", default="A"), enum("E", "B"))
+    assert not can_decode(make_enum("E", "A"), make_enum("E", "B", "C"))
+    assert can_decode(make_enum("E", "A", default="A"), make_enum("E", "B"))
 
 
 SURPRISES: dict[str, Json] = yaml.safe_load(Path(__file__).with_name("avro_grammar.yaml").read_text())
@@ -77,9 +77,9 @@ def test_the_answer_is_the_brokers(fact: str) -> None:
     case = SURPRISES[fact]
     arguments = case["reader"], case["writer"], Release[case.get("release", "R4_0")]
     if error := case.get("error"):
-        assert answer(*arguments) == GrammarAnswer("error", *error)
+        assert ask_grammar(*arguments) == GrammarAnswer("error", *error)
     else:
-        assert outcome(*arguments) == case["outcome"]
+        assert get_outcome(*arguments) == case["outcome"]
 
 
 @pytest.mark.parametrize(
@@ -87,18 +87,18 @@ def test_the_answer_is_the_brokers(fact: str) -> None:
     [
         ("int", 1.5),
         ("float", "1.5"),
-        (array("int"), None),
-        (array("int"), "x"),
-        (array("int"), {"a": 1}),
+        (make_array("int"), None),
+        (make_array("int"), "x"),
+        (make_array("int"), {"a": 1}),
         (map_of("int"), "x"),
         (map_of("int"), []),
-        (fixed("F", 4), "ab"),
-        (record("B", field("x", "int", default=1)), 7),
-        (record("B", field("x", "int")), {"x": 2**80}),
+        (make_fixed("F", 4), "ab"),
+        (record("B", make_field("x", "int", default=1)), 7),
+        (record("B", make_field("x", "int")), {"x": 2**80}),
     ],
 )
 def test_many_defaults_that_are_not_valid_can_be_encoded(type_: Json, default: Json) -> None:
-    assert outcome(record("A", field("f", type_, default=default)), record("A")) == "ok"
+    assert get_outcome(record("A", make_field("f", type_, default=default)), record("A")) == "ok"
 
 
 @pytest.mark.parametrize(
@@ -109,64 +109,66 @@ def test_many_defaults_that_are_not_valid_can_be_encoded(type_: Json, default: J
         ("bytes", {"a": []}, 'Non-string default value for bytes: {"a":[]}'),
         ("boolean", 0, "Non-boolean default for boolean: 0"),
         ("null", False, "Non-null default value for null type: false"),
-        (fixed("F", 4), None, "Non-string default value for fixed: null"),
-        (array("int"), [1, "x"], 'Non-numeric default value for int: "x"'),
-        (record("B", field("x", "int")), {}, "No default value for: x"),
+        (make_fixed("F", 4), None, "Non-string default value for fixed: null"),
+        (make_array("int"), [1, "x"], 'Non-numeric default value for int: "x"'),
+        (record("B", make_field("x", "int")), {}, "No default value for: x"),
     ],
 )
 def test_other_defaults_throw_as_soon_as_they_are_needed(type_: Json, default: Json, message: str) -> None:
-    reader = record("A", field("f", type_, default=default))
-    assert answer(reader, record("A")) == GrammarAnswer("error", "AvroTypeException", message)
-    assert answer(reader, record("A", field("f", type_))) == GrammarAnswer("ok")
+    reader = record("A", make_field("f", type_, default=default))
+    assert ask_grammar(reader, record("A")) == GrammarAnswer("error", "AvroTypeException", message)
+    assert ask_grammar(reader, record("A", make_field("f", type_))) == GrammarAnswer("ok")
 
 
 @pytest.mark.parametrize("release", Release)
 def test_an_alias_may_lie_in_the_null_namespace(release: Release) -> None:
-    new = record("n.D", field("e", record("n.E", field("y", "int", aliases=["x"]), aliases=[".C"])))
-    old = record("C", field("x", "int"), namespace="")
-    assert outcome(new, record("n.D", field("e", old)), release) == "ok"
-    assert outcome(new, record("n.D", field("e", old | {"name": "n.C"})), release) == "incompatible"
+    new = record("n.D", make_field("e", record("n.E", make_field("y", "int", aliases=["x"]), aliases=[".C"])))
+    old = record("C", make_field("x", "int"), namespace="")
+    assert get_outcome(new, record("n.D", make_field("e", old)), release) == "ok"
+    assert get_outcome(new, record("n.D", make_field("e", old | {"name": "n.C"})), release) == "incompatible"
 
 
 @pytest.mark.parametrize(
     "definition",
     [
-        record("Node", field("value", "int"), field("next", ["null", "Node"])),
-        record("Node", field("children", array("Node")), field("by_name", map_of("Node"))),
+        record("Node", make_field("value", "int"), make_field("next", ["null", "Node"])),
+        record("Node", make_field("children", make_array("Node")), make_field("by_name", map_of("Node"))),
     ],
 )
 def test_a_list_and_a_tree_read_themselves(definition: Json) -> None:
-    grown = definition | {"fields": [*definition["fields"], field("more", "int")]}
-    assert outcome(definition, definition) == "ok"
-    assert outcome(definition, grown) == "ok"
-    assert outcome(grown, definition) == "incompatible"
+    grown = definition | {"fields": [*definition["fields"], make_field("more", "int")]}
+    assert get_outcome(definition, definition) == "ok"
+    assert get_outcome(definition, grown) == "ok"
+    assert get_outcome(grown, definition) == "incompatible"
 
 
 @pytest.mark.parametrize(("filled", "newest"), [([None], "AvroRuntimeException"), ({}, "incompatible")])
 def test_reading_a_default_back_overflows_the_stack_before_avro_1_12_1(filled: Json, newest: str) -> None:
-    items = record("B", field("m", map_of("null")), field("l", array(record("C", field("c", "C")))))
-    reader = record("A", field("f", items, default={"m": filled, "l": []}), field("missing", "int"))
-    assert outcome(reader, record("A"), Release.R4_2) == "StackOverflowError"
-    assert outcome(reader, record("A"), Release.R5_0) == newest
+    items = record("B", make_field("m", map_of("null")), make_field("l", make_array(record("C", make_field("c", "C")))))
+    reader = record("A", make_field("f", items, default={"m": filled, "l": []}), make_field("missing", "int"))
+    assert get_outcome(reader, record("A"), Release.R4_2) == "StackOverflowError"
+    assert get_outcome(reader, record("A"), Release.R5_0) == newest
 
 
 def test_some_records_that_lead_to_each_other_cannot_even_read_themselves() -> None:
     # Java copies Friend into the array while Person is still a hole in it, and never fills the copy (Symbol.flatten).
-    friend = record("Friend", field("person", "Person"), field("others", array("Friend")))
-    person = record("Person", field("friends", array(friend)))
-    assert outcome(person, person) == "NullPointerException"
-    endless = record("A", field("a", "A"))
-    assert outcome(endless, endless) == "StackOverflowError"
+    friend = record("Friend", make_field("person", "Person"), make_field("others", make_array("Friend")))
+    person = record("Person", make_field("friends", make_array(friend)))
+    assert get_outcome(person, person) == "NullPointerException"
+    endless = record("A", make_field("a", "A"))
+    assert get_outcome(endless, endless) == "StackOverflowError"
 
 
 def test_a_record_given_up_while_others_hold_it_is_a_null_pointer() -> None:
-    def outer(kind: str, *more: Json) -> Json:
-        inner = record("Inner", field("outer", ["null", "Outer"]), field("x", kind))
-        return record("Outer", field("inner", inner), *more)
+    def make_outer(kind: str, *more: Json) -> Json:
+        inner = record("Inner", make_field("outer", ["null", "Outer"]), make_field("x", kind))
+        return record("Outer", make_field("inner", inner), *more)
 
-    reader = record("Root", field("f", [outer("long", field("y", "int")), "null"]), field("g", "Inner"))
-    writer = record("Root", field("f", ["null", outer("int")]), field("g", "Inner"))
-    assert outcome(reader, writer) == "NullPointerException"
+    reader = record(
+        "Root", make_field("f", [make_outer("long", make_field("y", "int")), "null"]), make_field("g", "Inner")
+    )
+    writer = record("Root", make_field("f", ["null", make_outer("int")]), make_field("g", "Inner"))
+    assert get_outcome(reader, writer) == "NullPointerException"
 
 
 @pytest.mark.parametrize("depth", [100, 250])
@@ -177,24 +179,24 @@ def test_arrays_may_nest_as_deep_as_json(depth: int) -> None:
 
 
 def test_a_chain_of_ten_thousand_records_overflows_javas_stack_but_not_ours() -> None:
-    links = [field(f"f{i}", record(f"R{i}", field("to", f"R{i - 1}" if i else "int"))) for i in range(10_000)]
+    links = [make_field(f"f{i}", record(f"R{i}", make_field("to", f"R{i - 1}" if i else "int"))) for i in range(10_000)]
     chain = record("Root", *links)
-    assert outcome(chain, chain) == "StackOverflowError"
+    assert get_outcome(chain, chain) == "StackOverflowError"
 
 
 def test_a_grammar_that_would_fill_the_memory_is_not_laid_out() -> None:
     # Every record has two fields of the one before it, and all refer to the first.
-    definitions = [record("R0", field("back", ["null", "Root"]))]
+    definitions = [record("R0", make_field("back", ["null", "Root"]))]
     for number in range(1, 60):
         last = f"R{number - 1}"
-        definitions.append(record(f"R{number}", field("a", last), field("b", last)))
-    root = record("Root", *(field(f"f{number}", one) for number, one in enumerate(definitions)))
-    assert outcome(root, root) == "OutOfMemoryError"
+        definitions.append(record(f"R{number}", make_field("a", last), make_field("b", last)))
+    root = record("Root", *(make_field(f"f{number}", one) for number, one in enumerate(definitions)))
+    assert get_outcome(root, root) == "OutOfMemoryError"
 
 
 def test_a_refusal_quotes_both_schemas_as_java_prints_them() -> None:
-    reader = record("A", field("f", "int", default=1), namespace="n")
-    assert unable_to_read(reader=schema(reader), writer=schema(["null", "int"])).splitlines() == [
+    reader = record("A", make_field("f", "int", default=1), namespace="n")
+    assert unable_to_read(reader=parse_schema(reader), writer=parse_schema(["null", "int"])).splitlines() == [
         "Unable to read schema: ",
         '[ "null", "int" ]',
         "using schema:",

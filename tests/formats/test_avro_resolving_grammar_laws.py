@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
-from corpora import Json, field, schema
+from corpora import Json, make_field, parse_schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from java_avro import JavaAvro
-from schema_strategies import evolutions, schemas
+from schema_strategies import draw_evolution, draw_schema
 
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import AmbiguousAlias, incompatibilities
@@ -22,27 +22,27 @@ RELEASES = st.sampled_from(Release)
 
 
 @THOROUGH
-@given(schemas(), RELEASES)
+@given(draw_schema(), RELEASES)
 def test_a_schema_reads_itself(definition: Json, release: Release) -> None:
-    reader, writer = schema(definition, release), schema(definition, release)
+    reader, writer = parse_schema(definition, release), parse_schema(definition, release)
     assert can_read(reader=reader, writer=writer, release=release).outcome == "ok"
     assert decodes_all(reader=reader, writer=writer, release=release)[0]
 
 
 @THOROUGH
-@given(schemas(), RELEASES, st.booleans())
+@given(draw_schema(), RELEASES, st.booleans())
 def test_a_new_field_needs_a_default(definition: Json, release: Release, has_default: bool) -> None:  # noqa: FBT001  drawn
-    more = field("more", ["null", "int"], **({"default": None} if has_default else {}))
+    more = make_field("more", ["null", "int"], **({"default": None} if has_default else {}))
     grown = definition | {"fields": [*definition["fields"], more]}
-    old, new = schema(definition, release), schema(grown, release)
+    old, new = parse_schema(definition, release), parse_schema(grown, release)
     assert can_read(reader=new, writer=old, release=release).outcome == ("ok" if has_default else "incompatible")
     assert can_read(reader=old, writer=new, release=release).outcome == "ok"
 
 
 @THOROUGH
-@given(evolutions(), RELEASES)
+@given(draw_evolution(), RELEASES)
 def test_what_decodes_passes_and_printing_changes_nothing(pair: tuple[Json, Json], release: Release) -> None:
-    reader, writer = (schema(definition, release) for definition in pair)
+    reader, writer = (parse_schema(definition, release) for definition in pair)
     answer = can_read(reader=reader, writer=writer, release=release)
     assert answer.outcome == "ok" or not decodes_all(reader=reader, writer=writer, release=release)[0]
     printed = (parse(schema_text(one, pretty=True), release) for one in (reader, writer))
@@ -50,22 +50,22 @@ def test_what_decodes_passes_and_printing_changes_nothing(pair: tuple[Json, Json
 
 
 @settings(THOROUGH, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
-@given(pair=evolutions())
+@given(pair=draw_evolution())
 def test_java_answers_decodes_and_explains_alike(java: JavaAvro, pair: tuple[Json, Json]) -> None:
     for one, other in (pair, reversed(pair)):
-        reader, writer = schema(one, Release.R4_2), schema(other, Release.R4_2)
+        reader, writer = parse_schema(one, Release.R4_2), parse_schema(other, Release.R4_2)
         java_reader, java_writer = java.parse(one), java.parse(other)
         answer = can_read(reader=reader, writer=writer, release=Release.R4_2)
-        assert (answer.outcome, answer.exception) == java.answer(reader=java_reader, writer=java_writer)
+        assert (answer.outcome, answer.exception) == java.resolve_pair(reader=java_reader, writer=java_writer)
         refusal = unable_to_read(reader=reader, writer=writer)
-        assert refusal == java.refusal(reader=java_reader, writer=java_writer)
+        assert refusal == java.read_refusal(reader=java_reader, writer=java_writer)
         try:
-            reasons = incompatibilities(reader=schema(one), writer=schema(other))
+            reasons = incompatibilities(reader=parse_schema(one), writer=parse_schema(other))
         except AmbiguousAlias:
             listed = None
         else:
             listed = [(reason.rule, reason.pointer, reason.message) for reason in reasons]
-        assert listed == java.reasons(reader=java_reader, writer=java_writer)
+        assert listed == java.list_reasons(reader=java_reader, writer=java_writer)
         if answer.outcome == "ok" and listed == []:
             # One for each place in the definition: Java's own random messages of a recursive record have no bound.
             messages = [encode(writer, datum) for datum in islice(list_candidates(writer), 20)]

@@ -86,7 +86,7 @@ def test_go_code_and_statements_of_the_page(go_program: Path, tmp_path: Path) ->
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_the_getters_of_a_java_bean_name_its_json(release: str) -> None:
-    jars = brokers.jars(brokers.VERSIONS[release])
+    jars = brokers.find_jars(brokers.VERSIONS[release])
     program = str(Path(__file__).parent / "BeanNames.java")
     done = subprocess.run(["nice", "java", "-cp", f"{jars}/*", program], capture_output=True, text=True, check=True)
     definition, message = [line for line in done.stdout.splitlines() if line.startswith("{")]

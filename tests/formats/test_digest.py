@@ -134,7 +134,7 @@ def test_version_that_is_not_plain_still_fails_an_upload() -> None:
     with pytest.raises(JavaException):
         find_equal(versions, read_upload(new), Release.R4_0)
     assert put(versions, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0).outcome.value == "error"
-    # The search stops at an equal version before the one that fails.
+    # The search stops at an equal version, before the invalid version.
     assert find_equal(versions, read_upload(good), Release.R4_0) == 0
 
 

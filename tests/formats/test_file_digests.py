@@ -1,4 +1,4 @@
-"""The identities of `.proto` definitions whose files change, against those of each definition compiled by itself."""
+"""The identities of `.proto` definitions whose files change, against the identities of separately compiled definitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from corpora import rows
+from corpora import read_rows
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 from schemactl.core.errors import InvalidSchema
@@ -20,7 +20,7 @@ HEAD = b'syntax = "proto3";\n'
 
 
 @pytest.fixture
-def digests() -> Iterator[FileDigests]:
+def open_digests() -> Iterator[FileDigests]:
     with closing(FileDigests()) as digests:
         yield digests
 
@@ -31,7 +31,7 @@ def identify_alone(*protos: Proto) -> list[Hashable | None]:
 
 
 def compare(digests: FileDigests, *protos: Proto) -> list[Hashable | None]:
-    """Return the identities, which must be those of each definition by itself."""
+    """Return the identities, which must equal the identities of separately compiled definitions."""
     digests.compile(protos)
     identities = [digests.identify(proto) for proto in protos]
     assert identities == identify_alone(*protos)
@@ -104,21 +104,21 @@ HISTORIES: dict[str, list[dict[str, str]]] = {
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
 def test_a_definition_that_changes_has_the_identities_of_its_states(
-    digests: FileDigests, history: list[dict[str, str]]
+    open_digests: FileDigests, history: list[dict[str, str]]
 ) -> None:
     message = "p.q.A" if "package" in history[0]["a"] else "A"
     for texts in history:
-        compare(digests, make_proto("a", message, **texts))
+        compare(open_digests, make_proto("a", message, **texts))
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
 def test_other_definitions_of_the_same_state_change_nothing(
-    digests: FileDigests, history: list[dict[str, str]]
+    open_digests: FileDigests, history: list[dict[str, str]]
 ) -> None:
     message = "p.q.A" if "package" in history[0]["a"] else "A"
     for number, texts in enumerate(history):
         compare(
-            digests,
+            open_digests,
             make_proto("z", "Z", z="message Z { int32 x = 1; }"),
             make_proto("a", message, **texts),
             # Another file b.proto, with which a definition whose import is missing would compile.
@@ -136,40 +136,40 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("faulty", FAULTY.values(), ids=FAULTY)
-def test_what_cannot_be_given_to_protoc_has_no_identity(digests: FileDigests, faulty: Proto) -> None:
+def test_what_cannot_be_given_to_protoc_has_no_identity(open_digests: FileDigests, faulty: Proto) -> None:
     good = make_proto("good", "A", good="message A {}")
-    assert [identity is None for identity in compare(digests, good, faulty)] == [False, True]
-    assert compare(digests, good) != [None]
+    assert [identity is None for identity in compare(open_digests, good, faulty)] == [False, True]
+    assert compare(open_digests, good) != [None]
 
 
-def test_a_file_in_place_of_a_folder_is_compiled(digests: FileDigests) -> None:
+def test_a_file_in_place_of_a_folder_is_compiled(open_digests: FileDigests) -> None:
     nested = Proto("A", "a/b.proto", {"a/b.proto": HEAD + b"message A {}"})
     flat = Proto("A", "a", {"a": HEAD + b"message A { int32 x = 1; }"})
     for proto in (nested, flat, nested):
-        compare(digests, proto)
+        compare(open_digests, proto)
 
 
-def test_an_import_of_two_texts_is_compiled_by_itself(digests: FileDigests) -> None:
+def test_an_import_of_two_texts_is_compiled_by_itself(open_digests: FileDigests) -> None:
     proto = make_proto("a", a='import "google/" "protobuf/any.proto"; message A { google.protobuf.Any x = 1; }')
-    digests.compile([proto])
-    assert digests.identify(proto) is None
+    open_digests.compile([proto])
+    assert open_digests.identify(proto) is None
     assert identify_alone(proto) != [None]
 
 
-def test_single_files_of_the_corpus_keep_their_identities(digests: FileDigests) -> None:
-    pairs = rows("proto_public")
+def test_single_files_of_the_corpus_keep_their_identities(open_digests: FileDigests) -> None:
+    pairs = read_rows("proto_public")
     for row in pairs:
-        compare(digests, *(Proto.of_text(row[side], row[f"root_{side}"]) for side in ("before", "after")))
+        compare(open_digests, *(Proto.of_text(row[side], row[f"root_{side}"]) for side in ("before", "after")))
 
 
-def test_definitions_of_the_corpus_keep_their_identities(digests: FileDigests) -> None:
-    for row in rows("proto_buf"):
+def test_definitions_of_the_corpus_keep_their_identities(open_digests: FileDigests) -> None:
+    for row in read_rows("proto_buf"):
         protos = []
         for side in ("old", "new"):
             sources = {name: text.encode() for name, text in row[side].items()}
             entry = "".join(f'import "{name}";' for name in sources) + "message A {}"
             protos.append(Proto("A", "everything.proto", {**sources, "everything.proto": entry.encode()}))
-        assert None not in compare(digests, *protos)
+        assert None not in compare(open_digests, *protos)
 
 
 def record_runs(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
@@ -184,7 +184,9 @@ def record_runs(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
     return runs
 
 
-def test_only_changed_files_and_their_users_are_compiled(digests: FileDigests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_changed_files_and_their_users_are_compiled(
+    open_digests: FileDigests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = record_runs(monkeypatch)
     texts = {"a": IMPORTS_B, "b": MESSAGE_B, "c": 'import "b.proto"; message C { B b = 1; }'}
     changes: list[tuple[Mapping[str, str], set[str]]] = [
@@ -198,11 +200,11 @@ def test_only_changed_files_and_their_users_are_compiled(digests: FileDigests, m
         texts |= change
         runs.clear()
         definitions = [make_proto(entry, entry.upper(), **{entry: texts[entry], "b": texts["b"]}) for entry in "ac"]
-        compare(digests, *definitions, make_proto("a", "B", a=texts["a"], b=texts["b"]))
+        compare(open_digests, *definitions, make_proto("a", "B", a=texts["a"], b=texts["b"]))
         assert runs == ([expected] if expected else [])
 
 
-def test_random_histories_have_the_identities_of_each_state(digests: FileDigests) -> None:
+def test_random_histories_have_the_identities_of_each_state(open_digests: FileDigests) -> None:
     for seed in range(8):
         rng = random.Random(seed)  # noqa: S311  no secret
         names = [f"f{number}" for number in range(6)]
@@ -215,7 +217,7 @@ def test_random_histories_have_the_identities_of_each_state(digests: FileDigests
                 # A file of a definition can be missing, so that its import is not found.
                 others = {f"{other}.proto": text for other, text in texts.items() if rng.random() < 0.95}
                 protos.append(Proto(f"M{name}", f"{name}.proto", others | {f"{name}.proto": texts[name]}))
-            compare(digests, *protos)
+            compare(open_digests, *protos)
 
 
 def random_text(rng: random.Random, name: str, names: list[str]) -> bytes:
@@ -227,9 +229,9 @@ def random_text(rng: random.Random, name: str, names: list[str]) -> bytes:
     return "\n".join([*lines, f"message M{name} {{ {' '.join(fields)} }}"]).encode()
 
 
-def test_few_revisions_are_remembered(digests: FileDigests, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_revisions_are_remembered(open_digests: FileDigests, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_digests, "_MAX_FILES", 3)
     for number in range(10):
         texts = {"a": IMPORTS_B, "b": f"message B {{ int32 x = {number + 1}; }}"}
-        compare(digests, make_proto("a", **texts))
-    assert len(digests._files) == 3
+        compare(open_digests, make_proto("a", **texts))
+    assert len(open_digests._files) == 3

@@ -1,4 +1,4 @@
-"""JSON messages are judged by what Pulsar's Java client reads."""
+"""JSON messages are judged by the reading of Pulsar's Java client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEASURED: Any = yaml.safe_load(RECORDED.read_text())
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_java_client_reads_as_recorded(release: str) -> None:
-    with start_client(brokers.jars(brokers.VERSIONS[release])) as client:
+    with start_client(brokers.find_jars(brokers.VERSIONS[release])) as client:
         assert measure(client) == MEASURED
 
 
@@ -326,7 +326,7 @@ def test_java_client_fails_on_the_counterexamples() -> None:
                 classes.add_record({"fields": fields}) for fields in (writer_fields, reader_fields)
             )
             pairs.append((writer, reader, writer_name, reader_name))
-    with start_client(brokers.jars()) as client:
+    with start_client(brokers.find_jars()) as client:
         client.compile(classes.source)
         for writer, reader, writer_name, reader_name in pairs:
             for proof in prove(reader=reader, writer=writer):
@@ -369,8 +369,8 @@ def list_pairs(seed: int) -> list[Pair]:
     """Return two random schemas, each as the writer, without pairs that no parser accepts."""
     maker = Maker(seed)
     schema = maker.record()
-    evolved = vary_digits(maker.evolved(schema), maker)
-    return [Pair(writer, reader, maker.value(writer)) for writer, reader in ((schema, evolved), (evolved, schema))]
+    evolved = vary_digits(maker.evolve_schema(schema), maker)
+    return [Pair(writer, reader, maker.draw_value(writer)) for writer, reader in ((schema, evolved), (evolved, schema))]
 
 
 def vary_digits(schema: Json, maker: Maker) -> Json:
@@ -429,7 +429,7 @@ def test_codec_reads_the_written_value_or_there_is_a_finding(seed: int) -> None:
 @pytest.mark.broker
 def test_java_client_and_codec_read_the_value_that_java_wrote_or_there_is_a_finding() -> None:
     compared_pairs = 0
-    with start_client(brokers.jars()) as client:
+    with start_client(brokers.find_jars()) as client:
         for first_seed in range(0, EXAMPLES.max_examples * 10, 250):
             classes = JavaClasses()
             pairs = [

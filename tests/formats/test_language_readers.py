@@ -1,4 +1,4 @@
-"""Declared clients in Go and Python are judged by what their clients read."""
+"""Declared clients in Go and Python are judged by the reading of their Pulsar clients."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ APART = {
     ("python", "JSON", "long", "double"),
     # Large numbers are rounded: a warning.
     *(("python", "AVRO", writer, reader) for writer in ("int", "long") for reader in ("float", "double")),
-    # Only bytes that are no text are not read: a warning.
+    # Only bytes that are not valid text are not read: a warning.
     ("python", "AVRO", "bytes", "string"),
 }
 
@@ -133,7 +133,7 @@ ODD = {
         for name in CASES
         if name.startswith("decimal, ")
     ),
-    # Each of these depends on the value: others are lost, or are no int.
+    # Each of these depends on the value: others are lost, or are not an int.
     *((language, schema_type, "null becomes impossible, value") for language, schema_type in CLIENTS),
     *((language, schema_type, "int or string to int") for language, schema_type in CLIENTS),
     *((language, schema_type, "null, int, string to null, int") for language, schema_type in CLIENTS),

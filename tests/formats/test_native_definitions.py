@@ -14,7 +14,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.text_format import Parse
 from native_schemas import Pair, ask_java, find_differences, make_pairs, predict, read_corpus
 from odd_descriptors import make_definitions
-from protobuf_corpus import definition
+from protobuf_corpus import compile_definition
 
 from schemactl.broker.upload import put
 from schemactl.codec import Codec, Version
@@ -309,12 +309,12 @@ def test_entry_of_a_map_can_be_the_root() -> None:
 
 def test_names_that_differ_in_underscores_alone_are_stored_as_version_0_where_protoc_accepts_them() -> None:
     text = 'syntax = "{}"; package p; message M {{ optional int32 foo_bar = 1; optional int32 fooBar = 2; }}'
-    info = definition(text.format("proto2"), "p.M")
+    info = compile_definition(text.format("proto2"), "p.M")
     answer = put([], info, CompatibilityStrategy.FULL, Release.R4_0)
     assert (answer.outcome, answer.version) == (Outcome.OK, 0)
     assert not list(SPECS[info.type].problems(info, Release.R4_0))
     with pytest.raises(InvalidSchema):
-        definition(text.format("proto3"), "p.M")
+        compile_definition(text.format("proto3"), "p.M")
 
 
 def test_file_that_imports_itself_overflows_the_stack_of_the_broker() -> None:
@@ -345,7 +345,7 @@ def test_recorded_answers_of_two_releases_are_predicted() -> None:
 @pytest.mark.broker
 @pytest.mark.parametrize("release", [pytest.param("4.0"), pytest.param("4.2", marks=pytest.mark.live)])
 def test_classes_of_a_broker_answer_as_predicted(release: str) -> None:
-    jars = brokers.jars(brokers.RELEASES[release])
+    jars = brokers.find_jars(brokers.RELEASES[release])
     tables = [make_native(row[1]) for row in REJECTED] + [make_native(change) for _, change in ACCEPTED]
     tables += [make_native(**values) for values, _ in REJECTED_VALUES]
     definitions = [*tables, *make_definitions(range(1_000_000, 1_000_000 + SEEDS))]

@@ -12,7 +12,7 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 
 
-def string(charset: str | None = None) -> SchemaInfo:
+def make_string(charset: str | None = None) -> SchemaInfo:
     return SchemaInfo(SchemaType.STRING, b"", {"__charset": charset} if charset else {})
 
 
@@ -42,23 +42,23 @@ def test_external_is_known_from_4_2_on() -> None:
 def test_strings_of_java_and_python_are_two_versions() -> None:
     python = SchemaInfo(SchemaType.STRING, b"null")
     assert not list(formats.problems(python, Release.R4_0))
-    assert formats.identity(python) != formats.identity(string())
+    assert formats.identity(python) != formats.identity(make_string())
 
 
 def test_strings_of_all_clients_are_declared_alike() -> None:
     for properties in ({}, {"__charset": "UTF-8"}, {"__charset": "utf8"}):
         for text in (b"", b"null"):
-            assert to_declared(SchemaInfo(SchemaType.STRING, text, properties)) == string()
+            assert to_declared(SchemaInfo(SchemaType.STRING, text, properties)) == make_string()
     other = SchemaInfo(SchemaType.STRING, b"null", {"__charset": "UTF-16", "owner": "ada"})
     assert to_declared(other) == other
     assert to_declared(SchemaInfo(SchemaType.JSON, b"null")).schema == b"null"
 
 
 def test_an_unknown_charset_is_refused() -> None:
-    (problem,) = formats.problems(string("UTF-9"), Release.R4_0)
+    (problem,) = formats.problems(make_string("UTF-9"), Release.R4_0)
     assert "UTF-9" in problem.what
-    assert list(formats.resolve(reader=string(), writer=string("UTF-9")))
-    assert not list(formats.resolve(reader=string("UTF-9"), writer=string("UTF-9")))
+    assert list(formats.resolve(reader=make_string(), writer=make_string("UTF-9")))
+    assert not list(formats.resolve(reader=make_string("UTF-9"), writer=make_string("UTF-9")))
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_an_unknown_charset_is_refused() -> None:
     ],
 )
 def test_a_reader_decodes_with_its_own_charset(reader: str | None, writer: str | None, *, breaks: bool) -> None:
-    incompatibilities = list(formats.resolve(reader=string(reader), writer=string(writer)))
+    incompatibilities = list(formats.resolve(reader=make_string(reader), writer=make_string(writer)))
     assert [incompatibility.rule for incompatibility in incompatibilities] == ["STRING_CHARSET_CHANGED"] * breaks
     if incompatibilities:
         breakage = Breakage(incompatibilities[0], "new_reads_old", 0)
-        assert "charset" in formats.explain(breakage, new=string(reader), old=string(writer)).reason
-        proof = formats.counterexample(breakage, new=string(reader), old=string(writer))
+        assert "charset" in formats.explain(breakage, new=make_string(reader), old=make_string(writer)).reason
+        proof = formats.counterexample(breakage, new=make_string(reader), old=make_string(writer))
         assert proof
         read = proof.data.decode(reader or "UTF-8", "replace")
         assert proof.result == f"reads {json.dumps(read, ensure_ascii=False)}" != f"reads {proof.message}"
@@ -103,5 +103,5 @@ def test_layout_and_comments_do_not_count_as_text(one: str, other: str, *, is_sa
 
 
 def test_properties_count_as_text() -> None:
-    assert formats.same_text(string(), string())
-    assert not formats.same_text(string(), string("UTF-16"))
+    assert formats.same_text(make_string(), make_string())
+    assert not formats.same_text(make_string(), make_string("UTF-16"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from protobuf_corpus import public, root
+from protobuf_corpus import parse_root, read_public_rows
 
 from schemactl.core.rules import rules
 from schemactl.formats.protobuf.advanced_checker import advanced_violations
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_root_message_of_every_public_pair_is_the_brokers() -> None:
-    for row, old, new in public():
+    for row, old, new in read_public_rows():
         same = parse(old.schema).root.full_name == parse(new.schema).root.full_name
         assert same is row["pulsar_native"]["default_check"], row["id"]
 
 
 @pytest.mark.parametrize("direction", ["new_reads_old", "old_reads_new"])
 def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> None:
-    for row, *infos in public():
+    for row, *infos in read_public_rows():
         old, new = (parse(info.schema).root for info in infos)
         reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
         violations = list(advanced_violations(reader=reader, writer=writer))
@@ -32,7 +32,7 @@ def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> No
 
 def test_every_refusal_has_a_rule_that_is_described_and_points_at_what_the_checker_names() -> None:
     described = {rule.id for rule in rules().values() if "checkers" in rule.asked_with}
-    for row, *infos in public():
+    for row, *infos in read_public_rows():
         old, new = (parse(info.schema).root for info in infos)
         for refusal in advanced_violations(reader=new, writer=old):
             assert refusal.rule in described
@@ -44,15 +44,15 @@ def test_every_refusal_has_a_rule_that_is_described_and_points_at_what_the_check
                 assert refusal.path.endswith(f".{last}")
 
 
-def refused(old: str, new: str) -> list[tuple[str, str]]:
-    return [(one.rule, one.path) for one in advanced_violations(reader=root(new), writer=root(old))]
+def list_violations(old: str, new: str) -> list[tuple[str, str]]:
+    return [(one.rule, one.path) for one in advanced_violations(reader=parse_root(new), writer=parse_root(old))]
 
 
 def test_a_string_that_is_checked_all_of_a_sudden_is_refused() -> None:
     old = 'syntax = "proto2"; message M { optional string x = 1; }'
     new = 'syntax = "proto3"; message M { optional string x = 1; }'
-    assert refused(old, new) == [("UTF8_VALIDATION_ADDED", "M.x")]
-    assert refused(new, old) == []
+    assert list_violations(old, new) == [("UTF8_VALIDATION_ADDED", "M.x")]
+    assert list_violations(new, old) == []
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_java_may_check_a_string_for_reasons_of_its_own(option: str) -> None:
     head = 'edition = "2023"; import "google/protobuf/java_features.proto";' if edition else 'syntax = "proto2";'
     none = " [features.utf8_validation = NONE]" if edition else ""
     message = f"message M {{ {'' if edition else 'optional '}string x = 1{none}; }}"
-    assert refused(f"{head} {message}", f"{head} {option} {message}") == [("UTF8_VALIDATION_ADDED", "M.x")]
+    assert list_violations(f"{head} {message}", f"{head} {option} {message}") == [("UTF8_VALIDATION_ADDED", "M.x")]
 
 
 CPP_FEATURE = """
@@ -81,13 +81,13 @@ message M { string x = 1 [features.(pb.cpp).string_type = VIEW]; }
     ],
 )
 def test_what_the_checker_does_not_understand_is_refused_on_both_sides(body: str) -> None:
-    [(rule, _), (again, _), *_] = refused(body, body)
+    [(rule, _), (again, _), *_] = list_violations(body, body)
     assert rule == again == "UNSUPPORTED_FEATURE"
 
 
 def test_a_default_of_minus_zero_is_another_one_than_zero() -> None:
     old = 'syntax = "proto2"; message M { optional double x = 1; }'
     new = 'syntax = "proto2"; message M { optional double x = 1 [default = -0]; }'
-    assert refused(old, new) == [("DEFAULT_CHANGED", "M.x")]
+    assert list_violations(old, new) == [("DEFAULT_CHANGED", "M.x")]
     nan = 'syntax = "proto2"; message M { optional double x = 1 [default = nan]; }'
-    assert refused(nan, nan) == []
+    assert list_violations(nan, nan) == []

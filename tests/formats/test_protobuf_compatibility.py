@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from corpora import rows
-from protobuf_corpus import definition, images, public
+from corpora import read_rows
+from protobuf_corpus import compile_definition, compile_images, read_public_rows
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage
@@ -40,7 +40,7 @@ def list_incompatibilities(*, reader: SchemaInfo, writer: SchemaInfo) -> list[tu
 
 def both_ways(old: str, new: str, message: str = "M") -> tuple[list[str], list[str]]:
     """Return the rules that the new schema breaks as a reader of the old one, and the old schema as a reader of the new one."""
-    before, after = definition(old, message), definition(new, message)
+    before, after = compile_definition(old, message), compile_definition(new, message)
     return (
         [rule for rule, _ in list_incompatibilities(reader=after, writer=before)],
         [rule for rule, _ in list_incompatibilities(reader=before, writer=after)],
@@ -115,8 +115,8 @@ def test_delimited_encoding_is_other_bytes() -> None:
 
 
 def test_a_root_message_of_another_name_in_another_package_reads_the_same_bytes() -> None:
-    old = definition(f"{PROTO3} package a; message Old {{ N n = 1; }} message N {{ int32 x = 1; }}", "a.Old")
-    new = definition(f"{PROTO3} package b; message New {{ X n = 1; }} message X {{ int32 x = 1; }}", "b.New")
+    old = compile_definition(f"{PROTO3} package a; message Old {{ N n = 1; }} message N {{ int32 x = 1; }}", "a.Old")
+    new = compile_definition(f"{PROTO3} package b; message New {{ X n = 1; }} message X {{ int32 x = 1; }}", "b.New")
     assert list_incompatibilities(reader=new, writer=old) == []
 
 
@@ -131,20 +131,20 @@ def test_what_no_field_leads_to_is_not_judged() -> None:
 def test_a_message_met_at_many_places_is_judged_once() -> None:
     old = f"{PROTO3} message M {{ N a = 1; N b = 2; M m = 3; }} message N {{ int32 x = 1; }}"
     new = f"{PROTO3} message M {{ N a = 1; N b = 2; M m = 3; }} message N {{ string x = 1; }}"
-    assert list_incompatibilities(reader=definition(new), writer=definition(old)) == [
+    assert list_incompatibilities(reader=compile_definition(new), writer=compile_definition(old)) == [
         (TYPE, "/messages/N/fields/1/type")
     ]
 
 
 def test_every_public_definition_reads_itself() -> None:
-    for _, old, new in public():
+    for _, old, new in read_public_rows():
         assert list_incompatibilities(reader=old, writer=old) == list_incompatibilities(reader=new, writer=new) == []
 
 
 def test_every_breakage_of_a_public_pair_has_a_counterexample() -> None:
     """Protobuf's parser confirms each: no pair counts as breaking that it reads correctly."""
     proved = 0
-    for row, old, new in public():
+    for row, old, new in read_public_rows():
         for reader, writer, direction in ((new, old, "new_reads_old"), (old, new, "old_reads_new")):
             for incompatibility in FORMAT.resolve(reader=reader, writer=writer):
                 counterexample = FORMAT.counterexample(Breakage(incompatibility, direction, 0), new=new, old=old)  # type: ignore[arg-type]
@@ -161,7 +161,7 @@ def test_every_breakage_of_a_public_pair_has_a_counterexample() -> None:
 def test_what_is_compatible_reads_random_messages_as_they_were_meant() -> None:
     rng = random.Random(7)  # noqa: S311  no secret
     read = 0
-    for row, old, new in public():
+    for row, old, new in read_public_rows():
         for reader, writer in ((new, old), (old, new)):
             if any(FORMAT.resolve(reader=reader, writer=writer)):
                 continue
@@ -179,13 +179,13 @@ def test_what_is_compatible_reads_random_messages_as_they_were_meant() -> None:
     assert read > 500
 
 
-def circle(length: int, last: str = "int32 x = 2;") -> str:
+def make_circle(length: int, last: str = "int32 x = 2;") -> str:
     messages = "".join(f"message A{n} {{ A{(n + 1) % length} next = 1; {last} }}" for n in range(length))
     return f"{PROTO3} message M {{ A0 a = 1; }} {messages}"
 
 
 def test_a_tangle_of_circles_is_rejected() -> None:
-    reader, writer = definition(circle(200)), definition(circle(201))
+    reader, writer = compile_definition(make_circle(200)), compile_definition(make_circle(201))
     with pytest.raises(InvalidSchema, match="in more than"):
         list(FORMAT.resolve(reader=reader, writer=writer))
     *_, last = advanced_violations(reader=parse(reader.schema).root, writer=parse(writer.schema).root)
@@ -193,13 +193,18 @@ def test_a_tangle_of_circles_is_rejected() -> None:
 
 
 def test_a_long_circle_is_followed_to_its_end() -> None:
-    assert list_incompatibilities(reader=definition(circle(2000)), writer=definition(circle(2000))) == []
+    assert (
+        list_incompatibilities(
+            reader=compile_definition(make_circle(2000)), writer=compile_definition(make_circle(2000))
+        )
+        == []
+    )
 
 
 def test_messages_that_require_each_other_for_ever_have_no_counterexample() -> None:
     old = f"{PROTO2} message M {{ required M m = 1; optional int32 x = 2; }}"
     new = f"{PROTO2} message M {{ required M m = 1; optional string x = 2; }}"
-    reader, writer = definition(new), definition(old)
+    reader, writer = compile_definition(new), compile_definition(old)
     [incompatibility] = FORMAT.resolve(reader=reader, writer=writer)
     breakage = Breakage(incompatibility, "new_reads_old", 0)
     assert FORMAT.counterexample(breakage, new=reader, old=writer) is None
@@ -211,7 +216,7 @@ def test_messages_that_require_each_other_for_ever_have_no_counterexample() -> N
 def test_a_bomb_of_required_messages_does_not_go_off() -> None:
     bomb = "".join(f"message B{n} {{ required B{n + 1} a = 1; required B{n + 1} b = 2; }}" for n in range(40))
     old = f"{PROTO2} message M {{ required B0 bomb = 1; optional int32 x = 2; }} {bomb} message B40 {{}}"
-    reader, writer = definition(old.replace("int32 x", "string x")), definition(old)
+    reader, writer = compile_definition(old.replace("int32 x", "string x")), compile_definition(old)
     [incompatibility] = FORMAT.resolve(reader=reader, writer=writer)
     assert FORMAT.counterexample(Breakage(incompatibility, "new_reads_old", 0), new=reader, old=writer) is None
 
@@ -228,24 +233,24 @@ def fill_field(message: Any, field: Any, rng: random.Random, *, depth: int) -> N
     container = getattr(message, field.name)
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
         entry = field.message_type.fields_by_name
-        key = scalar(entry["key"], rng)
+        key = draw_scalar(entry["key"], rng)
         if entry["value"].message_type is not None:
             fill(container[key], rng, depth=depth)
         else:
-            container[key] = scalar(entry["value"], rng)
+            container[key] = draw_scalar(entry["value"], rng)
     elif field.is_repeated and field.message_type is not None:
         for _ in range(rng.randrange(3)):
             fill(container.add(), rng, depth=depth)
     elif field.is_repeated:
-        container.extend(scalar(field, rng) for _ in range(rng.randrange(3)))
+        container.extend(draw_scalar(field, rng) for _ in range(rng.randrange(3)))
     elif field.message_type is not None:
         container.SetInParent()
         fill(container, rng, depth=depth)
     else:
-        setattr(message, field.name, scalar(field, rng))
+        setattr(message, field.name, draw_scalar(field, rng))
 
 
-def scalar(field: Any, rng: random.Random) -> Any:
+def draw_scalar(field: Any, rng: random.Random) -> Any:
     if field.enum_type is not None:
         return rng.choice(field.enum_type.values).number
     if field.type == field.TYPE_STRING:
@@ -259,7 +264,7 @@ def assert_same_values(written: Any, read: Any, writer: ProtoMessage, reader: Pr
     """Assert that every common field has the same value, set or not."""
     writer_fields, reader_fields = writer.fields(), reader.fields()
     for number in writer_fields.keys() & reader_fields.keys():
-        before, after = value(written, writer_fields[number]), value(read, reader_fields[number])
+        before, after = draw_field_value(written, writer_fields[number]), draw_field_value(read, reader_fields[number])
         if writer_fields[number].is_message:
             inner = [field.message_type for field in (writer_fields[number], reader_fields[number])]
             if MAP in (writer_fields[number].cardinality, reader_fields[number].cardinality):
@@ -277,7 +282,7 @@ def assert_same_values(written: Any, read: Any, writer: ProtoMessage, reader: Pr
             assert (writer_fields[number].kind == ENUM) == (reader_fields[number].kind == ENUM)
 
 
-def value(message: Any, field: ProtoField) -> Any:
+def draw_field_value(message: Any, field: ProtoField) -> Any:
     """Return the value of a field: a list for messages, the entries by key for a map."""
     if isinstance(message, Entry):
         return message.get(field)
@@ -294,7 +299,7 @@ def value(message: Any, field: ProtoField) -> Any:
 
 def by_key(entries: list[Any], message: ProtoMessage) -> list[Any]:
     """Sort entries by key, and keep the last of two with the same key, like a map."""
-    keyed = {value(entry, fields_of(message)[1]): entry for entry in entries}
+    keyed = {draw_field_value(entry, fields_of(message)[1]): entry for entry in entries}
     return [entry for _, entry in sorted(keyed.items())]
 
 
@@ -325,8 +330,8 @@ def by_buf(message: str) -> str:
 
 
 def test_every_public_pair_is_judged_as_buf_judges_it() -> None:
-    pairs = [(row, {"a.proto": row["before"]}, {"a.proto": row["after"]}) for row, _, _ in public()]
-    compiled = iter(images(*(files for _, before, after in pairs for files in (before, after))))
+    pairs = [(row, {"a.proto": row["before"]}, {"a.proto": row["after"]}) for row, _, _ in read_public_rows()]
+    compiled = iter(compile_images(*(files for _, before, after in pairs for files in (before, after))))
     for row, _, _ in pairs:
         old, new = next(compiled), next(compiled)
         for category in EVERY:
@@ -337,9 +342,9 @@ def test_every_public_pair_is_judged_as_buf_judges_it() -> None:
 
 
 def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
-    recorded = rows("proto_buf")
+    recorded = read_rows("proto_buf")
     fired_rules: set[str] = set()
-    compiled = iter(images(*(files for row in recorded for files in (row["old"], row["new"]))))
+    compiled = iter(compile_images(*(files for row in recorded for files in (row["old"], row["new"]))))
     for row in recorded:
         old, new = next(compiled), next(compiled)
         for category in EVERY:
@@ -354,9 +359,11 @@ def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
 
 
 def test_a_definition_breaks_nothing_of_its_own() -> None:
-    recorded = rows("proto_buf")[:40]
+    recorded = read_rows("proto_buf")[:40]
     for one, same in zip(
-        images(*(row["old"] for row in recorded)), images(*(row["old"] for row in recorded)), strict=True
+        compile_images(*(row["old"] for row in recorded)),
+        compile_images(*(row["old"] for row in recorded)),
+        strict=True,
     ):
         assert all(proto_rules(old=one, new=same, category=category) == [] for category in EVERY)
 
@@ -375,7 +382,7 @@ def test_many_findings_in_a_large_file_are_all_found() -> None:
     reserved = "".join(f"reserved {2 * n + 20_000};" for n in range(count))
     body = f"message M {{ {reserved} {fields} }}"
     changed = body.replace("int32", "double").replace("reserved 2", "reserved 3")
-    old, new = images(*({"a.proto": f'syntax = "proto3"; {text}'} for text in (body, changed)))
+    old, new = compile_images(*({"a.proto": f'syntax = "proto3"; {text}'} for text in (body, changed)))
     violations_by_rule = Counter(violation.rule for violation in proto_rules(old=old, new=new, category="WIRE"))
     assert violations_by_rule["FIELD_WIRE_COMPATIBLE_TYPE"] == count - 1
     assert violations_by_rule["RESERVED_MESSAGE_NO_DELETE"] == count
@@ -384,7 +391,7 @@ def test_many_findings_in_a_large_file_are_all_found() -> None:
 def test_a_default_may_change_in_a_file_that_did_not() -> None:
     shared = 'syntax = "proto2"; package web; enum Kind {{ {} }}'
     user = 'syntax = "proto2"; package web; import "kind.proto"; message Click { optional Kind kind = 1; }'
-    old, new = images(
+    old, new = compile_images(
         {"kind.proto": shared.format("AD = 0; LINK = 1;"), "click.proto": user},
         {"kind.proto": shared.format("LINK = 1; AD = 0;"), "click.proto": user},
     )

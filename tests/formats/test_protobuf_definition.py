@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpora import rows
+from corpora import read_rows
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
-from protobuf_corpus import definition, descriptor_sets, public
+from protobuf_corpus import compile_definition, descriptor_sets, read_public_rows
 
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Breakage
@@ -34,9 +34,9 @@ def read_envelope(schema: bytes) -> dict[str, Any]:
     return envelope
 
 
-def native(**changed: Any) -> SchemaInfo:
+def make_native(**changed: Any) -> SchemaInfo:
     """Return web.Click's definition with changed values in its JSON object; None removes a key."""
-    values = read_envelope(definition(CLICK, "web.Click").schema) | changed
+    values = read_envelope(compile_definition(CLICK, "web.Click").schema) | changed
     text = json.dumps({key: value for key, value in values.items() if value is not None})
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())
 
@@ -52,7 +52,7 @@ def with_files(info: SchemaInfo, files: FileDescriptorSet, indent: int | None = 
     return SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode())
 
 
-def refusal(info: SchemaInfo) -> str:
+def read_problem(info: SchemaInfo) -> str:
     [problem] = FORMAT.problems(info, Release.R4_0)
     assert problem.what.startswith(REFUSAL)
     return problem.what.removeprefix(f"{REFUSAL}: ")
@@ -60,7 +60,7 @@ def refusal(info: SchemaInfo) -> str:
 
 def test_the_broker_takes_what_is_taken_here() -> None:
     judged = 0
-    for row in rows("broker_public"):
+    for row in read_rows("broker_public"):
         if row["new"].get("type") == "PROTOBUF_NATIVE":
             data = base64.b64decode(row["new"].get("schema_b64") or "")
             problems = list(FORMAT.problems(SchemaInfo(SchemaType.PROTOBUF_NATIVE, data), Release.R4_0))
@@ -86,12 +86,12 @@ def test_the_broker_takes_what_is_taken_here() -> None:
     ],
 )
 def test_what_no_broker_can_read_is_refused_with_its_reason(changed: dict[str, Any], reason: str) -> None:
-    assert refusal(native(**changed)).startswith(reason)
+    assert read_problem(make_native(**changed)).startswith(reason)
 
 
 @pytest.mark.parametrize("text", [b"", b"null", b"[]", b"nope", b"{", b"\xff", b"[" * 100_000])
 def test_what_is_no_json_object_is_refused(text: bytes) -> None:
-    assert refusal(SchemaInfo(SchemaType.PROTOBUF_NATIVE, text)).startswith("not a JSON object")
+    assert read_problem(SchemaInfo(SchemaType.PROTOBUF_NATIVE, text)).startswith("not a JSON object")
 
 
 @pytest.mark.parametrize(
@@ -104,30 +104,30 @@ def test_what_is_no_json_object_is_refused(text: bytes) -> None:
     ],
 )
 def test_pulsars_leniency_is_kept(changed: dict[str, Any], name: str) -> None:
-    assert parse(native(**changed).schema).root.full_name == name
+    assert parse(make_native(**changed).schema).root.full_name == name
 
 
 def test_text_after_the_object_does_not_matter() -> None:
-    info = native()
+    info = make_native()
     assert parse(b"\xef\xbb\xbf " + info.schema + b" trailing").root.full_name == "web.Click"
 
 
 def test_descriptors_that_do_not_fit_together_are_refused() -> None:
-    files = files_of(native())
+    files = files_of(make_native())
     files.file[0].message_type[0].field[1].type_name = ".web.Gone"
-    assert "web.Gone" in refusal(with_files(native(), files))
+    assert "web.Gone" in read_problem(with_files(make_native(), files))
 
 
 def test_missing_and_circular_imports_are_refused() -> None:
-    files = files_of(native())
+    files = files_of(make_native())
     files.file[0].dependency.append("other.proto")
-    assert "does not have other.proto" in refusal(with_files(native(), files))
+    assert "does not have other.proto" in read_problem(with_files(make_native(), files))
     files.file.add(name="other.proto", dependency=["schema.proto"])
-    assert "imports itself" in refusal(with_files(native(), files))
+    assert "imports itself" in read_problem(with_files(make_native(), files))
 
 
 def test_every_public_definition_is_written_as_it_was_read() -> None:
-    for _, old, new in public():
+    for _, old, new in read_public_rows():
         for info in (old, new):
             assert render_set(parse(info.schema).root) == info.schema
             # The corpus has messages that must contain themselves, which brokers store.
@@ -137,8 +137,8 @@ def test_every_public_definition_is_written_as_it_was_read() -> None:
 
 
 def test_the_bytes_have_pulsars_keys_and_no_source_info() -> None:
-    info = definition(f"// a comment\n{CLICK}", "web.Click")
-    assert info.schema == definition(CLICK, "web.Click").schema
+    info = compile_definition(f"// a comment\n{CLICK}", "web.Click")
+    assert info.schema == compile_definition(CLICK, "web.Click").schema
     assert list(read_envelope(info.schema)) == ["fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName"]
 
 
@@ -191,18 +191,22 @@ def test_a_file_of_another_name_or_folder_is_the_same_version() -> None:
     ],
 )
 def test_another_content_is_another_version(other: str) -> None:
-    assert native_identity(definition(other, "web.Click")) != native_identity(definition(CLICK, "web.Click"))
+    assert native_identity(compile_definition(other, "web.Click")) != native_identity(
+        compile_definition(CLICK, "web.Click")
+    )
 
 
 def test_another_root_is_another_version() -> None:
-    assert native_identity(definition(CLICK, "web.Click")) != native_identity(definition(CLICK, "web.Click.At"))
+    assert native_identity(compile_definition(CLICK, "web.Click")) != native_identity(
+        compile_definition(CLICK, "web.Click.At")
+    )
 
 
 def test_protocs_own_files_may_change_with_its_release() -> None:
     text = (
         'syntax = "proto3"; import "google/protobuf/timestamp.proto"; message M { google.protobuf.Timestamp at = 1; }'
     )
-    info = definition(text)
+    info = compile_definition(text)
     files = files_of(info)
     [shipped] = [file for file in files.file if file.name.startswith("google/")]
     shipped.options.csharp_namespace = "Elsewhere"
@@ -215,12 +219,12 @@ def test_protocs_own_files_may_change_with_its_release() -> None:
 )
 def test_default_json_names_are_protocs(name: str, json_name: str) -> None:
     assert default_json_name(name) == json_name
-    info = definition(f'syntax = "proto3"; message M {{ int32 {name} = 1; }}')
+    info = compile_definition(f'syntax = "proto3"; message M {{ int32 {name} = 1; }}')
     assert parse(info.schema).root.fields()[1].json_name == json_name
 
 
 def test_a_descriptor_set_is_a_definition() -> None:
-    info = definition(CLICK, "web.Click")
+    info = compile_definition(CLICK, "web.Click")
     read = read_descriptor_set(files_of(info).SerializeToString(), "web.Click.At", path="web/click.binpb")
     assert parse(read.schema).root.full_name == "web.Click.At"
     assert str(read.locate("/messages/web.Click")) == "web/click.binpb:1:1"
@@ -263,7 +267,7 @@ def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, where: str, pointe
     ],
 )  # fmt: skip
 def test_message_that_must_contain_itself_is_an_error_at_the_field(text: str, paths: dict[str, str]) -> None:
-    info = definition(f'syntax = "proto2"; {text}')
+    info = compile_definition(f'syntax = "proto2"; {text}')
     assert {
         problem.pointer: problem.what.partition(": ")[0].rpartition(" ")[2]
         for problem in FORMAT.problems(info, Release.R4_0)
@@ -273,7 +277,9 @@ def test_message_that_must_contain_itself_is_an_error_at_the_field(text: str, pa
 
 def test_message_that_must_contain_itself_is_an_error_for_the_proto_of_an_avro_definition() -> None:
     avro = b'{"type": "record", "name": "M", "fields": []}'
-    info = SchemaInfo(SchemaType.PROTOBUF, avro, proto=definition('syntax = "proto2"; message M { required M m = 1; }'))
+    info = SchemaInfo(
+        SchemaType.PROTOBUF, avro, proto=compile_definition('syntax = "proto2"; message M { required M m = 1; }')
+    )
     [problem] = problems(info, Release.R4_0)
     assert "M must contain itself by the required field M.m" in problem.what
 
@@ -369,14 +375,16 @@ def test_type_name_that_is_not_defined_in_its_scope_is_a_problem(complete: Schem
     files = files_of(complete)
     [file] = [file for file in files.file if file.name == "m.proto"]
     file.message_type[0].field[0].type_name = name
-    assert refusal(with_files(complete, files)) == f'a.b.M.kind: "{name}" is not defined.'
+    assert read_problem(with_files(complete, files)) == f'a.b.M.kind: "{name}" is not defined.'
 
 
 def test_innermost_scope_with_the_first_part_of_a_type_name_decides() -> None:
-    info = definition('syntax = "proto2"; message M { message B {} optional B b = 1; } message B { message C {} }')
+    info = compile_definition(
+        'syntax = "proto2"; message M { message B {} optional B b = 1; } message B { message C {} }'
+    )
     files = files_of(info)
     files.file[0].message_type[0].field[0].type_name = "B.C"
-    assert refusal(with_files(info, files)) == 'M.b: "B.C" is not defined.'
+    assert read_problem(with_files(info, files)) == 'M.b: "B.C" is not defined.'
     files.file[0].message_type[0].field[0].type_name = ".B.C"
     assert not list(FORMAT.problems(with_files(info, files), Release.R4_0))
 
@@ -390,7 +398,7 @@ def print_files(info: SchemaInfo) -> Proto:
 
 
 def test_the_corpus_compiles_to_the_same_content_again() -> None:
-    infos = [info for _, *infos in public() for info in infos]
+    infos = [info for _, *infos in read_public_rows() for info in infos]
     again = compile_all([print_files(info) for info in infos])
     for before, after in zip(infos, again, strict=True):
         assert isinstance(after, SchemaInfo), after
@@ -452,7 +460,7 @@ extend Money { optional string note = 100; }
 
 
 @pytest.fixture(scope="module")
-def click() -> SchemaInfo:
+def click_definition() -> SchemaInfo:
     return compile_proto(
         Proto(
             "web.Click",
@@ -499,8 +507,8 @@ def click() -> SchemaInfo:
         ("nonsense", "web/click.proto:7:1"),
     ],
 )
-def test_a_pointer_leads_to_the_nearest_place(click: SchemaInfo, pointer: str, place: str) -> None:
-    assert str(click.locate(pointer)) == place
+def test_a_pointer_leads_to_the_nearest_place(click_definition: SchemaInfo, pointer: str, place: str) -> None:
+    assert str(click_definition.locate(pointer)) == place
 
 
 @pytest.mark.parametrize(
@@ -521,8 +529,8 @@ def test_a_pointer_leads_to_the_nearest_place(click: SchemaInfo, pointer: str, p
         ("/files/click.proto/package", "click.proto"),
     ],
 )
-def test_people_name_the_fields_on_the_way(click: SchemaInfo, pointer: str, path: str) -> None:
-    assert field_path(pointer, parse(click.schema).root) == path
+def test_people_name_the_fields_on_the_way(click_definition: SchemaInfo, pointer: str, path: str) -> None:
+    assert field_path(pointer, parse(click_definition.schema).root) == path
 
 
 def test_what_comes_with_protoc_stands_where_the_root_does() -> None:
@@ -546,7 +554,7 @@ def test_columns_are_counted_in_characters(text: str, column: int, expected: int
 
 
 def test_every_breakage_of_a_public_pair_has_a_place_and_a_name() -> None:
-    for row, old, new in public():
+    for row, old, new in read_public_rows():
         for reader, writer, direction in ((new, old, "new_reads_old"), (old, new, "old_reads_new")):
             for incompatibility in FORMAT.resolve(reader=reader, writer=writer):
                 place = find(parse(reader.schema).root.file.image, incompatibility.pointer)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 HEAD = 'syntax = "proto3";\n'
 
 
-def refused(text: str, message: str = "M") -> str:
+def read_refusal(text: str, message: str = "M") -> str:
     with pytest.raises(InvalidSchema) as raised:
         compile_proto(Proto.of_text(text, message))
     return str(raised.value)
@@ -42,11 +42,11 @@ def refused(text: str, message: str = "M") -> str:
     ],
 )
 def test_protocs_words_are_told_at_their_place(text: str, words: str) -> None:
-    assert refused(text).startswith(words)
+    assert read_refusal(text).startswith(words)
 
 
 def test_an_import_that_is_not_there_names_the_way_out() -> None:
-    assert refused(HEAD + 'import "x/y.proto";') == (
+    assert read_refusal(HEAD + 'import "x/y.proto";') == (
         'schema.proto:2:1: Import "x/y.proto" was not found or had errors.\n  Fix: list the file under `references`'
     )
 
@@ -96,12 +96,12 @@ def test_a_file_cannot_be_a_folder_as_well() -> None:
     ids=["open", "deep", "option", "aggregate", "comment", "nul"],
 )
 def test_hostile_texts_end_in_one_error(text: str) -> None:
-    assert refused(text).count("\n") <= 1
+    assert read_refusal(text).count("\n") <= 1
 
 
 def test_more_than_a_broker_stores_is_not_compiled() -> None:
     text = HEAD + "//" + "x" * MAX_SOURCE_BYTES + "\nmessage M {}"
-    assert "more than a broker stores" in refused(text)
+    assert "more than a broker stores" in read_refusal(text)
 
 
 def test_large_definitions_are_compiled_and_placed() -> None:
@@ -137,7 +137,7 @@ for line in sys.stdin:
 """
 
 
-def answers(
+def replace_protoc(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, timeout_s: float, *texts: str
 ) -> list[bytes | InvalidSchema]:
     """Return the answers about `texts` with `script` in place of protoc's process."""
@@ -149,18 +149,18 @@ def answers(
 
 
 def test_what_stops_the_compiler_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    results = answers(monkeypatch, tmp_path, DIES_OF_SOME, 30, "// 1", "// DIE 2", "// 3", "// DIE 4")
+    results = replace_protoc(monkeypatch, tmp_path, DIES_OF_SOME, 30, "// 1", "// DIE 2", "// 3", "// DIE 4")
     assert [isinstance(answer, bytes) for answer in results] == [True, False, True, False]
     assert "crashed" in str(results[1])
 
 
 def test_what_takes_too_long_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     script = "import sys, time\nfor line in sys.stdin: time.sleep(60)\n"
-    assert "protoc gave no answer" in str(answers(monkeypatch, tmp_path, script, 0.3, "// slow"))
+    assert "protoc gave no answer" in str(replace_protoc(monkeypatch, tmp_path, script, 0.3, "// slow"))
 
 
 def test_a_slow_machine_is_not_taken_for_a_bad_definition(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert answers(monkeypatch, tmp_path, IS_SLOW, 4.5, *map(str, range(12))) == [b""] * 12
+    assert replace_protoc(monkeypatch, tmp_path, IS_SLOW, 4.5, *map(str, range(12))) == [b""] * 12
 
 
 def test_nothing_is_compiled_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,11 +191,11 @@ def test_later_runs_share_a_process() -> None:
 
 
 def test_an_interrupted_run_leaves_no_process_with_a_late_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
+    def raise_interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("select.select", interrupt)
+        patch.setattr("select.select", raise_interrupt)
         with pytest.raises(KeyboardInterrupt):
             compile_new("Interrupted")
     assert list_idle_processes() == []

@@ -29,7 +29,7 @@ pulsar: Any = import_module("pulsar")
 
 
 class Producers:
-    """The results of the producers of one language: the sets that connected by themselves, and those that sent the registered text."""
+    """The results of the producers of one language: the sets that connected by themselves, and the sets that sent the registered text."""
 
     def __init__(self, lines: list[str]) -> None:
         words = [line.split(" ") for line in lines]
@@ -66,7 +66,7 @@ def connect_python(record: Any, sources: Path, folder: Path, url: str, namespace
 def test_every_producer_of_the_language_connects(
     language: ProtoRendering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broker = brokers.running("4.0")
+    broker = brokers.start_broker("4.0")
     if language == "go" and shutil.which("go") is None:
         pytest.skip("no Go")
     if language == "java" and shutil.which("mvn") is None:
@@ -80,7 +80,7 @@ def test_every_producer_of_the_language_connects(
 
     namespace = NamespaceName(brokers.new_tenant(), "ns")
     announced = set()
-    with brokers.opened(broker) as registry:
+    with brokers.open_registry(broker) as registry:
         registry.create_namespace(namespace)
         registry.set_namespace_policies(namespace, Policies(is_allow_auto_update_schema=False))
         for row in RECORDS:
@@ -107,7 +107,7 @@ def test_every_producer_of_the_language_connects(
     assert producers.sent == names
     assert producers.connected >= names - announced
     assert len(names - announced) >= 20
-    with brokers.opened(broker) as registry:
+    with brokers.open_registry(broker) as registry:
         for name in names:
             stored = registry.versions(TopicName(namespace.tenant, namespace.name, name))
             assert [version.info and version.info.schema for version in stored] == [

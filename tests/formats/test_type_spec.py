@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from corpora import Json, array, enum, field, fixed, map_of, record
+from corpora import Json, make_array, make_enum, make_field, make_fixed, map_of, record
 from scratch import Scratch
 
 from schemactl import formats
@@ -59,7 +59,7 @@ AVRO = b'{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long
 OTHER = b'{"type": "record", "name": "R", "fields": [{"name": "name", "type": "string"}]}'
 
 
-def definitions(type_: SchemaType) -> tuple[SchemaInfo, SchemaInfo]:
+def make_definitions(type_: SchemaType) -> tuple[SchemaInfo, SchemaInfo]:
     """Return two definitions of a type, which are two versions if the type has definitions."""
     if type_ is COLUMNS:
         return (SchemaInfo(type_, b'{"columns": ["id"]}'), SchemaInfo(type_, b'{"columns": ["name"]}'))
@@ -84,7 +84,7 @@ def test_every_type_has_a_row() -> None:
 @pytest.mark.usefixtures("with_columns")
 @pytest.mark.parametrize("type_", [*SPECS, COLUMNS], ids=lambda type_: str(type_.name))
 def test_a_specification_answers_every_question(type_: SchemaType) -> None:
-    one, other = definitions(type_)
+    one, other = make_definitions(type_)
     type_spec = spec(one)
     assert not list(type_spec.problems(one, Release.R5_0)) or type_spec.undeclarable
     for info in (one, other):
@@ -129,15 +129,15 @@ def test_whatever_the_bytes_are_there_is_an_answer(type_: SchemaType, schema: by
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def types_repository(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "repository")
 
 
 @pytest.mark.usefixtures("with_columns")
-def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_made_up_type_goes_all_the_way(types_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
     def run(*arguments: str) -> tuple[int, str]:
         try:
-            code = main(["-C", str(repository.path), *arguments])
+            code = main(["-C", str(types_repository.path), *arguments])
         except SystemExit as left:
             code = int(left.code or 0)
         output = capsys.readouterr()
@@ -148,9 +148,9 @@ def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.Cap
         return {"namespaces/orders.yaml": json.dumps({"topic": "shop/sales/orders", "schema": schema})}
 
     project = "version: 1\napproved: main\ntargets:\n  local: {registry: 'sqlite:registry.db'}\n"
-    repository.commit({"schemactl.yaml": project, **make_declaration("id")})
-    repository.commit(make_declaration("id", "total"))
-    repository.git("checkout", "-qf", "main")
+    types_repository.commit({"schemactl.yaml": project, **make_declaration("id")})
+    types_repository.commit(make_declaration("id", "total"))
+    types_repository.git("checkout", "-qf", "main")
     assert run("check")[0] == 0
     code, output = run("plan", "--target", "local", "--out", "plan.json", "--detailed-exitcode")
     assert (code, "orders" in output) == (2, True), output
@@ -161,14 +161,14 @@ def test_a_made_up_type_goes_all_the_way(repository: Scratch, capsys: pytest.Cap
     assert (code, output.count("COLUMNS")) >= (0, 1), output
     assert '"total"' in run("show", "shop/sales/orders@1")[1]
     assert "total: column" in run("diff", "shop/sales/orders@0", "shop/sales/orders@1")[1]
-    (repository.path / "namespaces/orders.yaml").write_text(make_declaration("total")["namespaces/orders.yaml"])
+    (types_repository.path / "namespaces/orders.yaml").write_text(make_declaration("total")["namespaces/orders.yaml"])
     code, output = run("check")
     assert code == 100, output
     assert "The column id is not in every message." in output
 
 
 def test_who_reads_whom_has_one_answer_with_its_reason() -> None:
-    def version(number: int, text: str, type_: SchemaType = SchemaType.AVRO) -> SchemaVersion:
+    def make_version(number: int, text: str, type_: SchemaType = SchemaType.AVRO) -> SchemaVersion:
         return SchemaVersion(number, SchemaInfo(type_, text.encode()))
 
     def order(name: str, *fields: str) -> str:
@@ -176,21 +176,21 @@ def test_who_reads_whom_has_one_answer_with_its_reason() -> None:
             {"type": "record", "name": name, "fields": [{"name": field_name, "type": "int"} for field_name in fields]}
         )
 
-    plain, renamed = version(0, order("Order", "id")), version(1, order("Purchase", "id"))
+    plain, renamed = make_version(0, order("Order", "id")), make_version(1, order("Purchase", "id"))
     assert formats.reading(reader=plain, writer=plain) == ("yes", "")
     assert formats.reading(reader=renamed, writer=plain).answer == "strict"
     assert formats.reading(reader=plain, writer=renamed).answer == "strict"
-    more = version(2, order("Order", "id", "total"))
+    more = make_version(2, order("Order", "id", "total"))
     assert formats.reading(reader=plain, writer=more) == ("yes", "")
     unread = formats.reading(reader=more, writer=plain)
     assert unread.answer == "no"
     assert "version 0" in unread.reason
-    assert formats.reading(reader=plain, writer=version(1, "{")).answer == "no"
-    other = version(3, order("Order", "id"), SchemaType.JSON)
+    assert formats.reading(reader=plain, writer=make_version(1, "{")).answer == "no"
+    other = make_version(3, order("Order", "id"), SchemaType.JSON)
     assert formats.reading(reader=other, writer=plain).reason.startswith("The schema type was AVRO and is JSON")
 
 
-def avro(definition: Json, **properties: str) -> SchemaInfo:
+def make_avro(definition: Json, **properties: str) -> SchemaInfo:
     return SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode(), properties)
 
 
@@ -198,7 +198,7 @@ def order(*fields: Json) -> Json:
     return record("Order", *fields, namespace="shop")
 
 
-def proto(body: str) -> SchemaInfo:
+def make_proto(body: str) -> SchemaInfo:
     return compile_proto(Proto.of_text(f'syntax = "proto3"; package web; {body}', "web.Click"))
 
 
@@ -206,15 +206,15 @@ def test_every_avro_field_has_a_line_and_named_types_are_spelled_out_once() -> N
     amount = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
     at = {"type": "long", "logicalType": "timestamp-millis", "unit": "x"}
     definition = order(
-        field("id", "string", doc="ignored", aliases=["key"], order="descending"),
-        field("total", record("Money", field("amount", amount))),
-        field("refund", ["null", "Money"], default=None),
-        field("status", enum("Status", "PAID", "OPEN", default="OPEN"), default="OPEN"),
-        field("lines", array(map_of(["null", "Order"])), default=[{"a": None, "b": None}]),
-        field("digest", fixed("Digest", 16)),
-        field("at", at, owner="ada"),
+        make_field("id", "string", doc="ignored", aliases=["key"], order="descending"),
+        make_field("total", record("Money", make_field("amount", amount))),
+        make_field("refund", ["null", "Money"], default=None),
+        make_field("status", make_enum("Status", "PAID", "OPEN", default="OPEN"), default="OPEN"),
+        make_field("lines", make_array(map_of(["null", "Order"])), default=[{"a": None, "b": None}]),
+        make_field("digest", make_fixed("Digest", 16)),
+        make_field("at", at, owner="ada"),
     )
-    assert outline(avro(definition, team="orders")) == {
+    assert outline(make_avro(definition, team="orders")) == {
         "Order": "record shop.Order",
         "Order.id": "string, order descending",
         "Order.total": "Money",
@@ -234,22 +234,22 @@ def test_every_avro_field_has_a_line_and_named_types_are_spelled_out_once() -> N
 
 
 def test_avro_types_of_one_name_in_two_namespaces_keep_their_namespaces() -> None:
-    parts = outline(avro(order(field("f", [fixed("a.X", 1), fixed("b.X", 2)]))))
+    parts = outline(make_avro(order(make_field("f", [make_fixed("a.X", 1), make_fixed("b.X", 2)]))))
     assert parts["Order.f"] == "a.X | b.X"
     assert parts["b.X"] == "fixed b.X of 2 bytes"
 
 
 def test_an_avro_definition_may_have_no_name_and_be_deep() -> None:
-    assert outline(avro("string")) == {"": "string"}
+    assert outline(make_avro("string")) == {"": "string"}
     deep: Json = "int"
     for _ in range(240):
-        deep = array(deep)
-    assert outline(avro(deep))[""].count("array<") == 240
+        deep = make_array(deep)
+    assert outline(make_avro(deep))[""].count("array<") == 240
 
 
 def test_changes_are_gone_then_new_and_changed_ones_in_order() -> None:
-    old = avro(record("Old", field("a", "int"), field("b", "int")), owner="ada")
-    new = avro(record("Old", field("b", "long"), field("c", "int")), owner="bob")
+    old = make_avro(record("Old", make_field("a", "int"), make_field("b", "int")), owner="ada")
+    new = make_avro(record("Old", make_field("b", "long"), make_field("c", "int")), owner="bob")
     assert list(changes(old=old, new=new)) == [
         ("-", "Old.a: int"),
         ("~", "Old.b: int -> long"),
@@ -267,7 +267,7 @@ def test_another_type_is_one_change() -> None:
 
 def test_key_and_value_are_outlined_under_their_names() -> None:
     key = SchemaInfo(SchemaType.STRING)
-    value = avro(order(field("id", "string")))
+    value = make_avro(order(make_field("id", "string")))
     old = join(key=key, value=value, encoding="INLINE")
     assert outline(old) == {
         "encoding": "INLINE",
@@ -281,7 +281,7 @@ def test_key_and_value_are_outlined_under_their_names() -> None:
 
 
 def test_protobuf_fields_are_known_by_their_numbers() -> None:
-    old = proto(
+    old = make_proto(
         "message Click { string id = 1; repeated Kind kinds = 2; oneof who { string user = 3; int64 bot = 4; } "
         "map<string, int32> counts = 5; } enum Kind { NONE = 0; LEFT = 1; }"
     )
@@ -300,28 +300,28 @@ def test_protobuf_fields_are_known_by_their_numbers() -> None:
         "web.Kind.NONE": "number 0",
         "web.Kind.LEFT": "number 1",
     }
-    new = proto("message Click { string key = 1; } enum Kind { NONE = 0; LEFT = 1; }")
+    new = make_proto("message Click { string key = 1; } enum Kind { NONE = 0; LEFT = 1; }")
     assert ("~", "web.Click 1: string id -> string key") in list(changes(old=old, new=new))
 
 
 def test_what_became_of_each_avro_field_has_a_name() -> None:
     old = order(
-        field("id", "string", doc="Its number."),
-        field("amount", "int"),
-        field("note", "string"),
-        field("at", "long"),
-        field("left", "string"),
-        field("money", record("Money", field("units", "int"))),
+        make_field("id", "string", doc="Its number."),
+        make_field("amount", "int"),
+        make_field("note", "string"),
+        make_field("at", "long"),
+        make_field("left", "string"),
+        make_field("money", record("Money", make_field("units", "int"))),
     )
     new = order(
-        field("id", "string", doc="Its number,\nas printed."),
-        field("total", "long", aliases=["amount"]),
-        field("note", ["null", "string"], default=None),
-        field("at", "int"),
-        field("money", record("Price", field("units", "double"), aliases=["Money"])),
-        field("count", "int", default=1),
+        make_field("id", "string", doc="Its number,\nas printed."),
+        make_field("total", "long", aliases=["amount"]),
+        make_field("note", ["null", "string"], default=None),
+        make_field("at", "int"),
+        make_field("money", record("Price", make_field("units", "double"), aliases=["Money"])),
+        make_field("count", "int", default=1),
     )
-    change_texts = [(change.kind, change.text) for change in part_changes(old=avro(old), new=avro(new))]
+    change_texts = [(change.kind, change.text) for change in part_changes(old=make_avro(old), new=make_avro(new))]
     assert change_texts == [
         ("removed", "Order.left: string"),
         ("documented", "Order.id: documentation"),
@@ -333,9 +333,9 @@ def test_what_became_of_each_avro_field_has_a_name() -> None:
         ("renamed", "Price: record shop.Money -> record shop.Price, was Money"),
         ("widened", "Price.units: int -> double"),
     ]
-    pair = [join(key=avro("string"), value=avro(definition), encoding="INLINE") for definition in (old, new)]
+    pair = [join(key=make_avro("string"), value=make_avro(definition), encoding="INLINE") for definition in (old, new)]
     assert [change.kind for change in part_changes(old=pair[0], new=pair[1])].count("documented") == 1
-    assert {change.kind for change in part_changes(old=None, new=avro(new))} == {"added"}
+    assert {change.kind for change in part_changes(old=None, new=make_avro(new))} == {"added"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -348,16 +348,16 @@ class ColumnsSpec(TypeSpec):
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         del release
         try:
-            columns(info)
+            list_columns(info)
         except InvalidSchema as error:
             yield error
 
     def identity(self, info: SchemaInfo) -> Hashable:
-        return info.type, columns(info)
+        return info.type, list_columns(info)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
-        for number, name in enumerate(columns(reader)):
-            if name not in columns(writer):
+        for number, name in enumerate(list_columns(reader)):
+            if name not in list_columns(writer):
                 yield Incompatibility("READER_FIELD_MISSING_DEFAULT_VALUE", f"/columns/{number}", name)
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
@@ -372,19 +372,19 @@ class ColumnsSpec(TypeSpec):
         return Counterexample(line, wire.payload or b"", f"no column {breakage.incompatibility.message}")
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
-        return ((name, "column") for name in columns(info))
+        return ((name, "column") for name in list_columns(info))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
-        yield Wire(",".join("1" for _ in columns(info)).encode())
+        yield Wire(",".join("1" for _ in list_columns(info)).encode())
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         values = (wire.payload or b"").decode("latin-1").split(",")
-        if len(values) < len(columns(info)):
+        if len(values) < len(list_columns(info)):
             raise ReaderFailure("IndexOutOfBoundsException")
-        return json.dumps(dict(zip(columns(info), values, strict=False)))
+        return json.dumps(dict(zip(list_columns(info), values, strict=False)))
 
 
-def columns(info: SchemaInfo) -> tuple[str, ...]:
+def list_columns(info: SchemaInfo) -> tuple[str, ...]:
     """The names of the columns."""
     try:
         return tuple(json.loads(info.schema)["columns"])

@@ -10,7 +10,7 @@ from itertools import permutations, product
 from typing import Any, NoReturn
 
 import pytest
-from corpora import definition, rows, versions
+from corpora import make_definition, make_versions, read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +49,7 @@ def read(wire: Wire, info: SchemaInfo) -> str:
     return spec(info).read(wire, info)
 
 
-def proof(reader: SchemaInfo, writer: SchemaInfo) -> Counterexample:
+def find_misreading(reader: SchemaInfo, writer: SchemaInfo) -> Counterexample:
     counterexample = misreading(reader=reader, writer=writer)
     assert counterexample is not None
     return counterexample
@@ -84,7 +84,7 @@ def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: S
     ],
 )  # fmt: skip
 def test_the_reader_gets_what_java_gives(writer: str, reader: str, message: str, data: str, result: str) -> None:
-    counterexample = proof(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
+    counterexample = find_misreading(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
     assert counterexample == Counterexample(message, bytes.fromhex(data), result)
 
 
@@ -102,25 +102,25 @@ def test_the_calendar_repeats_every_four_hundred_years(day: int, eras: int) -> N
 
 
 def test_json_is_no_avro_and_avro_no_json() -> None:
-    counterexample = proof(AVRO, JSON)
+    counterexample = find_misreading(AVRO, JSON)
     assert json.loads(counterexample.message) == json.loads(counterexample.data) == {"id": 0, "note": None}
     assert counterexample.result == "ArrayIndexOutOfBoundsException: Index 17 out of bounds for length 2"
-    counterexample = proof(JSON, AVRO)
+    counterexample = find_misreading(JSON, AVRO)
     assert counterexample.data == b"\0\0"
     assert counterexample.result.startswith("SchemaSerializationException: the bytes are not JSON")
     result = 'reads {"id": 0, "note": null} (decoded by the reader\'s definition alone)'
-    assert proof(AVRO, INT32).result == result
+    assert find_misreading(AVRO, INT32).result == result
 
 
 def test_texts_are_written_and_read_as_java_does() -> None:
     latin = SchemaInfo(SchemaType.STRING, b"", {"__charset": "ISO-8859-1"})
     wide = SchemaInfo(SchemaType.STRING, b"", {"__charset": "UTF-16"})
     text = SchemaInfo(SchemaType.AVRO, b'"string"')
-    assert proof(STRING, text) == Counterexample('"é"', b"\x04\xc3\xa9", r'reads "\u0004é"')
-    assert proof(SchemaInfo(SchemaType.BYTES), STRING).data == "é".encode()
-    assert proof(INT32, latin).data == b"\xe9"
-    assert proof(SchemaInfo(SchemaType.INT8), wide).data == b"\xfe\xff\x00\xe9"
-    assert proof(wide, SchemaInfo(SchemaType.INT16)).result == r'reads "\u0001"'
+    assert find_misreading(STRING, text) == Counterexample('"é"', b"\x04\xc3\xa9", r'reads "\u0004é"')
+    assert find_misreading(SchemaInfo(SchemaType.BYTES), STRING).data == "é".encode()
+    assert find_misreading(INT32, latin).data == b"\xe9"
+    assert find_misreading(SchemaInfo(SchemaType.INT8), wide).data == b"\xfe\xff\x00\xe9"
+    assert find_misreading(wide, SchemaInfo(SchemaType.INT16)).result == r'reads "\u0001"'
 
 
 def prove_breakage(rule: str, pointer: str, direction: Any, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample:
@@ -184,8 +184,8 @@ def test_a_changed_encoding_moves_the_key() -> None:
 )
 def test_a_changed_encoding_is_shown_for_all_halves(key: SchemaInfo, value: SchemaInfo) -> None:
     inline, separated = pair_of_halves(key, value, "INLINE"), pair_of_halves(key, value, "SEPARATED")
-    assert proof(inline, separated)
-    assert proof(separated, inline)
+    assert find_misreading(inline, separated)
+    assert find_misreading(separated, inline)
 
 
 @pytest.mark.parametrize(
@@ -214,10 +214,10 @@ def test_a_changed_half_is_shown_alone(half: str) -> None:
 
 
 def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(module: str) -> NoReturn:
+    def raise_missing(module: str) -> NoReturn:
         raise SchemactlError(module)
 
-    monkeypatch.setattr(protobuf, "load", missing)
+    monkeypatch.setattr(protobuf, "load", raise_missing)
     assert misreading(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
 
 
@@ -231,7 +231,7 @@ def test_foreign_bytes_are_read_or_refused(info: SchemaInfo, data: bytes, key: b
 
 
 def test_avro_reads_its_own_messages() -> None:
-    for row in rows("avro_public")[::10]:
+    for row in read_rows("avro_public")[::10]:
         schema = parsed(json.dumps(row["writer"]).encode())
         for datum in list_candidates(schema):
             assert decode(encode(schema, datum), schema) == datum, row["id"]
@@ -262,8 +262,8 @@ def has_no_counterexample(breakage: Breakage, new: SchemaInfo, old: SchemaInfo) 
 
 def test_every_breakage_of_the_recorded_uploads_has_a_counterexample() -> None:
     proof_count = 0
-    for row in rows("broker_public"):
-        existing, new = versions(row["existing"]), definition(row["new"])
+    for row in read_rows("broker_public"):
+        existing, new = make_versions(row["existing"]), make_definition(row["new"])
         for breakage in breakages(existing, new, CompatibilityStrategy(row["strategy"])):
             old = existing[breakage.against].info
             assert old

@@ -37,7 +37,7 @@ def clone(upstream: Scratch, *options: str) -> Scratch:
     """Clone `upstream` to the folder next to it."""
     path = upstream.path.parent / "clone"
     upstream.git("clone", "-q", *options, upstream.path.as_uri(), str(path))
-    return Scratch.opened(path)
+    return Scratch.open_existing(path)
 
 
 def read_commands(trace: Path) -> list[list[str]]:

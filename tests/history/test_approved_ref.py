@@ -30,7 +30,7 @@ def read_error(scratch: Scratch, ref: str | None = None, *, configured: str | No
 
 
 @pytest.fixture
-def upstream(tmp_path: Path) -> Scratch:
+def upstream_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "upstream")
     scratch.commit({"a": "1"}, "one")
     scratch.commit({"a": "2"}, "two")
@@ -39,33 +39,33 @@ def upstream(tmp_path: Path) -> Scratch:
     return scratch
 
 
-def test_what_is_asked_for_wins_over_what_the_project_names(upstream: Scratch) -> None:
-    assert find_approved(upstream, "side", configured="main") == ("side", upstream.id(3))
-    assert find_approved(upstream, None, configured="side") == ("side", upstream.id(3))
+def test_what_is_asked_for_wins_over_what_the_project_names(upstream_repository: Scratch) -> None:
+    assert find_approved(upstream_repository, "side", configured="main") == ("side", upstream_repository.id(3))
+    assert find_approved(upstream_repository, None, configured="side") == ("side", upstream_repository.id(3))
 
 
-def test_the_remotes_default_branch_comes_before_local_branches(upstream: Scratch) -> None:
-    upstream.git("checkout", "-q", "side")
-    here = clone(upstream)
+def test_the_remotes_default_branch_comes_before_local_branches(upstream_repository: Scratch) -> None:
+    upstream_repository.git("checkout", "-q", "side")
+    here = clone(upstream_repository)
     here.git("branch", "main", "origin/main")
-    assert find_approved(here) == ("origin/side", upstream.id(3))
+    assert find_approved(here) == ("origin/side", upstream_repository.id(3))
 
 
-def test_a_fetched_main_counts_when_the_remote_never_told_its_default(upstream: Scratch) -> None:
-    here = clone(upstream)
+def test_a_fetched_main_counts_when_the_remote_never_told_its_default(upstream_repository: Scratch) -> None:
+    here = clone(upstream_repository)
     here.git("remote", "set-head", "origin", "--delete")
     here.git("commit", "--allow-empty", "-qm", "not pushed")
-    assert find_approved(here) == ("origin/main", upstream.id(2))
+    assert find_approved(here) == ("origin/main", upstream_repository.id(2))
 
 
-def test_the_only_remotes_default_counts_whatever_its_name(upstream: Scratch) -> None:
-    here = clone(upstream, "--origin", "company")
-    assert find_approved(here) == ("company/main", upstream.id(2))
+def test_the_only_remotes_default_counts_whatever_its_name(upstream_repository: Scratch) -> None:
+    here = clone(upstream_repository, "--origin", "company")
+    assert find_approved(here) == ("company/main", upstream_repository.id(2))
 
 
-def test_several_remotes_without_an_origin_must_be_settled_by_the_project(upstream: Scratch) -> None:
-    here = clone(upstream, "--origin", "one")
-    here.git("remote", "add", "two", str(upstream.path))
+def test_several_remotes_without_an_origin_must_be_settled_by_the_project(upstream_repository: Scratch) -> None:
+    here = clone(upstream_repository, "--origin", "one")
+    here.git("remote", "add", "two", str(upstream_repository.path))
     here.git("fetch", "-q", "two")
     here.git("remote", "set-head", "two", "side")
     error = read_error(here)
@@ -80,9 +80,9 @@ def test_without_a_remote_the_local_main_or_master_is_the_record(tmp_path: Path,
     assert find_approved(scratch) == expected
 
 
-def test_a_detached_head_changes_nothing(upstream: Scratch) -> None:
-    upstream.git("checkout", "-q", "--detach", "side")
-    assert find_approved(upstream) == ("main", upstream.id(2))
+def test_a_detached_head_changes_nothing(upstream_repository: Scratch) -> None:
+    upstream_repository.git("checkout", "-q", "--detach", "side")
+    assert find_approved(upstream_repository) == ("main", upstream_repository.id(2))
 
 
 @pytest.mark.parametrize("configured", [None, "origin/main", "main"])
@@ -91,9 +91,9 @@ def test_in_a_repository_without_commits_nothing_is_approved_yet(tmp_path: Path,
     assert find_approved(scratch, configured=configured) == (configured or "main", None)
 
 
-def test_a_remote_that_was_never_fetched_is_no_empty_history(upstream: Scratch, tmp_path: Path) -> None:
+def test_a_remote_that_was_never_fetched_is_no_empty_history(upstream_repository: Scratch, tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
-    scratch.git("remote", "add", "origin", str(upstream.path))
+    scratch.git("remote", "add", "origin", str(upstream_repository.path))
     assert read_error(scratch, configured="origin/main").fix == "`git fetch origin main`"
     assert "git fetch origin" in read_error(scratch).fix
 
@@ -127,33 +127,35 @@ def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> No
     assert "no ref is known" in read_error(scratch).what
 
 
-def test_a_missing_ref_names_those_that_exist(upstream: Scratch) -> None:
-    error = read_error(upstream, configured="mian")
+def test_a_missing_ref_names_those_that_exist(upstream_repository: Scratch) -> None:
+    error = read_error(upstream_repository, configured="mian")
     assert "no ref 'mian'" in error.what
     assert "did you mean main?" in error.fix
     assert "this repository has main, side" in error.fix
 
 
-def test_a_single_branch_clone_is_told_how_to_keep_the_other_branch(upstream: Scratch) -> None:
-    here = clone(upstream, "--single-branch", "--branch", "side")
+def test_a_single_branch_clone_is_told_how_to_keep_the_other_branch(upstream_repository: Scratch) -> None:
+    here = clone(upstream_repository, "--single-branch", "--branch", "side")
     error = read_error(here, configured="origin/main")
     assert error.fix == "`git remote set-branches --add origin main && git fetch origin main`"
     here.git("remote", "set-branches", "--add", "origin", "main")
     here.git("fetch", "-q", "origin", "main")
-    assert find_approved(here, configured="origin/main") == ("origin/main", upstream.id(2))
+    assert find_approved(here, configured="origin/main") == ("origin/main", upstream_repository.id(2))
 
 
-def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream: Scratch) -> None:
-    here = clone(upstream, "--depth", "1")
+def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream_repository: Scratch) -> None:
+    here = clone(upstream_repository, "--depth", "1")
     linked = here.path.parent / "linked"
     here.git("worktree", "add", "-q", "--detach", str(linked))
-    assert "shallow" in read_error(Scratch.opened(linked)).what
+    assert "shallow" in read_error(Scratch.open_existing(linked)).what
 
 
-def test_grafts_are_refused_with_the_file_to_remove(upstream: Scratch, capfd: pytest.CaptureFixture[str]) -> None:
-    grafts = upstream.path / ".git" / "info" / "grafts"
-    grafts.write_text(f"{upstream.id(2)}\n")
-    error = read_error(upstream)
+def test_grafts_are_refused_with_the_file_to_remove(
+    upstream_repository: Scratch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    grafts = upstream_repository.path / ".git" / "info" / "grafts"
+    grafts.write_text(f"{upstream_repository.id(2)}\n")
+    error = read_error(upstream_repository)
     assert str(grafts) in error.what
     assert error.fix == f"remove it: `rm {grafts}`"
     # Nor does git say anything of it by itself.
@@ -161,5 +163,5 @@ def test_grafts_are_refused_with_the_file_to_remove(upstream: Scratch, capfd: py
 
 
 @pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "main..side", "a\nb", "@{upstream}", "main:a"])
-def test_a_ref_is_never_an_option_a_range_or_a_file(upstream: Scratch, ref: str) -> None:
-    assert f"no ref {ref!r}" in read_error(upstream, ref).what
+def test_a_ref_is_never_an_option_a_range_or_a_file(upstream_repository: Scratch, ref: str) -> None:
+    assert f"no ref {ref!r}" in read_error(upstream_repository, ref).what

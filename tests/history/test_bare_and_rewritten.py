@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ def create_repository(path: Path, ref: str = "main", *, bare: bool = False) -> S
     """Create a repository with two versions of a topic."""
     scratch = Scratch(path, bare=bare)
     scratch.commit(
-        {"schemactl.yaml": PROJECT.format(ref=ref), "topics/orders.yaml": declared(), **write_orders()}, "v0"
+        {"schemactl.yaml": PROJECT.format(ref=ref), "topics/orders.yaml": write_declaration(), **write_orders()}, "v0"
     )
     scratch.commit(write_orders(a=0), "v1")
     scratch.flush()
@@ -40,7 +40,7 @@ def list_subjects(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def applied(tmp_path: Path) -> Scratch:
+def applied_repository(tmp_path: Path) -> Scratch:
     """A repository whose two versions are in a registry."""
     scratch = create_repository(tmp_path / "r")
     schemactl(scratch.path, "apply", "--auto-approve")
@@ -87,27 +87,27 @@ def test_a_bare_repository_without_commits_has_no_project(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("command", [["plan"], ["apply", "--auto-approve"]], ids=" ".join)
 def test_after_a_force_push_nothing_is_renumbered_and_the_lost_commit_brings_the_way_out(
-    applied: Scratch, command: list[str]
+    applied_repository: Scratch, command: list[str]
 ) -> None:
-    lost = applied.git("rev-parse", "main")
-    applied.git("checkout", "-q", "--detach", "main~1")
-    applied.git("branch", "-f", "main", "HEAD")
-    applied.commit(write_orders(b=0), "another v1")
-    applied.git("checkout", "-q", "main")
-    output = "".join(schemactl(applied.path, *command, code=100)[:2])
+    lost = applied_repository.git("rev-parse", "main")
+    applied_repository.git("checkout", "-q", "--detach", "main~1")
+    applied_repository.git("branch", "-f", "main", "HEAD")
+    applied_repository.commit(write_orders(b=0), "another v1")
+    applied_repository.git("checkout", "-q", "main")
+    output = "".join(schemactl(applied_repository.path, *command, code=100)[:2])
     assert f"uploaded from commit {lost[:9]}" in output
     assert "restore that commit in the approved history" in output
-    before = (applied.path / "registry.db").read_bytes()
-    schemactl(applied.path, *command, code=100)
-    assert (applied.path / "registry.db").read_bytes() == before
+    before = (applied_repository.path / "registry.db").read_bytes()
+    schemactl(applied_repository.path, *command, code=100)
+    assert (applied_repository.path / "registry.db").read_bytes() == before
     # The fix: the lost commit is restored first, with the new commit on top of it.
-    applied.git("checkout", "-q", "-b", "mended", lost)
-    applied.git("commit", "-q", "--allow-empty", "-m", "empty")
-    applied.git("branch", "-f", "main", "mended")
-    applied.commit(write_orders(b=0), "v2")
-    applied.git("checkout", "-q", "main")
-    schemactl(applied.path, "apply", "--auto-approve")
-    schemactl(applied.path, "plan", "--detailed-exitcode")
+    applied_repository.git("checkout", "-q", "-b", "mended", lost)
+    applied_repository.git("commit", "-q", "--allow-empty", "-m", "empty")
+    applied_repository.git("branch", "-f", "main", "mended")
+    applied_repository.commit(write_orders(b=0), "v2")
+    applied_repository.git("checkout", "-q", "main")
+    schemactl(applied_repository.path, "apply", "--auto-approve")
+    schemactl(applied_repository.path, "plan", "--detailed-exitcode")
 
 
 def test_a_clone_that_is_behind_plans_nothing_until_it_has_fetched(tmp_path: Path) -> None:
@@ -125,29 +125,31 @@ def test_a_clone_that_is_behind_plans_nothing_until_it_has_fetched(tmp_path: Pat
     output = schemactl(tmp_path / "behind", "plan", "--trust-working-tree", code=100).out
     assert "or this clone is behind" in output
     assert "git fetch" in output
-    Scratch.opened(tmp_path / "behind").git("fetch", "-q")
+    Scratch.open_existing(tmp_path / "behind").git("fetch", "-q")
     schemactl(tmp_path / "behind", "plan", "--detailed-exitcode", "--trust-working-tree")
 
 
-def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(applied: Scratch) -> None:
-    side = applied.commit(write_orders(b=0), "on side", branch="side", start=1)
-    applied.commit(write_orders(a=0, b=0), "Merge branch 'main' into side", branch="side", start=side, merge=2)
-    applied.git("checkout", "-q", "main")
+def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(applied_repository: Scratch) -> None:
+    side = applied_repository.commit(write_orders(b=0), "on side", branch="side", start=1)
+    applied_repository.commit(
+        write_orders(a=0, b=0), "Merge branch 'main' into side", branch="side", start=side, merge=2
+    )
+    applied_repository.git("checkout", "-q", "main")
     # The check warns before the fast-forward.
-    applied.git("checkout", "-q", "side")
+    applied_repository.git("checkout", "-q", "side")
     assert (
         "a fast-forward would make the branch's line the record"
-        in schemactl(applied.path, "check", "--base", "main").out
+        in schemactl(applied_repository.path, "check", "--base", "main").out
     )
-    applied.git("checkout", "-q", "main")
-    applied.git("merge", "-q", "--ff-only", "side")
-    output = "".join(schemactl(applied.path, "plan", code=100)[:2])
-    assert f"uploaded from commit {applied.id(2)[:9]}" in output
+    applied_repository.git("checkout", "-q", "main")
+    applied_repository.git("merge", "-q", "--ff-only", "side")
+    output = "".join(schemactl(applied_repository.path, "plan", code=100)[:2])
+    assert f"uploaded from commit {applied_repository.id(2)[:9]}" in output
     # The fix: the line that was applied, and the other one merged into it.
-    applied.git("reset", "-q", "--hard", applied.id(2))
-    applied.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
-    schemactl(applied.path, "apply", "--auto-approve")
-    schemactl(applied.path, "plan", "--detailed-exitcode")
+    applied_repository.git("reset", "-q", "--hard", applied_repository.id(2))
+    applied_repository.git("merge", "-q", "--no-ff", "-m", "Merge side", "side")
+    schemactl(applied_repository.path, "apply", "--auto-approve")
+    schemactl(applied_repository.path, "plan", "--detailed-exitcode")
 
 
 def test_a_squash_is_one_event_and_a_rebase_merge_one_for_each_commit(tmp_path: Path) -> None:
@@ -168,9 +170,9 @@ def test_a_squash_is_one_event_and_a_rebase_merge_one_for_each_commit(tmp_path: 
     assert subjects_by_branch == {"squashed": ["v0", "v1", "both"], "rebased": ["v0", "v1", "one", "two"]}
 
 
-def test_a_replace_ref_changes_nothing(applied: Scratch) -> None:
-    applied.git("replace", "main", "main~1")
-    schemactl(applied.path, "plan", "--detailed-exitcode")
+def test_a_replace_ref_changes_nothing(applied_repository: Scratch) -> None:
+    applied_repository.git("replace", "main", "main~1")
+    schemactl(applied_repository.path, "plan", "--detailed-exitcode")
 
 
 def test_line_ends_of_the_working_tree_are_no_change(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_line_ends_of_the_working_tree_are_no_change(tmp_path: Path) -> None:
 
 def test_renormalised_line_ends_make_no_version(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
-    files = {"schemactl.yaml": PROJECT.format(ref="main"), "topics/orders.yaml": declared(), **write_orders()}
+    files = {"schemactl.yaml": PROJECT.format(ref="main"), "topics/orders.yaml": write_declaration(), **write_orders()}
     scratch.commit({path: text.replace("\n", "\r\n") for path, text in files.items()}, "v0")
     scratch.commit({".gitattributes": "* text=auto\n"})
     scratch.git("add", "--renormalize", ".")

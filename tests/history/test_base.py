@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command import process, schemactl
 from readings import clone as clone_of
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,9 @@ class Clone:
     def __init__(self, path: Path, approved: str = "origin/main") -> None:
         upstream = Scratch(path / "upstream")
         project = PROJECT.format(approved=f"approved: {approved}\n" if approved else "")
-        upstream.commit({"schemactl.yaml": project, "topics/orders.yaml": declared(), ORDERS: record("id")}, "approved")
+        upstream.commit(
+            {"schemactl.yaml": project, "topics/orders.yaml": write_declaration(), ORDERS: record("id")}, "approved"
+        )
         breaks: dict[str, str | bytes | None] = {ORDERS: BREAKING}
         self.pull = upstream.id(upstream.commit(breaks, "break", branch="pull", start=1))
         self.main = upstream.id(1)
@@ -204,7 +206,7 @@ def test_a_project_of_another_repository_is_not_judged_by_this_ones_history(
 ) -> None:
     other = Scratch(tmp_path / "other")
     project = PROJECT.format(approved="")
-    files = {"topics/orders.yaml": declared(), "schemactl.yaml": project}
+    files = {"topics/orders.yaml": write_declaration(), "schemactl.yaml": project}
     other.commit({**files, ORDERS: BREAKING})
     other.flush()
     outer = Scratch(tmp_path / "outer")

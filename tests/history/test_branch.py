@@ -23,7 +23,7 @@ PARENTS = st.lists(
     min_size=COMMITS - 1,
     max_size=COMMITS - 1,
 )
-"""For every commit but the first: the earlier commit that is its parent, and the one that it merges."""
+"""For every commit but the first: the earlier commit that is its parent, and the merged commit."""
 
 
 @REPOSITORIES

@@ -1,4 +1,4 @@
-"""The cache of a history: it is valid or derived again, whatever happens to its file."""
+"""The cache of a history: after any change of its file it is valid, or derived again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from forks import forked
+from forks import fork_process
 from readings import ORDERS, PROJECT, list_subjects, read, read_commands
-from scratch import ENVIRONMENT, Scratch, cache_of, declared, record
+from scratch import ENVIRONMENT, Scratch, cache_of, record, write_declaration
 
 from schemactl import history
 from schemactl.core.deadline import OutOfTime
@@ -43,10 +43,10 @@ def open_cache(path: Path, project: Project = PROJECT) -> Cache | None:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def topic_repository(tmp_path: Path) -> Scratch:
     """A repository with one topic of two versions."""
     scratch = Scratch(tmp_path / "r")
-    scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit({"topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")}, "v0")
     scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
     scratch.flush()
     return scratch
@@ -59,8 +59,10 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "trace"
 
 
-def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read(scratch)
+def test_a_second_run_reads_no_log_and_no_blob(
+    topic_repository: Scratch, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read(topic_repository)
     read_commands(trace)
     requested_names: list[str] = []
     objects = history.Repository.objects
@@ -70,63 +72,66 @@ def test_a_second_run_reads_no_log_and_no_blob(scratch: Scratch, trace: Path, mo
         return objects(repository, names)
 
     monkeypatch.setattr(history.Repository, "objects", record_call)
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         approved = history.read(repository, PROJECT)
     assert not [command for command in read_commands(trace) if "--raw" in command]
     assert all(name.endswith("^{commit}") for name in requested_names)
     assert list_subjects(approved) == ["v0", "v1"]
 
 
-def test_a_new_commit_costs_a_log_of_that_commit_alone(scratch: Scratch, trace: Path) -> None:
-    read(scratch)
-    before = scratch.git("rev-parse", "main")
-    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    scratch.flush()
+def test_a_new_commit_costs_a_log_of_that_commit_alone(topic_repository: Scratch, trace: Path) -> None:
+    read(topic_repository)
+    before = topic_repository.git("rev-parse", "main")
+    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    topic_repository.flush()
     read_commands(trace)
-    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
+    assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
     [log] = [command for command in read_commands(trace) if "--raw" in command]
     assert f"^{before}" in log
 
 
-def test_of_a_long_history_a_hundredth_is_read_again_before_it_is_written_again(scratch: Scratch) -> None:
+def test_of_a_long_history_a_hundredth_is_read_again_before_it_is_written_again(topic_repository: Scratch) -> None:
     for _ in range(198):
-        scratch.commit()
-    read(scratch)
-    before = find_cache_file(scratch.path).read_bytes()
-    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+        topic_repository.commit()
+    read(topic_repository)
+    before = find_cache_file(topic_repository.path).read_bytes()
+    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
     for is_written in (False, False, True):
-        assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
-        assert (find_cache_file(scratch.path).read_bytes() != before) == is_written
-        scratch.commit()
+        assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
+        assert (find_cache_file(topic_repository.path).read_bytes() != before) == is_written
+        topic_repository.commit()
 
 
-def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(scratch: Scratch) -> None:
+def test_progress_is_told_of_every_commit_that_was_not_known_and_of_the_end(topic_repository: Scratch) -> None:
     def read_calls() -> list[tuple[int, int | None]]:
         calls: list[tuple[int, int | None]] = []
-        with history.Repository.open(scratch.path) as repository:
+        with history.Repository.open(topic_repository.path) as repository:
             history.read(repository, PROJECT, progress=lambda *call: calls.append(call))
         return calls
 
     assert read_calls() == [(1, None), (2, None), (2, 2)]
     assert read_calls() == []
-    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    scratch.flush()
+    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    topic_repository.flush()
     assert read_calls() == [(1, None), (1, 1)]
 
 
-def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
-    approved = read(scratch)
-    cache = open_cache(scratch.path)
+def test_one_topic_is_told_from_the_file_alone(topic_repository: Scratch) -> None:
+    approved = read(topic_repository)
+    cache = open_cache(topic_repository.path)
     assert cache
-    assert cache.commit(cache.last).id == scratch.git("rev-parse", "main")
+    assert cache.commit(cache.last).id == topic_repository.git("rev-parse", "main")
     first, second = cache.versions("shop/sales/orders")
     assert (first.number, first.type, first.path, second.number) == (0, "AVRO", "topics/orders.yaml", 1)
     assert [cache.commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
     infos = [version.info for version in approved.catalog.topics[ORDERS].load().versions]
     assert [first.fingerprint, second.fingerprint] == [digest(replace(info)) for info in infos if info]
     assert cache.users("topics/orders.avsc") == {"shop/sales/orders"}
-    assert cache.entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main:topics/orders.avsc"))
-    assert cache.at(0).entry("topics/orders.avsc") == ("file", scratch.git("rev-parse", "main~1:topics/orders.avsc"))
+    assert cache.entry("topics/orders.avsc") == ("file", topic_repository.git("rev-parse", "main:topics/orders.avsc"))
+    assert cache.at(0).entry("topics/orders.avsc") == (
+        "file",
+        topic_repository.git("rev-parse", "main~1:topics/orders.avsc"),
+    )
     state = cache.state("shop/sales/orders", "persistent")
     assert state
     assert (state.number, state.since, state.deleted) == (1, 1, False)
@@ -138,9 +143,9 @@ def test_one_topic_is_told_from_the_file_alone(scratch: Scratch) -> None:
 
 
 @pytest.mark.parametrize("damage", ["garbage", "empty", "half", "foreign", "folder", "unreadable tables"])
-def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -> None:
-    read(scratch)
-    path = find_cache_file(scratch.path)
+def test_a_damaged_or_foreign_file_is_made_anew(topic_repository: Scratch, damage: str) -> None:
+    read(topic_repository)
+    path = find_cache_file(topic_repository.path)
     data = path.read_bytes()
     if damage == "foreign":
         path.unlink()
@@ -155,127 +160,129 @@ def test_a_damaged_or_foreign_file_is_made_anew(scratch: Scratch, damage: str) -
         torn = data[:page] + b"\xff" * (len(data) - page)
         bad = {"garbage": b"x" * 9999, "empty": b"", "half": data[: len(data) // 2], "unreadable tables": torn}
         path.write_bytes(bad[damage])
-    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
-    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
+    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
+    assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
     if damage != "folder":
-        assert open_cache(scratch.path)
+        assert open_cache(topic_repository.path)
 
 
-def test_what_another_project_file_says_is_derived_anew(scratch: Scratch) -> None:
-    read(scratch)
-    assert open_cache(scratch.path)
-    assert not open_cache(scratch.path, Project(roots=("topics", "more")))
-    scratch.commit({"more/bills.yaml": "topic: shop/sales/bills\n"})
-    scratch.flush()
-    assert len(read(scratch, Project(roots=("topics", "more"))).catalog.topics) == 2
-    assert len(read(scratch).catalog.topics) == 1
+def test_what_another_project_file_says_is_derived_anew(topic_repository: Scratch) -> None:
+    read(topic_repository)
+    assert open_cache(topic_repository.path)
+    assert not open_cache(topic_repository.path, Project(roots=("topics", "more")))
+    topic_repository.commit({"more/bills.yaml": "topic: shop/sales/bills\n"})
+    topic_repository.flush()
+    assert len(read(topic_repository, Project(roots=("topics", "more"))).catalog.topics) == 2
+    assert len(read(topic_repository).catalog.topics) == 1
 
 
-def test_two_projects_of_a_repository_are_kept_apart(scratch: Scratch) -> None:
+def test_two_projects_of_a_repository_are_kept_apart(topic_repository: Scratch) -> None:
     other = Project(folder="b", path="b/schemactl.yaml", roots=("topics",))
-    read(scratch)
-    read(scratch, other)
-    assert open_cache(scratch.path)
-    assert open_cache(scratch.path, other)
+    read(topic_repository)
+    read(topic_repository, other)
+    assert open_cache(topic_repository.path)
+    assert open_cache(topic_repository.path, other)
 
 
-def test_what_is_kept_may_be_deleted_while_it_is_used(scratch: Scratch) -> None:
-    approved = read(scratch)
-    find_cache_file(scratch.path).unlink()
+def test_what_is_kept_may_be_deleted_while_it_is_used(topic_repository: Scratch) -> None:
+    approved = read(topic_repository)
+    find_cache_file(topic_repository.path).unlink()
     assert list_subjects(approved) == ["v0", "v1"]
 
 
-def test_linked_worktrees_share_what_is_kept(scratch: Scratch, tmp_path: Path) -> None:
-    scratch.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
+def test_linked_worktrees_share_what_is_kept(topic_repository: Scratch, tmp_path: Path) -> None:
+    topic_repository.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     assert list_subjects(read(tmp_path / "linked")) == ["v0", "v1"]
-    assert open_cache(scratch.path)
+    assert open_cache(topic_repository.path)
 
 
-def test_without_a_place_to_keep_anything_all_is_the_same(scratch: Scratch) -> None:
-    scratch.cache.write_text("a file where the folder should be")
-    assert list_subjects(read(scratch)) == ["v0", "v1"]
-    assert list_subjects(read(scratch)) == ["v0", "v1"]
+def test_without_a_place_to_keep_anything_all_is_the_same(topic_repository: Scratch) -> None:
+    topic_repository.cache.write_text("a file where the folder should be")
+    assert list_subjects(read(topic_repository)) == ["v0", "v1"]
+    assert list_subjects(read(topic_repository)) == ["v0", "v1"]
 
 
-def test_what_cannot_be_written_is_still_followed(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    read(scratch)
-    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    scratch.flush()
+def test_what_cannot_be_written_is_still_followed(topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    read(topic_repository)
+    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    topic_repository.flush()
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    before = find_cache_file(scratch.path).read_bytes()
+    before = find_cache_file(topic_repository.path).read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", fail)
-        assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
-    assert find_cache_file(scratch.path).read_bytes() == before
-    assert [*scratch.cache.iterdir()] == [find_cache_file(scratch.path)]
-    assert list_subjects(read(scratch)) == ["v0", "v1", "v2"]
+        assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
+    assert find_cache_file(topic_repository.path).read_bytes() == before
+    assert [*topic_repository.cache.iterdir()] == [find_cache_file(topic_repository.path)]
+    assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
 
 
-def test_another_ref_is_read_beside_what_is_kept(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="other", start=1)
-    scratch.commit({"topics/orders.avsc": record("id", other=1)}, "other v2", branch="other")
-    assert list_subjects(read(scratch)) == ["v0", "v1"]
-    before = find_cache_file(scratch.path).read_bytes()
-    assert list_subjects(read(scratch, ref="other")) == ["v0", "other v1", "other v2"]
-    assert list_subjects(read(scratch, ref="main~1")) == ["v0"]
-    assert find_cache_file(scratch.path).read_bytes() == before
+def test_another_ref_is_read_beside_what_is_kept(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="other", start=1)
+    topic_repository.commit({"topics/orders.avsc": record("id", other=1)}, "other v2", branch="other")
+    assert list_subjects(read(topic_repository)) == ["v0", "v1"]
+    before = find_cache_file(topic_repository.path).read_bytes()
+    assert list_subjects(read(topic_repository, ref="other")) == ["v0", "other v1", "other v2"]
+    assert list_subjects(read(topic_repository, ref="main~1")) == ["v0"]
+    assert find_cache_file(topic_repository.path).read_bytes() == before
 
 
-def test_a_rewritten_line_is_followed_from_the_last_common_commit(scratch: Scratch, trace: Path) -> None:
-    read(scratch)
-    lost = scratch.git("rev-parse", "main")
-    scratch.git("branch", "-f", "new", "main~1")
-    scratch.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="new")
-    scratch.git("checkout", "-q", "new")
-    scratch.git("branch", "-f", "main", "new")
+def test_a_rewritten_line_is_followed_from_the_last_common_commit(topic_repository: Scratch, trace: Path) -> None:
+    read(topic_repository)
+    lost = topic_repository.git("rev-parse", "main")
+    topic_repository.git("branch", "-f", "new", "main~1")
+    topic_repository.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="new")
+    topic_repository.git("checkout", "-q", "new")
+    topic_repository.git("branch", "-f", "main", "new")
     read_commands(trace)
-    assert list_subjects(read(scratch)) == ["v0", "other v1"]
+    assert list_subjects(read(topic_repository)) == ["v0", "other v1"]
     # Also after git has deleted commits that the cache contains.
-    scratch.git("branch", "-f", "main", lost)
-    read(scratch)
-    scratch.git("branch", "-f", "main", "new")
-    scratch.git("reflog", "expire", "--expire=now", "--all")
-    scratch.git("gc", "-q", "--prune=now")
-    assert list_subjects(read(scratch)) == ["v0", "other v1"]
+    topic_repository.git("branch", "-f", "main", lost)
+    read(topic_repository)
+    topic_repository.git("branch", "-f", "main", "new")
+    topic_repository.git("reflog", "expire", "--expire=now", "--all")
+    topic_repository.git("gc", "-q", "--prune=now")
+    assert list_subjects(read(topic_repository)) == ["v0", "other v1"]
 
 
-def test_an_unrelated_line_is_derived_anew(scratch: Scratch) -> None:
-    read(scratch)
-    scratch.git("checkout", "-q", "--orphan", "unrelated")
-    scratch.git("commit", "-q", "-m", "all anew")
-    scratch.git("branch", "-f", "main", "unrelated")
-    assert list_subjects(read(scratch)) == ["all anew"]
+def test_an_unrelated_line_is_derived_anew(topic_repository: Scratch) -> None:
+    read(topic_repository)
+    topic_repository.git("checkout", "-q", "--orphan", "unrelated")
+    topic_repository.git("commit", "-q", "-m", "all anew")
+    topic_repository.git("branch", "-f", "main", "unrelated")
+    assert list_subjects(read(topic_repository)) == ["all anew"]
 
 
-def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(scratch: Scratch, tmp_path: Path) -> None:
-    read(scratch)
+def test_a_shallow_clone_is_read_where_what_is_kept_reaches_into_it(topic_repository: Scratch, tmp_path: Path) -> None:
+    read(topic_repository)
     for number in range(3):
-        scratch.commit({"topics/orders.avsc": record("id", more=number)}, f"more {number}")
-    scratch.flush()
+        topic_repository.commit({"topics/orders.avsc": record("id", more=number)}, f"more {number}")
+    topic_repository.flush()
     clone = tmp_path / "clone"
-    scratch.git("clone", "-q", "--depth", "5", scratch.path.as_uri(), str(clone))
+    topic_repository.git("clone", "-q", "--depth", "5", topic_repository.path.as_uri(), str(clone))
     with pytest.raises(HistoryError, match="shallow"):
         read(clone)
-    shutil.copytree(scratch.cache, cache_of(clone / ".git"))
+    shutil.copytree(topic_repository.cache, cache_of(clone / ".git"))
     assert list_subjects(read(clone)) == ["v0", "v1", "more 0", "more 1", "more 2"]
     deeper = tmp_path / "deeper"
-    scratch.git("clone", "-q", "--depth", "2", scratch.path.as_uri(), str(deeper))
-    read(scratch, ref="main~3")
-    scratch.git("update-ref", "refs/heads/main", "main~3")
-    find_cache_file(scratch.path).unlink()
-    read(scratch)
-    shutil.copytree(scratch.cache, cache_of(deeper / ".git"))
+    topic_repository.git("clone", "-q", "--depth", "2", topic_repository.path.as_uri(), str(deeper))
+    read(topic_repository, ref="main~3")
+    topic_repository.git("update-ref", "refs/heads/main", "main~3")
+    find_cache_file(topic_repository.path).unlink()
+    read(topic_repository)
+    shutil.copytree(topic_repository.cache, cache_of(deeper / ".git"))
     with pytest.raises(HistoryError, match="shallow"):
         read(deeper)
 
 
 def start_reader(scratch: Scratch) -> tuple[int, IO[str]]:
     """Start a process that reads the history and prints the number of versions."""
-    return forked(lambda report: report(sum(len(topic.versions) for topic in read(scratch).catalog.topics.values())))
+    return fork_process(
+        lambda report: report(sum(len(topic.versions) for topic in read(scratch).catalog.topics.values()))
+    )
 
 
 def commit_changes(scratch: Scratch, commits: int) -> None:
@@ -284,53 +291,53 @@ def commit_changes(scratch: Scratch, commits: int) -> None:
         name = f"t{number % 7}"
         files = {f"topics/{name}.avsc": record("id", more=number)}
         if number < 7:
-            files[f"topics/{name}.yaml"] = declared(f"shop/sales/{name}", f"{name}.avsc")
+            files[f"topics/{name}.yaml"] = write_declaration(f"shop/sales/{name}", f"{name}.avsc")
         scratch.commit(files)
     scratch.flush()
 
 
-def test_many_processes_at_once_all_see_the_same(scratch: Scratch) -> None:
+def test_many_processes_at_once_all_see_the_same(topic_repository: Scratch) -> None:
     for _ in range(2):
-        commit_changes(scratch, 21)
+        commit_changes(topic_repository, 21)
         counts = []
-        for process, output in [start_reader(scratch) for _ in range(4)]:
+        for process, output in [start_reader(topic_repository) for _ in range(4)]:
             with output:
                 counts.append(int(output.read()))
             assert os.waitpid(process, 0)[1] == 0
         assert len(set(counts)) == 1
-        assert [*scratch.cache.iterdir()] == [find_cache_file(scratch.path)]
+        assert [*topic_repository.cache.iterdir()] == [find_cache_file(topic_repository.path)]
 
 
 @pytest.mark.parametrize("is_cached", [False, True], ids=["anew", "followed up"])
-def test_a_process_killed_at_any_moment_leaves_what_can_be_read(scratch: Scratch, *, is_cached: bool) -> None:
+def test_a_process_killed_at_any_moment_leaves_what_can_be_read(topic_repository: Scratch, *, is_cached: bool) -> None:
     if is_cached:
-        read(scratch)
-    commit_changes(scratch, 60)
+        read(topic_repository)
+    commit_changes(topic_repository, 60)
     expected = 2 + 60
     for wait_s in (0.01, 0.02, 0.04, 0.08):
-        process, output = start_reader(scratch)
+        process, output = start_reader(topic_repository)
         time.sleep(wait_s)
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         output.close()
-        cache = open_cache(scratch.path)
+        cache = open_cache(topic_repository.path)
         if cache:
             assert cache.step in ((1, 61) if is_cached else (61,))
-    approved = read(scratch)
+    approved = read(topic_repository)
     assert sum(len(topic.versions) for topic in approved.catalog.topics.values()) == expected
 
 
-def test_a_run_that_fails_keeps_nothing_of_it(scratch: Scratch) -> None:
-    scratch.commit({"schemactl.yaml": "version: 1\nroots: [elsewhere]\n"})
-    scratch.flush()
+def test_a_run_that_fails_keeps_nothing_of_it(topic_repository: Scratch) -> None:
+    topic_repository.commit({"schemactl.yaml": "version: 1\nroots: [elsewhere]\n"})
+    topic_repository.flush()
     with pytest.raises(HistoryError, match="previous_roots"):
-        read(scratch)
-    assert not scratch.cache.exists()
+        read(topic_repository)
+    assert not topic_repository.cache.exists()
 
 
-def test_only_the_owner_can_read_what_is_kept(scratch: Scratch) -> None:
-    read(scratch)
-    assert find_cache_file(scratch.path).stat().st_mode & 0o077 == 0
+def test_only_the_owner_can_read_what_is_kept(topic_repository: Scratch) -> None:
+    read(topic_repository)
+    assert find_cache_file(topic_repository.path).stat().st_mode & 0o077 == 0
 
 
 def test_protoc_starts_once_however_many_commits_change_a_proto(
@@ -359,12 +366,12 @@ class Interrupted(BaseException):
     """Ends a derivation as a signal does."""
 
 
-def test_an_interrupted_reading_goes_on_where_it_ended(scratch: Scratch) -> None:
+def test_an_interrupted_reading_goes_on_where_it_ended(topic_repository: Scratch) -> None:
     for number in range(8):
-        scratch.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
-    scratch.flush()
-    complete = list_subjects(read(scratch))
-    shutil.rmtree(cache_of(scratch.path / ".git"))
+        topic_repository.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
+    topic_repository.flush()
+    complete = list_subjects(read(topic_repository))
+    shutil.rmtree(cache_of(topic_repository.path / ".git"))
     read_counts: list[int] = []
 
     def read_three(done: int, total: int | None) -> None:
@@ -373,53 +380,55 @@ def test_an_interrupted_reading_goes_on_where_it_ended(scratch: Scratch) -> None
         elif done == 4:
             raise Interrupted
 
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         for _ in range(2):
             with pytest.raises(Interrupted):
                 history.read(repository, PROJECT, progress=read_three)
         assert list_subjects(history.read(repository, PROJECT, progress=lambda *_: None)) == complete
     # Of the four commits of a run, the last may be incomplete.
     assert read_counts == [4, 4]
-    cached = open_cache(scratch.path)
+    cached = open_cache(topic_repository.path)
     assert cached
     assert (cached.last, cached.is_checked) == (9, True)
 
 
-def test_reading_that_is_interrupted_in_its_first_commit_begins_again(scratch: Scratch) -> None:
+def test_reading_that_is_interrupted_in_its_first_commit_begins_again(topic_repository: Scratch) -> None:
     def stop(_done: int, total: int | None) -> None:
         if total is None:
             raise Interrupted
 
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         with pytest.raises(Interrupted):
             history.read(repository, PROJECT, progress=stop)
-        assert open_cache(scratch.path) is None
+        assert open_cache(topic_repository.path) is None
         assert list_subjects(history.read(repository, PROJECT)) == ["v0", "v1"]
 
 
-def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(scratch: Scratch) -> None:
+def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(topic_repository: Scratch) -> None:
     project = "version: 1\nroots: [topics]\napproved: main\n"
-    scratch.commit({"schemactl.yaml": project}, "project")
-    scratch.flush()
-    adopted = f"{project}adopted: {scratch.git('rev-parse', 'main~1').strip()}\n"
-    scratch.commit({"schemactl.yaml": adopted, "a.txt": "a"}, "adopt too late")
-    scratch.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
-    scratch.flush()
+    topic_repository.commit({"schemactl.yaml": project}, "project")
+    topic_repository.flush()
+    adopted = f"{project}adopted: {topic_repository.git('rev-parse', 'main~1').strip()}\n"
+    topic_repository.commit({"schemactl.yaml": adopted, "a.txt": "a"}, "adopt too late")
+    topic_repository.commit({"topics/orders.avsc": record("id", note=1)}, "v2")
+    topic_repository.flush()
 
     def stop(done: int, total: int | None) -> None:
         if total is None and done == 3:
             raise Interrupted
 
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         with pytest.raises(Interrupted):
             history.read(repository, PROJECT, progress=stop)
-        assert open_cache(scratch.path)
+        assert open_cache(topic_repository.path)
         for ref in (None, "main~1", None):
             with pytest.raises(HistoryError, match="changed `adopted`"):
                 history.read(repository, PROJECT, ref)
 
 
-def test_a_reading_that_is_interrupted_while_it_saves_ends(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reading_that_is_interrupted_while_it_saves_ends(
+    topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(versions, "_SAVE_COMMITS", 1)
     calls = []
 
@@ -431,29 +440,29 @@ def test_a_reading_that_is_interrupted_while_it_saves_ends(scratch: Scratch, mon
 
     real_write = history.Store.write
     monkeypatch.setattr(history.Store, "write", write)
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         with pytest.raises(Interrupted):
             history.read(repository, PROJECT)
         assert list_subjects(history.read(repository, PROJECT)) == ["v0", "v1"]
 
 
-def test_ten_interrupted_readings_make_progress_each_time(scratch: Scratch) -> None:
+def test_ten_interrupted_readings_make_progress_each_time(topic_repository: Scratch) -> None:
     for number in range(40):
-        scratch.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
-    scratch.flush()
-    complete = list_subjects(read(scratch))
-    shutil.rmtree(cache_of(scratch.path / ".git"))
+        topic_repository.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
+    topic_repository.flush()
+    complete = list_subjects(read(topic_repository))
+    shutil.rmtree(cache_of(topic_repository.path / ".git"))
     last_steps = []
 
     def stop(done: int, total: int | None) -> None:
         if total is None and done == 4:
             raise OutOfTime(20, "reading the approved history")
 
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         for _ in range(10):
             with pytest.raises(OutOfTime):
                 history.read(repository, PROJECT, progress=stop)
-            cached = open_cache(scratch.path)
+            cached = open_cache(topic_repository.path)
             assert cached
             assert not cached.is_checked
             last_steps.append(cached.last)
@@ -462,48 +471,48 @@ def test_ten_interrupted_readings_make_progress_each_time(scratch: Scratch) -> N
 
 
 @pytest.mark.parametrize("ref", ["main", "HEAD", None])
-def test_versions_of_approved_tip_are_saved_for_every_name_of_it(scratch: Scratch, ref: str | None) -> None:
-    with history.Repository.open(scratch.path) as repository:
+def test_versions_of_approved_tip_are_saved_for_every_name_of_it(topic_repository: Scratch, ref: str | None) -> None:
+    with history.Repository.open(topic_repository.path) as repository:
         history.read(repository, PROJECT, ref)
-    cached = open_cache(scratch.path)
+    cached = open_cache(topic_repository.path)
     assert cached
     assert cached.last == 1
 
 
-def test_versions_of_another_line_are_not_saved(scratch: Scratch) -> None:
-    scratch.commit(
+def test_versions_of_another_line_are_not_saved(topic_repository: Scratch) -> None:
+    topic_repository.commit(
         {"topics/orders.avsc": record("id", note=9)},
         "work",
         branch="work",
-        start=scratch.commit({"a.txt": "a"}, "start"),
+        start=topic_repository.commit({"a.txt": "a"}, "start"),
     )
-    scratch.flush()
-    with history.Repository.open(scratch.path) as repository:
+    topic_repository.flush()
+    with history.Repository.open(topic_repository.path) as repository:
         history.read(repository, PROJECT, "work")
-    assert open_cache(scratch.path) is None
+    assert open_cache(topic_repository.path) is None
 
 
-def test_progress_of_long_history_has_its_total(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_of_long_history_has_its_total(topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("schemactl.history.versions._FEW_COMMITS", 3)
     for number in range(4):
-        scratch.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
-    scratch.flush()
+        topic_repository.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
+    topic_repository.flush()
     calls: list[tuple[int, int | None]] = []
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         history.read(repository, PROJECT, progress=lambda done, total: calls.append((done, total)))
     assert calls == [(1, None), (2, None), (3, 6), (4, 6), (5, 6), (6, 6), (6, 6)]
 
 
-def test_a_long_reading_saves_what_it_has_read(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_reading_saves_what_it_has_read(topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("schemactl.history.versions._SAVE_INTERVAL_S", -1.0)
     last_steps = []
 
     def read_saved(_done: int, total: int | None) -> None:
         if total is None:
-            cached = open_cache(scratch.path)
+            cached = open_cache(topic_repository.path)
             last_steps.append(cached.last if cached else None)
 
-    with history.Repository.open(scratch.path) as repository:
+    with history.Repository.open(topic_repository.path) as repository:
         approved = history.read(repository, PROJECT, progress=read_saved)
         assert list_subjects(approved) == ["v0", "v1"]
     assert last_steps == [0, 1]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import command
 import pytest
-from command import interpreter, process
-from scratch import Scratch, declared, record
+from command import process, run_interpreter
+from scratch import Scratch, record, write_declaration
 
 import schemactl
 from schemactl.history.store import MAX_AGE_S, Store, repository_folder
@@ -23,11 +23,11 @@ BREAK = record("number")
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def topic_repository(tmp_path: Path) -> Scratch:
     """A topic with one version, and a branch for work."""
     scratch = Scratch(tmp_path / "r")
     scratch.commit(
-        {"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}
+        {"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")}
     )
     scratch.git("checkout", "-q", "-b", "work")
     return scratch
@@ -48,48 +48,52 @@ def scratch(tmp_path: Path) -> Scratch:
     ],
 )
 def test_the_cache_is_in_the_folder_that_the_environment_names(
-    scratch: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], folder: str | None
+    topic_repository: Scratch,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    folder: str | None,
 ) -> None:
     for name in ("SCHEMACTL_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(home=tmp_path / "home"))
-    Store(scratch.path / ".git", "facts").write("history", b"content")
-    cache_folder = repository_folder(scratch.path / ".git")
+    Store(topic_repository.path / ".git", "facts").write("history", b"content")
+    cache_folder = repository_folder(topic_repository.path / ".git")
     expected = folder and Path(folder.format(home=tmp_path / "home"))
     assert (cache_folder and Path(cache_folder).parent) == expected
-    assert not (scratch.path / "cache").exists()
+    assert not (topic_repository.path / "cache").exists()
     assert not cache_folder or [path.name.partition("-")[0] for path in Path(cache_folder).iterdir()] == ["history"]
 
 
 @pytest.mark.parametrize("option", [(), ("--staged",), ("--base", "main")], ids=["", "staged", "base"])
-def test_nothing_is_written_into_gits_folder(scratch: Scratch, option: tuple[str, ...]) -> None:
-    scratch.flush()
-    before = sorted((scratch.path / ".git").rglob("*"))
-    assert process(scratch.path, "check", *option).code == FINE
-    assert sorted((scratch.path / ".git").rglob("*")) == before
-    assert scratch.cache.exists()
+def test_nothing_is_written_into_gits_folder(topic_repository: Scratch, option: tuple[str, ...]) -> None:
+    topic_repository.flush()
+    before = sorted((topic_repository.path / ".git").rglob("*"))
+    assert process(topic_repository.path, "check", *option).code == FINE
+    assert sorted((topic_repository.path / ".git").rglob("*")) == before
+    assert topic_repository.cache.exists()
 
 
 @pytest.mark.parametrize("variable", ["SCHEMACTL_CACHE", "XDG_CACHE_HOME", "HOME"])
 @pytest.mark.parametrize("place", ["/proc/none", "{here}/file"])
 def test_where_nothing_can_be_written_all_is_the_same(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, place: str, variable: str
+    topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch, place: str, variable: str
 ) -> None:
-    scratch.write({"topics/orders.avsc": BREAK, "file": "a file where a folder should be"})
-    expected = command.schemactl(scratch.path, "check", code=BAD)
+    topic_repository.write({"topics/orders.avsc": BREAK, "file": "a file where a folder should be"})
+    expected = command.schemactl(topic_repository.path, "check", code=BAD)
     for name in ("SCHEMACTL_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(variable, place.format(here=scratch.path))
-    assert [command.schemactl(scratch.path, "check", code=BAD) for _ in range(2)] == [expected] * 2
+    monkeypatch.setenv(variable, place.format(here=topic_repository.path))
+    assert [command.schemactl(topic_repository.path, "check", code=BAD) for _ in range(2)] == [expected] * 2
 
 
 @pytest.mark.parametrize("content", ["cut", "other", "empty", "folder", "link"])
-def test_a_file_that_is_not_whole_is_made_again(scratch: Scratch, content: str) -> None:
-    store = Store(scratch.path / ".git", "facts")
+def test_a_file_that_is_not_whole_is_made_again(topic_repository: Scratch, content: str) -> None:
+    store = Store(topic_repository.path / ".git", "facts")
     store.write("history", b"content" * 100)
     assert bytes(store.read("history") or b"") == b"content" * 100
-    [path] = scratch.cache.iterdir()
+    [path] = topic_repository.cache.iterdir()
     data = path.read_bytes()
     path.unlink()
     if content == "folder":
@@ -105,12 +109,12 @@ def test_a_file_that_is_not_whole_is_made_again(scratch: Scratch, content: str) 
 
 
 @pytest.mark.parametrize("other", [("facts", "more"), (), ("fact",)], ids=str)
-def test_what_depends_on_other_facts_is_another_file(scratch: Scratch, other: tuple[str, ...]) -> None:
-    Store(scratch.path / ".git", "facts").write("history", b"content")
-    assert Store(scratch.path / ".git", *other).read("history") is None
+def test_what_depends_on_other_facts_is_another_file(topic_repository: Scratch, other: tuple[str, ...]) -> None:
+    Store(topic_repository.path / ".git", "facts").write("history", b"content")
+    assert Store(topic_repository.path / ".git", *other).read("history") is None
 
 
-def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, tmp_path: Path) -> None:
+def test_what_other_code_has_derived_is_derived_anew(topic_repository: Scratch, tmp_path: Path) -> None:
     package = tmp_path / "package"
     shutil.copytree(schemactl.__path__[0], package / "schemactl", ignore=shutil.ignore_patterns("__pycache__"))
     # As in a wheel.
@@ -118,8 +122,8 @@ def test_what_other_code_has_derived_is_derived_anew(scratch: Scratch, tmp_path:
     shutil.copytree(docs, package / "schemactl" / "_docs")
 
     def check() -> set[str]:
-        assert interpreter(scratch.path, "check", PYTHONPATH=str(package)).code == FINE
-        return {path.name for path in scratch.cache.iterdir()}
+        assert run_interpreter(topic_repository.path, "check", PYTHONPATH=str(package)).code == FINE
+        return {path.name for path in topic_repository.cache.iterdir()}
 
     names = check()
     assert len(names) == 2

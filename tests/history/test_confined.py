@@ -1,4 +1,4 @@
-"""What a repository's settings name is not run, and a bare repository is read only where GIT_DIR names it."""
+"""Programs in a repository's settings are not run, and a bare repository is read only if GIT_DIR names it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from command import process, schemactl
-from scratch import ENVIRONMENT, Scratch, declared, record
+from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ class Attack:
         approved = {
             "schemactl.yaml": PROJECT.format(roots="schemas/topics"),
             "schemas/schemactl.yaml": PROJECT.format(roots="topics"),
-            "schemas/topics/orders.yaml": declared(),
+            "schemas/topics/orders.yaml": write_declaration(),
             "schemas/topics/orders.avsc": FINE,
         }
         self.scratch.commit(approved, "approved")
@@ -47,7 +47,7 @@ class Attack:
         self.scratch.commit(files, branch="pull")
         self.scratch.flush()
 
-    def embed(self, *, lies: bool, folder: str = "schemas/") -> None:
+    def add_git_folder(self, *, lies: bool, folder: str = "schemas/") -> None:
         """Add a Git directory to the pull request: with false refs (`lies`), or with a script to run."""
         settings = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n\tworktree = ..\n"
         if lies:
@@ -82,7 +82,7 @@ class Attack:
 
 
 @pytest.fixture
-def attack(tmp_path: Path) -> Attack:
+def prepared_attack(tmp_path: Path) -> Attack:
     return Attack(tmp_path)
 
 
@@ -100,33 +100,33 @@ COMMANDS = [
 @pytest.mark.parametrize("place", ["schemas/", "schemas/topics/"])
 @pytest.mark.parametrize("lies", [False, True], ids=["a script", "fake refs"])
 def test_a_bare_repository_that_a_pull_request_brought_is_a_folder_like_others(
-    attack: Attack, folder: str, place: str, *, lies: bool
+    prepared_attack: Attack, folder: str, place: str, *, lies: bool
 ) -> None:
-    config = f"{attack.path}/schemas/schemactl.yaml"
-    before = [attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
-    attack.embed(lies=lies, folder=place)
-    after = [attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
+    config = f"{prepared_attack.path}/schemas/schemactl.yaml"
+    before = [prepared_attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
+    prepared_attack.add_git_folder(lies=lies, folder=place)
+    after = [prepared_attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
     assert [code for code, _ in after] == [code for code, _ in before] == [code for _, code in COMMANDS], after
     # As the hook runs, then again from the cache.
-    hooks = [attack.process(folder, "--config", config, "check", "--staged")[0] for _ in range(2)]
+    hooks = [prepared_attack.process(folder, "--config", config, "check", "--staged")[0] for _ in range(2)]
     assert hooks == [0, 0]
-    assert attack.ran == ""
+    assert prepared_attack.ran == ""
 
 
-def test_a_bare_repository_whose_objects_are_elsewhere_is_a_folder_like_others(attack: Attack) -> None:
-    attack.embed(lies=False, folder="elsewhere/")
-    attack.add_files({"schemas/HEAD": "ref: refs/heads/main\n", "schemas/commondir": "../elsewhere\n"})
-    code, said = attack.run("schemas", "check")
-    assert (attack.ran, code) == ("", 100), said
+def test_a_bare_repository_whose_objects_are_elsewhere_is_a_folder_like_others(prepared_attack: Attack) -> None:
+    prepared_attack.add_git_folder(lies=False, folder="elsewhere/")
+    prepared_attack.add_files({"schemas/HEAD": "ref: refs/heads/main\n", "schemas/commondir": "../elsewhere\n"})
+    code, said = prepared_attack.run("schemas", "check")
+    assert (prepared_attack.ran, code) == ("", 100), said
 
 
-def test_what_the_settings_name_is_not_run(attack: Attack) -> None:
-    script = str(attack.script)
-    hooks = attack.script.parent / "hooks"
+def test_what_the_settings_name_is_not_run(prepared_attack: Attack) -> None:
+    script = str(prepared_attack.script)
+    hooks = prepared_attack.script.parent / "hooks"
     hooks.mkdir()
     for name in ("reference-transaction", "post-index-change", "post-checkout", "fsmonitor-watchman"):
-        (hooks / name).symlink_to(attack.script)
-    attack.add_files({".gitattributes": "* diff=evil\n*.md filter=evil\n", "README.md": "a\n"})
+        (hooks / name).symlink_to(prepared_attack.script)
+    prepared_attack.add_files({".gitattributes": "* diff=evil\n*.md filter=evil\n", "README.md": "a\n"})
     named = {
         "core.hooksPath": str(hooks),
         "core.fsmonitor": script,
@@ -148,19 +148,19 @@ def test_what_the_settings_name_is_not_run(attack: Attack) -> None:
         "pager.diff-index": script,
     }
     for name, value in named.items():
-        attack.scratch.git("config", name, value)
-    assert attack.run("", "check")[0] == 100
-    assert attack.run("", "check", "--base", "main")[0] == 100
-    assert attack.process("", "check", "--staged", CI="true")[0] == 100
-    assert attack.run("", "log", "--all")[0] == 0
-    assert attack.ran == ""
+        prepared_attack.scratch.git("config", name, value)
+    assert prepared_attack.run("", "check")[0] == 100
+    assert prepared_attack.run("", "check", "--base", "main")[0] == 100
+    assert prepared_attack.process("", "check", "--staged", CI="true")[0] == 100
+    assert prepared_attack.run("", "log", "--all")[0] == 0
+    assert prepared_attack.ran == ""
     # Worked out, and on sight.
-    (attack.path / ".git" / "refs" / "heads" / "main").write_text(attack.head + "\n")
-    assert [attack.process("", "check", "--staged")[0] for _ in range(2)] == [0, 0]
-    # A filter on what is judged is an error, and no way to run it.
-    (attack.path / ".gitattributes").write_text("* filter=evil diff=evil\n")
-    assert attack.run("", "check")[0] == 1
-    assert attack.ran == ""
+    (prepared_attack.path / ".git" / "refs" / "heads" / "main").write_text(prepared_attack.head + "\n")
+    assert [prepared_attack.process("", "check", "--staged")[0] for _ in range(2)] == [0, 0]
+    # A filter on a judged file is an error, and is not run.
+    (prepared_attack.path / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    assert prepared_attack.run("", "check")[0] == 1
+    assert prepared_attack.ran == ""
 
 
 @pytest.mark.parametrize(
@@ -173,47 +173,53 @@ def test_what_the_settings_name_is_not_run(attack: Attack) -> None:
     ],
     ids=lambda settings: next(iter(settings.values())).split(":")[0],
 )
-def test_no_command_fetches_what_is_missing_by_itself(attack: Attack, settings: dict[str, str]) -> None:
-    # Not the blobs that versions are made of, which a partial clone fetches on purpose: some object that is not there.
+def test_no_command_fetches_what_is_missing_by_itself(prepared_attack: Attack, settings: dict[str, str]) -> None:
+    # Another missing object, not a blob of a version, which a partial clone fetches on purpose.
     for name, value in {
         "core.repositoryformatversion": "1",
         "extensions.partialClone": "origin",
         "remote.origin.promisor": "true",
         **settings,
     }.items():
-        attack.scratch.git("config", name, value.format(script=attack.script))
-    code, said = attack.run("schemas", "check", "--base", "1" * 40)
-    assert (attack.ran, code) == ("", 1)
+        prepared_attack.scratch.git("config", name, value.format(script=prepared_attack.script))
+    code, said = prepared_attack.run("schemas", "check", "--base", "1" * 40)
+    assert (prepared_attack.ran, code) == ("", 1)
     assert "there is no ref" in said
-    assert attack.run("schemas", "check")[0] == 100
-    assert attack.ran == ""
+    assert prepared_attack.run("schemas", "check")[0] == 100
+    assert prepared_attack.ran == ""
 
 
-def test_a_bare_repository_is_fetched_into_without_what_its_settings_name(tmp_path: Path, attack: Attack) -> None:
+def test_a_bare_repository_is_fetched_into_without_what_its_settings_name(
+    tmp_path: Path, prepared_attack: Attack
+) -> None:
     for name in ("allowFilter", "allowAnySHA1InWant"):
-        attack.scratch.git("config", f"uploadpack.{name}", "true")
+        prepared_attack.scratch.git("config", f"uploadpack.{name}", "true")
     bare = tmp_path / "bare"
-    attack.scratch.git(*("clone", "-q", "--bare", "--filter=blob:none", attack.path.as_uri(), str(bare)))
+    prepared_attack.scratch.git(
+        *("clone", "-q", "--bare", "--filter=blob:none", prepared_attack.path.as_uri(), str(bare))
+    )
     for name in ("remote.origin.uploadpack", "core.sshCommand", "core.alternateRefsCommand"):
-        attack.scratch.git("-C", str(bare), "config", name, str(attack.script))
+        prepared_attack.scratch.git("-C", str(bare), "config", name, str(prepared_attack.script))
     command = ("--config", "schemas/schemactl.yaml", "log", "--all")
-    code, said = attack.process("", *command, GIT_DIR=str(bare))
-    assert (attack.ran, code) == ("", 0), said
-    attack.scratch.git("-C", str(bare), "config", "remote.origin.url", f"ext::{attack.script} %S")
-    attack.scratch.git("-C", str(bare), "config", "protocol.ext.allow", "always")
-    attack.process("", *command, GIT_DIR=str(bare), SCHEMACTL_CACHE="")
-    assert attack.ran == ""
+    code, said = prepared_attack.process("", *command, GIT_DIR=str(bare))
+    assert (prepared_attack.ran, code) == ("", 0), said
+    prepared_attack.scratch.git("-C", str(bare), "config", "remote.origin.url", f"ext::{prepared_attack.script} %S")
+    prepared_attack.scratch.git("-C", str(bare), "config", "protocol.ext.allow", "always")
+    prepared_attack.process("", *command, GIT_DIR=str(bare), SCHEMACTL_CACHE="")
+    assert prepared_attack.ran == ""
 
 
 @pytest.mark.parametrize("place", ["bare.git", "team/bare.git"])
-def test_a_bare_repository_is_read_only_where_it_is_named(attack: Attack, tmp_path: Path, place: str) -> None:
+def test_a_bare_repository_is_read_only_where_it_is_named(prepared_attack: Attack, tmp_path: Path, place: str) -> None:
     bare = tmp_path / place
-    attack.scratch.git("clone", "-q", "--bare", str(attack.path), str(bare))
-    attack.scratch.git("-C", str(bare), "symbolic-ref", "HEAD", "refs/heads/main")
-    attack.scratch.commit({"schemas/topics/refunds.yaml": "topic: shop/sales/refunds\n"}, branch="main", start=1)
-    attack.scratch.flush()
+    prepared_attack.scratch.git("clone", "-q", "--bare", str(prepared_attack.path), str(bare))
+    prepared_attack.scratch.git("-C", str(bare), "symbolic-ref", "HEAD", "refs/heads/main")
+    prepared_attack.scratch.commit(
+        {"schemas/topics/refunds.yaml": "topic: shop/sales/refunds\n"}, branch="main", start=1
+    )
+    prepared_attack.scratch.flush()
     command = ["--config", "schemas/schemactl.yaml", "log", "--all"]
-    code, said = attack.process(str(bare), *command)
+    code, said = prepared_attack.process(str(bare), *command)
     if "team" in place:
         # Git's answer for a folder of a working tree is that working tree.
         assert code == 64, said
@@ -222,64 +228,68 @@ def test_a_bare_repository_is_read_only_where_it_is_named(attack: Attack, tmp_pa
         assert f"{bare} is a bare repository" in said
         assert f"Fix: set GIT_DIR={bare}, if you trust its settings" in said
     for folder in (bare, tmp_path):
-        code, said = attack.process(str(folder), *command, GIT_DIR=str(bare))
+        code, said = prepared_attack.process(str(folder), *command, GIT_DIR=str(bare))
         assert code == 0, said
         assert "orders" in said
         assert "refunds" not in said
 
 
-def test_no_root_has_the_name_of_gits_own_folder_however_it_is_spelled(attack: Attack) -> None:
-    (attack.path / ".GIT" / "topics").mkdir(parents=True)
-    (attack.path / "schemactl.yaml").write_text(PROJECT.format(roots=".GIT/topics"))
-    code, said = attack.run("", "check")
+def test_no_root_has_the_name_of_gits_own_folder_however_it_is_spelled(prepared_attack: Attack) -> None:
+    (prepared_attack.path / ".GIT" / "topics").mkdir(parents=True)
+    (prepared_attack.path / "schemactl.yaml").write_text(PROJECT.format(roots=".GIT/topics"))
+    code, said = prepared_attack.run("", "check")
     assert code == 1
     assert ".GIT" in said
 
 
-def test_a_folder_without_git_that_says_where_its_files_are_is_no_repository(attack: Attack, tmp_path: Path) -> None:
+def test_a_folder_without_git_that_says_where_its_files_are_is_no_repository(
+    prepared_attack: Attack, tmp_path: Path
+) -> None:
     """An image holds what a pull request has at its top, without `.git`."""
-    attack.embed(lies=False, folder="")
-    settings = (attack.path / "config").read_text()
-    attack.add_files({"config": settings.replace("worktree = ..", "worktree = .")})
-    attack.scratch.git("checkout-index", "-a", f"--prefix={tmp_path}/image/")
-    attack.path = tmp_path / "image"
+    prepared_attack.add_git_folder(lies=False, folder="")
+    settings = (prepared_attack.path / "config").read_text()
+    prepared_attack.add_files({"config": settings.replace("worktree = ..", "worktree = .")})
+    prepared_attack.scratch.git("checkout-index", "-a", f"--prefix={tmp_path}/image/")
+    prepared_attack.path = tmp_path / "image"
     for folder in ("", "schemas"):
         for command, _ in COMMANDS:
-            code, said = attack.run(folder, "--config", f"{attack.path}/schemas/schemactl.yaml", *command)
+            code, said = prepared_attack.run(
+                folder, "--config", f"{prepared_attack.path}/schemas/schemactl.yaml", *command
+            )
             assert code not in (0, 100), said
-    assert attack.ran == ""
+    assert prepared_attack.ran == ""
 
 
 @pytest.mark.parametrize("folder", ["", "schemas"])
-def test_anothers_repository_is_refused_in_gits_own_words(attack: Attack, folder: str) -> None:
+def test_anothers_repository_is_refused_in_gits_own_words(prepared_attack: Attack, folder: str) -> None:
     for command in (["check", "--staged"], ["check"], ["log", "--all"]):
-        full = ["--config", f"{attack.path}/schemas/schemactl.yaml", *command]
-        code, said = attack.process(folder, *full, GIT_TEST_ASSUME_DIFFERENT_OWNER="1")
+        full = ["--config", f"{prepared_attack.path}/schemas/schemactl.yaml", *command]
+        code, said = prepared_attack.process(folder, *full, GIT_TEST_ASSUME_DIFFERENT_OWNER="1")
         assert code == 1
         assert "dubious ownership" in said
         assert "safe.directory" in said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
-def test_anothers_repository_is_refused_on_sight_too(attack: Attack) -> None:
-    attack.scratch.git("update-ref", "refs/heads/main", attack.head)
-    assert attack.process("", "check", "--staged")[0] == 0
-    attack.scratch.git("config", "core.fsmonitor", str(attack.script))
-    subprocess.run(["chown", "-R", "12345", attack.path], check=True)
-    code, said = attack.process("", "check", "--staged")
-    assert (attack.ran, code) == ("", 1)
+def test_anothers_repository_is_refused_on_sight_too(prepared_attack: Attack) -> None:
+    prepared_attack.scratch.git("update-ref", "refs/heads/main", prepared_attack.head)
+    assert prepared_attack.process("", "check", "--staged")[0] == 0
+    prepared_attack.scratch.git("config", "core.fsmonitor", str(prepared_attack.script))
+    subprocess.run(["chown", "-R", "12345", prepared_attack.path], check=True)
+    code, said = prepared_attack.process("", "check", "--staged")
+    assert (prepared_attack.ran, code) == ("", 1)
     assert "dubious ownership" in said
-    allowed = {"GIT_CONFIG_GLOBAL": str(attack.path.parent / "allowed")}
-    (attack.path.parent / "allowed").write_text("[safe]\n\tdirectory = *\n")
-    assert attack.process("", "check", "--staged", **allowed)[0] == 0
-    assert attack.ran == ""
+    allowed = {"GIT_CONFIG_GLOBAL": str(prepared_attack.path.parent / "allowed")}
+    (prepared_attack.path.parent / "allowed").write_text("[safe]\n\tdirectory = *\n")
+    assert prepared_attack.process("", "check", "--staged", **allowed)[0] == 0
+    assert prepared_attack.ran == ""
 
 
-def test_a_hook_reads_the_repository_and_the_index_that_git_names(attack: Attack) -> None:
+def test_a_hook_reads_the_repository_and_the_index_that_git_names(prepared_attack: Attack) -> None:
     """`git commit -a` in a linked working tree: absolute GIT_DIR, another index than the usual one."""
-    linked = attack.path.parent / "linked"
-    attack.scratch.git("worktree", "add", "-q", "-b", "linked", str(linked), "main")
-    hook = attack.path / ".git" / "hooks" / "pre-commit"
+    linked = prepared_attack.path.parent / "linked"
+    prepared_attack.scratch.git("worktree", "add", "-q", "-b", "linked", str(linked), "main")
+    hook = prepared_attack.path / ".git" / "hooks" / "pre-commit"
     hook.write_text(f"#!/bin/sh\nexec {sys.executable} -m schemactl --config schemas/schemactl.yaml check --staged\n")
     hook.chmod(0o755)
     for content, went_through in ((BREAKING, False), (record("id", x=1), True)):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import process
-from scratch import ENVIRONMENT, Scratch, declared, record
+from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
 from schemactl.history.early_exit import MESSAGE
 
@@ -25,7 +25,7 @@ PROJECT = "version: 1\nroots: [topics]\napproved: main\n"
 class Desk(Scratch):
     """A working tree with a branch for work, where `check --staged` runs as git's hook would run it."""
 
-    def stage(self, files: dict[str, str | None]) -> None:
+    def stage_files(self, files: dict[str, str | None]) -> None:
         """Stage the contents of files, or their removal for None."""
         self.write(files)
         self.git("add", "--all")
@@ -37,7 +37,7 @@ class Desk(Scratch):
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def work_desk(tmp_path: Path) -> Desk:
     """Two approved topics, one made of a file outside of the roots; the index has passed a check."""
     desk = Desk(tmp_path / "team")
     desk.commit(
@@ -46,9 +46,9 @@ def desk(tmp_path: Path) -> Desk:
             "schemactl.yaml": PROJECT + "targets: {prod: {registry: 'sqlite:x.db'}}\n",
             "common/money.avsc": record("amount", name="Money"),
             "topics/orders.avsc": ORDER,
-            "topics/orders.yaml": declared(more="  references: [../common/money.avsc]\n"),
+            "topics/orders.yaml": write_declaration(more="  references: [../common/money.avsc]\n"),
             REFUND: record("id", name="Refund"),
-            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "topics/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
         },
         "approved",
     )
@@ -57,12 +57,12 @@ def desk(tmp_path: Path) -> Desk:
     return desk
 
 
-def test_a_commit_of_something_else_passes_at_once_and_so_does_the_next(desk: Desk) -> None:
+def test_a_commit_of_something_else_passes_at_once_and_so_does_the_next(work_desk: Desk) -> None:
     for content in ("b", "c"):
-        desk.stage({"README.md": content, "src/data.json": content})
-        assert desk.check()[:2] == (0, True)
-        desk.git("commit", "-q", "-m", "readme")
-    assert desk.check()[:2] == (0, True)
+        work_desk.stage_files({"README.md": content, "src/data.json": content})
+        assert work_desk.check()[:2] == (0, True)
+        work_desk.git("commit", "-q", "-m", "readme")
+    assert work_desk.check()[:2] == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -80,73 +80,73 @@ def test_a_commit_of_something_else_passes_at_once_and_so_does_the_next(desk: De
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_what_concerns_a_schema_is_checked(desk: Desk, files: dict[str, str | None], exit_code: int) -> None:
-    desk.stage(files)
-    code, early, output = desk.check()
+def test_what_concerns_a_schema_is_checked(work_desk: Desk, files: dict[str, str | None], exit_code: int) -> None:
+    work_desk.stage_files(files)
+    code, early, output = work_desk.check()
     assert (min(code, exit_code), early) == (exit_code, False), output
     # A commit without the hook is checked at the next commit, regardless of its files.
-    desk.git("commit", "-q", "-m", "without the hook")
-    desk.stage({"README.md": "b"})
-    assert not desk.check()[1]
+    work_desk.git("commit", "-q", "-m", "without the hook")
+    work_desk.stage_files({"README.md": "b"})
+    assert not work_desk.check()[1]
 
 
-def test_a_link_in_a_root_or_in_its_place_is_checked(desk: Desk) -> None:
-    (desk.path / "topics" / "link").symlink_to("refunds.yaml")
-    desk.git("add", "topics/link")
-    assert desk.check()[:2] == (1, False)
-    desk.git("rm", "-q", "-r", "-f", "topics")
-    desk.stage({"topics": "no folder any more"})
-    assert not desk.check()[1]
+def test_a_link_in_a_root_or_in_its_place_is_checked(work_desk: Desk) -> None:
+    (work_desk.path / "topics" / "link").symlink_to("refunds.yaml")
+    work_desk.git("add", "topics/link")
+    assert work_desk.check()[:2] == (1, False)
+    work_desk.git("rm", "-q", "-r", "-f", "topics")
+    work_desk.stage_files({"topics": "no folder any more"})
+    assert not work_desk.check()[1]
 
 
-def test_a_change_that_passed_is_checked_until_it_is_committed(desk: Desk) -> None:
-    desk.stage({REFUND: record("id", name="Refund", reason=0)})
-    assert [desk.check()[:2] for _ in range(2)] == [(0, False)] * 2
-    desk.git("commit", "-q", "-m", "fine")
-    assert [desk.check()[:2] for _ in range(2)] == [(0, False), (0, True)]
+def test_a_change_that_passed_is_checked_until_it_is_committed(work_desk: Desk) -> None:
+    work_desk.stage_files({REFUND: record("id", name="Refund", reason=0)})
+    assert [work_desk.check()[:2] for _ in range(2)] == [(0, False)] * 2
+    work_desk.git("commit", "-q", "-m", "fine")
+    assert [work_desk.check()[:2] for _ in range(2)] == [(0, False), (0, True)]
     # A return to contents that passed before is a change as well.
-    desk.stage({REFUND: record("id", name="Refund")})
-    assert not desk.check()[1]
+    work_desk.stage_files({REFUND: record("id", name="Refund")})
+    assert not work_desk.check()[1]
 
 
-def test_a_return_to_what_passed_before_is_checked_against_what_was_approved_since(desk: Desk) -> None:
-    desk.stage({"topics/refunds.yaml": None, REFUND: None})
-    desk.git("commit", "-q", "-m", "without the hook")
-    desk.git("checkout", "-q", "main", "--", "topics")
-    assert desk.check()[:2] == (0, False)
+def test_a_return_to_what_passed_before_is_checked_against_what_was_approved_since(work_desk: Desk) -> None:
+    work_desk.stage_files({"topics/refunds.yaml": None, REFUND: None})
+    work_desk.git("commit", "-q", "-m", "without the hook")
+    work_desk.git("checkout", "-q", "main", "--", "topics")
+    assert work_desk.check()[:2] == (0, False)
 
 
-def test_a_state_that_failed_is_never_left_early(desk: Desk) -> None:
-    desk.stage({REFUND: BROKEN})
-    desk.git("commit", "-q", "-m", "without the hook")
+def test_a_state_that_failed_is_never_left_early(work_desk: Desk) -> None:
+    work_desk.stage_files({REFUND: BROKEN})
+    work_desk.git("commit", "-q", "-m", "without the hook")
     for content in ("b", "c"):
-        desk.stage({"README.md": content})
-        assert desk.check()[:2] == (0, False)
-    desk.stage({REFUND: BROKEN.replace(", ", ",")})
-    assert desk.check()[:2] == (100, False)
+        work_desk.stage_files({"README.md": content})
+        assert work_desk.check()[:2] == (0, False)
+    work_desk.stage_files({REFUND: BROKEN.replace(", ", ",")})
+    assert work_desk.check()[:2] == (100, False)
 
 
-def test_a_merge_is_checked(desk: Desk) -> None:
-    desk.git("checkout", "-q", "-b", "other")
-    desk.stage({REFUND: record("id", name="Refund", one=1)})
-    desk.git("commit", "-q", "-m", "one")
-    desk.git("checkout", "-q", "work")
-    desk.git("merge", "-q", "--no-commit", "--no-ff", "other")
-    assert desk.check()[:2] == (0, False)
-    desk.git("merge", "--abort")
-    desk.stage({REFUND: record("id", name="Refund", two=2)})
-    desk.git("commit", "-q", "-m", "two")
-    desk.git("merge", "-q", "other", check=False)
-    assert desk.check()[:2] == (1, False)
+def test_a_merge_is_checked(work_desk: Desk) -> None:
+    work_desk.git("checkout", "-q", "-b", "other")
+    work_desk.stage_files({REFUND: record("id", name="Refund", one=1)})
+    work_desk.git("commit", "-q", "-m", "one")
+    work_desk.git("checkout", "-q", "work")
+    work_desk.git("merge", "-q", "--no-commit", "--no-ff", "other")
+    assert work_desk.check()[:2] == (0, False)
+    work_desk.git("merge", "--abort")
+    work_desk.stage_files({REFUND: record("id", name="Refund", two=2)})
+    work_desk.git("commit", "-q", "-m", "two")
+    work_desk.git("merge", "-q", "other", check=False)
+    assert work_desk.check()[:2] == (1, False)
 
 
-def test_what_git_would_commit_by_an_index_of_its_own_counts(desk: Desk) -> None:
-    desk.write({REFUND: BROKEN, "README.md": "b"})
-    other = {"GIT_INDEX_FILE": str(desk.path / ".git" / "other")}
+def test_what_git_would_commit_by_an_index_of_its_own_counts(work_desk: Desk) -> None:
+    work_desk.write({REFUND: BROKEN, "README.md": "b"})
+    other = {"GIT_INDEX_FILE": str(work_desk.path / ".git" / "other")}
     for path, expected in (("README.md", (0, True)), (REFUND, (100, False))):
-        subprocess.run(["git", "read-tree", "HEAD"], cwd=desk.path, env={**ENVIRONMENT, **other}, check=True)
-        subprocess.run(["git", "add", path], cwd=desk.path, env={**ENVIRONMENT, **other}, check=True)
-        assert desk.check(**other)[:2] == expected
+        subprocess.run(["git", "read-tree", "HEAD"], cwd=work_desk.path, env={**ENVIRONMENT, **other}, check=True)
+        subprocess.run(["git", "add", path], cwd=work_desk.path, env={**ENVIRONMENT, **other}, check=True)
+        assert work_desk.check(**other)[:2] == expected
 
 
 @pytest.mark.parametrize(
@@ -162,25 +162,25 @@ def test_what_git_would_commit_by_an_index_of_its_own_counts(desk: Desk) -> None
     ids=str,
 )
 def test_whatever_is_unusual_is_checked_completely(
-    desk: Desk, arguments: tuple[str, ...], environment: dict[str, str]
+    work_desk: Desk, arguments: tuple[str, ...], environment: dict[str, str]
 ) -> None:
-    desk.stage({"README.md": "b"})
-    code, early, output = desk.check(*arguments, **environment)
+    work_desk.stage_files({"README.md": "b"})
+    code, early, output = work_desk.check(*arguments, **environment)
     assert not early, output
     assert code == 0, output
 
 
 @pytest.mark.parametrize("place", [".git/info/attributes", "settings/git/attributes", "settings/named"])
-def test_attributes_that_are_not_in_the_index_count(desk: Desk, place: str) -> None:
-    settings = {"XDG_CONFIG_HOME": str(desk.path / "settings")}
+def test_attributes_that_are_not_in_the_index_count(work_desk: Desk, place: str) -> None:
+    settings = {"XDG_CONFIG_HOME": str(work_desk.path / "settings")}
     if place == "settings/named":
-        desk.write({place: "*.txt text\n"})
-        desk.git("config", "core.attributesFile", place)
-        assert desk.check(**settings)[:2] == (0, False)
-    desk.stage({"README.md": "b"})
-    assert desk.check(**settings)[:2] == (0, True)
-    desk.write({place: "refunds.avsc ident\n"})
-    code, early, output = desk.check(**settings)
+        work_desk.write({place: "*.txt text\n"})
+        work_desk.git("config", "core.attributesFile", place)
+        assert work_desk.check(**settings)[:2] == (0, False)
+    work_desk.stage_files({"README.md": "b"})
+    assert work_desk.check(**settings)[:2] == (0, True)
+    work_desk.write({place: "refunds.avsc ident\n"})
+    code, early, output = work_desk.check(**settings)
     assert (code, early) == (1, False)
     assert "topics/refunds.avsc:1:1: the attribute `ident` has" in output
 
@@ -190,37 +190,37 @@ def cut(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [Path.unlink, cut])
-def test_without_a_whole_record_the_check_is_complete(desk: Desk, change: Callable[[Path], None]) -> None:
-    [path] = desk.cache.glob("staged-*")
+def test_without_a_whole_record_the_check_is_complete(work_desk: Desk, change: Callable[[Path], None]) -> None:
+    [path] = work_desk.cache.glob("staged-*")
     change(path)
-    desk.stage({"README.md": "b"})
-    assert desk.check()[:2] == (0, False)
-    assert desk.check()[:2] == (0, True)
+    work_desk.stage_files({"README.md": "b"})
+    assert work_desk.check()[:2] == (0, False)
+    assert work_desk.check()[:2] == (0, True)
 
 
-def test_without_a_cache_the_check_is_complete(desk: Desk) -> None:
-    desk.stage({"README.md": "b"})
-    assert [desk.check(SCHEMACTL_CACHE="")[:2] for _ in range(2)] == [(0, False)] * 2
+def test_without_a_cache_the_check_is_complete(work_desk: Desk) -> None:
+    work_desk.stage_files({"README.md": "b"})
+    assert [work_desk.check(SCHEMACTL_CACHE="")[:2] for _ in range(2)] == [(0, False)] * 2
 
 
-def test_below_the_top_and_in_a_linked_working_tree_the_check_is_complete(desk: Desk) -> None:
-    desk.stage({"README.md": "b"})
-    linked = desk.path.parent / "linked"
-    desk.git("worktree", "add", "-q", "-b", "linked", str(linked), "main")
-    for folder in (desk.path / "topics", linked):
-        desk.path = folder
-        assert [desk.check()[:2] for _ in range(2)] == [(0, False)] * 2
+def test_below_the_top_and_in_a_linked_working_tree_the_check_is_complete(work_desk: Desk) -> None:
+    work_desk.stage_files({"README.md": "b"})
+    linked = work_desk.path.parent / "linked"
+    work_desk.git("worktree", "add", "-q", "-b", "linked", str(linked), "main")
+    for folder in (work_desk.path / "topics", linked):
+        work_desk.path = folder
+        assert [work_desk.check()[:2] for _ in range(2)] == [(0, False)] * 2
 
 
-def test_it_imports_next_to_nothing(desk: Desk) -> None:
-    desk.stage({"README.md": "b"})
+def test_it_imports_next_to_nothing(work_desk: Desk) -> None:
+    work_desk.stage_files({"README.md": "b"})
     script = (
         "import sys\nsys.argv[1:] = ['check', '--staged']\nfrom schemactl.__main__ import main\ncode = main()\n"
         "print(code, *sys.modules, file=sys.stderr)\n"
     )
     environment = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("COV")}
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=desk.path, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", script], cwd=work_desk.path, env=environment, capture_output=True, text=True, check=True
     )
     code, *modules = done.stderr.split()
     heavy = {"argparse", "typing", "dataclasses", "pathlib", "json", "subprocess", "yaml", "sqlite3", "schemactl.cli"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from readings import ORDERS, PROJECT, read
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.formats import identity
@@ -40,9 +40,9 @@ def test_a_definition_with_a_fault_makes_no_version(tmp_path: Path, *, bad: str,
     for text in (record("id"), bad):
         if inline:
             quoted = text.replace("'", "''")
-            scratch.commit({"topics/orders.yaml": declared(definition=f"'{quoted}'")})
+            scratch.commit({"topics/orders.yaml": write_declaration(definition=f"'{quoted}'")})
         else:
-            scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": text})
+            scratch.commit({"topics/orders.yaml": write_declaration(), "topics/orders.avsc": text})
     approved = read(scratch)
     assert len(approved.catalog.topics[ORDERS].versions) == 1
     assert len(approved.notes) == 1
@@ -51,7 +51,7 @@ def test_a_definition_with_a_fault_makes_no_version(tmp_path: Path, *, bad: str,
 
 MONEY = '{"type": "record", "name": "Money", "fields": [{"name": "amount", "type": "%s"}]}'
 ORDER = record("id")[:-2] + ', {"name": "price", "type": "Money"}]}'
-DECLARED = declared(more="  references: [money.avsc]\n")
+DECLARED = write_declaration(more="  references: [money.avsc]\n")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ DECLARED = declared(more="  references: [money.avsc]\n")
             [
                 {
                     "topics/orders.avsc": ORDER.replace('"Money"', MONEY % "int"),
-                    "topics/orders.yaml": declared(),
+                    "topics/orders.yaml": write_declaration(),
                     "topics/money.avsc": None,
                 }
             ],

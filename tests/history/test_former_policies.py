@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from readings import ORDERS, PROJECT, read
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.core.names import NamespaceName
@@ -29,7 +29,7 @@ def declare_namespace(policies: str = "") -> str:
 
 
 def declare_topic(policies: str = "") -> str:
-    return declared(more=policies)
+    return write_declaration(more=policies)
 
 
 def create_repository(path: Path, *commits: dict[str, str | None]) -> Scratch:
@@ -52,7 +52,7 @@ def read_former_policies(approved: History) -> dict[Any, Any]:
     return {name: policies.managed() for name, policies in approved.catalog.former.items()}
 
 
-def strategy(value: S) -> dict[str, S]:
+def make_strategy(value: S) -> dict[str, S]:
     return {"schema_compatibility_strategy": value}
 
 
@@ -61,24 +61,24 @@ def strategy(value: S) -> dict[str, S]:
     [
         ([], {}),
         ([{"sales": declare_namespace(BACKWARD)}], {}),
-        ([{"sales": declare_namespace(BACKWARD)}, {"sales": declare_namespace()}], {SALES: strategy(S.BACKWARD)}),
-        ([{"sales": declare_namespace(BACKWARD)}, {"sales": None}], {SALES: strategy(S.BACKWARD)}),
-        ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic()}], {ORDERS: strategy(S.BACKWARD)}),
-        ([{"orders": declare_topic(BACKWARD)}, {"orders": None}], {ORDERS: strategy(S.BACKWARD)}),
-        ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic(FORWARD)}, {"orders": declare_topic()}], {ORDERS: strategy(S.FORWARD)}),
+        ([{"sales": declare_namespace(BACKWARD)}, {"sales": declare_namespace()}], {SALES: make_strategy(S.BACKWARD)}),
+        ([{"sales": declare_namespace(BACKWARD)}, {"sales": None}], {SALES: make_strategy(S.BACKWARD)}),
+        ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic()}], {ORDERS: make_strategy(S.BACKWARD)}),
+        ([{"orders": declare_topic(BACKWARD)}, {"orders": None}], {ORDERS: make_strategy(S.BACKWARD)}),
+        ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic(FORWARD)}, {"orders": declare_topic()}], {ORDERS: make_strategy(S.FORWARD)}),
         ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic()}, {"orders": declare_topic(FORWARD)}], {}),
         (
             [
                 {"sales": declare_namespace(BACKWARD + "is_allow_auto_update_schema: false\n")},
                 {"sales": declare_namespace("is_allow_auto_update_schema: true\n")},
             ],
-            {SALES: strategy(S.BACKWARD)},
+            {SALES: make_strategy(S.BACKWARD)},
         ),
         ([{"sales": declare_namespace(BACKWARD)}, {"sales": None, "moved": declare_namespace(BACKWARD)}], {}),
         ([{"orders": declare_topic(BACKWARD)}, {"orders": None, "moved": declare_topic(BACKWARD)}], {}),
         ([{"sales": declare_namespace(BACKWARD)}, {"sales": declare_namespace(BROKEN)}], {}),
         ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic(BROKEN)}], {}),
-        ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic(BROKEN)}, {"orders": declare_topic()}], {ORDERS: strategy(S.BACKWARD)}),
+        ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic(BROKEN)}, {"orders": declare_topic()}], {ORDERS: make_strategy(S.BACKWARD)}),
         ([{"orders": declare_topic(BACKWARD)}, {"orders": declare_topic(FORWARD), "topics/orders.avsc": "{"}], {}),
         (
             [
@@ -86,9 +86,9 @@ def strategy(value: S) -> dict[str, S]:
                 {"orders": declare_topic(FORWARD), "topics/orders.avsc": "{"},
                 {"orders": declare_topic(), "topics/orders.avsc": record("id")},
             ],
-            {ORDERS: strategy(S.BACKWARD)},
+            {ORDERS: make_strategy(S.BACKWARD)},
         ),
-        ([{"sales": None, "old/sales.yaml": declare_namespace(BACKWARD)}], {SALES: strategy(S.BACKWARD)}),
+        ([{"sales": None, "old/sales.yaml": declare_namespace(BACKWARD)}], {SALES: make_strategy(S.BACKWARD)}),
     ],
     ids=[
         "never", "declared", "namespace", "its_file", "topic", "its_file_", "changed", "again", "one_of_two", "moved_space",
@@ -117,7 +117,7 @@ def test_only_what_became_of_a_merge_counts(tmp_path: Path) -> None:
 
 def test_what_a_rewritten_history_forgot_is_not_known(tmp_path: Path) -> None:
     scratch = create_repository(tmp_path / "r", {"orders": declare_topic(BACKWARD)}, {"orders": declare_topic()})
-    assert read_former_policies(read(scratch)) == {ORDERS: strategy(S.BACKWARD)}
+    assert read_former_policies(read(scratch)) == {ORDERS: make_strategy(S.BACKWARD)}
     scratch.commit({"README.md": "instead"}, start=1)
     assert read_former_policies(read(scratch)) == {}
 

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import interpreter, schemactl
-from scratch import ENVIRONMENT, FIRST_COMMIT_S, Scratch, declared, record
+from command import run_interpreter, schemactl
+from scratch import ENVIRONMENT, FIRST_COMMIT_S, Scratch, record, write_declaration
 
 from schemactl.core.errors import HistoryError
 from schemactl.core.schema import Commit
@@ -33,7 +33,7 @@ def list_paths(scratch: Scratch) -> list[tuple[str, list[str]]]:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def git_repository(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "r")
 
 
@@ -44,12 +44,15 @@ def test_a_folder_outside_any_repository_is_refused_with_the_way_out(tmp_path: P
 
 
 def test_another_owners_repository_is_refused_with_gits_own_advice(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+    git_repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    with pytest.raises(HistoryError, match="dubious ownership") as caught, Repository.open(scratch.path) as repository:
+    with (
+        pytest.raises(HistoryError, match="dubious ownership") as caught,
+        Repository.open(git_repository.path) as repository,
+    ):
         repository.commit("HEAD")
-    assert f"git config --global --add safe.directory {scratch.path}" in caught.value.fix
+    assert f"git config --global --add safe.directory {git_repository.path}" in caught.value.fix
 
 
 @pytest.mark.parametrize("refresh", ["raise", "quiet"])
@@ -57,7 +60,7 @@ def test_git_missing_is_one_clear_error(tmp_path: Path, refresh: str) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
     # GitPython can be told not to look for git when it is imported.
-    printed = interpreter(scratch.path, "log", "--all", PATH=str(tmp_path), GIT_PYTHON_REFRESH=refresh)
+    printed = run_interpreter(scratch.path, "log", "--all", PATH=str(tmp_path), GIT_PYTHON_REFRESH=refresh)
     refused = "schemactl: git was not found\n  Fix: install Git 2.38 or newer, and have it on PATH\n"
     assert (printed.code, printed.err) == (1, refused)
 
@@ -73,7 +76,7 @@ def test_an_older_git_is_one_clear_error(tmp_path: Path, version: str, *, is_acc
     scratch = Scratch(tmp_path / "r")
     scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n"})
     path = f"{git.parent}:{os.environ['PATH']}"
-    printed = interpreter(scratch.path, "log", "--all", PATH=path)
+    printed = run_interpreter(scratch.path, "log", "--all", PATH=path)
     refused = f"schemactl: git {version[:4]} is too old\n  Fix: install Git 2.38 or newer, and have it on PATH\n"
     assert (printed.code, printed.err) == ((0, printed.err) if is_accepted else (1, refused))
 
@@ -96,47 +99,47 @@ def test_a_bare_repository_has_no_top_level(tmp_path: Path, monkeypatch: pytest.
         assert repository.top is None
 
 
-def test_a_commit_has_id_committer_time_and_subject(scratch: Scratch) -> None:
-    mark = scratch.commit({"a": "x"}, "first line\nsecond line\n\nbody")
-    expected = Commit(scratch.id(mark), FIRST_COMMIT_S + mark, "first line second line")
-    with Repository.open(scratch.path) as repository:
+def test_a_commit_has_id_committer_time_and_subject(git_repository: Scratch) -> None:
+    mark = git_repository.commit({"a": "x"}, "first line\nsecond line\n\nbody")
+    expected = Commit(git_repository.id(mark), FIRST_COMMIT_S + mark, "first line second line")
+    with Repository.open(git_repository.path) as repository:
         assert repository.commit("main") == expected
         assert [step.commit for step in log(repository, expected.id)] == [expected]
 
 
-def test_an_annotated_tag_names_its_commit(scratch: Scratch) -> None:
-    mark = scratch.commit({"a": "x"})
-    scratch.git("tag", "-a", "-m", "approved", "v1", "main")
-    with Repository.open(scratch.path) as repository:
+def test_an_annotated_tag_names_its_commit(git_repository: Scratch) -> None:
+    mark = git_repository.commit({"a": "x"})
+    git_repository.git("tag", "-a", "-m", "approved", "v1", "main")
+    with Repository.open(git_repository.path) as repository:
         commit = repository.commit("v1")
     assert commit
-    assert commit.id == scratch.id(mark)
+    assert commit.id == git_repository.id(mark)
 
 
 @pytest.mark.parametrize(
     "name", ["nope", "--help", "-h", "main..main", "^main", "main main", "", "a\nb", "main:a", "@{upstream}", "main~5"]
 )
-def test_what_names_no_commit_is_no_commit(scratch: Scratch, name: str) -> None:
-    scratch.commit({"a": "x"})
-    scratch.flush()
-    with Repository.open(scratch.path) as repository:
+def test_what_names_no_commit_is_no_commit(git_repository: Scratch, name: str) -> None:
+    git_repository.commit({"a": "x"})
+    git_repository.flush()
+    with Repository.open(git_repository.path) as repository:
         assert repository.commit(name) is None
         assert repository.commit("main") is not None
 
 
-def test_objects_come_in_the_order_asked_for_and_missing_ones_are_none(scratch: Scratch) -> None:
-    scratch.commit({f"f{number}": f"content {number}\n" * 500 for number in range(300)})
-    scratch.flush()
-    with Repository.open(scratch.path) as repository:
+def test_objects_come_in_the_order_asked_for_and_missing_ones_are_none(git_repository: Scratch) -> None:
+    git_repository.commit({f"f{number}": f"content {number}\n" * 500 for number in range(300)})
+    git_repository.flush()
+    with Repository.open(git_repository.path) as repository:
         names = [f"main:f{number}" for number in range(301)]
         first_lines = [blob.content.split(b"\n")[0] if blob else None for blob in repository.objects(names)]
     assert first_lines == [*(b"content %d" % number for number in range(300)), None]
 
 
-def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(scratch: Scratch) -> None:
-    scratch.commit({f"f{number}": str(number) for number in range(300)})
-    scratch.flush()
-    with Repository.open(scratch.path) as repository:
+def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(git_repository: Scratch) -> None:
+    git_repository.commit({f"f{number}": str(number) for number in range(300)})
+    git_repository.flush()
+    with Repository.open(git_repository.path) as repository:
         for _ in repository.objects([f"main:f{number}" for number in range(300)]):
             break
         (blob,) = repository.objects(["main:f7"])
@@ -144,10 +147,10 @@ def test_whoever_stops_taking_objects_leaves_the_next_question_its_own_answer(sc
         assert blob.content == b"7"
 
 
-def test_the_content_of_a_huge_file_is_left_out(scratch: Scratch) -> None:
-    scratch.commit({"huge": b"x" * (MAX_BYTES + 1), "large": b"y" * MAX_BYTES})
-    scratch.flush()
-    with Repository.open(scratch.path) as repository:
+def test_the_content_of_a_huge_file_is_left_out(git_repository: Scratch) -> None:
+    git_repository.commit({"huge": b"x" * (MAX_BYTES + 1), "large": b"y" * MAX_BYTES})
+    git_repository.flush()
+    with Repository.open(git_repository.path) as repository:
         huge, large = repository.objects(["main:huge", "main:large"])
     assert huge
     assert large
@@ -155,44 +158,47 @@ def test_the_content_of_a_huge_file_is_left_out(scratch: Scratch) -> None:
     assert (large.size_bytes, large.content) == (MAX_BYTES, b"y" * MAX_BYTES)
 
 
-def test_a_missing_blob_is_an_error_that_names_it(scratch: Scratch) -> None:
-    with Repository.open(scratch.path) as repository, pytest.raises(HistoryError, match="no blob 0123"):
+def test_a_missing_blob_is_an_error_that_names_it(git_repository: Scratch) -> None:
+    with Repository.open(git_repository.path) as repository, pytest.raises(HistoryError, match="no blob 0123"):
         repository.blob("0123" * 10)
 
 
-def test_a_broken_object_is_an_error_and_no_traceback(scratch: Scratch) -> None:
-    scratch.write({"a": bytes(range(256)) * 500})
-    scratch.git("add", "a")
-    blob = scratch.git("rev-parse", ":a")
-    file = scratch.path / ".git" / "objects" / blob[:2] / blob[2:]
+def test_a_broken_object_is_an_error_and_no_traceback(git_repository: Scratch) -> None:
+    git_repository.write({"a": bytes(range(256)) * 500})
+    git_repository.git("add", "a")
+    blob = git_repository.git("rev-parse", ":a")
+    file = git_repository.path / ".git" / "objects" / blob[:2] / blob[2:]
     file.chmod(0o644)
     file.write_bytes(file.read_bytes()[:-100])
-    with Repository.open(scratch.path) as repository, pytest.raises(HistoryError, match="git stopped") as caught:
+    with Repository.open(git_repository.path) as repository, pytest.raises(HistoryError, match="git stopped") as caught:
         repository.blob(blob)
     assert "git fsck" in caught.value.fix
     assert blob in str(caught.value)
 
 
-def test_a_merge_is_one_step_with_all_it_brings(scratch: Scratch) -> None:
-    root = scratch.commit({"a": "1"}, "root")
-    scratch.commit({"b": "1"}, "b on a branch", branch="topic", start=root)
-    side = scratch.commit({"c": "1"}, "c on a branch", branch="topic")
-    scratch.commit({"a": "2"}, "meanwhile")
-    scratch.commit({"b": "1", "c": "1"}, "merge", merge=side)
-    assert list_paths(scratch) == [("root", ["a"]), ("meanwhile", ["a"]), ("merge", ["b", "c"])]
+def test_a_merge_is_one_step_with_all_it_brings(git_repository: Scratch) -> None:
+    root = git_repository.commit({"a": "1"}, "root")
+    git_repository.commit({"b": "1"}, "b on a branch", branch="topic", start=root)
+    side = git_repository.commit({"c": "1"}, "c on a branch", branch="topic")
+    git_repository.commit({"a": "2"}, "meanwhile")
+    git_repository.commit({"b": "1", "c": "1"}, "merge", merge=side)
+    assert list_paths(git_repository) == [("root", ["a"]), ("meanwhile", ["a"]), ("merge", ["b", "c"])]
 
 
-def test_a_commit_without_changes_is_a_step(scratch: Scratch) -> None:
-    scratch.commit({"a": "1"}, "one")
-    scratch.commit({}, "")
-    scratch.commit({"a": None}, "three")
-    assert list_paths(scratch) == [("one", ["a"]), ("", []), ("three", ["a"])]
+def test_a_commit_without_changes_is_a_step(git_repository: Scratch) -> None:
+    git_repository.commit({"a": "1"}, "one")
+    git_repository.commit({}, "")
+    git_repository.commit({"a": None}, "three")
+    assert list_paths(git_repository) == [("one", ["a"]), ("", []), ("three", ["a"])]
 
 
-def test_a_renamed_file_goes_and_comes(scratch: Scratch) -> None:
-    scratch.commit({"a": "1"})
-    scratch.commit({"a": None, "b": "1"})
-    assert [(change.path, change.mode) for change in list_steps(scratch)[1][1]] == [("a", "000000"), ("b", "100644")]
+def test_a_renamed_file_goes_and_comes(git_repository: Scratch) -> None:
+    git_repository.commit({"a": "1"})
+    git_repository.commit({"a": None, "b": "1"})
+    assert [(change.path, change.mode) for change in list_steps(git_repository)[1][1]] == [
+        ("a", "000000"),
+        ("b", "100644"),
+    ]
 
 
 def test_no_setting_of_the_user_changes_what_is_read(tmp_path: Path) -> None:
@@ -262,34 +268,36 @@ def test_a_sha256_repository_reads_like_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["no-such", "idna", "undefined", "hex"])
-def test_a_commit_in_an_encoding_that_cannot_be_read_has_its_subject_as_utf_8(scratch: Scratch, encoding: str) -> None:
-    scratch.commit({"a": "1"})
-    scratch.git("-c", f"i18n.commitEncoding={encoding}", "commit", "--allow-empty", "-qm", "caf\u00e9")
-    with Repository.open(scratch.path) as repository:
+def test_a_commit_in_an_encoding_that_cannot_be_read_has_its_subject_as_utf_8(
+    git_repository: Scratch, encoding: str
+) -> None:
+    git_repository.commit({"a": "1"})
+    git_repository.git("-c", f"i18n.commitEncoding={encoding}", "commit", "--allow-empty", "-qm", "caf\u00e9")
+    with Repository.open(git_repository.path) as repository:
         tip = repository.commit("main")
         assert tip is not None
         assert tip.subject == "caf\u00e9"
 
 
-def test_a_replace_ref_is_ignored(scratch: Scratch) -> None:
-    scratch.commit({"a": "1"}, "one")
-    middle = scratch.commit({"a": "2"}, "two")
-    scratch.commit({"a": "3"}, "three")
-    expected = list_steps(scratch)
-    other = scratch.commit({"a": "9"}, "other", branch="other")
-    scratch.git("replace", scratch.id(middle), scratch.id(other))
-    assert "other" in scratch.git("log", "--format=%s", "main")
-    assert list_steps(scratch) == expected
+def test_a_replace_ref_is_ignored(git_repository: Scratch) -> None:
+    git_repository.commit({"a": "1"}, "one")
+    middle = git_repository.commit({"a": "2"}, "two")
+    git_repository.commit({"a": "3"}, "three")
+    expected = list_steps(git_repository)
+    other = git_repository.commit({"a": "9"}, "other", branch="other")
+    git_repository.git("replace", git_repository.id(middle), git_repository.id(other))
+    assert "other" in git_repository.git("log", "--format=%s", "main")
+    assert list_steps(git_repository) == expected
 
 
-def test_symlinks_and_submodules_show_their_mode(scratch: Scratch) -> None:
-    mark = scratch.commit({"a": "1"})
-    commit = scratch.id(mark)
-    scratch.git("update-index", "--add", "--cacheinfo", f"160000,{commit},module")
-    blob = scratch.git("rev-parse", "main:a")
-    scratch.git("update-index", "--add", "--cacheinfo", f"120000,{blob},link")
-    scratch.git("commit", "-qm", "odd")
-    assert [(change.path, change.mode) for change in list_steps(scratch)[1][1]] == [
+def test_symlinks_and_submodules_show_their_mode(git_repository: Scratch) -> None:
+    mark = git_repository.commit({"a": "1"})
+    commit = git_repository.id(mark)
+    git_repository.git("update-index", "--add", "--cacheinfo", f"160000,{commit},module")
+    blob = git_repository.git("rev-parse", "main:a")
+    git_repository.git("update-index", "--add", "--cacheinfo", f"120000,{blob},link")
+    git_repository.git("commit", "-qm", "odd")
+    assert [(change.path, change.mode) for change in list_steps(git_repository)[1][1]] == [
         ("link", "120000"),
         ("module", "160000"),
     ]
@@ -345,7 +353,7 @@ def add_commit(scratch: Scratch, files: dict[str, str], date: str) -> None:
 @pytest.mark.parametrize("date", [f"{'9' * 40} +0000", ""])
 def test_every_command_reads_a_commit_of_any_date(tmp_path: Path, date: str) -> None:
     scratch = Scratch(tmp_path / "r")
-    files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}
+    files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")}
     add_commit(scratch, {**files, ".gitignore": "registry.db*\ngenerated/\n.schemactl/\n"}, date)
     scratch.git("checkout", "-q", "-f", "-B", "work", "main")
     scratch.git("branch", "-f", "old", "main")

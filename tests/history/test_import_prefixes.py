@@ -27,7 +27,7 @@ FILES = {
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Scratch:
+def shop_repository(tmp_path: Path) -> Scratch:
     """A repository whose one topic imports files by the prefixes of other builds."""
     scratch = Scratch(tmp_path / "shop")
     scratch.commit({"schemactl.yaml": PROJECT + INCLUDE, **FILES}, "one")
@@ -41,36 +41,36 @@ def list_versions(shop: Scratch) -> list[str]:
     return [line.split()[-1] for line in reversed(lines) if "PROTOBUF_NATIVE" in line]
 
 
-def test_a_prefix_means_a_folder_in_the_working_tree_the_index_and_history(shop: Scratch) -> None:
-    assert list_versions(shop) == ["one"]
-    shop.write({"lib/money.proto": write_proto("message Money { int32 x = 1; int32 y = 2; }")})
-    assert "version 0, will be 1" in schemactl(shop.path, "check").out
-    shop.git("add", "-A")
-    assert "version 0, will be 1" in schemactl(shop.path, "check", "--staged").out
-    shop.git("commit", "-q", "-m", "two")
-    assert list_versions(shop) == ["one", "two"]
-    assert "Money" in schemactl(shop.path, "diff", "a@0", "a@1").out
+def test_a_prefix_means_a_folder_in_the_working_tree_the_index_and_history(shop_repository: Scratch) -> None:
+    assert list_versions(shop_repository) == ["one"]
+    shop_repository.write({"lib/money.proto": write_proto("message Money { int32 x = 1; int32 y = 2; }")})
+    assert "version 0, will be 1" in schemactl(shop_repository.path, "check").out
+    shop_repository.git("add", "-A")
+    assert "version 0, will be 1" in schemactl(shop_repository.path, "check", "--staged").out
+    shop_repository.git("commit", "-q", "-m", "two")
+    assert list_versions(shop_repository) == ["one", "two"]
+    assert "Money" in schemactl(shop_repository.path, "diff", "a@0", "a@1").out
 
 
-def test_a_later_change_of_the_prefixes_changes_no_earlier_version(shop: Scratch) -> None:
-    shop.commit({"schemactl.yaml": PROJECT}, "two")
-    shop.flush()
-    assert list_versions(shop) == ["one"]
-    shop.commit({"schemactl.yaml": PROJECT + INCLUDE.replace("etcd: .", "etcd: later")}, "three")
-    shop.commit({"later/api/kv.proto": write_proto("message Pair { int32 y = 1; }")}, "four")
-    shop.flush()
-    assert list_versions(shop) == ["one", "four"]
-    schemactl(shop.path, "show", "a@0")
+def test_a_later_change_of_the_prefixes_changes_no_earlier_version(shop_repository: Scratch) -> None:
+    shop_repository.commit({"schemactl.yaml": PROJECT}, "two")
+    shop_repository.flush()
+    assert list_versions(shop_repository) == ["one"]
+    shop_repository.commit({"schemactl.yaml": PROJECT + INCLUDE.replace("etcd: .", "etcd: later")}, "three")
+    shop_repository.commit({"later/api/kv.proto": write_proto("message Pair { int32 y = 1; }")}, "four")
+    shop_repository.flush()
+    assert list_versions(shop_repository) == ["one", "four"]
+    schemactl(shop_repository.path, "show", "a@0")
 
 
-def test_a_change_of_the_prefixes_is_judged_as_a_change_of_the_topics(shop: Scratch) -> None:
-    shop.write(
+def test_a_change_of_the_prefixes_is_judged_as_a_change_of_the_topics(shop_repository: Scratch) -> None:
+    shop_repository.write(
         {
             "schemactl.yaml": PROJECT + INCLUDE.replace("etcd: .", "etcd: later"),
             "later/api/kv.proto": write_proto("message Pair { string x = 1; }"),
         }
     )
-    printed = schemactl(shop.path, "check", code=100).out
+    printed = schemactl(shop_repository.path, "check", code=100).out
     assert "persistent://shop/sales/a  version 0, will be 1" in printed
     assert "GATE_CHANGED" in printed
 
@@ -102,15 +102,17 @@ def test_a_change_of_the_prefixes_is_judged_as_a_change_of_the_topics(shop: Scra
         (PROJECT + "protobuf: {include: {etcd/: .}}\n", ["`etcd/` cannot be the beginning of an import"]),
     ],
 )
-def test_an_import_that_is_not_found_names_what_to_write(shop: Scratch, project: str, lines: list[str]) -> None:
-    shop.write({"schemactl.yaml": project})
-    printed = schemactl(shop.path, "check", code=1)
+def test_an_import_that_is_not_found_names_what_to_write(
+    shop_repository: Scratch, project: str, lines: list[str]
+) -> None:
+    shop_repository.write({"schemactl.yaml": project})
+    printed = schemactl(shop_repository.path, "check", code=1)
     for line in lines:
         assert line in printed.out + printed.err
 
 
-def test_an_import_of_a_listed_file_is_missing_in_the_list(shop: Scratch) -> None:
-    shop.write(
+def test_an_import_of_a_listed_file_is_missing_in_the_list(shop_repository: Scratch) -> None:
+    shop_repository.write(
         {
             "topics/b.yaml": "topic: shop/sales/b\nschema:\n  type: PROTOBUF_NATIVE\n  definition: b.proto\n  message: t.B\n  references: [c.proto]\n",
             "topics/b.proto": write_proto("message B { C x = 1; }", "c.proto"),
@@ -118,22 +120,22 @@ def test_an_import_of_a_listed_file_is_missing_in_the_list(shop: Scratch) -> Non
             "topics/deep/d.proto": write_proto("message D { int32 x = 1; }"),
         }
     )
-    printed = schemactl(shop.path, "lint", code=1).err
+    printed = schemactl(shop_repository.path, "lint", code=1).err
     assert "topics/b.yaml:6:16: `c.proto` imports `deep/d.proto`, which is not listed" in printed
     assert "Fix: list its folder: `references: [deep/]`" in printed
 
 
-def test_a_project_file_that_moved_keeps_the_versions_of_its_former_path(shop: Scratch) -> None:
-    shop.commit(
+def test_a_project_file_that_moved_keeps_the_versions_of_its_former_path(shop_repository: Scratch) -> None:
+    shop_repository.commit(
         {
             "schemactl.yaml": None,
             "shop/schemactl.yaml": "version: 1\nroots: [../topics]\napproved: main\nprotobuf: {include: {etcd: .., github.com/acme/shop: ../lib}}\n",
         },
         "move",
     )
-    shop.commit({"lib/money.proto": write_proto("message Money { int32 x = 1; int32 y = 2; }")}, "two")
-    shop.flush()
-    lines = schemactl(shop.path / "shop", "log", "a").out.splitlines()
+    shop_repository.commit({"lib/money.proto": write_proto("message Money { int32 x = 1; int32 y = 2; }")}, "two")
+    shop_repository.flush()
+    lines = schemactl(shop_repository.path / "shop", "log", "a").out.splitlines()
     assert [line.split()[-1] for line in reversed(lines) if "PROTOBUF_NATIVE" in line] == ["one", "two"]
 
 

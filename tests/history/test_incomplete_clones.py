@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command import schemactl
 from readings import PROJECT, clone, list_subjects, read, read_commands
-from scratch import ENVIRONMENT, Scratch, declared, record
+from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.core.errors import HistoryError
@@ -20,7 +20,7 @@ USES_MONEY = '{"type": "record", "name": "Order", "fields": [{"name": "total", "
 
 
 @pytest.fixture
-def upstream(tmp_path: Path) -> Scratch:
+def upstream_repository(tmp_path: Path) -> Scratch:
     """Twenty versions of a topic, half of them by a definition outside the roots, and a branch."""
     upstream = Scratch(tmp_path / "upstream")
     references = "  references: [../common/money.avsc]\n"
@@ -28,7 +28,7 @@ def upstream(tmp_path: Path) -> Scratch:
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:registry.db'}}\n"
             "generate: {package: shop_schemas}\n",
-            "topics/orders.yaml": declared(more=references),
+            "topics/orders.yaml": write_declaration(more=references),
             "topics/orders.avsc": USES_MONEY,
             "common/money.avsc": record("amount", name="Money"),
         }
@@ -71,9 +71,9 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_refuses_a_shallow_clone_and_works_after_the_command_it_advises(
-    upstream: Scratch, command: list[str]
+    upstream_repository: Scratch, command: list[str]
 ) -> None:
-    here = clone(upstream, "--depth", "3")
+    here = clone(upstream_repository, "--depth", "3")
     folder = here.path
     said = schemactl(folder, *command, code=1)
     assert said.out == ""
@@ -84,14 +84,14 @@ def test_every_command_refuses_a_shallow_clone_and_works_after_the_command_it_ad
     schemactl(folder, *command)
 
 
-def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(upstream: Scratch) -> None:
+def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(upstream_repository: Scratch) -> None:
     work = 21
-    merge = upstream.commit({"README.md": "branch"}, "Merge work", branch="ci", start=20, merge=work)
-    upstream.git("update-ref", "refs/pull/7/merge", upstream.id(merge))
-    folder = upstream.path.parent / "checkout"
+    merge = upstream_repository.commit({"README.md": "branch"}, "Merge work", branch="ci", start=20, merge=work)
+    upstream_repository.git("update-ref", "refs/pull/7/merge", upstream_repository.id(merge))
+    folder = upstream_repository.path.parent / "checkout"
     folder.mkdir()
     # As actions/checkout does it.
-    run_shell(folder, f"git init -q . && git remote add origin {upstream.path.as_uri()}")
+    run_shell(folder, f"git init -q . && git remote add origin {upstream_repository.path.as_uri()}")
     refspec = "+refs/pull/7/merge:refs/remotes/pull/7/merge"
     run_shell(folder, f"git fetch -q --no-tags --depth=1 origin {refspec}")
     run_shell(folder, "git checkout -q --force refs/remotes/pull/7/merge")
@@ -104,37 +104,37 @@ def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(ups
     schemactl(folder, "check", "--base", "origin/main")
 
 
-def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(upstream: Scratch) -> None:
+def test_where_the_approved_history_is_known_a_branch_must_still_reach_it(upstream_repository: Scratch) -> None:
     for number in range(3):
-        upstream.commit({"README.md": f"work {number}"}, branch="work")
-    upstream.flush()
-    here = clone(upstream)
+        upstream_repository.commit({"README.md": f"work {number}"}, branch="work")
+    upstream_repository.flush()
+    here = clone(upstream_repository)
     folder = here.path
     schemactl(folder, "log", "--all")
     for depth, code in ((3, 1), (10, 0)):
         run_shell(folder.parent, "rm -rf clone")
-        clone(upstream, "--depth", str(depth), "--no-single-branch", "--branch", "work")
+        clone(upstream_repository, "--depth", str(depth), "--no-single-branch", "--branch", "work")
         for option in ([], ["--base", "origin/main"]):
             said = schemactl(folder, "check", *option, code=code).err
             assert ("`git fetch --unshallow`" in said) == (code == 1)
 
 
 def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_that_is(
-    upstream: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    upstream_repository: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    here = clone(upstream, "--filter=blob:none", "--no-checkout")
+    here = clone(upstream_repository, "--filter=blob:none", "--no-checkout")
     folder = here.path
     trace = tmp_path / "trace"
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
     assert count_versions(here) == 20
-    # One for what the roots hold, one for the definitions outside of them that this shows to be needed.
+    # One fetch for the files below the roots, one for the definitions outside that these files need.
     fetches = [argv for argv in read_commands(trace) if "fetch" in argv]
     assert len(fetches) == 2
     assert all("--stdin" in argv and "--filter=blob:none" in argv for argv in fetches)
     assert count_versions(here) == 20
     assert [argv for argv in read_commands(trace) if "fetch" in argv] == []
     assert not (folder / ".git" / "FETCH_HEAD").exists()
-    # Nothing else was fetched: README.md has twenty contents, too.
+    # Nothing else was fetched, such as the twenty contents of README.md.
     monkeypatch.delenv("GIT_TRACE2_EVENT")
     missing = subprocess.run(
         ["git", "rev-list", "--objects", "--missing=print", "main"],
@@ -147,15 +147,15 @@ def test_a_clone_without_blobs_gets_what_it_lacks_in_two_fetches_however_much_th
     assert missing.count("\n?") == 19
 
 
-def test_a_pull_request_is_checked_in_a_clone_without_blobs(upstream: Scratch) -> None:
-    upstream.commit(
+def test_a_pull_request_is_checked_in_a_clone_without_blobs(upstream_repository: Scratch) -> None:
+    upstream_repository.commit(
         {"common/money.avsc": record("amount", name="Money", good=0).replace(', "default": 0', "")},
         "break",
         branch="work",
     )
-    upstream.commit({"common/money.avsc": record("amount", name="Money", good=0)}, "mend", branch="work")
-    upstream.flush()
-    here = clone(upstream, "--filter=blob:none", "--branch", "work")
+    upstream_repository.commit({"common/money.avsc": record("amount", name="Money", good=0)}, "mend", branch="work")
+    upstream_repository.flush()
+    here = clone(upstream_repository, "--filter=blob:none", "--branch", "work")
     folder = here.path
     report = json.loads(schemactl(folder, "check", "--base", "origin/main", "--format", "json").out)
     refused_steps = [
@@ -164,29 +164,29 @@ def test_a_pull_request_is_checked_in_a_clone_without_blobs(upstream: Scratch) -
     assert refused_steps == ["break"]
 
 
-def test_a_package_is_generated_of_work_at_hand_in_a_clone_without_blobs(upstream: Scratch) -> None:
-    folder = clone(upstream, "--filter=blob:none").path
+def test_a_package_is_generated_of_work_at_hand_in_a_clone_without_blobs(upstream_repository: Scratch) -> None:
+    folder = clone(upstream_repository, "--filter=blob:none").path
     (folder / "common" / "money.avsc").write_text(record("amount", name="Money", field=99))
     schemactl(folder, "generate")
     assert any(folder.rglob("shop_schemas"))
 
 
-def test_a_clone_whose_remote_is_gone_is_refused(upstream: Scratch, tmp_path: Path) -> None:
-    here = clone(upstream, "--filter=blob:none")
+def test_a_clone_whose_remote_is_gone_is_refused(upstream_repository: Scratch, tmp_path: Path) -> None:
+    here = clone(upstream_repository, "--filter=blob:none")
     folder = here.path
-    upstream.path.rename(tmp_path / "away")
+    upstream_repository.path.rename(tmp_path / "away")
     said = schemactl(folder, "log", "--all", code=1).err
     assert "this partial clone lacks" in said
     assert "`git fetch origin`" in said
-    (tmp_path / "away").rename(upstream.path)
+    (tmp_path / "away").rename(upstream_repository.path)
     schemactl(folder, "log", "--all")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_refuses_a_clone_without_trees_and_works_after_the_command_it_advises(
-    upstream: Scratch, command: list[str]
+    upstream_repository: Scratch, command: list[str]
 ) -> None:
-    here = clone(upstream, "--filter=tree:0")
+    here = clone(upstream_repository, "--filter=tree:0")
     folder = here.path
     said = schemactl(folder, *command, code=1)
     assert said.out == ""
@@ -197,13 +197,13 @@ def test_every_command_refuses_a_clone_without_trees_and_works_after_the_command
 
 
 def test_a_missing_blob_is_refused_and_comes_back_by_the_command_that_is_advised(
-    upstream: Scratch, capfd: pytest.CaptureFixture[str]
+    upstream_repository: Scratch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    here = clone(upstream)
+    here = clone(upstream_repository)
     folder = here.path
     run_shell(folder, "git unpack-objects -q < .git/objects/pack/*.pack; mv .git/objects/pack/*.pack .git/x.pack")
     run_shell(folder, "rm -f .git/objects/pack/* && git unpack-objects -q < .git/x.pack && rm .git/x.pack")
-    blob = upstream.git("rev-parse", "main~5:common/money.avsc")
+    blob = upstream_repository.git("rev-parse", "main~5:common/money.avsc")
     (folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with history.Repository.open(folder) as repository, pytest.raises(HistoryError, match=blob) as caught:
         history.read(repository, PROJECT)

@@ -29,7 +29,7 @@ with open("@OUT@", "w") as out:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def hook_repository(tmp_path: Path) -> Scratch:
     """A repository with three committed files, and a hook that records the index."""
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"})
@@ -57,90 +57,90 @@ def read_index(path: Path) -> dict[str, str]:
         return read_files(IndexFiles(repository))
 
 
-def test_a_plain_commit_shows_what_is_staged_and_not_the_working_tree(scratch: Scratch) -> None:
-    scratch.write({"a.yaml": "a1"})
-    scratch.git("add", "a.yaml")
-    scratch.write({"a.yaml": "a2", "b.yaml": "b2", "untracked.yaml": "u"})
-    scratch.git("rm", "-q", "--cached", "sub/c.yaml")
-    scratch.git("commit", "-qm", "x")
-    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
+def test_a_plain_commit_shows_what_is_staged_and_not_the_working_tree(hook_repository: Scratch) -> None:
+    hook_repository.write({"a.yaml": "a1"})
+    hook_repository.git("add", "a.yaml")
+    hook_repository.write({"a.yaml": "a2", "b.yaml": "b2", "untracked.yaml": "u"})
+    hook_repository.git("rm", "-q", "--cached", "sub/c.yaml")
+    hook_repository.git("commit", "-qm", "x")
+    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0"}
 
 
-def test_commit_all_shows_every_tracked_file_as_it_is(scratch: Scratch) -> None:
-    scratch.write({"a.yaml": "a1", "sub/c.yaml": None, "untracked.yaml": "u"})
-    scratch.git("commit", "-qam", "x")
-    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0"}
+def test_commit_all_shows_every_tracked_file_as_it_is(hook_repository: Scratch) -> None:
+    hook_repository.write({"a.yaml": "a1", "sub/c.yaml": None, "untracked.yaml": "u"})
+    hook_repository.git("commit", "-qam", "x")
+    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0"}
 
 
-def test_commit_of_paths_shows_those_paths_alone(scratch: Scratch) -> None:
-    scratch.write({"a.yaml": "a1", "b.yaml": "b1"})
-    scratch.git("add", "b.yaml")
-    scratch.git("commit", "-qm", "x", "a.yaml")
-    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
+def test_commit_of_paths_shows_those_paths_alone(hook_repository: Scratch) -> None:
+    hook_repository.write({"a.yaml": "a1", "b.yaml": "b1"})
+    hook_repository.git("add", "b.yaml")
+    hook_repository.git("commit", "-qm", "x", "a.yaml")
+    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
 
 
-def test_commit_from_a_sub_folder_shows_the_whole_index(scratch: Scratch) -> None:
-    scratch.write({"sub/c.yaml": "c1"})
-    scratch.git("-C", "sub", "commit", "-qam", "x")
-    assert read_hook_files(scratch) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c1"}
+def test_commit_from_a_sub_folder_shows_the_whole_index(hook_repository: Scratch) -> None:
+    hook_repository.write({"sub/c.yaml": "c1"})
+    hook_repository.git("-C", "sub", "commit", "-qam", "x")
+    assert read_hook_files(hook_repository) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c1"}
 
 
-def test_commit_in_a_linked_worktree_shows_that_worktrees_index(scratch: Scratch) -> None:
-    linked = scratch.path.parent / "linked"
-    scratch.git("worktree", "add", "-q", "-b", "other", str(linked))
+def test_commit_in_a_linked_worktree_shows_that_worktrees_index(hook_repository: Scratch) -> None:
+    linked = hook_repository.path.parent / "linked"
+    hook_repository.git("worktree", "add", "-q", "-b", "other", str(linked))
     (linked / "a.yaml").write_text("a1")
-    scratch.write({"b.yaml": "b1"})
-    scratch.git("add", "b.yaml")
-    scratch.git("-C", str(linked), "commit", "-qam", "x")
-    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
+    hook_repository.write({"b.yaml": "b1"})
+    hook_repository.git("add", "b.yaml")
+    hook_repository.git("-C", str(linked), "commit", "-qam", "x")
+    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
 
 
-def test_the_first_commit_of_a_repository_shows_its_files(scratch: Scratch) -> None:
-    scratch.git("checkout", "-q", "--orphan", "fresh")
-    scratch.git("rm", "-q", "--cached", "-r", "sub")
-    scratch.git("commit", "-qm", "x")
-    assert read_hook_files(scratch) == {"a.yaml": "a0", "b.yaml": "b0"}
+def test_the_first_commit_of_a_repository_shows_its_files(hook_repository: Scratch) -> None:
+    hook_repository.git("checkout", "-q", "--orphan", "fresh")
+    hook_repository.git("rm", "-q", "--cached", "-r", "sub")
+    hook_repository.git("commit", "-qm", "x")
+    assert read_hook_files(hook_repository) == {"a.yaml": "a0", "b.yaml": "b0"}
 
 
-def test_a_merge_shows_what_both_sides_bring(scratch: Scratch) -> None:
-    scratch.commit({"a.yaml": "a1"}, branch="side", start=1)
-    scratch.commit({"b.yaml": "b1"})
-    scratch.git("merge", "-q", "--no-ff", "-m", "merge", "side")
-    assert read_hook_files(scratch) == {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"}
+def test_a_merge_shows_what_both_sides_bring(hook_repository: Scratch) -> None:
+    hook_repository.commit({"a.yaml": "a1"}, branch="side", start=1)
+    hook_repository.commit({"b.yaml": "b1"})
+    hook_repository.git("merge", "-q", "--no-ff", "-m", "merge", "side")
+    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"}
 
 
 @pytest.mark.parametrize("folder", ["", "sub"])
 def test_a_relative_index_is_found_from_any_folder(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, folder: str
+    hook_repository: Scratch, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     # As git sets it for hooks: relative to the top of the working tree.
     monkeypatch.setenv("GIT_INDEX_FILE", ".git/other")
-    scratch.git("read-tree", "--empty", GIT_INDEX_FILE=".git/other")
-    scratch.git("add", "a.yaml", GIT_INDEX_FILE=".git/other")
-    assert read_index(scratch.path / folder) == {"a.yaml": "a0"}
+    hook_repository.git("read-tree", "--empty", GIT_INDEX_FILE=".git/other")
+    hook_repository.git("add", "a.yaml", GIT_INDEX_FILE=".git/other")
+    assert read_index(hook_repository.path / folder) == {"a.yaml": "a0"}
 
 
-def test_a_file_noted_by_intent_to_add_is_not_staged_but_an_empty_one_is(scratch: Scratch) -> None:
-    scratch.write({"later.yaml": "l", "empty.yaml": ""})
-    scratch.git("add", "empty.yaml")
-    scratch.git("add", "-N", "later.yaml")
-    assert read_index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0", "empty.yaml": ""}
+def test_a_file_noted_by_intent_to_add_is_not_staged_but_an_empty_one_is(hook_repository: Scratch) -> None:
+    hook_repository.write({"later.yaml": "l", "empty.yaml": ""})
+    hook_repository.git("add", "empty.yaml")
+    hook_repository.git("add", "-N", "later.yaml")
+    assert read_index(hook_repository.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0", "empty.yaml": ""}
 
 
-def test_an_unfinished_merge_is_an_error_that_names_the_file(scratch: Scratch) -> None:
-    scratch.commit({"a.yaml": "a1"}, branch="side", start=1)
-    scratch.commit({"a.yaml": "a2"})
-    scratch.git("merge", "-q", "side", check=False)
+def test_an_unfinished_merge_is_an_error_that_names_the_file(hook_repository: Scratch) -> None:
+    hook_repository.commit({"a.yaml": "a1"}, branch="side", start=1)
+    hook_repository.commit({"a.yaml": "a2"})
+    hook_repository.git("merge", "-q", "side", check=False)
     with pytest.raises(HistoryError, match=r"merge is not finished: a\.yaml has conflicts") as caught:
-        read_index(scratch.path)
+        read_index(hook_repository.path)
     assert "git add -- a.yaml" in caught.value.fix
 
 
-def test_a_conflict_in_a_file_that_is_no_declaration_does_not_matter(scratch: Scratch) -> None:
-    scratch.commit({"notes.md": "1"}, branch="side", start=1)
-    scratch.commit({"notes.md": "2"})
-    scratch.git("merge", "-q", "side", check=False)
-    assert "notes.md" not in read_index(scratch.path)
+def test_a_conflict_in_a_file_that_is_no_declaration_does_not_matter(hook_repository: Scratch) -> None:
+    hook_repository.commit({"notes.md": "1"}, branch="side", start=1)
+    hook_repository.commit({"notes.md": "2"})
+    hook_repository.git("merge", "-q", "side", check=False)
+    assert "notes.md" not in read_index(hook_repository.path)
 
 
 def test_a_bare_repository_has_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,11 +150,11 @@ def test_a_bare_repository_has_no_index(tmp_path: Path, monkeypatch: pytest.Monk
         read_index(bare.path)
 
 
-def test_links_and_submodules_are_told_apart_from_files(scratch: Scratch) -> None:
-    (scratch.path / "link.yaml").symlink_to("a.yaml")
-    scratch.git("add", "link.yaml")
-    scratch.git("update-index", "--add", "--cacheinfo", f"160000,{scratch.id(1)},module")
-    with Repository.open(scratch.path) as repository:
+def test_links_and_submodules_are_told_apart_from_files(hook_repository: Scratch) -> None:
+    (hook_repository.path / "link.yaml").symlink_to("a.yaml")
+    hook_repository.git("add", "link.yaml")
+    hook_repository.git("update-index", "--add", "--cacheinfo", f"160000,{hook_repository.id(1)},module")
+    with Repository.open(hook_repository.path) as repository:
         files = IndexFiles(repository)
         kinds = {path: files.kind(path) for path in ["a.yaml", "link.yaml", "module", "sub", "nothing"]}
     assert kinds == {
@@ -166,16 +166,16 @@ def test_links_and_submodules_are_told_apart_from_files(scratch: Scratch) -> Non
     }
 
 
-def test_a_sparse_index_still_holds_every_file(scratch: Scratch) -> None:
-    scratch.git("sparse-checkout", "init", "--cone", "--sparse-index")
-    assert not (scratch.path / "sub").exists()
-    assert read_index(scratch.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
+def test_a_sparse_index_still_holds_every_file(hook_repository: Scratch) -> None:
+    hook_repository.git("sparse-checkout", "init", "--cone", "--sparse-index")
+    assert not (hook_repository.path / "sub").exists()
+    assert read_index(hook_repository.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
 
 
-def test_a_commit_has_the_files_of_its_tree(scratch: Scratch) -> None:
-    mark = scratch.commit({"a.yaml": None, "sub/\udcff.yaml": "odd", "b.yaml": "b1"})
-    with Repository.open(scratch.path) as repository:
-        first, second = (repository.commit(scratch.id(number)) for number in (1, mark))
+def test_a_commit_has_the_files_of_its_tree(hook_repository: Scratch) -> None:
+    mark = hook_repository.commit({"a.yaml": None, "sub/\udcff.yaml": "odd", "b.yaml": "b1"})
+    with Repository.open(hook_repository.path) as repository:
+        first, second = (repository.commit(hook_repository.id(number)) for number in (1, mark))
         assert first
         assert second
         assert read_files(CommitFiles(repository, first)) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
@@ -196,29 +196,33 @@ def stage_declaration(scratch: Scratch, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["[x]*", ":(top)", 'q"uote\\', "e\u0301", "\u00e9", "-x"])
-def test_a_staged_declaration_may_have_an_odd_name(scratch: Scratch, name: str) -> None:
-    stage_declaration(scratch, name)
+def test_a_staged_declaration_may_have_an_odd_name(hook_repository: Scratch, name: str) -> None:
+    stage_declaration(hook_repository, name)
     for option in ([], ["--staged"]):
-        (topic,) = json.loads(schemactl(scratch.path, "check", *option, "--format", "json").out)["topics"]
+        (topic,) = json.loads(schemactl(hook_repository.path, "check", *option, "--format", "json").out)["topics"]
         assert topic["topic"] == "persistent://a/b/c"
 
 
 @pytest.mark.parametrize("name", ["new\nline", "\udcff", "tab\t"])
-def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_line(scratch: Scratch, name: str) -> None:
-    stage_declaration(scratch, name)
+def test_a_staged_declaration_whose_name_cannot_be_printed_is_an_error_on_one_line(
+    hook_repository: Scratch, name: str
+) -> None:
+    stage_declaration(hook_repository, name)
     for option in ([], ["--staged"]):
-        said = schemactl(scratch.path, "check", *option, code=1).err
+        said = schemactl(hook_repository.path, "check", *option, code=1).err
         assert "yaml:1:1: the name of this file is not UTF-8, or contains a line break" in said
         assert len(said.splitlines()) == 2
 
 
 @pytest.mark.parametrize("path", ["topics/t.yaml", "topics/t.avsc", "schemactl.yaml"])
-def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(scratch: Scratch, path: str) -> None:
+def test_a_staged_pointer_of_git_lfs_is_an_error_with_its_place(hook_repository: Scratch, path: str) -> None:
     topic = "topic: a/b/c\nschema: {type: AVRO, definition: t.avsc}\n"
-    scratch.write({"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/t.yaml": topic, "topics/t.avsc": '"int"'})
-    scratch.write({path: "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2\n"})
-    scratch.git("add", ".")
+    hook_repository.write(
+        {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/t.yaml": topic, "topics/t.avsc": '"int"'}
+    )
+    hook_repository.write({path: "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 2\n"})
+    hook_repository.git("add", ".")
     for option in ([], ["--staged"]):
-        said = schemactl(scratch.path, "check", *option, code=1).err
+        said = schemactl(hook_repository.path, "check", *option, code=1).err
         assert f"{path}:1:1: " in said
         assert "Git LFS" in said

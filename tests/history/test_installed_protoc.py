@@ -27,7 +27,7 @@ def write_proto(first_line: str, *fields: str) -> str:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Scratch:
+def shop_repository(tmp_path: Path) -> Scratch:
     """A repository in which the second version of a topic is in an edition that no installed protoc compiles."""
     scratch = Scratch(tmp_path / "shop")
     scratch.commit(
@@ -62,15 +62,17 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_that_uses_the_numbers_names_commit_file_and_protoc(shop: Scratch, command: list[str]) -> None:
-    printed = schemactl(shop.path, *command, code=1)
+def test_every_command_that_uses_the_numbers_names_commit_file_and_protoc(
+    shop_repository: Scratch, command: list[str]
+) -> None:
+    printed = schemactl(shop_repository.path, *command, code=1)
     text = printed.out + printed.err
-    commit = shop.git("rev-parse", "--short=9", "main^").strip()
+    commit = shop_repository.git("rev-parse", "--short=9", "main^").strip()
     for part in (commit, "topics/a.proto:1:1", "grpcio-tools", "2099"):
         assert part in text, (part, text)
 
 
-def test_other_topics_continue(shop: Scratch) -> None:
+def test_other_topics_continue(shop_repository: Scratch) -> None:
     for command in (
         ["log", "good"],
         ["show", "good"],
@@ -81,23 +83,23 @@ def test_other_topics_continue(shop: Scratch) -> None:
         ["plan", "--target", "local", "--topic", "good"],
         ["export", "jsonschema", "good"],
     ):
-        schemactl(shop.path, *command)
-    assert "persistent://shop/sales/good" in schemactl(shop.path, "log", "--all", code=1).out
-    report = json.loads(schemactl(shop.path, "check", "--format", "json", code=1).out)
+        schemactl(shop_repository.path, *command)
+    assert "persistent://shop/sales/good" in schemactl(shop_repository.path, "log", "--all", code=1).out
+    report = json.loads(schemactl(shop_repository.path, "check", "--format", "json", code=1).out)
     assert report["decided"]
     assert [(finding["rule"], finding["topic"]) for finding in report["findings"]] == [
         ("NOT_DECIDED", "persistent://shop/sales/a")
     ]
 
 
-def test_a_definition_that_is_not_approved_yet_is_an_error_of_its_file(shop: Scratch) -> None:
-    path = shop.path / "topics/b.proto"
+def test_a_definition_that_is_not_approved_yet_is_an_error_of_its_file(shop_repository: Scratch) -> None:
+    path = shop_repository.path / "topics/b.proto"
     path.write_text(write_proto('edition = "2099";', "int32 x = 1;"))
-    (shop.path / "topics/b.yaml").write_text(
+    (shop_repository.path / "topics/b.yaml").write_text(
         "topic: shop/sales/b\nschema: {type: PROTOBUF_NATIVE, definition: b.proto, message: t.A}\n"
     )
-    assert "topics/b.proto:1:1" in schemactl(shop.path, "check", "--topic", "b", code=1).err
-    schemactl(shop.path, "generate", "--topic", "good")
+    assert "topics/b.proto:1:1" in schemactl(shop_repository.path, "check", "--topic", "b", code=1).err
+    schemactl(shop_repository.path, "generate", "--topic", "good")
 
 
 @pytest.mark.parametrize(
@@ -136,16 +138,16 @@ def test_the_cache_is_keyed_by_the_installed_protoc(monkeypatch: pytest.MonkeyPa
     assert encode_inputs(project) != key
 
 
-def test_text_that_no_installation_accepts_makes_no_version_and_a_note(shop: Scratch) -> None:
-    shop.commit(
+def test_text_that_no_installation_accepts_makes_no_version_and_a_note(shop_repository: Scratch) -> None:
+    shop_repository.commit(
         {
             "topics/c.yaml": "topic: shop/sales/c\nschema: {type: PROTOBUF_NATIVE, definition: c.proto, message: t.A}\n",
             "topics/c.proto": write_proto('syntax = "proto3";', "int32 x = 1;"),
         }
     )
-    shop.commit({"topics/c.proto": write_proto('syntax = "proto3";', "strng x = 1;")})
-    shop.flush()
-    assert "made no version" in schemactl(shop.path, "log", "c").err
-    with history.Repository.open(shop.path) as repository:
+    shop_repository.commit({"topics/c.proto": write_proto('syntax = "proto3";', "strng x = 1;")})
+    shop_repository.flush()
+    assert "made no version" in schemactl(shop_repository.path, "log", "c").err
+    with history.Repository.open(shop_repository.path) as repository:
         approved = history.read(repository, read_project("schemactl.yaml", PROJECT.encode()))
         assert list(approved.undecided) == ["shop/sales/a"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from readings import PROJECT, read
-from scratch import Files, Scratch, declared, record
+from scratch import Files, Scratch, record, write_declaration
 
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.names import TopicName
@@ -33,7 +33,7 @@ FIRST: Files = {
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def empty_repository(tmp_path: Path) -> Scratch:
     """A repository without commits."""
     return Scratch(tmp_path / "r")
 
@@ -60,9 +60,9 @@ def list_kinds(topic: Topic) -> list[tuple[str, str, int]]:
     return [(kind.key, kind.record, topic.select_kind(kind).versions[-1].number) for kind in topic.kinds]
 
 
-def test_kinds_of_one_commit_take_their_numbers_in_the_order_of_the_keys(scratch: Scratch) -> None:
-    scratch.commit(FIRST, "first")
-    topic = read_users(scratch)
+def test_kinds_of_one_commit_take_their_numbers_in_the_order_of_the_keys(empty_repository: Scratch) -> None:
+    empty_repository.commit(FIRST, "first")
+    topic = read_users(empty_repository)
     assert list_versions(topic) == [
         (0, "created", "Created", "first"),
         (1, "moved", "Moved", "first"),
@@ -71,24 +71,28 @@ def test_kinds_of_one_commit_take_their_numbers_in_the_order_of_the_keys(scratch
     assert list_kinds(topic) == [("created", "Created", 0), ("moved", "Moved", 1), ("asked", "Asked", 2)]
     assert topic.schema
     assert record_name(topic.schema) == "Asked"
-    assert read(scratch).current(USERS) == 2
+    assert read(empty_repository).current(USERS) == 2
 
 
-def test_only_changed_kinds_take_numbers(scratch: Scratch) -> None:
-    scratch.commit(FIRST, "first")
-    scratch.commit({ASKED: record("id", name="Asked", note=0), CREATED: record("id", name="Created", note=0)}, "two")
-    scratch.commit(
+def test_only_changed_kinds_take_numbers(empty_repository: Scratch) -> None:
+    empty_repository.commit(FIRST, "first")
+    empty_repository.commit(
+        {ASKED: record("id", name="Asked", note=0), CREATED: record("id", name="Created", note=0)}, "two"
+    )
+    empty_repository.commit(
         {TOPIC: THREE.replace("topic:", "owner: team\ntopic:"), MOVED: record("id", name="Moved", doc="x")}, "none"
     )
-    topic = read_users(scratch)
+    topic = read_users(empty_repository)
     assert list_versions(topic)[3:] == [(3, "created", "Created", "two"), (4, "asked", "Asked", "two")]
     assert list_kinds(topic) == [("created", "Created", 3), ("moved", "Moved", 1), ("asked", "Asked", 4)]
 
 
-def test_another_order_of_the_keys_changes_no_number(scratch: Scratch) -> None:
-    scratch.commit(FIRST, "first")
-    scratch.commit({TOPIC: declare_kinds(asked="asked.avsc", moved="moved.avsc", created="created.avsc")}, "order")
-    topic = read_users(scratch)
+def test_another_order_of_the_keys_changes_no_number(empty_repository: Scratch) -> None:
+    empty_repository.commit(FIRST, "first")
+    empty_repository.commit(
+        {TOPIC: declare_kinds(asked="asked.avsc", moved="moved.avsc", created="created.avsc")}, "order"
+    )
+    topic = read_users(empty_repository)
     assert [version[:3] for version in list_versions(topic)] == [
         (0, "created", "Created"),
         (1, "moved", "Moved"),
@@ -97,13 +101,13 @@ def test_another_order_of_the_keys_changes_no_number(scratch: Scratch) -> None:
     assert [kind.key for kind in topic.kinds] == ["asked", "moved", "created"]
 
 
-def test_versions_from_the_time_of_one_schema_belong_to_kinds_by_record_name(scratch: Scratch) -> None:
-    one = declared("shop/web/users", "users.avsc")
-    scratch.commit({TOPIC: one, "topics/users.avsc": record("id", name="Created")}, "created")
-    scratch.commit({"topics/users.avsc": record("id", name="Old")}, "old")
-    scratch.commit({"topics/users.avsc": record("id", name="Moved")}, "moved")
-    scratch.commit({**FIRST, "topics/users.avsc": None}, "kinds")
-    topic = read_users(scratch)
+def test_versions_from_the_time_of_one_schema_belong_to_kinds_by_record_name(empty_repository: Scratch) -> None:
+    one = write_declaration("shop/web/users", "users.avsc")
+    empty_repository.commit({TOPIC: one, "topics/users.avsc": record("id", name="Created")}, "created")
+    empty_repository.commit({"topics/users.avsc": record("id", name="Old")}, "old")
+    empty_repository.commit({"topics/users.avsc": record("id", name="Moved")}, "moved")
+    empty_repository.commit({**FIRST, "topics/users.avsc": None}, "kinds")
+    topic = read_users(empty_repository)
     assert list_versions(topic) == [
         (0, "created", "Created", "created"),
         (1, "", "Old", "old"),
@@ -135,7 +139,7 @@ def test_versions_from_the_time_of_one_schema_belong_to_kinds_by_record_name(scr
             id="a removed kind keeps its versions",
         ),
         pytest.param(
-            {TOPIC: declared("shop/web/users", "created.avsc")},
+            {TOPIC: write_declaration("shop/web/users", "created.avsc")},
             ["created", "moved", "asked"],
             [],
             id="one schema again: all versions keep their kinds",
@@ -146,28 +150,28 @@ def test_versions_from_the_time_of_one_schema_belong_to_kinds_by_record_name(scr
     ],
 )
 def test_versions_keep_or_change_their_kind(
-    scratch: Scratch, change: Files, kinds: list[str], declared_kinds: list[str]
+    empty_repository: Scratch, change: Files, kinds: list[str], declared_kinds: list[str]
 ) -> None:
-    scratch.commit(FIRST, "first")
-    scratch.commit(change, "change")
-    topic = read_users(scratch)
+    empty_repository.commit(FIRST, "first")
+    empty_repository.commit(change, "change")
+    topic = read_users(empty_repository)
     assert [version.kind for version in topic.versions] == kinds
     assert [kind.key for kind in topic.kinds] == declared_kinds
 
 
-def test_a_kind_that_returns_has_its_old_numbers(scratch: Scratch) -> None:
-    scratch.commit(FIRST, "first")
-    scratch.commit({TOPIC: declare_kinds(created="created.avsc", asked="asked.avsc")}, "without")
-    scratch.commit({TOPIC: THREE}, "with")
-    scratch.commit({MOVED: record("id", name="Moved", note=0)}, "change")
-    topic = read_users(scratch)
+def test_a_kind_that_returns_has_its_old_numbers(empty_repository: Scratch) -> None:
+    empty_repository.commit(FIRST, "first")
+    empty_repository.commit({TOPIC: declare_kinds(created="created.avsc", asked="asked.avsc")}, "without")
+    empty_repository.commit({TOPIC: THREE}, "with")
+    empty_repository.commit({MOVED: record("id", name="Moved", note=0)}, "change")
+    topic = read_users(empty_repository)
     assert list_kinds(topic) == [("created", "Created", 0), ("moved", "Moved", 3), ("asked", "Asked", 2)]
 
 
-def test_a_new_generation_counts_all_kinds_again(scratch: Scratch) -> None:
-    scratch.commit(FIRST, "first")
-    scratch.commit({TOPIC: THREE.replace("schemas:", "generation: 2\nschemas:")}, "again")
-    topic = read_users(scratch)
+def test_a_new_generation_counts_all_kinds_again(empty_repository: Scratch) -> None:
+    empty_repository.commit(FIRST, "first")
+    empty_repository.commit({TOPIC: THREE.replace("schemas:", "generation: 2\nschemas:")}, "again")
+    topic = read_users(empty_repository)
     assert list_versions(topic)[3:] == [
         (3, "", "", "again"),
         (4, "created", "Created", "again"),
@@ -188,22 +192,22 @@ def test_a_new_generation_counts_all_kinds_again(scratch: Scratch) -> None:
         ({MOVED: "{"}, "JSON"),
     ],
 )
-def test_a_commit_with_unusable_kinds_makes_no_version(scratch: Scratch, files: Files, message: str) -> None:
-    scratch.commit(FIRST, "first")
-    scratch.commit({**files, ASKED: record("id", name="Asked", note=0)}, "broken")
-    history = read(scratch)
+def test_a_commit_with_unusable_kinds_makes_no_version(empty_repository: Scratch, files: Files, message: str) -> None:
+    empty_repository.commit(FIRST, "first")
+    empty_repository.commit({**files, ASKED: record("id", name="Asked", note=0)}, "broken")
+    history = read(empty_repository)
     assert len(history.catalog.topics[USERS].versions) == 3
     [note] = history.notes
     assert message in note.problem.what or message in str(note.problem.source.path) or "moved.avsc" in str(note)
 
 
-def test_types_of_other_files_count_for_each_kind(scratch: Scratch) -> None:
+def test_types_of_other_files_count_for_each_kind(empty_repository: Scratch) -> None:
     money = '{"type": "record", "name": "Money", "fields": [{"name": "cents", "type": "long"%s}]}'
     paid = '{"type": "record", "name": "%s", "fields": [{"name": "sum", "type": "Money"}]}'
     kinds = "".join(
         f"  {key}: {{type: AVRO, definition: {key}.avsc, references: [money.avsc]}}\n" for key in ("paid", "owed")
     )
-    scratch.commit(
+    empty_repository.commit(
         {
             TOPIC: f"topic: shop/web/users\nschemas:\n{kinds}  asked: {{type: AVRO, definition: asked.avsc}}\n",
             "topics/money.avsc": money % "",
@@ -213,8 +217,8 @@ def test_types_of_other_files_count_for_each_kind(scratch: Scratch) -> None:
         },
         "first",
     )
-    scratch.commit({"topics/money.avsc": money % ', "default": 0'}, "money")
-    topic = read_users(scratch)
+    empty_repository.commit({"topics/money.avsc": money % ', "default": 0'}, "money")
+    topic = read_users(empty_repository)
     assert [version[:3] for version in list_versions(topic)] == [
         (0, "paid", "Paid"),
         (1, "owed", "Owed"),
@@ -224,7 +228,7 @@ def test_types_of_other_files_count_for_each_kind(scratch: Scratch) -> None:
     ]
 
 
-def test_kinds_have_their_own_reader_and_clients(scratch: Scratch) -> None:
+def test_kinds_have_their_own_reader_and_clients(empty_repository: Scratch) -> None:
     clients = (
         "clients:\n"
         "  - {name: born, role: consumer, schema: 0}\n"
@@ -234,31 +238,31 @@ def test_kinds_have_their_own_reader_and_clients(scratch: Scratch) -> None:
         "  - {name: file, role: producer, kind: moved, schema: moved.avsc}\n"
     )
     pinned = THREE.replace("definition: moved.avsc", "definition: moved.avsc, reader: 1")
-    scratch.commit({**FIRST, TOPIC: pinned + clients}, "first")
-    topic = read_users(scratch)
-    created, moved, asked = topic.split()
-    assert [part.reader for part in (created, moved, asked)] == ["latest", 1, "latest"]
+    empty_repository.commit({**FIRST, TOPIC: pinned + clients}, "first")
+    topic = read_users(empty_repository)
+    created, moved, requested = topic.split()
+    assert [part.reader for part in (created, moved, requested)] == ["latest", 1, "latest"]
 
     def list_names(part: Topic) -> list[str]:
         return [client.name for client in part.clients]
 
-    assert [*map(list_names, (created, moved, asked))] == [
+    assert [*map(list_names, (created, moved, requested))] == [
         ["born", "range", "all"],
         ["range", "all", "file"],
         ["all", "mail"],
     ]
-    assert str(asked.locate("/clients/1/role")).startswith(f"{TOPIC}:10:")
+    assert str(requested.locate("/clients/1/role")).startswith(f"{TOPIC}:10:")
     assert str(moved.locate("/schema/definition")).startswith(f"{TOPIC}:4:")
     assert str(moved.locate("/reader")).startswith(f"{TOPIC}:4:")
     all_reader = Client("all", "consumer")
     assert [build.number for build in all_reader.builds(moved.versions)] == [1]
 
 
-def test_the_kinds_of_a_file_that_the_cache_knows_are_the_same(scratch: Scratch) -> None:
-    scratch.commit(FIRST, "first")
-    first = read_users(scratch)
-    scratch.commit({CREATED: record("id", name="Created", note=0)}, "two")
-    second = read_users(scratch)
+def test_the_kinds_of_a_file_that_the_cache_knows_are_the_same(empty_repository: Scratch) -> None:
+    empty_repository.commit(FIRST, "first")
+    first = read_users(empty_repository)
+    empty_repository.commit({CREATED: record("id", name="Created", note=0)}, "two")
+    second = read_users(empty_repository)
     assert second.versions[:3] == first.versions
     assert second.kind_names == first.kind_names
     assert PROJECT.roots == ("topics",)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import process
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 pytestmark = pytest.mark.slow
 
@@ -24,11 +24,11 @@ class Team:
         self.scratch = Scratch(path / "team")
         self.path = self.scratch.path
         files = {"schemactl.yaml": PROJECT, "README.md": "a", ORDERS: record("id")}
-        files |= {f"topics/t{number}.yaml": declared(f"shop/sales/t{number}") for number in range(topics)}
+        files |= {f"topics/t{number}.yaml": write_declaration(f"shop/sales/t{number}") for number in range(topics)}
         self.scratch.commit(files, "approved")
         self.scratch.git("checkout", "-q", "-b", "work")
 
-    def stage(self, path: str, content: str) -> None:
+    def stage_file(self, path: str, content: str) -> None:
         """Write and stage a file."""
         target = self.path / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ class Team:
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Team:
+def kinds_team(tmp_path: Path) -> Team:
     """A repository without changes on its branch."""
     return Team(tmp_path)
 
@@ -61,11 +61,11 @@ def run_hook(team: Team, **variables: str) -> tuple[int, str]:
 
 
 def stage_compatible_change(team: Team) -> None:
-    team.stage(ORDERS, FINE)
+    team.stage_file(ORDERS, FINE)
 
 
 def stage_breaking_change(team: Team) -> None:
-    team.stage(ORDERS, BREAKING)
+    team.stage_file(ORDERS, BREAKING)
 
 
 def stage_removal(team: Team) -> None:
@@ -83,7 +83,7 @@ def fall_far_behind(team: Team) -> None:
 
 
 def fall_behind_with_work(team: Team) -> None:
-    team.stage("README.md", "work")
+    team.stage_file("README.md", "work")
     team.git("commit", "-qm", "work")
     fall_behind(team)
 
@@ -92,14 +92,14 @@ def leave_conflict(team: Team) -> None:
     team.git("checkout", "-q", "-b", "other")
     for branch, content in (("other", FINE), ("work", record("id", y=1))):
         team.git("checkout", "-q", branch)
-        team.stage(ORDERS, content)
+        team.stage_file(ORDERS, content)
         team.git("commit", "-qm", branch)
     team.git("merge", "-q", "other", check=False)
 
 
 def begin_merge(team: Team) -> None:
     team.approve(1)
-    team.stage("README.md", "work")
+    team.stage_file("README.md", "work")
     team.git("commit", "-qm", "work")
     team.git("merge", "-q", "--no-commit", "main")
 
@@ -128,8 +128,8 @@ def remove_cache(team: Team) -> None:
 
 
 def enter_project_in_folder(team: Team) -> None:
-    team.stage("apart/schemactl.yaml", PROJECT)
-    team.stage("apart/topics/one.yaml", "topic: a/b/c\n")
+    team.stage_file("apart/schemactl.yaml", PROJECT)
+    team.stage_file("apart/topics/one.yaml", "topic: a/b/c\n")
     team.git("commit", "-qm", "apart")
     team.path /= "apart"
 
@@ -143,8 +143,8 @@ def enter_submodule(team: Team) -> None:
 
 def enter_empty_repository(team: Team) -> None:
     team.path = Scratch(team.path.parent / "empty").path
-    team.stage("schemactl.yaml", PROJECT)
-    team.stage("topics/one.yaml", "topic: a/b/c\n")
+    team.stage_file("schemactl.yaml", PROJECT)
+    team.stage_file("topics/one.yaml", "topic: a/b/c\n")
 
 
 def enter_shallow_clone(team: Team) -> None:
@@ -156,8 +156,8 @@ def enter_shallow_clone(team: Team) -> None:
 
 def enter_sha256_repository(team: Team) -> None:
     team.path = Scratch(team.path.parent / "long", object_format="sha256").path
-    team.stage("schemactl.yaml", PROJECT)
-    team.stage("topics/one.yaml", "topic: a/b/c\n")
+    team.stage_file("schemactl.yaml", PROJECT)
+    team.stage_file("topics/one.yaml", "topic: a/b/c\n")
     team.git("commit", "-qm", "one")
 
 
@@ -190,11 +190,11 @@ def enter_sha256_repository(team: Team) -> None:
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_the_hook_says_the_same_with_and_without_what_was_kept(
-    team: Team, before: Callable[[Team], None], exit_code: int
+    kinds_team: Team, before: Callable[[Team], None], exit_code: int
 ) -> None:
-    assert run_hook(team)[0] == 0
-    before(team)
-    code, output = run_hook(team)
+    assert run_hook(kinds_team)[0] == 0
+    before(kinds_team)
+    code, output = run_hook(kinds_team)
     assert code == exit_code, output
-    uncached_code, output = run_hook(team, SCHEMACTL_CACHE="")
+    uncached_code, output = run_hook(kinds_team, SCHEMACTL_CACHE="")
     assert uncached_code == code, output

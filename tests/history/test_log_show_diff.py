@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from command import schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 PROJECT = "version: 1\nroots: [topics]\n"
 
@@ -45,19 +45,19 @@ OF_ORDERS = {
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def orders_shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """Orders with three versions, of which the middle one is in force, a deleted topic, and a topic without schema."""
     shop = Shop(tmp_path_factory.mktemp("history") / "shop")
     shop.commit(
         {
             "schemactl.yaml": PROJECT,
-            "topics/orders.yaml": declared(
+            "topics/orders.yaml": write_declaration(
                 more="  properties: {owner: orders-team}\ndeprecated: {remove_after: 2028-01-31}\n"
             ),
             "topics/orders.avsc": record("id", doc="First."),
-            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "topics/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
             "topics/refunds.avsc": record("id", name="Refund"),
-            "topics/payments.yaml": declared("shop/billing/payments", "refunds.avsc"),
+            "topics/payments.yaml": write_declaration("shop/billing/payments", "refunds.avsc"),
             "topics/pings.yaml": "topic: shop/ops/pings\n",
             "topics/doors.yaml": "topic: shop/ops/doors\nschema: {type: BOOLEAN}\n",
             "topics/sales.yaml": "namespace: shop/sales\nowner: team-sales\ndescription: |-\n  What is\n  sold.\n",
@@ -72,14 +72,14 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Shop:
+def empty_shop(tmp_path: Path) -> Shop:
     return Shop(tmp_path / "r")
 
 
-def test_log_lists_versions_newest_first_and_says_which_is_in_force(shop: Shop) -> None:
-    code, out, _ = shop.run("log", "orders")
+def test_log_lists_versions_newest_first_and_says_which_is_in_force(orders_shop: Shop) -> None:
+    code, out, _ = orders_shop.run("log", "orders")
     assert code == 0
-    short = {mark: shop.id(mark)[:9] for mark in range(1, 5)}
+    short = {mark: orders_shop.id(mark)[:9] for mark in range(1, 5)}
     assert out.splitlines() == [
         "persistent://shop/sales/orders",
         "  owner: team-sales",
@@ -92,23 +92,23 @@ def test_log_lists_versions_newest_first_and_says_which_is_in_force(shop: Shop) 
     ]
 
 
-def test_log_says_that_a_topic_is_gone_or_has_no_schema(shop: Shop) -> None:
-    _, out, _ = shop.run("log", "payments")
-    assert f"no longer declared since {shop.id(5)[:9]} (2023-11-14: Bill no more)" in out
+def test_log_says_that_a_topic_is_gone_or_has_no_schema(orders_shop: Shop) -> None:
+    _, out, _ = orders_shop.run("log", "payments")
+    assert f"no longer declared since {orders_shop.id(5)[:9]} (2023-11-14: Bill no more)" in out
     assert "(in force)" not in out
-    _, out, _ = shop.run("log", "pings")
+    _, out, _ = orders_shop.run("log", "pings")
     assert out == "persistent://shop/ops/pings\n  declares no schema\n"
 
 
-def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(shop: Shop) -> None:
-    result = shop.run_json("log", "--all")
-    assert (result["format_version"], result["ref"], result["tip"]["id"]) == (1, "main", shop.id(5))
+def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(orders_shop: Shop) -> None:
+    result = orders_shop.run_json("log", "--all")
+    assert (result["format_version"], result["ref"], result["tip"]["id"]) == (1, "main", orders_shop.id(5))
     topics = {topic["topic"]: topic for topic in result["topics"]}
     assert list(topics) == sorted(topics)
     assert len(topics) == 5
     orders = topics["persistent://shop/sales/orders"]
     assert (orders["current"], orders["latest"], orders["deleted"]) == (1, 2, False)
-    assert [version["commit"]["id"] for version in orders["versions"]] == [shop.id(mark) for mark in (1, 2, 3)]
+    assert [version["commit"]["id"] for version in orders["versions"]] == [orders_shop.id(mark) for mark in (1, 2, 3)]
     assert [version["version_bytes"] for version in orders["versions"]] == ["0" * 15 + str(n) for n in range(3)]
     assert topics["persistent://shop/billing/payments"]["deleted"]
 
@@ -117,11 +117,13 @@ def test_log_of_all_topics_gives_other_programs_the_whole_correspondence(shop: S
     "version_bytes",
     ["0000000000000002", "0x0000000000000002", "00 00 00 00 00 00 00 02", "0000000000000002" + "00" * 56],
 )
-def test_log_says_which_commit_wrote_a_message(shop: Shop, version_bytes: str) -> None:
-    _, out, _ = shop.run("log", "orders", "--version-bytes", version_bytes)
-    assert out == f"persistent://shop/sales/orders: version 2 ({shop.id(3)[:9]}, 2023-11-14): Know the customer\n"
-    result = shop.run_json("log", "orders", "--version-bytes", version_bytes)
-    assert (result["version"], result["commit"]["id"]) == (2, shop.id(3))
+def test_log_says_which_commit_wrote_a_message(orders_shop: Shop, version_bytes: str) -> None:
+    _, out, _ = orders_shop.run("log", "orders", "--version-bytes", version_bytes)
+    assert (
+        out == f"persistent://shop/sales/orders: version 2 ({orders_shop.id(3)[:9]}, 2023-11-14): Know the customer\n"
+    )
+    result = orders_shop.run_json("log", "orders", "--version-bytes", version_bytes)
+    assert (result["version"], result["commit"]["id"]) == (2, orders_shop.id(3))
 
 
 @pytest.mark.parametrize(
@@ -134,60 +136,69 @@ def test_log_says_which_commit_wrote_a_message(shop: Shop, version_bytes: str) -
         ("zz", 64, "expected 16 hex digits"),
     ],
 )
-def test_log_refuses_version_bytes_that_name_no_version(shop: Shop, version_bytes: str, code: int, words: str) -> None:
-    exit_code, message = shop.run_failing("log", "orders", "--version-bytes", version_bytes)
+def test_log_refuses_version_bytes_that_name_no_version(
+    orders_shop: Shop, version_bytes: str, code: int, words: str
+) -> None:
+    exit_code, message = orders_shop.run_failing("log", "orders", "--version-bytes", version_bytes)
     assert exit_code == code
     assert words in message
 
 
 @pytest.mark.parametrize("arguments", [[], ["orders", "--all"], ["--all", "--version-bytes", "00"]])
-def test_log_wants_one_topic_or_all(shop: Shop, arguments: list[str]) -> None:
-    assert shop.run_failing("log", *arguments)[0] == 64
+def test_log_wants_one_topic_or_all(orders_shop: Shop, arguments: list[str]) -> None:
+    assert orders_shop.run_failing("log", *arguments)[0] == 64
 
 
 @pytest.mark.parametrize("name", ["orders", "sales/orders", "shop/sales/orders", "persistent://shop/sales/orders"])
-def test_a_topic_is_named_by_as_much_as_is_unambiguous(shop: Shop, name: str) -> None:
-    assert shop.run_json("show", name)["topic"] == "persistent://shop/sales/orders"
-    assert shop.run_json("show", f"{name}@0")["version"] == 0
+def test_a_topic_is_named_by_as_much_as_is_unambiguous(orders_shop: Shop, name: str) -> None:
+    assert orders_shop.run_json("show", name)["topic"] == "persistent://shop/sales/orders"
+    assert orders_shop.run_json("show", f"{name}@0")["version"] == 0
 
 
-def test_an_unknown_topic_gets_the_nearest_names(shop: Shop) -> None:
-    code, message = shop.run_failing("log", "ordrs")
+def test_an_unknown_topic_gets_the_nearest_names(orders_shop: Shop) -> None:
+    code, message = orders_shop.run_failing("log", "ordrs")
     assert code == 64
     assert "did you mean persistent://shop/sales/orders or " in message
-    assert "did you mean persistent://shop/billing/payments" in shop.run_failing("show", "shop/biling/payments")[1]
-    assert "in the approved history; known: persistent://shop/billing/payments" in shop.run_failing("show", "xyz")[1]
+    assert (
+        "did you mean persistent://shop/billing/payments" in orders_shop.run_failing("show", "shop/biling/payments")[1]
+    )
+    assert (
+        "in the approved history; known: persistent://shop/billing/payments"
+        in orders_shop.run_failing("show", "xyz")[1]
+    )
 
 
 @pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "latest"])
-def test_what_follows_the_at_is_a_number_or_a_state(shop: Shop, number: str) -> None:
+def test_what_follows_the_at_is_a_number_or_a_state(orders_shop: Shop, number: str) -> None:
     for command in ("show", "diff"):
-        code, message = shop.run_failing(command, f"orders@{number}")
+        code, message = orders_shop.run_failing(command, f"orders@{number}")
         assert code == 64
         expected = f"orders@{number}: expected the number of a version after the @, `work`, or a ref, found {number!r}"
         assert f"{expected}: the approved history knows 0 to 2" in message
 
 
-def test_one_of_git_s_versions_is_named_behind_an_at(shop: Shop) -> None:
-    assert shop.run_json("log", "orders@1") == shop.run_json("log", "orders", "--version-bytes", "0000000000000001")
-    assert shop.run_failing("log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
+def test_one_of_git_s_versions_is_named_behind_an_at(orders_shop: Shop) -> None:
+    assert orders_shop.run_json("log", "orders@1") == orders_shop.run_json(
+        "log", "orders", "--version-bytes", "0000000000000001"
+    )
+    assert orders_shop.run_failing("log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
 
 
-def test_an_ambiguous_topic_gets_the_candidates(other: Shop) -> None:
+def test_an_ambiguous_topic_gets_the_candidates(empty_shop: Shop) -> None:
     two = "topic: a/b/x\nschema: {type: STRING}\n---\ntopic: a/c/x\nschema: {type: STRING}\n"
     at = "---\ntopic: a/c/x@1\nschema: {type: INT64}\n"
-    other.commit({"schemactl.yaml": PROJECT, "topics/t.yaml": two + at})
-    code, message = other.run_failing("show", "x")
+    empty_shop.commit({"schemactl.yaml": PROJECT, "topics/t.yaml": two + at})
+    code, message = empty_shop.run_failing("show", "x")
     assert code == 64
     assert "persistent://a/b/x, persistent://a/c/x" in message
-    assert other.run_json("show", "x@1")["topic"] == "persistent://a/c/x@1"
-    assert other.run_json("show", "x@1@0")["version"] == 0
+    assert empty_shop.run_json("show", "x@1")["topic"] == "persistent://a/c/x@1"
+    assert empty_shop.run_json("show", "x@1@0")["version"] == 0
 
 
-def test_in_an_empty_repository_nothing_is_approved(other: Shop) -> None:
-    other.write({"schemactl.yaml": PROJECT})
-    assert "declares none yet" in other.run_failing("log", "orders")[1]
-    assert other.run_json("log", "--all") == {
+def test_in_an_empty_repository_nothing_is_approved(empty_shop: Shop) -> None:
+    empty_shop.write({"schemactl.yaml": PROJECT})
+    assert "declares none yet" in empty_shop.run_failing("log", "orders")[1]
+    assert empty_shop.run_json("log", "--all") == {
         "format_version": 1,
         "ref": "main",
         "tip": None,
@@ -197,29 +208,29 @@ def test_in_an_empty_repository_nothing_is_approved(other: Shop) -> None:
     }
 
 
-def test_show_prints_the_text_of_a_version_as_it_had_it_first(shop: Shop) -> None:
-    code, out, err = shop.run("show", "orders@0")
+def test_show_prints_the_text_of_a_version_as_it_had_it_first(orders_shop: Shop) -> None:
+    code, out, err = orders_shop.run("show", "orders@0")
     assert (code, out) == (0, record("id", doc="First.") + "\n")
-    assert f"version 0 ({shop.id(1)[:9]}, 2023-11-14), AVRO" in err
+    assert f"version 0 ({orders_shop.id(1)[:9]}, 2023-11-14), AVRO" in err
     assert "reads versions 0-2" in err
     assert "is read by versions 0-1" in err
 
 
-def test_show_without_a_number_prints_the_text_in_force(shop: Shop) -> None:
-    _, out, err = shop.run("show", "orders")
+def test_show_without_a_number_prints_the_text_in_force(orders_shop: Shop) -> None:
+    _, out, err = orders_shop.run("show", "orders")
     assert out == record("id", count=1, indent=2) + "\n"
     assert "in force, version 1" in err
-    _, out, err = shop.run("show", "payments")
+    _, out, err = orders_shop.run("show", "payments")
     assert out == record("id", name="Refund") + "\n"
     assert "no longer declared; the last was version 0" in err
 
 
-def test_show_quietly_prints_the_definition_alone(shop: Shop) -> None:
-    assert shop.run("--quiet", "show", "orders@1") == (0, record("id", count=1) + "\n", "")
+def test_show_quietly_prints_the_definition_alone(orders_shop: Shop) -> None:
+    assert orders_shop.run("--quiet", "show", "orders@1") == (0, record("id", count=1) + "\n", "")
 
 
-def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
-    assert shop.run_json("show", "orders@2") == {
+def test_show_gives_other_programs_all_facts(orders_shop: Shop) -> None:
+    assert orders_shop.run_json("show", "orders@2") == {
         "format_version": 1,
         "topic": "persistent://shop/sales/orders",
         **OF_ORDERS,
@@ -234,14 +245,14 @@ def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
         "schema": record("id", "customer", count=1),
         "properties": {"owner": "orders-team"},
         "source": "topics/orders.avsc:1:1",
-        "commit": {"id": shop.id(3), "time_s": 1_700_000_003, "subject": "Know the customer"},
+        "commit": {"id": orders_shop.id(3), "time_s": 1_700_000_003, "subject": "Know the customer"},
         "reads": [2],
         "read_by": [0, 1, 2],
         "unreadable": [
             {
                 "versions": [0, 1],
                 "border": 1,
-                "commit": {"id": shop.id(2), "time_s": 1_700_000_002, "subject": "Count the orders"},
+                "commit": {"id": orders_shop.id(2), "time_s": 1_700_000_002, "subject": "Count the orders"},
                 "strict_readers_only": False,
                 "reasons": [
                     {
@@ -259,9 +270,11 @@ def test_show_gives_other_programs_all_facts(shop: Shop) -> None:
     }
 
 
-def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
+def test_show_says_since_which_version_readers_cannot_read(empty_shop: Shop) -> None:
     project = "version: 1\nroots: [topics]\n"
-    other.commit({"schemactl.yaml": project, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")})
+    empty_shop.commit(
+        {"schemactl.yaml": project, "topics/o.yaml": write_declaration(), "topics/orders.avsc": record("id")}
+    )
     for subject, text in (
         ("count", record("id", count=1)),
         ("count in words", record("id", "count")),
@@ -269,10 +282,10 @@ def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
         ("rename", record("id", count=3, name="Purchase")),
         ("no id", record(count=3, name="Purchase")),
     ):
-        other.commit({"topics/orders.avsc": text}, subject)
-    other.commit({"topics/o.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"}, "text")
-    ids = {number: other.id(number + 1)[:9] for number in range(7)}
-    _, _, output = other.run("show", "orders@1")
+        empty_shop.commit({"topics/orders.avsc": text}, subject)
+    empty_shop.commit({"topics/o.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"}, "text")
+    ids = {number: empty_shop.id(number + 1)[:9] for number in range(7)}
+    _, _, output = empty_shop.run("show", "orders@1")
     lines = [line for line in output.splitlines()[1:] if not line.startswith("    ")]
     assert lines == [
         "  reads versions 0-1, 3",
@@ -289,46 +302,51 @@ def test_show_says_since_which_version_readers_cannot_read(other: Shop) -> None:
         "TYPE_MISMATCH: Order.count: int is written, the new schema expects string, and Avro promotes neither to the other.",
     ]
     assert "    READER_FIELD_MISSING_DEFAULT_VALUE: " in output
-    result = other.run_json("show", "orders@6")
+    result = empty_shop.run_json("show", "orders@6")
     assert (result["reads"], result["read_by"]) == ([6], [6])
     assert [(gap["versions"], gap["border"]) for gap in result["unreadable"]] == [([0, 1, 2, 3, 4, 5], 5)]
     assert result["unreadable"][0]["reasons"][0]["rule"] == "SCHEMA_TYPE_CHANGED"
     assert result["unreadable"][0]["commit"]["subject"] == "no id"
 
 
-def test_show_tells_the_first_reasons_and_how_many_more_there_are(other: Shop) -> None:
-    other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": record("id")})
-    other.commit({"topics/orders.avsc": record(*(f"f{number}" for number in range(1_021)))})
-    _, _, output = other.run("show", "orders@1")
+def test_show_tells_the_first_reasons_and_how_many_more_there_are(empty_shop: Shop) -> None:
+    empty_shop.commit(
+        {"schemactl.yaml": PROJECT, "topics/o.yaml": write_declaration(), "topics/orders.avsc": record("id")}
+    )
+    empty_shop.commit({"topics/orders.avsc": record(*(f"f{number}" for number in range(1_021)))})
+    _, _, output = empty_shop.run("show", "orders@1")
     assert output.count("    READER_FIELD_MISSING_DEFAULT_VALUE: ") == 21
     assert "    and 1,001 reasons more: `--format json` has them all\n  is read by version 1\n" in output
-    [gap] = other.run_json("show", "orders@1")["unreadable"]
+    [gap] = empty_shop.run_json("show", "orders@1")["unreadable"]
     assert len(gap["reasons"]) == 1_021
 
 
-def test_show_of_a_type_without_definition_says_so(shop: Shop) -> None:
-    code, out, err = shop.run("show", "doors")
+def test_show_of_a_type_without_definition_says_so(orders_shop: Shop) -> None:
+    code, out, err = orders_shop.run("show", "doors")
     assert (code, out) == (0, "")
     assert "BOOLEAN (the type alone, without a definition)" in err
 
 
-def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(shop: Shop) -> None:
-    assert shop.run_failing("show", "pings") == (1, "schemactl: persistent://shop/ops/pings has never had a schema\n")
-    code, message = shop.run_failing("show", "orders@3")
+def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(orders_shop: Shop) -> None:
+    assert orders_shop.run_failing("show", "pings") == (
+        1,
+        "schemactl: persistent://shop/ops/pings has never had a schema\n",
+    )
+    code, message = orders_shop.run_failing("show", "orders@3")
     assert code == 64
     assert "has no version 3: the approved history knows 0 to 2" in message
-    assert "knows none" in shop.run_failing("show", "pings@0")[1]
+    assert "knows none" in orders_shop.run_failing("show", "pings@0")[1]
 
 
-def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(shop: Shop) -> None:
-    code, out, _ = shop.run("diff", "orders@1", "orders@2")
+def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(orders_shop: Shop) -> None:
+    code, out, _ = orders_shop.run("diff", "orders@1", "orders@2")
     lines = out.splitlines()
     assert code == 0
     assert lines[:4] == [
         "persistent://shop/sales/orders",
         "",
-        f"--- orders@1 ({shop.id(2)[:9]}, 2023-11-14)",
-        f"+++ orders@2 ({shop.id(3)[:9]}, 2023-11-14)",
+        f"--- orders@1 ({orders_shop.id(2)[:9]}, 2023-11-14)",
+        f"+++ orders@2 ({orders_shop.id(3)[:9]}, 2023-11-14)",
     ]
     assert '+      "name": "customer",' in lines
     fields = lines.index("Fields:")
@@ -337,67 +355,69 @@ def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(shop: Shop) -
     assert lines[-1] == "orders@1 reads orders@2: yes."
 
 
-def test_diff_of_one_topic_is_from_what_is_approved_to_the_working_tree(shop: Shop) -> None:
-    result = shop.run_json("diff", "orders")
+def test_diff_of_one_topic_is_from_what_is_approved_to_the_working_tree(orders_shop: Shop) -> None:
+    result = orders_shop.run_json("diff", "orders")
     assert (result["old"]["version"], result["new"]["state"], result["new"]["version"]) == (1, "work", 1)
     assert (result["text"], result["fields"]) == ([], [])
-    result = shop.run_json("diff", "orders@2", "orders")
+    result = orders_shop.run_json("diff", "orders@2", "orders")
     assert result["fields"] == [{"sign": "-", "what": "Order.customer: string"}]
     assert [reason["rule"] for reason in result["old_reads_new"]] == ["READER_FIELD_MISSING_DEFAULT_VALUE"]
     assert result["new_reads_old"] == []
 
 
-def test_diff_from_one_version_goes_to_the_working_tree(shop: Shop) -> None:
-    result = shop.run_json("diff", "orders@0")
+def test_diff_from_one_version_goes_to_the_working_tree(orders_shop: Shop) -> None:
+    result = orders_shop.run_json("diff", "orders@0")
     assert (result["old"]["version"], result["new"]["version"]) == (0, 1)
     assert result["new"]["label"].startswith("orders@work (version 1 (")
-    assert shop.run_json("diff", "orders@0..1") == shop.run_json("diff", "orders@0", "orders@1")
+    assert orders_shop.run_json("diff", "orders@0..1") == orders_shop.run_json("diff", "orders@0", "orders@1")
 
 
-def test_diff_tells_layout_and_docs_from_fields(shop: Shop) -> None:
-    _, out, _ = shop.run("diff", "orders@1", "orders")
+def test_diff_tells_layout_and_docs_from_fields(orders_shop: Shop) -> None:
+    _, out, _ = orders_shop.run("diff", "orders@1", "orders")
     assert "The text is the same." in out
     assert "No field differs." in out
 
 
-def test_diff_of_two_types_says_that_nobody_reads_whom(shop: Shop) -> None:
-    _, out, _ = shop.run("diff", "orders", "doors")
+def test_diff_of_two_types_says_that_nobody_reads_whom(orders_shop: Shop) -> None:
+    _, out, _ = orders_shop.run("diff", "orders", "doors")
     assert "persistent://shop/sales/orders -> persistent://shop/ops/doors" in out
     assert "  ~ type: AVRO -> BOOLEAN" in out
     assert out.count("SCHEMA_TYPE_CHANGED") == 2
 
 
-def test_diff_and_show_say_where_a_reader_gets_other_values(other: Shop) -> None:
+def test_diff_and_show_say_where_a_reader_gets_other_values(empty_shop: Shop) -> None:
     def make_event(unit: str) -> str:
         type_ = {"type": "long", "logicalType": f"timestamp-{unit}"}
         return json.dumps({"type": "record", "name": "Event", "fields": [{"name": "at", "type": type_}]})
 
-    other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(), "topics/orders.avsc": make_event("millis")})
-    other.commit({"topics/orders.avsc": make_event("micros")})
-    _, out, _ = other.run("diff", "orders@0", "orders@1")
+    empty_shop.commit(
+        {"schemactl.yaml": PROJECT, "topics/o.yaml": write_declaration(), "topics/orders.avsc": make_event("millis")}
+    )
+    empty_shop.commit({"topics/orders.avsc": make_event("micros")})
+    _, out, _ = empty_shop.run("diff", "orders@0", "orders@1")
     assert "orders@1 reads orders@0: as other values.\n  LOGICAL_TYPE_CHANGED: Event.at is written as " in out
-    result = other.run_json("diff", "orders@0", "orders@1")
+    result = empty_shop.run_json("diff", "orders@0", "orders@1")
     assert result["new_reads_old"] == []
     assert [reason["rule"] for reason in result["new_misreads_old"]] == ["LOGICAL_TYPE_CHANGED"]
-    assert other.run_json("show", "orders@1")["reads"] == [1]
+    assert empty_shop.run_json("show", "orders@1")["reads"] == [1]
 
 
-def test_diff_of_what_has_no_definition_is_refused(shop: Shop) -> None:
-    assert "has never had a schema" in shop.run_failing("diff", "orders", "pings")[1]
-    assert shop.run_failing("diff", "orders", "pings")[0] == 64
+def test_diff_of_what_has_no_definition_is_refused(orders_shop: Shop) -> None:
+    assert "has never had a schema" in orders_shop.run_failing("diff", "orders", "pings")[1]
+    assert orders_shop.run_failing("diff", "orders", "pings")[0] == 64
 
 
-def test_colours_appear_only_when_asked_for(shop: Shop) -> None:
-    assert "\x1b[" not in shop.run("diff", "orders@0")[1]
-    assert "\x1b[32m+" in shop.run("--color", "always", "diff", "orders@0")[1]
+def test_colours_appear_only_when_asked_for(orders_shop: Shop) -> None:
+    assert "\x1b[" not in orders_shop.run("diff", "orders@0")[1]
+    assert "\x1b[32m+" in orders_shop.run("--color", "always", "diff", "orders@0")[1]
 
 
-def test_long_definitions_are_compared_in_time(other: Shop) -> None:
+def test_long_definitions_are_compared_in_time(empty_shop: Shop) -> None:
     numbers: Any = {f"n{number}": number for number in range(6_000)}
-    other.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": declared(definition="o.avsc")})
-    other.commit({"topics/o.avsc": record("id", **numbers)})
-    other.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
-    difference = other.run_json("diff", "orders@0", "orders@1")
+    empty_shop.commit({"schemactl.yaml": PROJECT, "topics/o.yaml": write_declaration(definition="o.avsc")})
+    empty_shop.commit({"topics/o.avsc": record("id", **numbers)})
+    empty_shop.commit({"topics/o.avsc": record("id", **numbers | {"n7": 70, "n9": 90})})
+    difference = empty_shop.run_json("diff", "orders@0", "orders@1")
     header, *rest = difference["text"][2:]
     assert header.startswith("@@ -")
     removed = [line[1:].strip() for line in rest if line.startswith("-")]
@@ -409,15 +429,15 @@ def test_long_definitions_are_compared_in_time(other: Shop) -> None:
     ]
 
 
-def test_every_command_names_once_what_was_approved_and_cannot_be_read(other: Shop) -> None:
-    other.commit(
+def test_every_command_names_once_what_was_approved_and_cannot_be_read(empty_shop: Shop) -> None:
+    empty_shop.commit(
         {
             "schemactl.yaml": PROJECT + "targets: {local: {registry: 'sqlite:x.db'}}\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": record("id"),
         }
     )
-    other.commit({"topics/orders.avsc": "{"})
+    empty_shop.commit({"topics/orders.avsc": "{"})
     for command in (
         ("log", "orders"),
         ("show", "orders"),
@@ -427,24 +447,24 @@ def test_every_command_names_once_what_was_approved_and_cannot_be_read(other: Sh
         ("export", "avro"),
         ("clients",),
     ):
-        code, _, err = other.run(*command)
+        code, _, err = empty_shop.run(*command)
         assert code == 0
         assert err.count("note: persistent://shop/sales/orders: ") == 1, (command, err)
         assert err.count(" made no version: topics/orders.avsc:1:") == 1
 
 
 @pytest.fixture
-def unreadable(other: Shop) -> Shop:
+def unreadable_shop(empty_shop: Shop) -> Shop:
     """One topic that can be read, and two and a file that cannot."""
     files = {
         "schemactl.yaml": PROJECT + "targets: {local: {registry: 'sqlite:x.db'}}\n",
         "topics/file.yaml": "topic: [",
     }
     for name, definition in (("good", record("id")), ("broken1", "{"), ("broken2", '"nothing"')):
-        files[f"topics/{name}.yaml"] = declared(f"shop/sales/{name}", f"{name}.avsc")
+        files[f"topics/{name}.yaml"] = write_declaration(f"shop/sales/{name}", f"{name}.avsc")
         files[f"topics/{name}.avsc"] = definition
-    other.commit(files)
-    return other
+    empty_shop.commit(files)
+    return empty_shop
 
 
 @pytest.mark.parametrize(
@@ -464,8 +484,8 @@ def unreadable(other: Shop) -> Shop:
         ("clients", "good"),
     ],
 )
-def test_commands_on_a_topic_print_no_notes_on_others(unreadable: Shop, command: tuple[str, ...]) -> None:
-    code, out, err = unreadable.run(*command)
+def test_commands_on_a_topic_print_no_notes_on_others(unreadable_shop: Shop, command: tuple[str, ...]) -> None:
+    code, out, err = unreadable_shop.run(*command)
     assert (code, "broken" in out + err, "made no version" in out + err) == (0, False, False)
 
 
@@ -480,8 +500,10 @@ def test_commands_on_a_topic_print_no_notes_on_others(unreadable: Shop, command:
         (("log", "unknown"), {"broken1", "broken2", "file"}),
     ],
 )
-def test_notes_on_the_selected_topics_are_printed(unreadable: Shop, command: tuple[str, ...], topics: set[str]) -> None:
-    _, _, err = unreadable.run(*command)
+def test_notes_on_the_selected_topics_are_printed(
+    unreadable_shop: Shop, command: tuple[str, ...], topics: set[str]
+) -> None:
+    _, _, err = unreadable_shop.run(*command)
     notes = [line for line in err.splitlines() if "made no version" in line]
     assert {
         path for path in ("broken1", "broken2", "file") if any(f"topics/{path}." in line for line in notes)

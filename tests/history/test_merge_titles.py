@@ -56,7 +56,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 def test_a_merge_has_the_title_of_its_pull_request(
     prepared: Estate, tmp_path: Path, subject: str, body: str, title: str
 ) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     estate.scratch.git("merge", "-q", "--no-ff", "--cleanup=verbatim", "-m", f"{subject}\n\n{body}", "orders")
     with Repository.open(estate.scratch.path) as repository:
         head = repository.commit("HEAD")
@@ -69,7 +69,7 @@ def test_a_merge_has_the_title_of_its_pull_request(
 
 
 def test_a_commit_with_one_parent_keeps_its_subject(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     message = "Merge pull request #12 from acme/orders\n\nOrders have an owner"
     estate.scratch.git("merge", "-q", "--squash", "orders")
     estate.scratch.git("commit", "-q", "-m", message)
@@ -80,7 +80,7 @@ def test_a_commit_with_one_parent_keeps_its_subject(prepared: Estate, tmp_path: 
 
 
 def test_log_shows_the_title(prepared: Estate, tmp_path: Path) -> None:
-    estate = prepared.copied(tmp_path / "shop")
+    estate = prepared.copy_to(tmp_path / "shop")
     message = "Merge pull request #12 from acme/orders\n\nOrders have an owner"
     estate.scratch.git("merge", "-q", "--no-ff", "-m", message, "orders")
     assert "Orders have an owner (#12)" in estate.run("log", "orders").out

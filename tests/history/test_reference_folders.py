@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import process, schemactl
-from scratch import Files, Scratch, declared, record
+from scratch import Files, Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.core.names import TopicName
@@ -36,7 +36,7 @@ def create_shop(tmp_path: Path, *references: str, **more: str) -> Scratch:
     scratch.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
-            "topics/orders.yaml": declared(more=f"  references: [{', '.join(references)}]\n"),
+            "topics/orders.yaml": write_declaration(more=f"  references: [{', '.join(references)}]\n"),
             "topics/orders.avsc": write_order("Money"),
             "shared/money.avsc": MONEY,
             "shared/deep/party.avsc": PARTY,
@@ -72,12 +72,14 @@ def run_check(scratch: Scratch, code: int = 0) -> str:
 def test_what_a_folder_or_glob_has_is_the_same_version_as_the_file_itself(tmp_path: Path, written: str) -> None:
     shop = create_shop(tmp_path, written)
     assert list_versions(shop) == ["Take Money of a folder"]
-    shop.commit({"topics/orders.yaml": declared(more="  references: [../shared/money.avsc]\n")}, "List the file")
+    shop.commit(
+        {"topics/orders.yaml": write_declaration(more="  references: [../shared/money.avsc]\n")}, "List the file"
+    )
     shop.commit(
         {
             "shared/money.avsc": None,
             "shared/gold.avsc": MONEY,
-            "topics/orders.yaml": declared(more="  references: [../shared/gold.avsc]\n"),
+            "topics/orders.yaml": write_declaration(more="  references: [../shared/gold.avsc]\n"),
         }
     )
     assert list_versions(shop) == ["Take Money of a folder"]
@@ -112,7 +114,7 @@ def test_what_is_needed_of_a_folder_makes_versions_and_nothing_else(
 
 
 def test_two_files_that_define_a_needed_type_are_one_error_that_names_both(tmp_path: Path) -> None:
-    other = declared("shop/sales/refunds", more="  references: [../shared/]\n")
+    other = write_declaration("shop/sales/refunds", more="  references: [../shared/]\n")
     shop = create_shop(tmp_path, "../shared/", **{"topics/refunds.yaml": other})
     shop.write({"shared/deep/second.avsc": WIDER})
     output = run_check(shop, 1)

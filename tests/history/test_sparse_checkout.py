@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 PROJECT = """\
 version: 1
@@ -18,7 +18,7 @@ targets: {local: {registry: "sqlite:.schemactl/registry.db", overlays: local/ove
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def sparse_repository(tmp_path: Path) -> Scratch:
     scratch = Scratch(tmp_path / "repository")
     scratch.commit(
         {
@@ -29,7 +29,7 @@ def scratch(tmp_path: Path) -> Scratch:
             "local/overlay.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n",
             "topics/README.md": "text",
             "topics/sales/namespace.yaml": "namespace: shop/sales\n",
-            "topics/sales/orders.yaml": declared(),
+            "topics/sales/orders.yaml": write_declaration(),
             "topics/sales/orders.avsc": record("id"),
         }
     )
@@ -57,59 +57,61 @@ def set_sparse_checkout(scratch: Scratch, *folders: str) -> None:
         ("import", "--target", "local"),
     ],
 )
-def test_commands_on_the_working_tree_name_the_folders_to_add(scratch: Scratch, command: tuple[str, ...]) -> None:
-    set_sparse_checkout(scratch, "docs", "local")
-    error = schemactl(scratch.path, *command, code=1).err
+def test_commands_on_the_working_tree_name_the_folders_to_add(
+    sparse_repository: Scratch, command: tuple[str, ...]
+) -> None:
+    set_sparse_checkout(sparse_repository, "docs", "local")
+    error = schemactl(sparse_repository.path, *command, code=1).err
     assert "this sparse checkout omits 3 files of schemactl.yaml, such as topics/sales/namespace.yaml" in error
     assert "Fix: `git sparse-checkout add topics/sales`, or `git sparse-checkout disable`" in error
-    assert not (scratch.path / "generated").exists()
+    assert not (sparse_repository.path / "generated").exists()
 
 
 @pytest.mark.parametrize(
     "command", [("check", "--staged"), ("check", "--base", "main"), ("log", "orders"), ("show", "orders")]
 )
-def test_commands_on_git_answer_as_in_a_full_checkout(scratch: Scratch, command: tuple[str, ...]) -> None:
-    full = schemactl(scratch.path, *command)
-    set_sparse_checkout(scratch, "docs")
-    assert schemactl(scratch.path, *command) == full
+def test_commands_on_git_answer_as_in_a_full_checkout(sparse_repository: Scratch, command: tuple[str, ...]) -> None:
+    full = schemactl(sparse_repository.path, *command)
+    set_sparse_checkout(sparse_repository, "docs")
+    assert schemactl(sparse_repository.path, *command) == full
 
 
 @pytest.mark.parametrize("command", [("check",), ("list",), ("diff",)])
 def test_a_sparse_checkout_with_all_files_of_the_project_is_complete(
-    scratch: Scratch, command: tuple[str, ...]
+    sparse_repository: Scratch, command: tuple[str, ...]
 ) -> None:
-    full = schemactl(scratch.path, *command)
-    set_sparse_checkout(scratch, "topics", "local")
-    assert not (scratch.path / "other").exists()
-    assert schemactl(scratch.path, *command).out == full.out
+    full = schemactl(sparse_repository.path, *command)
+    set_sparse_checkout(sparse_repository, "topics", "local")
+    assert not (sparse_repository.path / "other").exists()
+    assert schemactl(sparse_repository.path, *command).out == full.out
 
 
-def test_an_omitted_overlay_is_named(scratch: Scratch) -> None:
-    set_sparse_checkout(scratch, "topics")
-    error = schemactl(scratch.path, "check", code=1).err
+def test_an_omitted_overlay_is_named(sparse_repository: Scratch) -> None:
+    set_sparse_checkout(sparse_repository, "topics")
+    error = schemactl(sparse_repository.path, "check", code=1).err
     assert "omits 1 file of schemactl.yaml, such as local/overlay.yaml" in error
     assert "Fix: `git sparse-checkout add local`" in error
 
 
-def test_patterns_that_are_not_cones_count(scratch: Scratch) -> None:
-    scratch.git("sparse-checkout", "set", "--no-cone", "/*", "!/topics/sales/orders.avsc")
-    error = schemactl(scratch.path, "check", code=1).err
+def test_patterns_that_are_not_cones_count(sparse_repository: Scratch) -> None:
+    sparse_repository.git("sparse-checkout", "set", "--no-cone", "/*", "!/topics/sales/orders.avsc")
+    error = schemactl(sparse_repository.path, "check", code=1).err
     assert "omits 1 file of schemactl.yaml, such as topics/sales/orders.avsc" in error
 
 
-def test_a_sparse_index_counts(scratch: Scratch) -> None:
-    scratch.git("sparse-checkout", "set", "--cone", "--sparse-index", "docs", "local")
-    assert "omits 3 files" in schemactl(scratch.path, "check", code=1).err
+def test_a_sparse_index_counts(sparse_repository: Scratch) -> None:
+    sparse_repository.git("sparse-checkout", "set", "--cone", "--sparse-index", "docs", "local")
+    assert "omits 3 files" in schemactl(sparse_repository.path, "check", code=1).err
 
 
-def test_a_linked_working_tree_has_its_own_sparse_checkout(scratch: Scratch, tmp_path: Path) -> None:
-    scratch.git("worktree", "add", "-q", str(tmp_path / "linked"))
-    set_sparse_checkout(scratch, "docs")
-    schemactl(scratch.path, "check", code=1)
+def test_a_linked_working_tree_has_its_own_sparse_checkout(sparse_repository: Scratch, tmp_path: Path) -> None:
+    sparse_repository.git("worktree", "add", "-q", str(tmp_path / "linked"))
+    set_sparse_checkout(sparse_repository, "docs")
+    schemactl(sparse_repository.path, "check", code=1)
     schemactl(tmp_path / "linked", "check")
 
 
-def test_a_deleted_file_inside_a_sparse_checkout_is_removed(scratch: Scratch) -> None:
-    set_sparse_checkout(scratch, "topics", "local")
-    (scratch.path / "topics/sales/orders.yaml").unlink()
-    assert "orders" in schemactl(scratch.path, "check", "--format", "json", code=(0, 100)).out
+def test_a_deleted_file_inside_a_sparse_checkout_is_removed(sparse_repository: Scratch) -> None:
+    set_sparse_checkout(sparse_repository, "topics", "local")
+    (sparse_repository.path / "topics/sales/orders.yaml").unlink()
+    assert "orders" in schemactl(sparse_repository.path, "check", "--format", "json", code=(0, 100)).out

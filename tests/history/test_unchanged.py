@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scratch import Files, Scratch, declared, record
+from scratch import Files, Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.core.project import Project
@@ -21,15 +21,15 @@ DOORS = "topic: shop/sales/doors\nschema: {type: BOOLEAN}\n"
 
 
 @pytest.fixture(params=["sha1", "sha256"])
-def scratch(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
+def topics_repository(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
     """Three topics: one uses a type of another file, one has a separate definition file, one has no definition."""
     scratch = Scratch(tmp_path / "r", object_format=request.param)
     scratch.commit(
         {
-            "topics/orders.yaml": declared(more="  references: [../money.avsc]\n"),
+            "topics/orders.yaml": write_declaration(more="  references: [../money.avsc]\n"),
             "topics/orders.avsc": USES_MONEY,
             "money.avsc": record("amount", name="Money"),
-            "topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc") + "---\n" + DOORS,
+            "topics/rest.yaml": write_declaration("shop/sales/refunds", "refunds.avsc") + "---\n" + DOORS,
             "topics/refunds.avsc": record("id", name="Refund"),
         }
     )
@@ -53,7 +53,7 @@ def find_unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
         ({"topics/ns.yaml": "namespace: shop/sales\n"}, ALL),
         ({"money.avsc": record("amount", "unit", name="Money")}, ALL - {"orders"}),
         ({"topics/refunds.avsc": record("id", name="Refund", indent=2)}, ALL - {"refunds"}),
-        ({"topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc")}, {"orders"}),
+        ({"topics/rest.yaml": write_declaration("shop/sales/refunds", "refunds.avsc")}, {"orders"}),
         ({"topics/rest.yaml": None, "topics/doors.yaml": DOORS}, {"orders"}),
         ({"topics/new.yaml": "topic: shop/sales/new\n"}, ALL),
     ],
@@ -61,32 +61,34 @@ def find_unchanged(scratch: Scratch, *, staged: bool = False) -> set[str]:
 )
 @pytest.mark.parametrize("staged", [False, True], ids=["working tree", "index"])
 def test_a_topic_is_unchanged_when_every_file_it_is_made_of_is(
-    scratch: Scratch, files: Files, expected: set[str], *, staged: bool
+    topics_repository: Scratch, files: Files, expected: set[str], *, staged: bool
 ) -> None:
-    scratch.write(files)
+    topics_repository.write(files)
     if staged:
-        scratch.git("add", "-A")
-    assert find_unchanged(scratch, staged=staged) == expected
+        topics_repository.git("add", "-A")
+    assert find_unchanged(topics_repository, staged=staged) == expected
 
 
-def test_what_counts_is_where_the_work_began(scratch: Scratch) -> None:
-    scratch.commit({"topics/refunds.avsc": record("id", name="Refund", more=0)}, "meanwhile")
-    scratch.git("checkout", "-q", "--detach", "main~1")
-    assert find_unchanged(scratch) == ALL
+def test_what_counts_is_where_the_work_began(topics_repository: Scratch) -> None:
+    topics_repository.commit({"topics/refunds.avsc": record("id", name="Refund", more=0)}, "meanwhile")
+    topics_repository.git("checkout", "-q", "--detach", "main~1")
+    assert find_unchanged(topics_repository) == ALL
 
 
-def test_what_could_not_be_read_where_the_work_began_is_not_unchanged(scratch: Scratch) -> None:
-    scratch.commit({"topics/rest.yaml": "topic: ["}, "broken")
-    scratch.write({"topics/rest.yaml": declared("shop/sales/refunds", "refunds.avsc") + "---\n" + DOORS})
-    assert find_unchanged(scratch) == {"orders"}
+def test_what_could_not_be_read_where_the_work_began_is_not_unchanged(topics_repository: Scratch) -> None:
+    topics_repository.commit({"topics/rest.yaml": "topic: ["}, "broken")
+    topics_repository.write(
+        {"topics/rest.yaml": write_declaration("shop/sales/refunds", "refunds.avsc") + "---\n" + DOORS}
+    )
+    assert find_unchanged(topics_repository) == {"orders"}
 
 
-def test_line_ends_that_git_converts_are_compared_otherwise(scratch: Scratch) -> None:
-    scratch.commit({".gitattributes": "*.yaml text eol=crlf\n"})
-    scratch.git("rm", "-q", "-r", "--cached", ".")
-    scratch.git("reset", "-q", "--hard")
-    assert find_unchanged(scratch) == set()
-    assert find_unchanged(scratch, staged=True) == ALL
+def test_line_ends_that_git_converts_are_compared_otherwise(topics_repository: Scratch) -> None:
+    topics_repository.commit({".gitattributes": "*.yaml text eol=crlf\n"})
+    topics_repository.git("rm", "-q", "-r", "--cached", ".")
+    topics_repository.git("reset", "-q", "--hard")
+    assert find_unchanged(topics_repository) == set()
+    assert find_unchanged(topics_repository, staged=True) == ALL
 
 
 def test_without_an_approved_commit_nothing_is_unchanged(tmp_path: Path) -> None:

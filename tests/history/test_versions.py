@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from readings import ORDERS, PROJECT, list_subjects, read, read_commands
-from scratch import FIRST_COMMIT_S, Scratch, declared, record
+from scratch import FIRST_COMMIT_S, Scratch, record, write_declaration
 
 from schemactl import history
 from schemactl.core.errors import HistoryError
@@ -31,10 +31,10 @@ def list_versions(scratch: Scratch, topic: TopicName = ORDERS, project: Project 
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
+def topic_repository(tmp_path: Path, request: pytest.FixtureRequest) -> Scratch:
     """A repository with one topic, declared in the commit `v0`."""
     scratch = Scratch(tmp_path / "r", object_format=getattr(request, "param", "sha1"))
-    scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit({"topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")}, "v0")
     return scratch
 
 
@@ -50,10 +50,12 @@ USES: dict[str, Callable[[SchemaInfo, SchemaInfo], object]] = {
 
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
-def test_definition_is_read_when_it_is_used(scratch: Scratch, use: Callable[[SchemaInfo, SchemaInfo], object]) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
-    scratch.flush()
-    with history.Repository.open(scratch.path) as repository:
+def test_definition_is_read_when_it_is_used(
+    topic_repository: Scratch, use: Callable[[SchemaInfo, SchemaInfo], object]
+) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    topic_repository.flush()
+    with history.Repository.open(topic_repository.path) as repository:
         topic = history.read(repository, PROJECT).catalog.topics[ORDERS]
     one, other = (version.info for version in topic.versions)
     assert one
@@ -74,11 +76,11 @@ def test_an_attribute_that_another_thread_has_read_meanwhile_is_returned() -> No
         DeferredInfo.__getattr__(info, "unknown")  # type: ignore[arg-type]
 
 
-def test_a_read_definition_is_located_in_its_file_and_keeps_only_its_text(scratch: Scratch) -> None:
+def test_a_read_definition_is_located_in_its_file_and_keeps_only_its_text(topic_repository: Scratch) -> None:
     for note in (None, 0, 1):
         text = record("id") if note is None else record("id", note=note)
-        scratch.commit({"topics/orders.avsc": text}, f"note {note}")
-    topic = read(scratch).catalog.topics[ORDERS].load()
+        topic_repository.commit({"topics/orders.avsc": text}, f"note {note}")
+    topic = read(topic_repository).catalog.topics[ORDERS].load()
     gc.collect()
     assert not [value for value in gc.get_objects() if isinstance(value, Inlined)]
     for version in topic.versions:
@@ -87,20 +89,20 @@ def test_a_read_definition_is_located_in_its_file_and_keeps_only_its_text(scratc
         assert (source.path, source.line) == ("topics/orders.avsc", 1)
 
 
-@pytest.mark.parametrize("scratch", ["sha1", "sha256"], indirect=True)
-def test_versions_count_from_zero_with_the_commit_that_brought_them(scratch: Scratch) -> None:
-    scratch.commit({"README.md": "x"}, "no schema")
-    mark = scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
-    assert list_versions(scratch) == ["v0", "v1"]
-    approved = read(scratch)
+@pytest.mark.parametrize("topic_repository", ["sha1", "sha256"], indirect=True)
+def test_versions_count_from_zero_with_the_commit_that_brought_them(topic_repository: Scratch) -> None:
+    topic_repository.commit({"README.md": "x"}, "no schema")
+    mark = topic_repository.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    assert list_versions(topic_repository) == ["v0", "v1"]
+    approved = read(topic_repository)
     version = approved.catalog.topics[ORDERS].versions[1]
     assert version.commit
-    assert (version.commit.id, version.commit.time_s) == (scratch.id(mark), FIRST_COMMIT_S + mark)
+    assert (version.commit.id, version.commit.time_s) == (topic_repository.id(mark), FIRST_COMMIT_S + mark)
     assert version.info
     assert version.info.schema.decode() == record("id", note=0)
     assert approved.ref == "main"
     assert approved.tip
-    assert approved.tip.id == scratch.id(mark)
+    assert approved.tip.id == topic_repository.id(mark)
     assert approved.notes == ()
     assert approved.current(ORDERS) == 1
 
@@ -110,31 +112,36 @@ NO_VERSION: dict[str, dict[str, str | None]] = {
     "documented": {"topics/orders.avsc": record("id", doc="What a customer ordered.")},
     "aliased": {"topics/orders.avsc": record("id").replace("{", '{"aliases": ["Purchase"], ', 1)},
     "line ends": {"topics/orders.avsc": record("id", indent=2).replace("\n", "\r\n")},
-    "comment": {"topics/orders.yaml": "# Orders of the shop.\n" + declared()},
-    "line ends of the declaration": {"topics/orders.yaml": declared().replace("\n", "\r\n")},
-    "properties": {"topics/orders.yaml": declared(more="  properties: {owner: orders-team}\n")},
+    "comment": {"topics/orders.yaml": "# Orders of the shop.\n" + write_declaration()},
+    "line ends of the declaration": {"topics/orders.yaml": write_declaration().replace("\n", "\r\n")},
+    "properties": {"topics/orders.yaml": write_declaration(more="  properties: {owner: orders-team}\n")},
     "metadata": {
-        "topics/orders.yaml": declared(more="owner: ada\nlabels: {tier: gold}\ndeprecated: {use: shop/sales/all}\n"),
+        "topics/orders.yaml": write_declaration(
+            more="owner: ada\nlabels: {tier: gold}\ndeprecated: {use: shop/sales/all}\n"
+        ),
         "topics/sales.yaml": "namespace: shop/sales\nowner: bob\n",
     },
-    "partitions": {"topics/orders.yaml": declared(more="partitions: 4\n")},
-    "name spelled out": {"topics/orders.yaml": declared(topic="persistent://shop/sales/orders")},
-    "definition inside": {"topics/orders.yaml": declared(definition="'" + record("id") + "'")},
-    "declaration moved": {"topics/orders.yaml": None, "topics/deep/er/o.yml": declared(definition="../../orders.avsc")},
+    "partitions": {"topics/orders.yaml": write_declaration(more="partitions: 4\n")},
+    "name spelled out": {"topics/orders.yaml": write_declaration(topic="persistent://shop/sales/orders")},
+    "definition inside": {"topics/orders.yaml": write_declaration(definition="'" + record("id") + "'")},
+    "declaration moved": {
+        "topics/orders.yaml": None,
+        "topics/deep/er/o.yml": write_declaration(definition="../../orders.avsc"),
+    },
     "definition moved": {
-        "topics/orders.yaml": declared(definition="../x.json"),
+        "topics/orders.yaml": write_declaration(definition="../x.json"),
         "topics/orders.avsc": None,
         "x.json": record("id"),
     },
-    "document added": {"topics/orders.yaml": declared() + "---\nnamespace: shop/sales\n"},
+    "document added": {"topics/orders.yaml": write_declaration() + "---\nnamespace: shop/sales\n"},
 }
 
 
 @pytest.mark.parametrize("change", NO_VERSION.values(), ids=NO_VERSION)
-def test_what_pulsar_would_not_store_makes_no_version(scratch: Scratch, change: dict[str, str | None]) -> None:
-    scratch.commit(change, "no version")
-    assert list_versions(scratch) == ["v0"]
-    approved = read(scratch)
+def test_what_pulsar_would_not_store_makes_no_version(topic_repository: Scratch, change: dict[str, str | None]) -> None:
+    topic_repository.commit(change, "no version")
+    assert list_versions(topic_repository) == ["v0"]
+    approved = read(topic_repository)
     assert (approved.notes, approved.current(ORDERS)) == ((), 0)
     since = approved.since(ORDERS)
     assert since
@@ -147,31 +154,31 @@ A_VERSION = {
     "custom property": {
         "topics/orders.avsc": record("id").replace('"string"', '{"type": "string", "avro.java.string": "String"}')
     },
-    "type": {"topics/orders.yaml": declared().replace("AVRO", "JSON")},
+    "type": {"topics/orders.yaml": write_declaration().replace("AVRO", "JSON")},
     "other type": {"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: STRING}\n"},
 }
 
 
 @pytest.mark.parametrize("change", A_VERSION.values(), ids=A_VERSION)
-def test_what_pulsar_would_store_makes_a_version(scratch: Scratch, change: dict[str, str]) -> None:
-    scratch.commit(change, "v1")
-    assert list_versions(scratch) == ["v0", "v1"]
+def test_what_pulsar_would_store_makes_a_version(topic_repository: Scratch, change: dict[str, str]) -> None:
+    topic_repository.commit(change, "v1")
+    assert list_versions(topic_repository) == ["v0", "v1"]
 
 
-def test_a_version_keeps_the_text_it_had_first_and_the_topic_has_the_newest(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", doc="new")}, "documented")
-    topic = read(scratch).catalog.topics[ORDERS]
+def test_a_version_keeps_the_text_it_had_first_and_the_topic_has_the_newest(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", doc="new")}, "documented")
+    topic = read(topic_repository).catalog.topics[ORDERS]
     assert topic.schema
     assert topic.schema.schema.decode() == record("id", doc="new")
     assert topic.versions[0].info
     assert topic.versions[0].info.schema.decode() == record("id")
 
 
-def test_a_revert_brings_the_old_number_back_into_force(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
-    scratch.commit({"topics/orders.avsc": record("id", indent=2)}, "revert")
-    assert list_versions(scratch) == ["v0", "v1"]
-    approved = read(scratch)
+def test_a_revert_brings_the_old_number_back_into_force(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
+    topic_repository.commit({"topics/orders.avsc": record("id", indent=2)}, "revert")
+    assert list_versions(topic_repository) == ["v0", "v1"]
+    approved = read(topic_repository)
     assert approved.current(ORDERS) == 0
     since = approved.since(ORDERS)
     assert since
@@ -179,13 +186,13 @@ def test_a_revert_brings_the_old_number_back_into_force(scratch: Scratch) -> Non
     topic = approved.catalog.topics[ORDERS]
     assert topic.schema
     assert topic.schema.schema.decode() == record("id", indent=2)
-    scratch.commit({"topics/orders.avsc": record("id", more=0)}, "v2")
-    assert list_versions(scratch) == ["v0", "v1", "v2"]
+    topic_repository.commit({"topics/orders.avsc": record("id", more=0)}, "v2")
+    assert list_versions(topic_repository) == ["v0", "v1", "v2"]
 
 
-def test_a_deleted_topic_keeps_its_versions(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.yaml": None, "topics/orders.avsc": None}, "gone")
-    approved = read(scratch)
+def test_a_deleted_topic_keeps_its_versions(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.yaml": None, "topics/orders.avsc": None}, "gone")
+    approved = read(topic_repository)
     topic = approved.catalog.topics[ORDERS]
     assert topic.deleted
     assert topic.schema is None
@@ -196,32 +203,35 @@ def test_a_deleted_topic_keeps_its_versions(scratch: Scratch) -> None:
     assert since.subject == "gone"
 
 
-def test_the_same_content_after_a_deletion_has_its_old_number(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.yaml": None}, "gone")
-    scratch.commit({"topics/again.yaml": declared()}, "back")
-    assert list_versions(scratch) == ["v0"]
-    assert not read(scratch).catalog.topics[ORDERS].deleted
-    scratch.commit({"topics/again.yaml": None}, "gone")
-    scratch.commit({"topics/again.yaml": declared(), "topics/orders.avsc": record("id", n=0)}, "v1")
-    assert list_versions(scratch) == ["v0", "v1"]
+def test_the_same_content_after_a_deletion_has_its_old_number(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.yaml": None}, "gone")
+    topic_repository.commit({"topics/again.yaml": write_declaration()}, "back")
+    assert list_versions(topic_repository) == ["v0"]
+    assert not read(topic_repository).catalog.topics[ORDERS].deleted
+    topic_repository.commit({"topics/again.yaml": None}, "gone")
+    topic_repository.commit({"topics/again.yaml": write_declaration(), "topics/orders.avsc": record("id", n=0)}, "v1")
+    assert list_versions(topic_repository) == ["v0", "v1"]
 
 
-def test_a_topic_that_takes_another_name_starts_anew(scratch: Scratch) -> None:
-    scratch.commit(
-        {"topics/orders.yaml": declared("shop/sales/purchases", more="renamed_from: shop/sales/orders\n")}, "renamed"
+def test_a_topic_that_takes_another_name_starts_anew(topic_repository: Scratch) -> None:
+    topic_repository.commit(
+        {"topics/orders.yaml": write_declaration("shop/sales/purchases", more="renamed_from: shop/sales/orders\n")},
+        "renamed",
     )
     purchases = TopicName.parse("shop/sales/purchases")
-    assert list_versions(scratch, purchases) == ["renamed"]
-    topics = read(scratch).catalog.topics
+    assert list_versions(topic_repository, purchases) == ["renamed"]
+    topics = read(topic_repository).catalog.topics
     assert topics[ORDERS].deleted
     assert topics[purchases].renamed_from == ORDERS
 
 
-def test_a_topic_that_changes_its_domain_goes_on_with_its_list(scratch: Scratch) -> None:
+def test_a_topic_that_changes_its_domain_goes_on_with_its_list(topic_repository: Scratch) -> None:
     name = "non-persistent://shop/sales/orders"
-    scratch.commit({"topics/orders.yaml": declared(name), "topics/orders.avsc": record("id", n=0)}, "v1")
-    assert list_versions(scratch, TopicName.parse(name)) == ["v0", "v1"]
-    assert read(scratch).catalog.topics[ORDERS].deleted
+    topic_repository.commit(
+        {"topics/orders.yaml": write_declaration(name), "topics/orders.avsc": record("id", n=0)}, "v1"
+    )
+    assert list_versions(topic_repository, TopicName.parse(name)) == ["v0", "v1"]
+    assert read(topic_repository).catalog.topics[ORDERS].deleted
 
 
 def test_a_shared_definition_gives_every_topic_that_uses_it_a_version(tmp_path: Path) -> None:
@@ -230,7 +240,9 @@ def test_a_shared_definition_gives_every_topic_that_uses_it_a_version(tmp_path: 
     for name in ("one", "two", "three"):
         uses = '{"type": "record", "name": "X", "fields": [{"name": "m", "type": "Money"}]}'
         files[f"topics/{name}.avsc"] = uses if name != "three" else record("id", name="X")
-        files[f"topics/{name}.yaml"] = declared(f"a/b/{name}", f"{name}.avsc", "  references: [../common/money.avsc]\n")
+        files[f"topics/{name}.yaml"] = write_declaration(
+            f"a/b/{name}", f"{name}.avsc", "  references: [../common/money.avsc]\n"
+        )
     scratch.commit(files, "v0")
     scratch.commit({"common/money.avsc": record("amount", currency=0, name="Money")}, "v1")
     subjects_by_topic = {
@@ -239,29 +251,31 @@ def test_a_shared_definition_gives_every_topic_that_uses_it_a_version(tmp_path: 
     assert subjects_by_topic == {"one": ["v0", "v1"], "two": ["v0", "v1"], "three": ["v0"]}
 
 
-def test_a_merge_is_one_event_whatever_happened_on_its_branch(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "try", branch="side", start=1)
-    side = scratch.commit({"topics/orders.avsc": record("id", b=0)}, "settle", branch="side")
-    scratch.commit({"README.md": "x"}, "meanwhile")
-    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "merge", merge=side)
-    assert list_versions(scratch) == ["v0", "merge"]
+def test_a_merge_is_one_event_whatever_happened_on_its_branch(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "try", branch="side", start=1)
+    side = topic_repository.commit({"topics/orders.avsc": record("id", b=0)}, "settle", branch="side")
+    topic_repository.commit({"README.md": "x"}, "meanwhile")
+    topic_repository.commit({"topics/orders.avsc": record("id", b=0)}, "merge", merge=side)
+    assert list_versions(topic_repository) == ["v0", "merge"]
 
 
-def test_a_fast_forward_to_a_branch_that_merged_main_changes_whose_line_counts(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on main")
-    side = scratch.commit({"topics/orders.avsc": record("id", b=0)}, "on side", branch="side", start=1)
-    assert list_versions(scratch) == ["v0", "on main"]
-    scratch.commit({"topics/orders.avsc": record("id", a=0, b=0)}, "merge main", branch="side", start=side, merge=2)
-    assert list_subjects(read(scratch, ref="side")) == ["v0", "on side", "merge main"]
+def test_a_fast_forward_to_a_branch_that_merged_main_changes_whose_line_counts(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "on main")
+    side = topic_repository.commit({"topics/orders.avsc": record("id", b=0)}, "on side", branch="side", start=1)
+    assert list_versions(topic_repository) == ["v0", "on main"]
+    topic_repository.commit(
+        {"topics/orders.avsc": record("id", a=0, b=0)}, "merge main", branch="side", start=side, merge=2
+    )
+    assert list_subjects(read(topic_repository, ref="side")) == ["v0", "on side", "merge main"]
 
 
 def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on side", branch="side", start=1)
-    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "v1")
-    scratch.flush()
-    with history.Repository.open(scratch.path) as repository:
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "on side", branch="side", start=1)
+    topic_repository.commit({"topics/orders.avsc": record("id", b=0)}, "v1")
+    topic_repository.flush()
+    with history.Repository.open(topic_repository.path) as repository:
         head = repository.commit("side")
         assert head
         monkeypatch.setenv("GIT_TRACE2_EVENT", str(tmp_path / "trace"))
@@ -269,30 +283,30 @@ def test_one_reading_tells_the_history_now_and_where_a_branch_left_it(
     assert len([command for command in read_commands(tmp_path / "trace") if "--raw" in command]) == 1
     assert len(now.catalog.topics[ORDERS].versions) == 2
     now.catalog.load()
-    assert now.catalog == read(scratch).catalog
+    assert now.catalog == read(topic_repository).catalog
     assert len(base.catalog.topics[ORDERS].versions) == 1
     assert base.tip
-    assert base.tip.id == scratch.id(1)
+    assert base.tip.id == topic_repository.id(1)
 
 
 @pytest.mark.parametrize("head", [None, "main", "ahead"])
-def test_work_on_top_of_what_was_approved_left_it_at_its_tip(scratch: Scratch, head: str | None) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "ahead", branch="ahead", start=1)
-    scratch.flush()
-    with history.Repository.open(scratch.path) as repository:
+def test_work_on_top_of_what_was_approved_left_it_at_its_tip(topic_repository: Scratch, head: str | None) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "ahead", branch="ahead", start=1)
+    topic_repository.flush()
+    with history.Repository.open(topic_repository.path) as repository:
         now, base, *_ = history.read_forked(repository, PROJECT, repository.commit(head) if head else None)
     assert now is base
     now.catalog.load()
-    assert now.catalog == read(scratch).catalog
+    assert now.catalog == read(topic_repository).catalog
 
 
-def test_a_branch_may_leave_a_commit_that_a_merge_brought(scratch: Scratch) -> None:
-    side = scratch.commit({"topics/orders.avsc": record("id", a=0)}, "on side", branch="side", start=1)
-    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "v1")
-    scratch.commit({"topics/orders.avsc": record("id", a=0, b=0)}, "merge", merge=side)
-    scratch.commit({"README.md": "x"}, "more on side", branch="side")
-    scratch.flush()
-    with history.Repository.open(scratch.path) as repository:
+def test_a_branch_may_leave_a_commit_that_a_merge_brought(topic_repository: Scratch) -> None:
+    side = topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "on side", branch="side", start=1)
+    topic_repository.commit({"topics/orders.avsc": record("id", b=0)}, "v1")
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0, b=0)}, "merge", merge=side)
+    topic_repository.commit({"README.md": "x"}, "more on side", branch="side")
+    topic_repository.flush()
+    with history.Repository.open(topic_repository.path) as repository:
         head = repository.commit("side")
         assert head
         now, base, *_ = history.read_forked(repository, PROJECT, head)
@@ -300,55 +314,59 @@ def test_a_branch_may_leave_a_commit_that_a_merge_brought(scratch: Scratch) -> N
     assert list_subjects(base) == ["v0", "on side"]
 
 
-def test_unrelated_work_is_refused(scratch: Scratch) -> None:
-    scratch.git("checkout", "-q", "--orphan", "fresh")
-    scratch.git("commit", "-qm", "x")
-    with history.Repository.open(scratch.path) as repository:
+def test_unrelated_work_is_refused(topic_repository: Scratch) -> None:
+    topic_repository.git("checkout", "-q", "--orphan", "fresh")
+    topic_repository.git("commit", "-qm", "x")
+    with history.Repository.open(topic_repository.path) as repository:
         head = repository.commit("fresh")
         assert head
         with pytest.raises(HistoryError, match="no commit in common"):
             history.read_forked(repository, PROJECT, head)
 
 
-def test_topics_move_from_one_root_to_another(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
-    moved = {"new/o.yaml": declared(), "new/orders.avsc": record("id", a=0)}
-    scratch.commit({**moved, "topics/orders.yaml": None, "topics/orders.avsc": None}, "moved")
-    scratch.commit({"new/orders.avsc": record("id", b=0)}, "v2")
-    assert list_versions(scratch, project=Project(roots=("new",), previous_roots=("topics",))) == ["v0", "v1", "v2"]
+def test_topics_move_from_one_root_to_another(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
+    moved = {"new/o.yaml": write_declaration(), "new/orders.avsc": record("id", a=0)}
+    topic_repository.commit({**moved, "topics/orders.yaml": None, "topics/orders.avsc": None}, "moved")
+    topic_repository.commit({"new/orders.avsc": record("id", b=0)}, "v2")
+    assert list_versions(topic_repository, project=Project(roots=("new",), previous_roots=("topics",))) == [
+        "v0",
+        "v1",
+        "v2",
+    ]
 
 
-def test_while_a_topic_is_in_both_roots_todays_counts(scratch: Scratch) -> None:
-    scratch.commit({"new/o.yaml": declared(), "new/orders.avsc": record("id", a=0)}, "v1")
-    scratch.commit({"topics/orders.avsc": record("id", b=0)}, "former")
+def test_while_a_topic_is_in_both_roots_todays_counts(topic_repository: Scratch) -> None:
+    topic_repository.commit({"new/o.yaml": write_declaration(), "new/orders.avsc": record("id", a=0)}, "v1")
+    topic_repository.commit({"topics/orders.avsc": record("id", b=0)}, "former")
     project = Project(roots=("new",), previous_roots=("topics",))
-    assert list_versions(scratch, project=project) == ["v0", "v1"]
-    approved = read(scratch, project)
+    assert list_versions(topic_repository, project=project) == ["v0", "v1"]
+    approved = read(topic_repository, project)
     assert (approved.current(ORDERS), approved.notes) == (1, ())
 
 
-def test_a_topic_left_in_a_former_root_is_no_longer_declared(scratch: Scratch) -> None:
-    scratch.commit({"new/x.yaml": declared("a/b/c"), "new/orders.avsc": record("id")}, "new")
-    approved = read(scratch, Project(roots=("new",), previous_roots=("topics",)))
+def test_a_topic_left_in_a_former_root_is_no_longer_declared(topic_repository: Scratch) -> None:
+    topic_repository.commit({"new/x.yaml": write_declaration("a/b/c"), "new/orders.avsc": record("id")}, "new")
+    approved = read(topic_repository, Project(roots=("new",), previous_roots=("topics",)))
     assert approved.catalog.topics[ORDERS].deleted
     assert approved.current(ORDERS) is None
     assert not approved.catalog.topics[TopicName.parse("a/b/c")].deleted
 
 
-def test_a_root_that_is_forgotten_is_refused_instead_of_counted_anew(scratch: Scratch) -> None:
-    scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n"}, "project")
+def test_a_root_that_is_forgotten_is_refused_instead_of_counted_anew(topic_repository: Scratch) -> None:
+    topic_repository.commit({"schemactl.yaml": "version: 1\nroots: [topics]\n"}, "project")
     with pytest.raises(HistoryError, match="had the root `topics`") as caught:
-        read(scratch, Project(roots=("new",)))
+        read(topic_repository, Project(roots=("new",)))
     assert caught.value.fix == "add `topics` to `previous_roots` in schemactl.yaml"
-    assert ORDERS in read(scratch, Project(roots=("new",), previous_roots=("topics",))).catalog.topics
-    assert ORDERS in read(scratch, Project(roots=("",))).catalog.topics
+    assert ORDERS in read(topic_repository, Project(roots=("new",), previous_roots=("topics",))).catalog.topics
+    assert ORDERS in read(topic_repository, Project(roots=("",))).catalog.topics
 
 
 def test_a_moved_project_is_refused_until_it_names_its_former_roots(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "mono")
     files = {
         "schemactl.yaml": "version: 1\nroots: [topics]\n",
-        "topics/orders.yaml": declared(),
+        "topics/orders.yaml": write_declaration(),
         "topics/orders.avsc": record("id"),
     }
     scratch.commit({f"teams/a/{path}": text for path, text in files.items()}, "v0")
@@ -363,7 +381,7 @@ def test_a_moved_project_is_refused_until_it_names_its_former_roots(tmp_path: Pa
 
 def test_a_project_beside_another_has_its_own_history(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "mono")
-    scratch.commit({"a/schemactl.yaml": "version: 1\n", "a/namespaces/orders.yaml": declared()}, "other")
+    scratch.commit({"a/schemactl.yaml": "version: 1\n", "a/namespaces/orders.yaml": write_declaration()}, "other")
     scratch.commit({"b/schemactl.yaml": "version: 1\n", "b/namespaces/b.yaml": "topic: a/b/c\n"}, "ours")
     scratch.commit({"a/schemactl.yaml": None, "a/namespaces/orders.yaml": None}, "gone")
     approved = read(scratch, Project(folder="b", path="b/schemactl.yaml", roots=("b/namespaces",)))
@@ -373,7 +391,7 @@ def test_a_project_beside_another_has_its_own_history(tmp_path: Path) -> None:
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n"
 BROKEN: dict[str, tuple[dict[str, str | bytes | None], str]] = {
     "yaml": ({"topics/orders.yaml": "topic: [\n"}, "topics/orders.yaml"),
-    "unknown key": ({"topics/orders.yaml": declared() + "partitons: 4\n"}, "topics/orders.yaml"),
+    "unknown key": ({"topics/orders.yaml": write_declaration() + "partitons: 4\n"}, "topics/orders.yaml"),
     "binary": ({"topics/orders.yaml": b"\xff\xfe"}, "topics/orders.yaml"),
     "empty": ({"topics/orders.yaml": ""}, "topics/orders.yaml"),
     "pointer": ({"topics/orders.yaml": LFS_POINTER}, "Git LFS"),
@@ -382,17 +400,17 @@ BROKEN: dict[str, tuple[dict[str, str | bytes | None], str]] = {
     "avro": ({"topics/orders.avsc": '{"type": "rekord", "name": "Order", "fields": []}'}, "topics/orders.avsc"),
     "definition gone": ({"topics/orders.avsc": None}, "orders.avsc"),
     "huge": ({"topics/orders.avsc": b"x" * (5 * 1024 * 1024 + 1)}, "5,242,881 bytes"),
-    "declared twice": ({"topics/twice.yaml": declared()}, "declared twice"),
-    "in two domains": ({"topics/twice.yaml": declared(f"non-{ORDERS}")}, "declared twice"),
+    "declared twice": ({"topics/twice.yaml": write_declaration()}, "declared twice"),
+    "in two domains": ({"topics/twice.yaml": write_declaration(f"non-{ORDERS}")}, "declared twice"),
 }
 
 
 @pytest.mark.parametrize(("broken", "problem"), BROKEN.values(), ids=BROKEN)
 def test_what_cannot_be_read_makes_no_version_but_a_note(
-    scratch: Scratch, broken: dict[str, str | bytes | None], problem: str
+    topic_repository: Scratch, broken: dict[str, str | bytes | None], problem: str
 ) -> None:
-    scratch.commit(broken, "broken")
-    approved = read(scratch)
+    topic_repository.commit(broken, "broken")
+    approved = read(topic_repository)
     topic = approved.catalog.topics[ORDERS]
     assert [version.number for version in topic.versions] == [0]
     assert not topic.deleted
@@ -401,51 +419,55 @@ def test_what_cannot_be_read_makes_no_version_but_a_note(
     (note,) = approved.notes
     assert note.commit.subject == "broken"
     assert problem in str(note)
-    repaired = {"topics/orders.yaml": declared(), "topics/orders.avsc": record("id", a=0)}
-    scratch.commit({**repaired, **{path: None for path in broken if path not in repaired}}, "v1")
-    assert list_versions(scratch) == ["v0", "v1"]
-    approved = read(scratch)
+    repaired = {"topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id", a=0)}
+    topic_repository.commit({**repaired, **{path: None for path in broken if path not in repaired}}, "v1")
+    assert list_versions(topic_repository) == ["v0", "v1"]
+    approved = read(topic_repository)
     assert (approved.notes, approved.repaired) == ((), (note,))
 
 
-def test_of_a_file_with_one_broken_document_the_others_count(scratch: Scratch) -> None:
-    both = declared() + "---\n" + declared("shop/sales/refunds")
-    scratch.commit({"topics/orders.yaml": both}, "two")
-    scratch.commit({"topics/orders.yaml": both + "rubbish: 1\n", "topics/orders.avsc": record("id", a=0)}, "v1")
+def test_of_a_file_with_one_broken_document_the_others_count(topic_repository: Scratch) -> None:
+    both = write_declaration() + "---\n" + write_declaration("shop/sales/refunds")
+    topic_repository.commit({"topics/orders.yaml": both}, "two")
+    topic_repository.commit(
+        {"topics/orders.yaml": both + "rubbish: 1\n", "topics/orders.avsc": record("id", a=0)}, "v1"
+    )
     refunds = TopicName.parse("shop/sales/refunds")
-    assert list_versions(scratch) == ["v0", "v1"]
-    # The unreadable declaration still counts as it was, and its definition has changed.
-    assert list_versions(scratch, refunds) == ["two", "v1"]
+    assert list_versions(topic_repository) == ["v0", "v1"]
+    # The unreadable declaration keeps its earlier state, but its definition has changed.
+    assert list_versions(topic_repository, refunds) == ["two", "v1"]
 
 
-def test_a_bad_default_that_was_approved_has_a_number(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", a="none")}, "v1")
-    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v2")
-    assert list_versions(scratch) == ["v0", "v1", "v2"]
+def test_a_bad_default_that_was_approved_has_a_number(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", a="none")}, "v1")
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "v2")
+    assert list_versions(topic_repository) == ["v0", "v1", "v2"]
 
 
 @pytest.mark.parametrize("mode", ["120000", "160000"])
 @pytest.mark.parametrize("path", ["topics/orders.yaml", "topics/orders.avsc"])
-def test_a_link_or_submodule_in_the_place_of_a_file_makes_no_version(scratch: Scratch, mode: str, path: str) -> None:
-    target = scratch.git("rev-parse", "main" if mode == "160000" else "main:topics/orders.avsc")
-    scratch.git("update-index", "--cacheinfo", f"{mode},{target},{path}")
-    scratch.git("commit", "-qm", "odd")
-    assert list_versions(scratch) == ["v0"]
-    approved = read(scratch)
+def test_a_link_or_submodule_in_the_place_of_a_file_makes_no_version(
+    topic_repository: Scratch, mode: str, path: str
+) -> None:
+    target = topic_repository.git("rev-parse", "main" if mode == "160000" else "main:topics/orders.avsc")
+    topic_repository.git("update-index", "--cacheinfo", f"{mode},{target},{path}")
+    topic_repository.git("commit", "-qm", "odd")
+    assert list_versions(topic_repository) == ["v0"]
+    approved = read(topic_repository)
     assert approved.current(ORDERS) == 0
     assert len(approved.notes) == 1
 
 
-def test_an_executable_file_is_a_file(scratch: Scratch) -> None:
-    scratch.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
-    scratch.git("update-index", "--chmod=+x", "topics/orders.avsc", "topics/orders.yaml")
-    scratch.git("commit", "-qm", "executable")
-    assert list_versions(scratch) == ["v0", "v1"]
+def test_an_executable_file_is_a_file(topic_repository: Scratch) -> None:
+    topic_repository.commit({"topics/orders.avsc": record("id", a=0)}, "v1")
+    topic_repository.git("update-index", "--chmod=+x", "topics/orders.avsc", "topics/orders.yaml")
+    topic_repository.git("commit", "-qm", "executable")
+    assert list_versions(topic_repository) == ["v0", "v1"]
 
 
 def test_a_missing_definition_counts_once_it_is_there(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
-    scratch.commit({"topics/orders.yaml": declared()}, "declared")
+    scratch.commit({"topics/orders.yaml": write_declaration()}, "declared")
     assert ORDERS not in read(scratch).catalog.topics
     scratch.commit({"topics/orders.avsc": record("id")}, "v0")
     assert list_versions(scratch) == ["v0"]
@@ -457,7 +479,7 @@ def test_a_topic_may_have_no_schema_and_get_one(tmp_path: Path) -> None:
     approved = read(scratch)
     assert (approved.catalog.topics[ORDERS].versions, approved.current(ORDERS)) == ((), None)
     assert not approved.catalog.topics[ORDERS].deleted
-    scratch.commit({"topics/orders.yaml": declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit({"topics/orders.yaml": write_declaration(), "topics/orders.avsc": record("id")}, "v0")
     assert list_versions(scratch) == ["v0"]
     scratch.commit({"topics/orders.yaml": "topic: shop/sales/orders\n"}, "taken away")
     approved = read(scratch)
@@ -465,16 +487,18 @@ def test_a_topic_may_have_no_schema_and_get_one(tmp_path: Path) -> None:
     assert len(approved.catalog.topics[ORDERS].versions) == 1
 
 
-def test_policies_and_namespaces_are_those_of_the_tip(scratch: Scratch) -> None:
-    scratch.commit(
+def test_policies_and_namespaces_are_those_of_the_tip(topic_repository: Scratch) -> None:
+    topic_repository.commit(
         {
             "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FORWARD\n",
-            "topics/orders.yaml": declared(more="schema_compatibility_strategy: FULL\npartitions: 3\n"),
+            "topics/orders.yaml": write_declaration(more="schema_compatibility_strategy: FULL\npartitions: 3\n"),
         },
         "policies",
     )
-    scratch.commit({"topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"}, "tip")
-    catalog = read(scratch).catalog
+    topic_repository.commit(
+        {"topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"}, "tip"
+    )
+    catalog = read(topic_repository).catalog
     (namespace,) = catalog.namespaces.values()
     assert namespace.name == NamespaceName("shop", "sales")
     assert namespace.policies.schema_compatibility_strategy is CompatibilityStrategy.BACKWARD
@@ -493,7 +517,7 @@ def test_without_commits_nothing_is_approved(tmp_path: Path) -> None:
 def test_declarations_may_have_odd_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)
     monkeypatch.setenv("GIT_DIR", str(scratch.path))
-    scratch.commit({path: declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit({path: write_declaration(), "topics/orders.avsc": record("id")}, "v0")
     assert list_versions(scratch) == ["v0"]
 
 
@@ -503,7 +527,7 @@ def test_a_name_that_cannot_be_printed_is_escaped_in_places(
 ) -> None:
     scratch = Scratch(tmp_path / "r.git", bare=True)
     monkeypatch.setenv("GIT_DIR", str(scratch.path))
-    scratch.commit({path: declared(), "topics/orders.avsc": record("id")}, "v0")
+    scratch.commit({path: write_declaration(), "topics/orders.avsc": record("id")}, "v0")
     source = read(scratch).catalog.topics[ORDERS].source
     assert source
     assert source.path.isprintable()

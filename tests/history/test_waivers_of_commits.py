@@ -22,7 +22,7 @@ def write_entry(digit: str) -> str:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def waiver_repository(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "repository")
 
 
@@ -34,27 +34,27 @@ def read_digits(scratch: Scratch, mark: int, project: Project = Project()) -> st
         return "".join(waiver.fingerprint[7] for waiver in history.waivers_at(repository, project, commit))
 
 
-def test_a_commit_keeps_its_waivers_when_the_file_goes(scratch: Scratch) -> None:
-    first = scratch.commit({"waivers.yaml": write_entry("a")})
-    second = scratch.commit({"waivers.yaml": write_entry("a") + write_entry("b")})
-    third = scratch.commit({"waivers.yaml": None})
-    assert [read_digits(scratch, mark) for mark in (first, second, third)] == ["a", "ab", ""]
+def test_a_commit_keeps_its_waivers_when_the_file_goes(waiver_repository: Scratch) -> None:
+    first = waiver_repository.commit({"waivers.yaml": write_entry("a")})
+    second = waiver_repository.commit({"waivers.yaml": write_entry("a") + write_entry("b")})
+    third = waiver_repository.commit({"waivers.yaml": None})
+    assert [read_digits(waiver_repository, mark) for mark in (first, second, third)] == ["a", "ab", ""]
 
 
-def test_the_path_is_the_one_that_the_commit_itself_names(scratch: Scratch) -> None:
+def test_the_path_is_the_one_that_the_commit_itself_names(waiver_repository: Scratch) -> None:
     project = Project(waivers="approvals/waivers.yaml")
-    first = scratch.commit({"schemactl.yaml": PROJECT.format(path="old.yaml"), "old.yaml": write_entry("a")})
-    second = scratch.commit(
+    first = waiver_repository.commit({"schemactl.yaml": PROJECT.format(path="old.yaml"), "old.yaml": write_entry("a")})
+    second = waiver_repository.commit(
         {
             "schemactl.yaml": PROJECT.format(path=project.waivers),
             "old.yaml": None,
             "approvals/waivers.yaml": write_entry("b"),
         }
     )
-    assert [read_digits(scratch, mark, project) for mark in (first, second)] == ["a", "b"]
+    assert [read_digits(waiver_repository, mark, project) for mark in (first, second)] == ["a", "b"]
 
 
-def test_entries_and_project_files_that_cannot_be_read_take_nothing_else_away(scratch: Scratch) -> None:
+def test_entries_and_project_files_that_cannot_be_read_take_nothing_else_away(waiver_repository: Scratch) -> None:
     wrong = write_entry("a").replace("BROKER_INCOMPATIBLE", "NO_LONGER_A_RULE")
-    mark = scratch.commit({"schemactl.yaml": "version: [", "waivers.yaml": wrong + write_entry("b")})
-    assert read_digits(scratch, mark) == "b"
+    mark = waiver_repository.commit({"schemactl.yaml": "version: [", "waivers.yaml": wrong + write_entry("b")})
+    assert read_digits(waiver_repository, mark) == "b"

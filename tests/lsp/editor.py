@@ -45,56 +45,58 @@ class Editor:
         """Run `work` to its end."""
         return self._runner.run(asyncio.wait_for(work, LIMIT_S))
 
-    def uri(self, path: str) -> str:
+    def make_uri(self, path: str) -> str:
         return (self.folder / path).as_uri()
 
     def open(self, path: str) -> None:
         """Open a file, and wait for its diagnostics if it has any."""
         text = (self.folder / path).read_bytes().decode()
-        item = types.TextDocumentItem(self.uri(path), "text", 0, text)
+        item = types.TextDocumentItem(self.make_uri(path), "text", 0, text)
         self._versions[path] = 0
         self.run(self._notify("text_document_did_open", types.DidOpenTextDocumentParams(item)))
 
     def write(self, path: str, text: str) -> None:
         """Replace the text of an open document, without saving it."""
         self._versions[path] += 1
-        document = types.VersionedTextDocumentIdentifier(self._versions[path], self.uri(path))
+        document = types.VersionedTextDocumentIdentifier(self._versions[path], self.make_uri(path))
         change = types.TextDocumentContentChangeWholeDocument(text)
         self.run(self._notify("text_document_did_change", types.DidChangeTextDocumentParams(document, [change])))
 
     async def _notify(self, name: str, params: object) -> None:
         getattr(self._client, name)(params)
 
-    def diagnostics(self, path: str, *rules: str) -> list[types.Diagnostic]:
+    def wait_for_diagnostics(self, path: str, *rules: str) -> list[types.Diagnostic]:
         """Wait until the diagnostics of a file have exactly these codes, and return them."""
 
         async def wait() -> list[types.Diagnostic]:
-            while sorted(str(item.code) for item in self._diagnostics.get(self.uri(path), [])) != sorted(rules):
+            while sorted(str(item.code) for item in self._diagnostics.get(self.make_uri(path), [])) != sorted(rules):
                 self._published.clear()
                 await self._published.wait()
-            return self._diagnostics.get(self.uri(path), [])
+            return self._diagnostics.get(self.make_uri(path), [])
 
         try:
             return self.run(wait())
         except TimeoutError:
             raise AssertionError((rules, self._diagnostics, self.log)) from None
 
-    def fixes(self, path: str, diagnostic: types.Diagnostic) -> dict[str, types.CodeAction]:
+    def get_fixes(self, path: str, diagnostic: types.Diagnostic) -> dict[str, types.CodeAction]:
         """Return the quick fixes at a diagnostic, by title."""
         context = types.CodeActionContext([diagnostic])
-        params = types.CodeActionParams(types.TextDocumentIdentifier(self.uri(path)), diagnostic.range, context)
+        params = types.CodeActionParams(types.TextDocumentIdentifier(self.make_uri(path)), diagnostic.range, context)
         actions = self.run(self._client.text_document_code_action_async(params)) or []
         return {action.title: action for action in actions if isinstance(action, types.CodeAction)}
 
-    def hover(self, path: str, line: int, character: int) -> str:
+    def get_hover(self, path: str, line: int, character: int) -> str:
         """Return the text of a hover, or ""."""
-        params = types.HoverParams(types.TextDocumentIdentifier(self.uri(path)), types.Position(line, character))
+        params = types.HoverParams(types.TextDocumentIdentifier(self.make_uri(path)), types.Position(line, character))
         hover = self.run(self._client.text_document_hover_async(params))
         return hover.contents.value if hover and isinstance(hover.contents, types.MarkupContent) else ""
 
-    def definition(self, path: str, line: int, character: int) -> tuple[str, int, int] | None:
+    def find_definition(self, path: str, line: int, character: int) -> tuple[str, int, int] | None:
         """Return the path, line and character of a definition, or None."""
-        params = types.DefinitionParams(types.TextDocumentIdentifier(self.uri(path)), types.Position(line, character))
+        params = types.DefinitionParams(
+            types.TextDocumentIdentifier(self.make_uri(path)), types.Position(line, character)
+        )
         location = self.run(self._client.text_document_definition_async(params))
         if not isinstance(location, types.Location):
             return None
@@ -102,9 +104,11 @@ class Editor:
         target = Path(location.uri.removeprefix("file://")).relative_to(self.folder.resolve())
         return target.as_posix(), start.line, start.character
 
-    def completions(self, path: str, line: int, character: int) -> dict[str, types.CompletionItem]:
+    def get_completions(self, path: str, line: int, character: int) -> dict[str, types.CompletionItem]:
         """Return the completions, by label."""
-        params = types.CompletionParams(types.TextDocumentIdentifier(self.uri(path)), types.Position(line, character))
+        params = types.CompletionParams(
+            types.TextDocumentIdentifier(self.make_uri(path)), types.Position(line, character)
+        )
         answer = self.run(self._client.text_document_completion_async(params))
         items = answer.items if isinstance(answer, types.CompletionList) else answer or []
         return {item.label: item for item in items}

@@ -100,7 +100,7 @@ PATHS = (YAML, AVSC, MONEY, WEB, PROTO, INLINE)
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+def orders_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     """Approve two versions of a topic."""
     scratch = Scratch(tmp_path_factory.mktemp("editor") / "shop")
     topic = TOPIC.replace("renamed_from: shop/sales/orders\n", "")
@@ -119,42 +119,42 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 
 
 @pytest.fixture(scope="module")
-def editor(repository: Scratch) -> Iterator[Editor]:
-    with run_editor(repository.path) as editor:
+def running_editor(orders_repository: Scratch) -> Iterator[Editor]:
+    with run_editor(orders_repository.path) as editor:
         for path in PATHS:
             editor.open(path)
         yield editor
 
 
 @pytest.fixture(autouse=True)
-def _saved_texts(editor: Editor, repository: Scratch) -> Iterator[None]:
+def _saved_texts(running_editor: Editor, orders_repository: Scratch) -> Iterator[None]:
     yield
     for path in PATHS:
-        editor.write(path, (repository.path / path).read_text())
+        running_editor.write(path, (orders_repository.path / path).read_text())
     for path in PATHS:
-        assert editor.diagnostics(path) == []
+        assert running_editor.wait_for_diagnostics(path) == []
 
 
-def test_definition_is_checked_while_it_is_typed(editor: Editor, repository: Scratch) -> None:
+def test_definition_is_checked_while_it_is_typed(running_editor: Editor, orders_repository: Scratch) -> None:
     broken = NOTED.replace('"type": "long"}', '"type": "long"},\n    {"name": "total", "type": "double"}')
-    editor.write(AVSC, broken)
-    diagnostics = editor.diagnostics(AVSC, *MISSING_DEFAULT)
+    running_editor.write(AVSC, broken)
+    diagnostics = running_editor.wait_for_diagnostics(AVSC, *MISSING_DEFAULT)
     [diagnostic] = [diagnostic for diagnostic in diagnostics if diagnostic.code == MISSING_DEFAULT[0]]
     assert (diagnostic.range.start.line, diagnostic.range.start.character) == (6, 4)
     assert "Order.total is new and has no default" in diagnostic.message
-    [fix] = editor.fixes(AVSC, diagnostic).values()
+    [fix] = running_editor.get_fixes(AVSC, diagnostic).values()
     assert (fix.title, fix.is_preferred) == ('Write "default": 0.0', True)
-    editor.write(AVSC, apply(broken, fix))
-    assert editor.diagnostics(AVSC) == []
-    assert (repository.path / AVSC).read_text() == NOTED
+    running_editor.write(AVSC, apply(broken, fix))
+    assert running_editor.wait_for_diagnostics(AVSC) == []
+    assert (orders_repository.path / AVSC).read_text() == NOTED
 
 
-def test_rename_has_two_quick_fixes(editor: Editor) -> None:
+def test_rename_has_two_quick_fixes(running_editor: Editor) -> None:
     renamed = NOTED.replace('"name": "note", "type": "string", "default": ""', '"name": "remark", "type": "string"')
-    editor.write(AVSC, renamed)
-    diagnostics = editor.diagnostics(AVSC, *MISSING_DEFAULT)
+    running_editor.write(AVSC, renamed)
+    diagnostics = running_editor.wait_for_diagnostics(AVSC, *MISSING_DEFAULT)
     [diagnostic] = [diagnostic for diagnostic in diagnostics if diagnostic.code == MISSING_DEFAULT[0]]
-    fixes = editor.fixes(AVSC, diagnostic)
+    fixes = running_editor.get_fixes(AVSC, diagnostic)
     assert {*fixes} == {'Write "aliases": ["note"]', 'Write "default": ""'}
     assert not any(fix.is_preferred for fix in fixes.values())
 
@@ -170,8 +170,8 @@ PROBLEMS = [
 
 @pytest.mark.parametrize(("path", "old", "new", "codes", "place", "title"), PROBLEMS)
 def test_problem_is_shown_at_its_place(
-    editor: Editor,
-    repository: Scratch,
+    running_editor: Editor,
+    orders_repository: Scratch,
     path: str,
     old: str,
     new: str,
@@ -179,59 +179,65 @@ def test_problem_is_shown_at_its_place(
     place: tuple[int, int],
     title: str | None,
 ) -> None:
-    text = (repository.path / path).read_text()
-    editor.write(path, text.replace(old, new, 1))
-    [diagnostic] = [diagnostic for diagnostic in editor.diagnostics(path, *codes) if diagnostic.code == codes[0]]
+    text = (orders_repository.path / path).read_text()
+    running_editor.write(path, text.replace(old, new, 1))
+    [diagnostic] = [
+        diagnostic for diagnostic in running_editor.wait_for_diagnostics(path, *codes) if diagnostic.code == codes[0]
+    ]
     assert (diagnostic.range.start.line, diagnostic.range.start.character) == place
-    assert title is None or title in editor.fixes(path, diagnostic)
+    assert title is None or title in running_editor.get_fixes(path, diagnostic)
 
 
-def test_position_counts_utf_16(editor: Editor) -> None:
+def test_position_counts_utf_16(running_editor: Editor) -> None:
     text = TOPIC.replace("renamed_from: shop/sales/orders\n", "").replace("What customers buy", "🛒")
-    editor.write(YAML, text.replace("role: producer", "role: producer, tem: shop").replace("name: shop,", "name: 🛒,"))
-    [diagnostic] = editor.diagnostics(YAML, "NOT_DECIDED")
+    running_editor.write(
+        YAML, text.replace("role: producer", "role: producer, tem: shop").replace("name: shop,", "name: 🛒,")
+    )
+    [diagnostic] = running_editor.wait_for_diagnostics(YAML, "NOT_DECIDED")
     start, end = diagnostic.range.start, diagnostic.range.end
     assert (start.line, start.character, end.character) == (4, 31, 34)
 
 
-def test_hover_says_since_when_a_field_exists_and_who_reads_it(editor: Editor) -> None:
+def test_hover_says_since_when_a_field_exists_and_who_reads_it(running_editor: Editor) -> None:
     line = NOTED.split("\n").index('    {"name": "note", "type": "string", "default": ""},')
-    text = editor.hover(AVSC, line, 14)
+    text = running_editor.get_hover(AVSC, line, 14)
     assert text.startswith("**Order.note**")
     assert "* `persistent://shop/sales/orders`: since version 1 (" in text
     assert "Add a note" in text
     assert "read by billing (team finance), built with 0, which does not have it" in text
-    assert "since version 0" in editor.hover(AVSC, line - 1, 14)
-    assert "`persistent://shop/sales/orders`: since version 0" in editor.hover(MONEY, 0, MONEY_TEXT.index("cents"))
-    assert "since version 0" in editor.hover(PROTO, 4, 10)
+    assert "since version 0" in running_editor.get_hover(AVSC, line - 1, 14)
+    assert "`persistent://shop/sales/orders`: since version 0" in running_editor.get_hover(
+        MONEY, 0, MONEY_TEXT.index("cents")
+    )
+    assert "since version 0" in running_editor.get_hover(PROTO, 4, 10)
 
 
 @pytest.mark.parametrize(("field", "topic", "name"), [("second", "a", "A.second"), ("third", "b", "B.third")])
-def test_hover_in_yaml_is_about_its_document(editor: Editor, field: str, topic: str, name: str) -> None:
+def test_hover_in_yaml_is_about_its_document(running_editor: Editor, field: str, topic: str, name: str) -> None:
     lines = INLINE_TEXT.split("\n")
     [(number, character)] = [(number, line.index(field)) for number, line in enumerate(lines) if field in line]
-    text = editor.hover(INLINE, number, character)
+    text = running_editor.get_hover(INLINE, number, character)
     assert text.startswith(f"**{name}**")
     assert [line for line in text.split("\n") if "since version 0" in line and f"shop/inline/{topic}" in line]
     assert text.count("persistent://") == 1
 
 
-def test_quick_fix_edits_json_in_a_block_of_yaml(editor: Editor) -> None:
+def test_quick_fix_edits_json_in_a_block_of_yaml(running_editor: Editor) -> None:
     broken = INLINE_TEXT.replace('"long"}\n', '"long"},\n        {"name": "new", "type": "string"}\n')
-    editor.write(INLINE, broken)
-    diagnostics = editor.diagnostics(INLINE, *MISSING_DEFAULT)
+    running_editor.write(INLINE, broken)
+    diagnostics = running_editor.wait_for_diagnostics(INLINE, *MISSING_DEFAULT)
     [diagnostic] = [diagnostic for diagnostic in diagnostics if diagnostic.code == MISSING_DEFAULT[0]]
-    [fix] = editor.fixes(INLINE, diagnostic).values()
+    [fix] = running_editor.get_fixes(INLINE, diagnostic).values()
     assert apply(broken, fix) == broken.replace('"type": "string"}', '"type": "string", "default": ""}')
 
 
-def test_hover_of_a_topic_lists_its_versions(editor: Editor) -> None:
-    text = editor.hover(YAML, 0, 10)
+def test_hover_of_a_topic_lists_its_versions(running_editor: Editor) -> None:
+    text = running_editor.get_hover(YAML, 0, 10)
     assert text.index("version 1") < text.index("version 0")
     assert "What customers buy" in text
     assert "consumer billing (team finance), built with 0" in text
-    assert "Pulsar's schema type" in editor.hover(YAML, 6, 4)
-    assert editor.hover(YAML, 9, 1) == ""
+    assert "Pulsar's schema type" in running_editor.get_hover(YAML, 6, 4)
+    assert running_editor.get_hover(YAML, 9, 1) == ""
 
 
 @pytest.mark.parametrize(
@@ -247,16 +253,16 @@ def test_hover_of_a_topic_lists_its_versions(editor: Editor) -> None:
     ],
 )
 def test_name_leads_to_its_definition(
-    editor: Editor, repository: Scratch, path: str, text: str, target: tuple[str, int, int] | None
+    running_editor: Editor, orders_repository: Scratch, path: str, text: str, target: tuple[str, int, int] | None
 ) -> None:
-    before = (repository.path / path).read_text().partition(text)[0]
+    before = (orders_repository.path / path).read_text().partition(text)[0]
     line, character = before.count("\n"), len(before) - before.rfind("\n") - 1
-    assert editor.definition(path, line, character + 1) == target
+    assert running_editor.find_definition(path, line, character + 1) == target
 
 
-def test_topic_leads_to_its_declaration(editor: Editor) -> None:
-    editor.write(YAML, TOPIC)
-    assert editor.definition(YAML, 11, 20) == (YAML, 0, 7)
+def test_topic_leads_to_its_declaration(running_editor: Editor) -> None:
+    running_editor.write(YAML, TOPIC)
+    assert running_editor.find_definition(YAML, 11, 20) == (YAML, 0, 7)
 
 
 COMPLETIONS = [
@@ -299,20 +305,20 @@ COMPLETIONS = [
 
 @pytest.mark.parametrize(("path", "text", "offered", "missing"), COMPLETIONS)
 def test_text_that_does_not_parse_is_completed(
-    editor: Editor, path: str, text: str, offered: set[str], missing: set[str]
+    running_editor: Editor, path: str, text: str, offered: set[str], missing: set[str]
 ) -> None:
-    editor.write(path, text)
+    running_editor.write(path, text)
     lines = text.split("\n")
-    labels = {*editor.completions(path, len(lines) - 1, len(lines[-1]))}
+    labels = {*running_editor.get_completions(path, len(lines) - 1, len(lines[-1]))}
     assert offered <= labels
     assert not missing & labels
 
 
-def test_key_is_inserted_with_its_colon(editor: Editor) -> None:
-    editor.write(AVSC, '{"type": "record", ')
-    assert editor.completions(AVSC, 0, 19)["fields"].insert_text == '"fields": '
-    editor.write(AVSC, '{"type": "record", "')
-    assert editor.completions(AVSC, 0, 20)["fields"].insert_text == "fields"
+def test_key_is_inserted_with_its_colon(running_editor: Editor) -> None:
+    running_editor.write(AVSC, '{"type": "record", ')
+    assert running_editor.get_completions(AVSC, 0, 19)["fields"].insert_text == '"fields": '
+    running_editor.write(AVSC, '{"type": "record", "')
+    assert running_editor.get_completions(AVSC, 0, 20)["fields"].insert_text == "fields"
 
 
 def test_folder_without_repository_still_shows_problems(tmp_path: Path) -> None:
@@ -321,7 +327,7 @@ def test_folder_without_repository_still_shows_problems(tmp_path: Path) -> None:
     (tmp_path / "namespaces/a.yaml").write_text("topic: a/b/c\npartition: 3\n")
     with run_editor(tmp_path) as editor:
         editor.open("namespaces/a.yaml")
-        editor.diagnostics("namespaces/a.yaml", "NOT_DECIDED")
+        editor.wait_for_diagnostics("namespaces/a.yaml", "NOT_DECIDED")
         assert any("repository" in message for message in editor.log)
 
 
@@ -334,18 +340,18 @@ def test_each_document_belongs_to_the_nearest_project(tmp_path: Path) -> None:
         for name in ("a", "b"):
             editor.open(f"{name}/namespaces/orders.yaml")
             editor.write(f"{name}/namespaces/orders.yaml", "topic: shop/sales/orders\npartitons: 1\n")
-            editor.diagnostics(f"{name}/namespaces/orders.yaml", "NOT_DECIDED")
+            editor.wait_for_diagnostics(f"{name}/namespaces/orders.yaml", "NOT_DECIDED")
         editor.open("a/schemactl.yaml")
         editor.write("a/schemactl.yaml", PROJECT + "rotos: [namespaces]\n")
-        [diagnostic] = editor.diagnostics("a/schemactl.yaml", "NOT_DECIDED")
-        assert "Write roots" in editor.fixes("a/schemactl.yaml", diagnostic)
+        [diagnostic] = editor.wait_for_diagnostics("a/schemactl.yaml", "NOT_DECIDED")
+        assert "Write roots" in editor.get_fixes("a/schemactl.yaml", diagnostic)
 
 
-def test_ci_is_ignored(repository: Scratch) -> None:
-    with run_editor(repository.path, CI="true") as editor:
+def test_ci_is_ignored(orders_repository: Scratch) -> None:
+    with run_editor(orders_repository.path, CI="true") as editor:
         editor.open(AVSC)
         editor.write(AVSC, NOTED.replace('"type": "long"', '"type": "int"'))
-        editor.diagnostics(AVSC, "TYPE_MISMATCH", "BROKER_INCOMPATIBLE")
+        editor.wait_for_diagnostics(AVSC, "TYPE_MISMATCH", "BROKER_INCOMPATIBLE")
 
 
 def test_missing_extra_is_named_with_the_line_to_type(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import fastavro
 import pytest
 from command import schemactl
 from estate import Estate
-from pulsar_cluster import namespace
-from scratch import Scratch, declared, record
+from pulsar_cluster import create_namespace
+from scratch import Scratch, record, write_declaration
 
 from schemactl.core.errors import SchemactlError
 from schemactl.publish.avro_files import make_container, read_header, read_payloads
@@ -34,7 +34,7 @@ def estate(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     estate.scratch.commit(
         {
             "namespaces/orders.avsc": json.dumps(renamed),
-            "namespaces/notes.yaml": declared("shop/sales/notes", "notes.avsc").replace("AVRO", "JSON"),
+            "namespaces/notes.yaml": write_declaration("shop/sales/notes", "notes.avsc").replace("AVRO", "JSON"),
             "namespaces/notes.avsc": record("text", name="Note"),
             "namespaces/texts.yaml": "topic: shop/sales/texts\nschema: {type: STRING}\n",
         }
@@ -263,12 +263,12 @@ def test_without_fastavro_the_extra_is_named(estate: Estate, monkeypatch: pytest
 @pytest.mark.live
 def test_real_messages_of_all_versions_become_values_of_one(broker: brokers.Broker, tmp_path: Path) -> None:
     versions = [record("id"), record("id", amount=3)]
-    with namespace(broker, tmp_path / "log") as space:
+    with create_namespace(broker, tmp_path / "log") as space:
         space.create("orders", *versions)
         space.send("orders", [b"\x02a"], version=0)
         space.send("orders", [b"\x02c\x08", b"\xff"], version=1)
         scratch = Scratch(tmp_path / "repository")
-        topic = {"schemactl.yaml": PROJECT, "namespaces/orders.yaml": declared(f"{space.name}/orders")}
+        topic = {"schemactl.yaml": PROJECT, "namespaces/orders.yaml": write_declaration(f"{space.name}/orders")}
         for definition in versions:
             scratch.commit({**topic, "namespaces/orders.avsc": definition})
         scratch.git("reset", "-q", "--hard")

@@ -1,4 +1,4 @@
-"""Contracts are accepted by the standard's own validator and reader, and say what the definition says."""
+"""Contracts are accepted by the standard's own validator and reader, and agree with the definition."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from command import schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 from tangled_definitions import TANGLED_PROTO
 
 from schemactl import identity, parse_schema
@@ -27,8 +27,8 @@ CLICK = 'syntax = "proto3";\npackage web;\nmessage Click { string url = 1; }\n'
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Orders back at their first version, JSON, protobuf, text, a pair, and a topic without schema; the files differ from what is approved."""
+def export_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Orders back at their first version, JSON, protobuf, text, a pair, and a topic without schema; the files differ from the approved versions."""
     shop = Scratch(tmp_path_factory.mktemp("export") / "shop")
     json_topic = "schema: {type: JSON, definition: money.avsc}\n"
     shop.commit(
@@ -36,7 +36,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "schemactl.yaml": "version: 1\nroots: [topics]\n",
             "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
             "message_ttl_in_seconds: 60\nowner: team-sales\n",
-            "topics/orders.yaml": declared(
+            "topics/orders.yaml": write_declaration(
                 more="description: It's every order\nlabels: {tier: gold}\nlinks: {wiki: 'https://example.com/a?é=\"%20\"'}\n"
                 "retention_policies: {retentionTimeInMinutes: 60, retentionSizeInMB: -1}\ncompaction_threshold: 1048577\n"
                 "deprecated: {use: shop/sales/money}\n"
@@ -60,20 +60,22 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return shop.path
 
 
-def test_a_channel_says_what_is_approved_of_its_topic(shop: Path) -> None:
-    made = json.loads(schemactl(shop, "export", "asyncapi", "--server", SERVER, "--title", "Shop").out)
-    assert made["info"]["title"] == "Shop"
+def test_a_channel_says_what_is_approved_of_its_topic(export_shop: Path) -> None:
+    exported_document = json.loads(
+        schemactl(export_shop, "export", "asyncapi", "--server", SERVER, "--title", "Shop").out
+    )
+    assert exported_document["info"]["title"] == "Shop"
     binding = {"pulsar": {"tenant": "shop", "bindingVersion": "0.1.0"}}
     host = "pulsar.example.com:6651"
-    assert made["servers"] == {"prod": {"host": host, "protocol": "pulsar+ssl", "bindings": binding}}
-    assert [*made["channels"]] == [
+    assert exported_document["servers"] == {"prod": {"host": host, "protocol": "pulsar+ssl", "bindings": binding}}
+    assert [*exported_document["channels"]] == [
         "shop.sales.Money",
         "shop.sales.money",
         "shop.sales.orders",
         "shop.web.clicks",
         "shop.web.pairs",
     ]
-    orders = made["channels"]["shop.sales.orders"]
+    orders = exported_document["channels"]["shop.sales.orders"]
     assert orders["address"] == "persistent://shop/sales/orders"
     assert orders["description"] == "It's every order"
     assert (orders["x-owner"], orders["x-schema-version"]) == ("team-sales", 0)
@@ -91,11 +93,11 @@ def test_a_channel_says_what_is_approved_of_its_topic(shop: Path) -> None:
     payload = orders["messages"]["message"]["payload"]
     assert payload["schemaFormat"].startswith("application/vnd.apache.avro")
     assert [field["name"] for field in payload["schema"]["fields"]] == ["id"]
-    assert made["channels"]["shop.web.clicks"]["bindings"]["pulsar"]["persistence"] == "non-persistent"
-    click = made["channels"]["shop.web.clicks"]["messages"]["message"]["payload"]
+    assert exported_document["channels"]["shop.web.clicks"]["bindings"]["pulsar"]["persistence"] == "non-persistent"
+    click = exported_document["channels"]["shop.web.clicks"]["messages"]["message"]["payload"]
     assert "message Click" in click["schema"]
     # One definition in many topics is one schema of the document, which they all refer to.
-    assert [*made["components"]["schemas"]] == ["Money"]
+    assert [*exported_document["components"]["schemas"]] == ["Money"]
 
 
 def parse_asyncapi(folder: Path) -> dict[str, Any]:
@@ -116,13 +118,13 @@ def parse_asyncapi(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.live
 @pytest.mark.node
-def test_the_official_parser_accepts_the_document(shop: Path) -> None:
-    assert parse_asyncapi(shop) == {"diagnostics": [], "channels": 5, "schemas": 1}
+def test_the_official_parser_accepts_the_document(export_shop: Path) -> None:
+    assert parse_asyncapi(export_shop) == {"diagnostics": [], "channels": 5, "schemas": 1}
 
 
 @pytest.fixture(scope="module")
-def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Types that hold themselves, unions, decimals, full names, pairs of records, and what Spark has no type for."""
+def awkward_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Types that hold themselves, unions, decimals, full names, pairs of records, and types that Spark does not have."""
     awkward = Scratch(tmp_path_factory.mktemp("awkward") / "awkward")
     decimal = {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 10}
     fixed = {"type": "fixed", "name": "other.F16", "size": 16, "logicalType": "decimal", "precision": 20, "scale": 4}
@@ -168,8 +170,8 @@ def awkward(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.live
 @pytest.mark.node
-def test_the_official_parser_accepts_awkward_types(awkward: Path) -> None:
-    assert parse_asyncapi(awkward) == {"diagnostics": [], "channels": 8, "schemas": 5}
+def test_the_official_parser_accepts_awkward_types(awkward_shop: Path) -> None:
+    assert parse_asyncapi(awkward_shop) == {"diagnostics": [], "channels": 8, "schemas": 5}
 
 
 PROTO_FILES = {
@@ -243,34 +245,34 @@ def test_the_official_parser_accepts_files_of_several_messages(proto_files: Path
     assert (result["diagnostics"], result["channels"]) == ([], len(PROTO_FILES) + 3)
 
 
-def test_a_proto_file_that_needs_another_is_a_json_schema_in_the_document(awkward: Path) -> None:
-    made = json.loads(schemactl(awkward, "export", "asyncapi").out)
-    payload = made["channels"]["acme.odd.forest"]["messages"]["message"]["payload"]
+def test_a_proto_file_that_needs_another_is_a_json_schema_in_the_document(awkward_shop: Path) -> None:
+    exported_document = json.loads(schemactl(awkward_shop, "export", "asyncapi").out)
+    payload = exported_document["channels"]["acme.odd.forest"]["messages"]["message"]["payload"]
     assert payload == {"$ref": "#/components/schemas/acme.Forest"}
-    assert made["components"]["schemas"]["acme.Forest"]["properties"]["trees"]["type"] == "array"
+    assert exported_document["components"]["schemas"]["acme.Forest"]["properties"]["trees"]["type"] == "array"
 
 
-def test_names_that_asyncapi_does_not_allow_are_those_of_a_json_schema(awkward: Path) -> None:
-    document = json.loads(schemactl(awkward, "export", "asyncapi").out)
+def test_names_that_asyncapi_does_not_allow_are_those_of_a_json_schema(awkward_shop: Path) -> None:
+    document = json.loads(schemactl(awkward_shop, "export", "asyncapi").out)
     payload = document["channels"]["acme.odd.wide"]["messages"]["message"]["payload"]
     assert payload == {"$ref": "#/components/schemas/acme.ch._t_"}
     schema = document["components"]["schemas"]["acme.ch._t_"]
     assert (schema["title"], [*schema["properties"]]) == ("acme.ch.Été", ["größe"])
 
 
-def test_full_names_are_names_and_namespaces_in_the_document(awkward: Path) -> None:
-    made = json.loads(schemactl(awkward, "export", "asyncapi").out)
-    schema = made["channels"]["acme.odd.avro"]["messages"]["message"]["payload"]["schema"]
+def test_full_names_are_names_and_namespaces_in_the_document(awkward_shop: Path) -> None:
+    exported_document = json.loads(schemactl(awkward_shop, "export", "asyncapi").out)
+    schema = exported_document["channels"]["acme.odd.avro"]["messages"]["message"]["payload"]["schema"]
     assert (schema["name"], schema["namespace"]) == ("Tree", "acme")
     price = schema["fields"][3]["type"]
     assert (price["name"], price["namespace"]) == ("F16", "other")
-    printed = schemactl(awkward, "export", "avro", "acme/odd/avro").out
+    printed = schemactl(awkward_shop, "export", "avro", "acme/odd/avro").out
     assert identity(parse_schema(schema)) == identity(parse_schema(printed))
 
 
-def test_each_topic_has_a_file_of_its_own(shop: Path, tmp_path: Path) -> None:
+def test_each_topic_has_a_file_of_its_own(export_shop: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = schemactl(shop, "export", "jsonschema", "--out", str(out))
+    done = schemactl(export_shop, "export", "jsonschema", "--out", str(out))
     assert "wrote 5 files" in done.out
     files = sorted(str(path.relative_to(out)) for path in out.rglob("*.json"))
     assert files[-3:] == ["shop/sales/orders.schema.json", "shop/web/clicks.schema.json", "shop/web/pairs.schema.json"]
@@ -278,11 +280,11 @@ def test_each_topic_has_a_file_of_its_own(shop: Path, tmp_path: Path) -> None:
     assert json.loads((out / "shop/sales/orders.schema.json").read_text())["title"].endswith("orders, version 0")
 
 
-def test_what_has_no_avro_definition_is_left_out_and_named(shop: Path, tmp_path: Path) -> None:
-    done = schemactl(shop, "export", "avro", "--out", str(tmp_path))
+def test_what_has_no_avro_definition_is_left_out_and_named(export_shop: Path, tmp_path: Path) -> None:
+    done = schemactl(export_shop, "export", "avro", "--out", str(tmp_path))
     assert "persistent://shop/web/pairs: left out: KEY_VALUE has no Avro definition" in done.err
     assert not (tmp_path / "shop/web").exists()
-    assert schemactl(shop, "export", "avro", "orders").out == record("id") + "\n"
+    assert schemactl(export_shop, "export", "avro", "orders").out == record("id") + "\n"
 
 
 def test_a_message_without_fields_is_no_table() -> None:
@@ -291,22 +293,22 @@ def test_a_message_without_fields_is_no_table() -> None:
         create_table("pings", info, Release.R4_0, StructOptions())
 
 
-def test_several_documents_need_a_folder(shop: Path, tmp_path: Path) -> None:
-    assert "name a folder with --out DIR/" in schemactl(shop, "export", "avro", code=64).err
+def test_several_documents_need_a_folder(export_shop: Path, tmp_path: Path) -> None:
+    assert "name a folder with --out DIR/" in schemactl(export_shop, "export", "avro", code=64).err
     (tmp_path / "file").touch()
-    assert "is a file" in schemactl(shop, "export", "ddl", "--out", str(tmp_path / "file"), code=64).err
-    assert "no topic" in schemactl(shop, "export", "ddl", "nothing", code=64).err
+    assert "is a file" in schemactl(export_shop, "export", "ddl", "--out", str(tmp_path / "file"), code=64).err
+    assert "no topic" in schemactl(export_shop, "export", "ddl", "nothing", code=64).err
 
 
 @pytest.mark.parametrize(
     "server", ["prod", "prod=https://a", "prod=pulsar://u:secret@a:1", "a b=pulsar://a", "a=pulsar://"]
 )
-def test_a_server_is_a_broker_s_address_without_secrets(shop: Path, server: str) -> None:
-    assert "expected" in schemactl(shop, "export", "asyncapi", "--server", server, code=64).err
+def test_a_server_is_a_broker_s_address_without_secrets(export_shop: Path, server: str) -> None:
+    assert "expected" in schemactl(export_shop, "export", "asyncapi", "--server", server, code=64).err
 
 
-def test_the_options_of_asyncapi_belong_to_no_other_format(shop: Path) -> None:
-    assert "belong to `export asyncapi`" in schemactl(shop, "export", "ddl", "--title", "x", code=64).err
+def test_the_options_of_asyncapi_belong_to_no_other_format(export_shop: Path) -> None:
+    assert "belong to `export asyncapi`" in schemactl(export_shop, "export", "ddl", "--title", "x", code=64).err
 
 
 def test_comments_reach_the_halves_of_a_pair(tmp_path: Path) -> None:
@@ -327,7 +329,7 @@ def test_comments_reach_the_halves_of_a_pair(tmp_path: Path) -> None:
 
 def test_a_table_with_names_that_differ_in_case_has_a_note(tmp_path: Path) -> None:
     repository = Scratch(tmp_path / "case")
-    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": declared()}
+    files = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": write_declaration()}
     repository.commit({**files, "topics/orders.avsc": record("id", Id=1, idx=1)})
     repository.flush()
     printed = schemactl(repository.path, "export", "ddl")

@@ -53,10 +53,10 @@ def convert(definition: Any, kind: SchemaType = SchemaType.JSON) -> dict[str, An
 def test_every_message_of_a_json_topic_is_valid(seed: int) -> None:
     maker = Maker(seed)
     # In bare JSON a union's branches must differ in kind.
-    maker._union = lambda depth: ["null", "boolean", maker.record(depth - 1)]  # type: ignore[method-assign]
+    maker._draw_union = lambda depth: ["null", "boolean", maker.record(depth - 1)]  # type: ignore[method-assign]
     definition = maker.record()
     codec = Codec([Version(0, Definition("JSON", json.dumps(definition)))])
-    payload = codec.encode_one(maker.value(definition))
+    payload = codec.encode_one(maker.draw_value(definition))
     assert payload is not None
     make_validator(convert(definition)).validate(json.loads(payload))
 

@@ -1,4 +1,4 @@
-"""`sample`, and what `check` makes of its files."""
+"""`sample`, and `check` of its files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from command import schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.checks.samples import SampleMessage
 
@@ -20,31 +20,31 @@ DEFINITION = "namespaces/orders.avsc"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def topic_folder(tmp_path: Path) -> Path:
     scratch = Scratch(tmp_path / "repository")
-    scratch.commit({"schemactl.yaml": PROJECT, TOPIC: declared(), DEFINITION: record("id")})
+    scratch.commit({"schemactl.yaml": PROJECT, TOPIC: write_declaration(), DEFINITION: record("id")})
     scratch.commit({DEFINITION: record("id", amount=0)})
     scratch.git("reset", "-q", "--hard")
     return scratch.path
 
 
-def lines(folder: Path, *arguments: str, code: int = 0) -> list[Any]:
+def read_lines(folder: Path, *arguments: str, code: int = 0) -> list[Any]:
     return [json.loads(line) for line in schemactl(folder, "sample", *arguments, code=code).out.splitlines()]
 
 
-def test_a_version_has_messages_of_its_own(folder: Path) -> None:
-    assert [set(value) for value in lines(folder, "orders@0", "-n", "2")] == [{"id"}, {"id"}]
-    assert [set(value) for value in lines(folder, "orders")] == [{"id", "amount"}]
-    assert lines(folder, "orders", "--seed", "1") != lines(folder, "orders", "--seed", "2")
-    (message,) = lines(folder, "orders@0", "--format", "messages")
+def test_a_version_has_messages_of_its_own(topic_folder: Path) -> None:
+    assert [set(value) for value in read_lines(topic_folder, "orders@0", "-n", "2")] == [{"id"}, {"id"}]
+    assert [set(value) for value in read_lines(topic_folder, "orders")] == [{"id", "amount"}]
+    assert read_lines(topic_folder, "orders", "--seed", "1") != read_lines(topic_folder, "orders", "--seed", "2")
+    (message,) = read_lines(topic_folder, "orders@0", "--format", "messages")
     assert message["version"] == 0
-    printed = schemactl(folder, "decode", "orders", "--version", "0", "--base64", message["payload_b64"])
+    printed = schemactl(topic_folder, "decode", "orders", "--version", "0", "--base64", message["payload_b64"])
     assert json.loads(printed.out) == message["value"]
 
 
-def test_a_definition_that_is_not_approved_has_the_number_it_would_get(folder: Path) -> None:
-    (folder / DEFINITION).write_text(record("id", amount=0, count=1))
-    printed = schemactl(folder, "sample", "orders@work", "--format", "messages")
+def test_a_definition_that_is_not_approved_has_the_number_it_would_get(topic_folder: Path) -> None:
+    (topic_folder / DEFINITION).write_text(record("id", amount=0, count=1))
+    printed = schemactl(topic_folder, "sample", "orders@work", "--format", "messages")
     assert json.loads(printed.out)["version"] == 2
     assert "not approved yet, so with the number it would have: 2" in printed.err
 
@@ -62,25 +62,25 @@ def test_a_definition_that_is_not_approved_has_the_number_it_would_get(folder: P
         (["orders", "--timeout", "-1", "--from", "pulsar://localhost:1"], "expected a number of seconds"),
     ],
 )
-def test_wrong_usage_is_said(folder: Path, arguments: list[str], expected: str) -> None:
-    error = schemactl(folder, "sample", *arguments, code=64).err
+def test_wrong_usage_is_said(topic_folder: Path, arguments: list[str], expected: str) -> None:
+    error = schemactl(topic_folder, "sample", *arguments, code=64).err
     assert re.search(expected, error), error
 
 
 @pytest.mark.parametrize("form", ["messages", "bytes"])
-def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
+def test_check_reads_what_sample_wrote(topic_folder: Path, form: str) -> None:
     for version in ("0", "1"):
         out = f"namespaces/{version}/samples"
         arguments = ("sample", f"orders@{version}", "-n", "3", "--format", form, "--out", out)
-        assert "in place of" not in schemactl(folder, *arguments).err
-        assert "in place of" in schemactl(folder, *arguments).err
-    samples = folder / "namespaces" / "samples"
+        assert "in place of" not in schemactl(topic_folder, *arguments).err
+        assert "in place of" in schemactl(topic_folder, *arguments).err
+    samples = topic_folder / "namespaces" / "samples"
     samples.mkdir()
-    for number, path in enumerate(sorted(folder.glob("namespaces/[01]/samples/*"))):
+    for number, path in enumerate(sorted(topic_folder.glob("namespaces/[01]/samples/*"))):
         path.rename(samples / f"orders.{number}{path.name.removeprefix('orders')}")
-    assert schemactl(folder, "check").err == ""
-    (folder / DEFINITION).write_text(record("id", "customer", amount=0))
-    findings = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
+    assert schemactl(topic_folder, "check").err == ""
+    (topic_folder / DEFINITION).write_text(record("id", "customer", amount=0))
+    findings = json.loads(schemactl(topic_folder, "check", "--format", "json", code=100).out)["findings"]
     unreadable = [finding for finding in findings if finding["rule"] == "SAMPLE_UNREADABLE"]
     assert len(unreadable) == 6
     assert "customer" in unreadable[0]["message"]
@@ -100,10 +100,10 @@ def test_check_reads_what_sample_wrote(folder: Path, form: str) -> None:
         ("orders.jsonl", '{"payload": ""}', "a sample has no 'payload'"),
     ],
 )
-def test_a_file_that_is_none_of_samples_is_an_error(folder: Path, name: str, content: str, expected: str) -> None:
-    (folder / "namespaces" / "samples").mkdir()
-    (folder / "namespaces" / "samples" / name).write_text(content)
-    assert expected in schemactl(folder, "check", code=1).err
+def test_a_file_that_is_none_of_samples_is_an_error(topic_folder: Path, name: str, content: str, expected: str) -> None:
+    (topic_folder / "namespaces" / "samples").mkdir()
+    (topic_folder / "namespaces" / "samples" / name).write_text(content)
+    assert expected in schemactl(topic_folder, "check", code=1).err
 
 
 def test_messages_of_a_record_that_holds_itself_in_several_places_are_read(tmp_path: Path) -> None:
@@ -128,30 +128,30 @@ def test_messages_of_a_record_that_holds_itself_in_several_places_are_read(tmp_p
     assert "nested deeper than can be followed" in unread["message"]
 
 
-def test_all_files_that_are_none_of_samples_are_said_at_once(folder: Path) -> None:
-    (folder / "namespaces" / "samples").mkdir()
-    (folder / "namespaces" / "samples" / "orders.jsonl").write_text("{")
-    (folder / "namespaces" / "samples" / "orders.more.jsonl").write_text("{")
-    assert schemactl(folder, "check", code=1).err.count("this line is not JSON") == 2
+def test_all_files_that_are_none_of_samples_are_said_at_once(topic_folder: Path) -> None:
+    (topic_folder / "namespaces" / "samples").mkdir()
+    (topic_folder / "namespaces" / "samples" / "orders.jsonl").write_text("{")
+    (topic_folder / "namespaces" / "samples" / "orders.more.jsonl").write_text("{")
+    assert schemactl(topic_folder, "check", code=1).err.count("this line is not JSON") == 2
 
 
-def test_a_sample_of_a_version_that_there_is_not_says_which_there_are(folder: Path) -> None:
-    (folder / "namespaces" / "samples").mkdir()
-    (folder / "namespaces" / "samples" / "orders.v7.bin").write_bytes(b"")
-    assert "there is no version 7: the topic has versions 0-1." in schemactl(folder, "check", code=100).out
+def test_a_sample_of_a_version_that_there_is_not_says_which_there_are(topic_folder: Path) -> None:
+    (topic_folder / "namespaces" / "samples").mkdir()
+    (topic_folder / "namespaces" / "samples" / "orders.v7.bin").write_bytes(b"")
+    assert "there is no version 7: the topic has versions 0-1." in schemactl(topic_folder, "check", code=100).out
 
 
-def test_a_sample_of_no_topic_is_noted(folder: Path) -> None:
-    (folder / "namespaces" / "samples").mkdir()
-    (folder / "namespaces" / "samples" / "ordres.v0.bin").write_bytes(b"")
-    assert "namespaces/samples/ordres.v0.bin" in "".join(schemactl(folder, "check")[:2])
+def test_a_sample_of_no_topic_is_noted(topic_folder: Path) -> None:
+    (topic_folder / "namespaces" / "samples").mkdir()
+    (topic_folder / "namespaces" / "samples" / "ordres.v0.bin").write_bytes(b"")
+    assert "namespaces/samples/ordres.v0.bin" in "".join(schemactl(topic_folder, "check")[:2])
 
 
-def test_a_waived_sample_passes_and_one_with_another_key_or_payload_does_not(folder: Path) -> None:
-    (folder / "namespaces" / "samples").mkdir()
-    file = folder / "namespaces" / "samples" / "orders.jsonl"
+def test_a_waived_sample_passes_and_one_with_another_key_or_payload_does_not(topic_folder: Path) -> None:
+    (topic_folder / "namespaces" / "samples").mkdir()
+    file = topic_folder / "namespaces" / "samples" / "orders.jsonl"
     file.write_text('{"version": 0, "payload_b64": ""}\n')
-    (finding,) = json.loads(schemactl(folder, "check", "--format", "json", code=100).out)["findings"]
+    (finding,) = json.loads(schemactl(topic_folder, "check", "--format", "json", code=100).out)["findings"]
     reason = (
         "--reason",
         "it is kept as it came",
@@ -160,8 +160,8 @@ def test_a_waived_sample_passes_and_one_with_another_key_or_payload_does_not(fol
         "--until",
         f"{datetime.now(UTC).date() + timedelta(days=30)}",
     )
-    schemactl(folder, "waive", finding["fingerprint"], *reason)
-    schemactl(folder, "check")
+    schemactl(topic_folder, "waive", finding["fingerprint"], *reason)
+    schemactl(topic_folder, "check")
     for other in ('{"version": 0}\n', '{"version": 0, "payload_b64": "", "key_b64": "YQ=="}\n'):
         file.write_text(other)
-        assert "SAMPLE_UNREADABLE" in schemactl(folder, "check", code=100).out
+        assert "SAMPLE_UNREADABLE" in schemactl(topic_folder, "check", code=100).out

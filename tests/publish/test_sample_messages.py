@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from corpora import rows
+from corpora import read_rows
 from random_avro import Maker
 from random_protobuf import ProtoMaker
 from tangled_definitions import TANGLED_AVRO, TANGLED_PROTO, dump_avro
@@ -23,7 +23,7 @@ from schemactl.publish.sample_messages import explain_omissions, find_options, p
 
 
 def make_values(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[Any]:
-    """Values of messages that a codec reads to the last byte, and in a batch, too."""
+    """Make values of messages, which a codec must read to the last byte, one by one and in a batch."""
     messages = list(islice(plausible(schema, 0, name="orders", seed=seed), count))
     assert messages == list(islice(plausible(schema, 0, name="orders", seed=seed), count))
     strict = Codec([Version(0, schema)], options=replace(find_options(schema), strict=True))
@@ -39,11 +39,11 @@ NO_VALUES = {"rec-direct-depth1", "rec-direct-depth2", "rec-direct-depth16", "st
 
 def test_recorded_definitions_of_every_kind_have_messages() -> None:
     without = []
-    for row in rows("spark_types_public"):
+    for row in read_rows("spark_types_public"):
         try:
             make_values(Definition("AVRO", json.dumps(row["avro"])))
         except CodecError:
-            # What Avro itself refuses has an error there.
+            # Schemas that Avro itself rejects have an error there.
             if row["error"] is None:
                 without.append(row["id"])
     assert set(without) == NO_VALUES
@@ -59,7 +59,7 @@ def test_random_definitions_have_messages(kind: str, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_random_protobuf_definitions_have_messages(seed: int) -> None:
     try:
-        assert len(make_values(ProtoMaker(seed).definition(), seed=seed)) == 3
+        assert len(make_values(ProtoMaker(seed).make_definition(), seed=seed)) == 3
     except Unwritable as error:
         # Such as a message without fields, for which there is no column.
         assert "required fields are missing" in str(error)  # noqa: PT017  most seeds have none

@@ -1,4 +1,4 @@
-"""The catalogue says what Git has approved, page by page, and leads nowhere else."""
+"""The catalog site shows the approved state of Git, page by page, without external links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import html5lib
 import pytest
 from command import schemactl
 from lxml import etree
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 from schemactl.publish.site_pages import slug
 
@@ -40,8 +40,8 @@ MONEY_TOPIC = "schema: {type: JSON, definition: money.avsc}\n"
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
-    """Orders of three versions, of which prod has two; a topic that is gone; others of several types, with hostile words."""
+def site_shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Make orders with three versions, two of them on prod, a deleted topic, and topics of several types with hostile texts."""
     shop = Scratch(tmp_path_factory.mktemp("site") / "shop")
     targets = 'targets: {stage: {registry: "sqlite:s.db"}, prod: {registry: "sqlite:p.db", promoted: refs/tags/prod, exclude: [carts]}, '
     shop.commit(
@@ -50,7 +50,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
             "generate: {package: shop_schemas, out: generated}\n",
             "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\nowner: team-sales\n"
             "description: All that is sold.\n",
-            "topics/orders.yaml": declared(
+            "topics/orders.yaml": write_declaration(
                 more="links: {wiki: 'https://example.com/a?b=1&c=2'}\nlabels: {tier: gold}\n"
                 "clients:\n  - {name: billing, role: consumer, schema: 0, team: payments, targets: [prod]}\n"
             ),
@@ -59,7 +59,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
             "topics/coins.yaml": f"topic: shop/sales/Money\ndescription: '{EVIL.replace(chr(0x202E), '')}'\n"
             f"deprecated: {{since: 2026-01-01, use: shop/sales/money}}\n{MONEY_TOPIC}",
             "topics/money.avsc": json.dumps(MONEY),
-            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc"),
+            "topics/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
             "topics/refunds.avsc": record("id", name="Refund"),
             "topics/carts.yaml": "topic: shop/web/carts\nschema: {type: STRING}\n",
             "topics/clicks.yaml": "topic: shop/web/clicks\n"
@@ -82,35 +82,35 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 
 
 @pytest.fixture(scope="module")
-def site(shop: Scratch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site_folder(site_shop: Scratch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("out") / "site"
-    done = schemactl(shop.path, "site", "--out", str(out), "--title", "Acme & Co")
+    done = schemactl(site_shop.path, "site", "--out", str(out), "--title", "Acme & Co")
     assert "7 topics" in done.out
     return out
 
 
-def page(path: Path) -> Element:
+def read_page(path: Path) -> Element:
     """The page, read as strictly as the standard has it."""
     root: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(path.read_text("utf-8"))
     return root
 
 
-def text(element: Element) -> str:
+def read_text(element: Element) -> str:
     return " ".join(" ".join(element.itertext()).split())
 
 
-def table(root: Element, label: str) -> list[list[str]]:
-    """The rows of a table, by what it is called."""
+def read_table(root: Element, label: str) -> list[list[str]]:
+    """Return the rows of the table with this label."""
     (element,) = (div for div in root.iter("div") if div.get("aria-label") == label)
-    return [[text(cell) for cell in row] for body in element.iter("tbody") for row in body]
+    return [[read_text(cell) for cell in row] for body in element.iter("tbody") for row in body]
 
 
-def orders(site: Path) -> Element:
-    return page(site / "topics/shop/sales/orders.html")
+def orders_page(site: Path) -> Element:
+    return read_page(site / "topics/shop/sales/orders.html")
 
 
 @pytest.fixture(scope="module")
-def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def odd_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with types that contain each other, differ by topic, were removed, are shipped with protoc, or are large."""
     odd = Scratch(tmp_path_factory.mktemp("odd") / "odd")
     wide = [
@@ -144,7 +144,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ],
         },
     }
-    files = {f"topics/{name}.yaml": declared(f"shop/web/{name}", f"{name}.avsc") for name in topics}
+    files = {f"topics/{name}.yaml": write_declaration(f"shop/web/{name}", f"{name}.avsc") for name in topics}
     files["topics/wide.yaml"] += "description: Everything.\n"
     files |= {
         f"topics/{name}.avsc": json.dumps({"type": "record", **attributes}) for name, attributes in topics.items()
@@ -174,7 +174,7 @@ def test_every_link_leads_to_a_page_of_the_site(which: str, links: set[str], req
     assert len(pages) > 15
     outside = set()
     for path in pages:
-        for element in page(path).iter():
+        for element in read_page(path).iter():
             for attribute in ("href", "src"):
                 address = element.get(attribute)
                 if address is None:
@@ -188,12 +188,12 @@ def test_every_link_leads_to_a_page_of_the_site(which: str, links: set[str], req
     assert outside == links
 
 
-def test_hostile_words_stay_words(site: Path) -> None:
-    for path in site.rglob("*.html"):
+def test_hostile_words_stay_words(site_folder: Path) -> None:
+    for path in site_folder.rglob("*.html"):
         content = path.read_text("utf-8")
         assert "<script>" not in content
         assert "\u202e" not in content
-    index = (site / "search.js").read_text("utf-8")
+    index = (site_folder / "search.js").read_text("utf-8")
     search_index = json.loads(index.removeprefix("window.schemactlIndex=").removesuffix(";\n"))
     assert ["types/acme.money-", "acme.Money", 4, []] in [[path[:17], *more] for path, *more in search_index["types"]]
     assert [row[1] for row in search_index["clients"]] == ["billing"]
@@ -201,80 +201,82 @@ def test_hostile_words_stay_words(site: Path) -> None:
     assert index.isascii()
 
 
-def test_the_page_of_a_topic_answers_what_newcomers_ask(site: Path) -> None:
-    root = orders(site)
-    content = text(root)
+def test_the_page_of_a_topic_answers_what_newcomers_ask(site_folder: Path) -> None:
+    root = orders_page(site_folder)
+    content = read_text(root)
     assert "Owner team-sales" in content
     assert "BACKWARD set by the namespace" in content
     assert "Type AVRO In force v2 since 2023-11-14" in content
-    assert table(root, "Clients") == [["billing", "consumer", "", "payments", "prod"]]
+    assert read_table(root, "Clients") == [["billing", "consumer", "", "payments", "prod"]]
     assert "from shop_schemas.shop.sales.orders import ORDERS" in content
     assert "spark.dataSource.register(PulsarSource)" in content
     assert "schemactl decode shop/sales/orders --version 2 --base64 PAYLOAD" in content
-    fields = {row[0]: row[1:] for row in table(root, "Fields")}
+    fields = {row[0]: row[1:] for row in read_table(root, "Fields")}
     assert fields["total"] == ["Money", "", "", "v1", "What was paid."]
     assert fields["amount"] == ["long", "BIGINT", "", "v1", ""]
     assert fields["channel"] == ["Channel", "STRING", '"WEB"', "v2", "WEB SHOP"]
-    versions = table(root, "Versions")
+    versions = read_table(root, "Versions")
     assert [row[:2] for row in versions] == [["v2", "safe"], ["v1", "cannot read v0"], ["v0", "first version"]]
     assert versions[0][3].startswith('added: Order.channel: Channel = "WEB"')
 
 
-def test_the_page_says_who_can_read_whom(site: Path) -> None:
-    rows = table(orders(site), "Who can read whom")
+def test_the_page_says_who_can_read_whom(site_folder: Path) -> None:
+    rows = read_table(orders_page(site_folder), "Who can read whom")
     # A version without a default for `total` reads no older message.
     assert [row[1:] for row in rows] == [["yes", "yes", "yes"], ["no", "yes", "yes"], ["no", "yes", "yes"]]
-    content = text(orders(site))
+    content = read_text(orders_page(site_folder))
     assert "v0 and v1 Order.total is new and has no default; messages of version 0 do not carry it" in content
 
 
-def test_the_page_says_who_can_read_today_s_messages(site: Path) -> None:
-    content = text(orders(site))
+def test_the_page_says_who_can_read_today_s_messages(site_folder: Path) -> None:
+    content = read_text(orders_page(site_folder))
     assert "Today's messages are of version 2. Readers built with any version read them." in content
     assert "v0 cannot" not in content
 
 
-def test_a_deprecated_topic_leads_to_the_one_to_use(site: Path) -> None:
-    (path,) = (path for path in (site / "topics/shop/sales").glob("money_*.html") if ".v" not in path.name)
-    root = page(path)
-    assert "Deprecated since 2026-01-01. Use shop/sales/money instead." in text(root)
-    (link,) = (element.get("href", "") for element in root.iter("a") if text(element) == "shop/sales/money")
-    assert "Deprecated" not in text(page(path.parent / link))
+def test_a_deprecated_topic_leads_to_the_one_to_use(site_folder: Path) -> None:
+    (path,) = (path for path in (site_folder / "topics/shop/sales").glob("money_*.html") if ".v" not in path.name)
+    root = read_page(path)
+    assert "Deprecated since 2026-01-01. Use shop/sales/money instead." in read_text(root)
+    (link,) = (element.get("href", "") for element in root.iter("a") if read_text(element) == "shop/sales/money")
+    assert "Deprecated" not in read_text(read_page(path.parent / link))
 
 
-def test_an_owner_has_a_page_of_topics(site: Path) -> None:
-    rows = table(page(site / "owners/team-sales.html"), "Topics")
+def test_an_owner_has_a_page_of_topics(site_folder: Path) -> None:
+    rows = read_table(read_page(site_folder / "owners/team-sales.html"), "Topics")
     assert [row[0].partition("<")[0].strip() for row in rows] == [
         "shop/sales/ Money",
         "shop/sales/ money",
         "shop/sales/ orders",
         "shop/sales/ refunds",
     ]
-    (link,) = (element.get("href", "") for element in orders(site).iter("a") if text(element) == "team-sales")
-    assert (site / "topics/shop/sales" / link).resolve() == site / "owners/team-sales.html"
+    (link,) = (
+        element.get("href", "") for element in orders_page(site_folder).iter("a") if read_text(element) == "team-sales"
+    )
+    assert (site_folder / "topics/shop/sales" / link).resolve() == site_folder / "owners/team-sales.html"
 
 
-def test_the_page_says_what_each_target_has(site: Path) -> None:
-    rows = {row[0]: row[1] for row in table(orders(site), "Environments")}
+def test_the_page_says_what_each_target_has(site_folder: Path) -> None:
+    rows = {row[0]: row[1] for row in read_table(orders_page(site_folder), "Environments")}
     assert rows == {"stage": "2", "prod": "1", "next": "not there"}
-    carts = page(site / "topics/shop/web/carts.html")
-    assert {row[0]: row[1] for row in table(carts, "Environments")}["prod"] == "not there"
+    carts = read_page(site_folder / "topics/shop/web/carts.html")
+    assert {row[0]: row[1] for row in read_table(carts, "Environments")}["prod"] == "not there"
 
 
-def test_a_version_says_what_it_changed(site: Path) -> None:
+def test_a_version_says_what_it_changed(site_folder: Path) -> None:
     (section,) = (
         element
-        for element in page(site / "topics/shop/sales/orders.v0.html").iter("section")
+        for element in read_page(site_folder / "topics/shop/sales/orders.v0.html").iter("section")
         if element.get("id") == "v2"
     )
-    content = text(section)
+    content = read_text(section)
     assert content.startswith("v2 safe in force since 2023-11-14 Orders say whence they came")
     assert 'added: Order.channel: Channel = "WEB"' in content
     assert '+ "default": "WEB"' in content
 
 
-def test_the_script_of_a_topic_has_every_version(site: Path) -> None:
-    script = (site / "topics/shop/sales/orders.js").read_text()
+def test_the_script_of_a_topic_has_every_version(site_folder: Path) -> None:
+    script = (site_folder / "topics/shop/sales/orders.js").read_text()
     value = json.loads(script.removeprefix("window.schemactlTopic=").removesuffix(";\n"))
     lines: list[str] = []
     texts = []
@@ -287,32 +289,32 @@ def test_the_script_of_a_topic_has_every_version(site: Path) -> None:
     assert "<" not in script
 
 
-def test_a_topic_without_schema_is_listed_and_found(site: Path) -> None:
-    rows = {row[0]: row[1:3] for row in table(page(site / "namespaces/shop/web.html"), "Topics")}
+def test_a_topic_without_schema_is_listed_and_found(site_folder: Path) -> None:
+    rows = {row[0]: row[1:3] for row in read_table(read_page(site_folder / "namespaces/shop/web.html"), "Topics")}
     assert rows["pings"] == ["", ""]
-    assert '"namespaces/shop/web.html","persistent://shop/web/pings"' in (site / "search.js").read_text()
-    assert not (site / "topics/shop/web/pings.html").exists()
+    assert '"namespaces/shop/web.html","persistent://shop/web/pings"' in (site_folder / "search.js").read_text()
+    assert not (site_folder / "topics/shop/web/pings.html").exists()
 
 
-def test_a_topic_that_is_gone_says_so(site: Path) -> None:
-    assert "Deleted : no file declares" in text(page(site / "topics/shop/sales/refunds.html"))
-    rows = {row[0]: row for row in table(page(site / "namespaces/shop/sales.html"), "Topics")}
+def test_a_topic_that_is_gone_says_so(site_folder: Path) -> None:
+    assert "Deleted : no file declares" in read_text(read_page(site_folder / "topics/shop/sales/refunds.html"))
+    rows = {row[0]: row for row in read_table(read_page(site_folder / "namespaces/shop/sales.html"), "Topics")}
     assert rows["refunds"][1:3] == ["", "deleted"]
-    assert "3 topics" in text(page(site / "namespaces/shop/sales.html"))
-    assert "Code to paste" not in text(page(site / "topics/shop/sales/refunds.html"))
+    assert "3 topics" in read_text(read_page(site_folder / "namespaces/shop/sales.html"))
+    assert "Code to paste" not in read_text(read_page(site_folder / "topics/shop/sales/refunds.html"))
 
 
-def test_types_know_their_users(site: Path) -> None:
-    money = page(site / f"types/{slug('acme.Money')}.html")
-    content = text(money)
+def test_types_know_their_users(site_folder: Path) -> None:
+    money = read_page(site_folder / f"types/{slug('acme.Money')}.html")
+    content = read_text(money)
     assert "Used by 4 topics" in content
     assert "shop/sales/orders" in content
     assert "Part of Order " in content
     # Columns that would be empty are not there.
-    assert table(money, "Fields") == [["amount", "long", "BIGINT", ""]]
-    first = table(page(site / "types.html"), "Types")[0]
+    assert read_table(money, "Fields") == [["amount", "long", "BIGINT", ""]]
+    first = read_table(read_page(site_folder / "types.html"), "Types")[0]
     assert first[:3] == ["Money acme", "record", "4"]
-    assert [row[:2] for row in table(money, "Used by")][2:] == [
+    assert [row[:2] for row in read_table(money, "Used by")][2:] == [
         ["shop/sales/orders", "total"],
         ["shop/web/pairs", "the message itself"],
     ]
@@ -320,19 +322,19 @@ def test_types_know_their_users(site: Path) -> None:
 
 def read_graph(site: Path, name: str) -> list[tuple[int, str]]:
     """Return the nodes of the graph of a type, each with its column."""
-    (graph,) = page(site / f"types/{slug(name)}.html").iter(f"{SVG}svg")
+    (graph,) = read_page(site / f"types/{slug(name)}.html").iter(f"{SVG}svg")
     nodes = []
     for node in graph:
         title, box = (next(node.iter(f"{SVG}{tag}"), None) for tag in ("title", "rect"))
         if title is not None and box is not None:
-            nodes.append((int(box.get("x", "")), text(title)))
+            nodes.append((int(box.get("x", "")), read_text(title)))
     places = sorted({x for x, _ in nodes})
     return sorted((places.index(x), name) for x, name in nodes)
 
 
-def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path, odd: Path) -> None:
+def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site_folder: Path, odd_site: Path) -> None:
     # The messages of three topics are of it, one of them as the value of a pair.
-    assert read_graph(site, "acme.Money") == [
+    assert read_graph(site_folder, "acme.Money") == [
         (0, "topic shop/sales/Money"),
         (0, "topic shop/sales/money"),
         (0, "topic shop/sales/orders"),
@@ -341,7 +343,7 @@ def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path,
         (2, "type acme.Money"),
     ]
     # Bills hold it themselves, and by their lines.
-    assert read_graph(odd, "acme.Money") == [
+    assert read_graph(odd_site, "acme.Money") == [
         (0, "topic shop/web/bills"),
         (0, "topic shop/web/fees"),
         (1, "type acme.Bill"),
@@ -351,17 +353,21 @@ def test_the_graph_of_a_type_leads_from_topics_to_what_it_is_made_of(site: Path,
     ]
 
 
-def test_a_type_that_holds_itself_stands_between_its_topics_and_its_parts(odd: Path) -> None:
+def test_a_type_that_holds_itself_stands_between_its_topics_and_its_parts(odd_site: Path) -> None:
     nodes = [(0, "topic shop/web/trees"), (1, "type acme.Tree"), (2, "type acme.Leaf")]
     for name in ("acme.Tree", "acme.Leaf"):
-        assert read_graph(odd, name) == nodes
-        lines = [*page(odd / f"types/{slug(name)}.html").iter(f"{SVG}path")]
+        assert read_graph(odd_site, name) == nodes
+        lines = [*read_page(odd_site / f"types/{slug(name)}.html").iter(f"{SVG}path")]
         assert len(lines) == 2
 
 
-def test_the_graph_of_messages_that_hold_each_other_ends(odd: Path) -> None:
-    assert read_graph(odd, "web.Click") == [(0, "topic shop/web/clicks"), (1, "type web.Inner"), (2, "type web.Click")]
-    assert [name for _, name in read_graph(odd, "web.Inner")] == [
+def test_the_graph_of_messages_that_hold_each_other_ends(odd_site: Path) -> None:
+    assert read_graph(odd_site, "web.Click") == [
+        (0, "topic shop/web/clicks"),
+        (1, "type web.Inner"),
+        (2, "type web.Click"),
+    ]
+    assert [name for _, name in read_graph(odd_site, "web.Inner")] == [
         "topic shop/web/clicks",
         "type web.Click",
         "type web.Inner",
@@ -376,8 +382,8 @@ def test_many_users_of_a_type_are_counted(tmp_path: Path) -> None:
     many.flush()
     schemactl(many.path, "site", "--out", str(tmp_path / "site"))
     assert len(read_graph(tmp_path / "site", "acme.Money")) == 11
-    assert len([*page(tmp_path / f"site/types/{slug('acme.Money')}.html").iter(f"{SVG}path")]) == 11
-    assert "and 5 more" in text(page(tmp_path / f"site/types/{slug('acme.Money')}.html"))
+    assert len([*read_page(tmp_path / f"site/types/{slug('acme.Money')}.html").iter(f"{SVG}path")]) == 11
+    assert "and 5 more" in read_text(read_page(tmp_path / f"site/types/{slug('acme.Money')}.html"))
 
 
 def test_a_start_page_of_many_namespaces_and_owners_leaves_the_rest_to_the_search(tmp_path: Path) -> None:
@@ -392,26 +398,26 @@ def test_a_start_page_of_many_namespaces_and_owners_leaves_the_rest_to_the_searc
     schemactl(many.path, "site", "--out", str(tmp_path / "site"))
     start = tmp_path / "site/index.html"
     assert start.stat().st_size < 100_000
-    content = text(page(start))
+    content = read_text(read_page(start))
     assert "And 210 namespaces more, which the search finds. And 210 owners more, which the search finds." in content
     index = json.loads((tmp_path / "site/search.js").read_text().removeprefix("window.schemactlIndex=").rstrip(";\n"))
     assert (len(index["namespaces"]), len(index["owners"])) == (310, 310)
 
 
-def test_a_type_that_topics_define_differently_says_so(odd: Path) -> None:
-    content = text(page(odd / f"types/{slug('acme.Money')}.html"))
+def test_a_type_that_topics_define_differently_says_so(odd_site: Path) -> None:
+    content = read_text(read_page(odd_site / f"types/{slug('acme.Money')}.html"))
     assert "Shown as shop/web/bills defines it; otherwise in shop/web/fees ." in content
-    assert "Not the same" not in text(page(odd / f"types/{slug('acme.Bill')}.html"))
+    assert "Not the same" not in read_text(read_page(odd_site / f"types/{slug('acme.Bill')}.html"))
 
 
-def test_messages_that_hold_each_other_have_rows_though_spark_has_no_such_column(odd: Path) -> None:
-    rows = table(page(odd / "topics/shop/web/clicks.html"), "Fields")
+def test_messages_that_hold_each_other_have_rows_though_spark_has_no_such_column(odd_site: Path) -> None:
+    rows = read_table(read_page(odd_site / "topics/shop/web/clicks.html"), "Fields")
     assert [row[0] for row in rows] == ["at", "inner", "back", "end", "more", "back", "end"]
-    assert not [path.name for path in odd.rglob("*.html") if "moreentry" in path.name]
+    assert not [path.name for path in odd_site.rglob("*.html") if "moreentry" in path.name]
 
 
-def test_the_fields_of_several_records_of_a_union_say_whose_they_are(odd: Path) -> None:
-    rows = table(page(odd / "topics/shop/web/paid.html"), "Fields")
+def test_the_fields_of_several_records_of_a_union_say_whose_they_are(odd_site: Path) -> None:
+    rows = read_table(read_page(odd_site / "topics/shop/web/paid.html"), "Fields")
     assert [row[:3] for row in rows] == [
         ["by", "Card | Cash", ""],
         ["Card. number", "string", "STRING"],
@@ -419,64 +425,64 @@ def test_the_fields_of_several_records_of_a_union_say_whose_they_are(odd: Path) 
     ]
 
 
-def test_a_message_that_holds_itself_has_its_rows_once_and_no_columns(site: Path) -> None:
-    root = page(site / "topics/shop/web/clicks.html")
-    assert [row[0] for row in table(root, "Fields")] == ["url", "more", "path"]
-    assert "Spark has no columns for it: the message web.Click is recursive" in text(root)
-    assert "Read it in Spark" not in text(root)
+def test_a_message_that_holds_itself_has_its_rows_once_and_no_columns(site_folder: Path) -> None:
+    root = read_page(site_folder / "topics/shop/web/clicks.html")
+    assert [row[0] for row in read_table(root, "Fields")] == ["url", "more", "path"]
+    assert "Spark has no columns for it: the message web.Click is recursive" in read_text(root)
+    assert "Read it in Spark" not in read_text(root)
 
 
-def test_comments_of_proto_files_are_documentation(odd: Path) -> None:
-    root = page(odd / "topics/shop/web/clicks.html")
-    assert "A press on a button." in text(root)
-    rows = {row[0]: row[-1] for row in table(root, "Fields")}
+def test_comments_of_proto_files_are_documentation(odd_site: Path) -> None:
+    root = read_page(odd_site / "topics/shop/web/clicks.html")
+    assert "A press on a button." in read_text(root)
+    rows = {row[0]: row[-1] for row in read_table(root, "Fields")}
     assert rows["inner"] == "Ends, or goes on."
     assert (rows["back"], rows["end"]) == ("The one before. One of one.", "One of one.")
-    assert "The one before." in (odd / "search.js").read_text()
-    assert "Ends, or goes on." in text(page(odd / f"types/{slug('web.Inner')}.html"))
-    assert "As the scanner sees it." in text(page(odd / "topics/shop/web/wide.html"))
+    assert "The one before." in (odd_site / "search.js").read_text()
+    assert "Ends, or goes on." in read_text(read_page(odd_site / f"types/{slug('web.Inner')}.html"))
+    assert "As the scanner sees it." in read_text(read_page(odd_site / "topics/shop/web/wide.html"))
     # The page of a message leads to its topic.
-    assert "../topics/shop/web/wide.html#fields" in (odd / f"types/{slug('acme.Wide')}.html").read_text("utf-8")
+    assert "../topics/shop/web/wide.html#fields" in (odd_site / f"types/{slug('acme.Wide')}.html").read_text("utf-8")
 
 
-def test_what_the_definition_says_is_shown_and_found_beside_the_description(odd: Path) -> None:
-    content = text(page(odd / "topics/shop/web/wide.html"))
+def test_what_the_definition_says_is_shown_and_found_beside_the_description(odd_site: Path) -> None:
+    content = read_text(read_page(odd_site / "topics/shop/web/wide.html"))
     assert "Everything. From the definition: As the scanner sees it." in content
-    assert '"Everything. As the scanner sees it."' in (odd / "search.js").read_text()
+    assert '"Everything. As the scanner sees it."' in (odd_site / "search.js").read_text()
 
 
-def test_a_page_of_many_fields_says_what_it_leaves_out(odd: Path) -> None:
-    path = odd / "topics/shop/web/wide.html"
+def test_a_page_of_many_fields_says_what_it_leaves_out(odd_site: Path) -> None:
+    path = odd_site / "topics/shop/web/wide.html"
     assert path.stat().st_size < 100_000
-    content = text(page(path))
+    content = read_text(read_page(path))
     assert "Not more than 150 fields are shown here." in content
     assert re.search(r"And [\d,]+ lines more: schemactl show shop/web/wide prints all\.", content)
 
 
 def test_older_versions_have_pages_of_their_own(tmp_path: Path) -> None:
     old = Scratch(tmp_path / "old")
-    settled = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": declared()}
+    settled = {"schemactl.yaml": "version: 1\nroots: [topics]\n", "topics/orders.yaml": write_declaration()}
     for number in range(120):
         definition = order({"name": f"in_version_{number}", "type": "int", "default": 0})
         old.commit({**settled, "topics/orders.avsc": definition}, message="Orders change. " * 10)
     old.flush()
     schemactl(old.path, "site", "--out", str(tmp_path / "site"))
     folder = tmp_path / "site/topics/shop/sales"
-    assert len(table(page(folder / "orders.html"), "Versions")) == 10
+    assert len(read_table(read_page(folder / "orders.html"), "Versions")) == 10
     names = [f"orders.v{start}.html" for start in range(0, 120, 20)]
     listed = [
-        [element.get("id", "") for element in page(folder / name).iter("section") if element.get("id")]
+        [element.get("id", "") for element in read_page(folder / name).iter("section") if element.get("id")]
         for name in names
     ]
     assert listed[0] == [f"v{number}" for number in range(19, -1, -1)]
     assert [len(ids) for ids in listed] == [20] * 6
-    (pages, _) = (nav for nav in page(folder / "orders.v40.html").iter("nav") if nav.get("aria-label") == "Pages")
+    (pages, _) = (nav for nav in read_page(folder / "orders.v40.html").iter("nav") if nav.get("aria-label") == "Pages")
     assert [link.get("href") for link in pages.iter("a")] == [name for name in names[::-1] if name != "orders.v40.html"]
     assert (folder / "orders.html").stat().st_size < 77_000
 
 
-def test_names_that_differ_in_case_alone_have_pages_of_their_own(site: Path) -> None:
-    files = [path.relative_to(site).as_posix() for path in site.rglob("*.html")]
+def test_names_that_differ_in_case_alone_have_pages_of_their_own(site_folder: Path) -> None:
+    files = [path.relative_to(site_folder).as_posix() for path in site_folder.rglob("*.html")]
     assert len({name.lower() for name in files}) == len(files)
     assert slug("acme.Money") != slug("acme.money")
     assert slug("acme.money") == "acme.money"
@@ -494,8 +500,8 @@ def feed_of(site: Path) -> Any:
     return feed
 
 
-def test_feed_readers_get_each_version_once(site: Path) -> None:
-    feed = feed_of(site)
+def test_feed_readers_get_each_version_once(site_folder: Path) -> None:
+    feed = feed_of(site_folder)
     ids = feed.xpath("//*[local-name()='id']/text()")
     assert len(ids) == len({*ids}) == 10
     days = [entry.findtext("{*}updated") for entry in feed.iterfind("{*}entry")]
@@ -504,10 +510,10 @@ def test_feed_readers_get_each_version_once(site: Path) -> None:
     assert feed.xpath("//*[local-name()='title']/text()").count("orders v2: safe (shop/sales)") == 1
 
 
-def test_ids_in_the_feed_stay_when_the_catalogue_is_called_otherwise(shop: Scratch, tmp_path: Path) -> None:
+def test_ids_in_the_feed_stay_when_the_catalogue_is_called_otherwise(site_shop: Scratch, tmp_path: Path) -> None:
     texts = []
     for title in ("One", "Another"):
-        schemactl(shop.path, "site", "--out", str(tmp_path / title), "--title", title)
+        schemactl(site_shop.path, "site", "--out", str(tmp_path / title), "--title", title)
         texts.append((tmp_path / title / "feed.xml").read_text("utf-8"))
     assert texts[0].replace("One", "Another") == texts[1]
 
@@ -520,62 +526,62 @@ def test_the_feed_of_a_repository_without_versions_is_empty(tmp_path: Path) -> N
     assert feed_of(tmp_path / "out").find("{*}entry") is None
 
 
-def test_what_is_printed_is_dark_on_white(site: Path) -> None:
-    _, _, printed = (site / "site.css").read_text("utf-8").partition("@media print")
+def test_what_is_printed_is_dark_on_white(site_folder: Path) -> None:
+    _, _, printed = (site_folder / "site.css").read_text("utf-8").partition("@media print")
     assert ":root { color-scheme: light; --paper: #fff;" in printed
 
 
-def test_pages_are_small_and_ask_nobody_for_anything(site: Path) -> None:
-    for path in site.rglob("*"):
+def test_pages_are_small_and_ask_nobody_for_anything(site_folder: Path) -> None:
+    for path in site_folder.rglob("*"):
         if path.suffix in (".html", ".css", ".js"):
             content = path.read_text("utf-8")
             assert len(content) < 100_000
             assert not re.search(r"@import|url\((?!\"data:)|fetch\(|XMLHttpRequest", content)
 
 
-def test_a_theme_follows_the_style_of_the_site(shop: Scratch, tmp_path: Path) -> None:
+def test_a_theme_follows_the_style_of_the_site(site_shop: Scratch, tmp_path: Path) -> None:
     (tmp_path / "theme.css").write_text(":root { --theme-hue: 150; }\n")
-    schemactl(shop.path, "site", "--out", str(tmp_path / "site"), "--theme", str(tmp_path / "theme.css"))
+    schemactl(site_shop.path, "site", "--out", str(tmp_path / "site"), "--theme", str(tmp_path / "theme.css"))
     assert (tmp_path / "site/site.css").read_text().endswith(":root { --theme-hue: 150; }\n")
-    missing = schemactl(shop.path, "site", "--out", str(tmp_path / "site"), "--theme", "none.css", code=64)
+    missing = schemactl(site_shop.path, "site", "--out", str(tmp_path / "site"), "--theme", "none.css", code=64)
     assert "--theme none.css" in missing.err
 
 
-def test_a_further_run_writes_only_what_changed(shop: Scratch, tmp_path: Path) -> None:
+def test_a_further_run_writes_only_what_changed(site_shop: Scratch, tmp_path: Path) -> None:
     def read_times() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
 
     out = tmp_path / "site"
-    schemactl(shop.path, "site", "--out", str(out))
+    schemactl(site_shop.path, "site", "--out", str(out))
     before = read_times()
-    schemactl(shop.path, "site", "--out", str(out))
+    schemactl(site_shop.path, "site", "--out", str(out))
     assert read_times() == before
     (out / "topics/shop/sales/orders.html").write_text("changed by hand")
-    schemactl(shop.path, "site", "--out", str(out))
+    schemactl(site_shop.path, "site", "--out", str(out))
     assert {path.name for path, time_ns in read_times().items() if before[path] != time_ns} == {"orders.html"}
 
 
-def test_what_is_no_longer_part_of_it_is_removed_and_nothing_else(shop: Scratch, tmp_path: Path) -> None:
+def test_what_is_no_longer_part_of_it_is_removed_and_nothing_else(site_shop: Scratch, tmp_path: Path) -> None:
     out = tmp_path / "site"
-    schemactl(shop.path, "site", "--out", str(out))
+    schemactl(site_shop.path, "site", "--out", str(out))
     (out / "CNAME").write_text("schemas.example.com\n")
-    schemactl(shop.path, "site", "--out", str(out), "--namespace", "shop/web")
+    schemactl(site_shop.path, "site", "--out", str(out), "--namespace", "shop/web")
     assert not (out / "topics/shop/sales/orders.html").exists()
     assert (out / "topics/shop/web/carts.html").exists()
     assert (out / "CNAME").exists()
 
 
-def test_a_folder_of_other_files_is_left_alone(shop: Scratch, tmp_path: Path) -> None:
+def test_a_folder_of_other_files_is_left_alone(site_shop: Scratch, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    assert "has files and no catalogue" in schemactl(shop.path, "site", "--out", str(tmp_path), code=64).err
-    assert "is a file" in schemactl(shop.path, "site", "--out", str(tmp_path / "thesis.tex"), code=64).err
+    assert "has files and no catalogue" in schemactl(site_shop.path, "site", "--out", str(tmp_path), code=64).err
+    assert "is a file" in schemactl(site_shop.path, "site", "--out", str(tmp_path / "thesis.tex"), code=64).err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_list_that_somebody_forged_removes_nothing_outside(shop: Scratch, tmp_path: Path) -> None:
-    out, kept = tmp_path / "site", tmp_path / "kept"
-    kept.touch()
+def test_a_list_that_somebody_forged_removes_nothing_outside(site_shop: Scratch, tmp_path: Path) -> None:
+    out, saved_site = tmp_path / "site", tmp_path / "kept"
+    saved_site.touch()
     out.mkdir()
-    (out / ".schemactl-site").write_text(f"../kept\n{kept}\nindex.html/../../kept\n")
-    schemactl(shop.path, "site", "--out", str(out), "--namespace", "shop/web")
-    assert kept.exists()
+    (out / ".schemactl-site").write_text(f"../kept\n{saved_site}\nindex.html/../../kept\n")
+    schemactl(site_shop.path, "site", "--out", str(out), "--namespace", "shop/web")
+    assert saved_site.exists()

@@ -10,7 +10,7 @@ from typing import Any
 import approved
 import pytest
 from command import schemactl
-from scratch import Scratch, declared
+from scratch import Scratch, write_declaration
 
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.names import TopicName
@@ -30,7 +30,7 @@ COLORS = {"name": "color", "type": {"type": "enum", "name": "Color", "symbols": 
 
 
 def judge(*versions: list[dict[str, Any]], clients: tuple[Client, ...] = ()) -> TopicVerdicts:
-    numbered = approved.versions(*(approved.record(*fields) for fields in versions))
+    numbered = approved.make_versions(*(approved.record(*fields) for fields in versions))
     topic = Topic(NAME, numbered[-1].info, numbered, clients=clients)
     return judge_topic(topic, len(versions) - 1, CompatibilityStrategy.FULL_TRANSITIVE, lambda _: ())
 
@@ -132,7 +132,7 @@ def test_one_on_latest_that_cannot_read_an_old_producer_breaks() -> None:
 
 
 def test_a_topic_without_versions_in_force_has_no_pairs_that_break() -> None:
-    versions = approved.versions(approved.record(ID), None)
+    versions = approved.make_versions(approved.record(ID), None)
     verdicts = judge_topic(
         Topic(NAME, None, versions, clients=(CONSUMER,)), None, CompatibilityStrategy.FULL, lambda _: ()
     )
@@ -155,7 +155,7 @@ def test_versions_as_text(numbers: list[int], text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def verdict_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site whose history has an event of each kind."""
     folder = tmp_path_factory.mktemp("events")
     shop = Scratch(folder / "shop")
@@ -168,9 +168,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {
             "schemactl.yaml": project,
             "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\nowner: team-sales\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": define(ID),
-            "topics/old.yaml": declared("shop/sales/old", "old.avsc"),
+            "topics/old.yaml": write_declaration("shop/sales/old", "old.avsc"),
             "topics/old.avsc": define(ID),
         },
         "first",
@@ -183,11 +183,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "policy",
     )
     shop.commit(
-        {"topics/orders.yaml": declared(more="clients: [{name: billing, role: consumer, schema: 0}]\n")}, "clients"
+        {"topics/orders.yaml": write_declaration(more="clients: [{name: billing, role: consumer, schema: 0}]\n")},
+        "clients",
     )
     shop.commit(
         {
-            "topics/orders.yaml": declared(
+            "topics/orders.yaml": write_declaration(
                 more="clients: [{name: billing, role: consumer, schema: 0}]\n"
                 "deprecated: {since: 2026-01-01, remove_after: 2026-02-01}\n"
             )
@@ -200,8 +201,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def test_each_kind_of_event_is_a_change(site: Path) -> None:
-    (month,) = json.loads((site / "changes.json").read_text())["months"]
+def test_each_kind_of_event_is_a_change(verdict_site: Path) -> None:
+    (month,) = json.loads((verdict_site / "changes.json").read_text())["months"]
     events = {(event["kind"], event["name"].rpartition("/")[2], event.get("text")) for event in month["events"]}
     assert events == {
         ("version", "orders", "new topic"),
@@ -220,26 +221,26 @@ def test_each_kind_of_event_is_a_change(site: Path) -> None:
     assert {event["author"] for event in month["events"]} == {"Ada"}
 
 
-def test_a_feed_of_an_owner_has_its_events(site: Path) -> None:
-    feed = (site / "owners/team-sales.xml").read_text("utf-8")
+def test_a_feed_of_an_owner_has_its_events(verdict_site: Path) -> None:
+    feed = (verdict_site / "owners/team-sales.xml").read_text("utf-8")
     assert feed.count("<entry>") == 9
     assert "<title>orders v2: breaks billing (shop/sales)</title>" in feed
-    breaking = (site / "breaking.xml").read_text("utf-8")
+    breaking = (verdict_site / "breaking.xml").read_text("utf-8")
     assert breaking.count("<entry>") == 1
 
 
-def test_commits_and_files_lead_into_the_repository(site: Path) -> None:
-    page = (site / "topics/shop/sales/orders.html").read_text("utf-8")
+def test_commits_and_files_lead_into_the_repository(verdict_site: Path) -> None:
+    page = (verdict_site / "topics/shop/sales/orders.html").read_text("utf-8")
     assert 'href="https://github.com/acme/shop/blob/main/topics/orders.yaml#L1"' in page
     assert 'href="https://github.com/acme/shop/edit/main/topics/orders.yaml"' in page
     assert 'href="https://github.com/acme/shop/commit/' in page
 
 
-def test_a_client_has_a_page_with_its_pairs(site: Path) -> None:
-    page = (site / "clients/billing.html").read_text("utf-8")
+def test_a_client_has_a_page_with_its_pairs(verdict_site: Path) -> None:
+    page = (verdict_site / "clients/billing.html").read_text("utf-8")
     assert '<span class="chip hurts">cannot read v2</span>' in page
     assert '<svg class="flow"' in page
-    assert "breaks on orders" in (site / "clients.html").read_text("utf-8")
+    assert "breaks on orders" in (verdict_site / "clients.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_a_waived_break_says_until_when(tmp_path: Path) -> None:
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n",
             "topics/sales.yaml": "namespace: shop/sales\nowner: team-sales\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": define(COLOR),
         }
     )
@@ -337,7 +338,7 @@ def test_the_page_folds_older_problems(tmp_path: Path) -> None:
     shop.commit(
         {
             "schemactl.yaml": 'version: 1\nroots: [topics]\ntargets: {prod: {registry: "sqlite:p.db"}}\n',
-            "topics/orders.yaml": declared(more=clients),
+            "topics/orders.yaml": write_declaration(more=clients),
             "topics/orders.avsc": approved.record(ID).schema.decode(),
         }
     )

@@ -92,7 +92,7 @@ TYPES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dialect_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     repository = Scratch(tmp_path_factory.mktemp("dialects") / "r")
     repository.commit(
         {
@@ -114,9 +114,9 @@ def export(folder: Path, dialect: str, *topics: str) -> str:
 
 
 @pytest.mark.parametrize("dialect", TYPES)
-def test_each_type_has_the_name_of_the_engine(folder: Path, dialect: str) -> None:
+def test_each_type_has_the_name_of_the_engine(dialect_folder: Path, dialect: str) -> None:
     quote = '"' if dialect == "trino" else "`"
-    lines = [line.strip().rstrip(",") for line in export(folder, dialect, "orders").splitlines()]
+    lines = [line.strip().rstrip(",") for line in export(dialect_folder, dialect, "orders").splitlines()]
     for name, type_ in TYPES[dialect].items():
         assert any(
             line == f"{quote}{name}{quote} {type_}" or line.startswith(f"{quote}{name}{quote} {type_} COMMENT")
@@ -126,10 +126,10 @@ def test_each_type_has_the_name_of_the_engine(folder: Path, dialect: str) -> Non
 
 @NEEDS_SQLGLOT
 @pytest.mark.parametrize("dialect", ["trino", "hive"])
-def test_another_parser_reads_the_columns_and_comments(folder: Path, dialect: str) -> None:
+def test_another_parser_reads_the_columns_and_comments(dialect_folder: Path, dialect: str) -> None:
     sqlglot = import_module("sqlglot")
     exp = sqlglot.expressions
-    text = export(folder, dialect)
+    text = export(dialect_folder, dialect)
     tables = sqlglot.parse(text, dialect=dialect)
     tables = [table for table in tables if table]
     assert [table.find(exp.Table).name for table in tables] == ["names", "orders", "pairs"]
@@ -152,9 +152,12 @@ def test_types_that_an_engine_lacks_are_named() -> None:
             render_table("t", nested, dialect)
 
 
-def test_names_are_quoted_and_the_option_belongs_to_ddl(folder: Path) -> None:
+def test_names_are_quoted_and_the_option_belongs_to_ddl(dialect_folder: Path) -> None:
     column = Struct((Field('a"b`c', Atomic("string"), nullable=True),))
     assert '"a""b`c"' in render_table("t", column, "trino")
     assert '`a"b``c`' in render_table("t", column, "flink")
-    assert "--dialect belongs to" in schemactl(folder, "export", "avro", "orders", "--dialect", "hive", code=64).err
-    assert export(folder, "spark", "orders") == schemactl(folder, "export", "ddl", "orders").out
+    assert (
+        "--dialect belongs to"
+        in schemactl(dialect_folder, "export", "avro", "orders", "--dialect", "hive", code=64).err
+    )
+    assert export(dialect_folder, "spark", "orders") == schemactl(dialect_folder, "export", "ddl", "orders").out

@@ -61,10 +61,10 @@ WRAPPED = "org.apache.pulsar.client.api.PulsarClientException: java.util.concurr
 
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_the_java_client_answers_as_foreseen(release: str) -> None:
-    broker = brokers.running(release)
+    broker = brokers.start_broker(release)
     namespace = NamespaceName(brokers.new_tenant(), "ns")
     topics = {}
-    with brokers.opened(broker) as registry:
+    with brokers.open_registry(broker) as registry:
         registry.create_namespace(namespace)
         for number, info in enumerate([*STORED, *ONLY_IN[release]]):
             name = TopicName(namespace.tenant, namespace.name, f"t{number}")
@@ -86,7 +86,7 @@ def test_the_java_client_answers_as_foreseen(release: str) -> None:
 
 def answers(broker: brokers.Broker, release: str, clients: list[tuple[Role, TopicName]]) -> list[str]:
     done = subprocess.run(
-        ["nice", "java", "-cp", f"{brokers.jars(brokers.VERSIONS[release])}/*", CLIENTS, broker.service_url],
+        ["nice", "java", "-cp", f"{brokers.find_jars(brokers.VERSIONS[release])}/*", CLIENTS, broker.service_url],
         input="".join(f"{role} {name}\n" for role, name in clients),
         capture_output=True,
         text=True,

@@ -236,7 +236,7 @@ def planned(seed: int, release: Release) -> Planned:
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tmp_path: Path) -> None:
-    broker = brokers.running(release)
+    broker = brokers.start_broker(release)
     plans = [planned(seed, Release(release)) for seed in range(1000, 1000 + PREDICTED)]
     assert {plan.decision.allowed for plan in plans} == {True, False}
     assert len({plan.decision.row for plan in plans}) > 12

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import admin_rest
 import brokers
 import pytest
-from lenient_texts import PAIR, uploads
+from lenient_texts import PAIR, list_uploads
 from random_avro import Maker
 from random_protobuf import ProtoMaker, definition_of
 
@@ -59,9 +59,9 @@ def make_definitions(seed: int, release: str) -> Iterator[dict[str, Any]]:
     maker, protos = Maker(seed), ProtoMaker(seed)
     records = [maker.record(2)]
     kind = chance.choice(["AVRO", "AVRO", "JSON", "PROTOBUF", "PROTOBUF_NATIVE", "KEY_VALUE", "any"])
-    oddities = list(uploads(release))
+    oddities = list(list_uploads(release))
     while True:
-        records.append(maker.evolved(chance.choice(records)))
+        records.append(maker.evolve_schema(chance.choice(records)))
         texts = [make_odd(chance, record) for record in records]
         this_kind = kind if chance.random() < 0.85 else "any"
         if this_kind == "any":
@@ -75,7 +75,7 @@ def make_definitions(seed: int, release: str) -> Iterator[dict[str, Any]]:
                 ]
             )
         elif this_kind == "PROTOBUF_NATIVE":
-            definition = definition_of(chance.choice([protos.file, protos.changed()]), protos.root).text
+            definition = definition_of(chance.choice([protos.file, protos.change_file()]), protos.root).text
             yield {"type": this_kind, "schema": chance.choice([definition] * 6 + ["{}", texts[0]]), "properties": {}}
         elif this_kind == "KEY_VALUE":
             types = [chance.choice(["STRING", "INT32", "AVRO", "JSON", "BYTES"]) for _ in range(2)]
@@ -140,7 +140,7 @@ def live_through(seed: int, release: str, url: str, tenant: str) -> list[Differe
 
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_each_answer_is_predicted(release: str) -> None:
-    url, tenant = brokers.running(release).url, brokers.new_tenant()
+    url, tenant = brokers.start_broker(release).url, brokers.new_tenant()
     with closing(admin_rest.Client(url)) as client:
         for strategy in CompatibilityStrategy:
             policies = {"schema_compatibility_strategy": strategy.value}

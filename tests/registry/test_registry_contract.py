@@ -84,7 +84,7 @@ class Outside:
 @pytest.fixture(scope="module")
 def served() -> Iterator[str]:
     """The embedded registry behind Pulsar's admin paths."""
-    with admin_rest.served() as (url, _):
+    with admin_rest.serve_folder() as (url, _):
         yield url
 
 

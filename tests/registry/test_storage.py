@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from forks import Say, assert_killed, forked
+from forks import Say, assert_killed, fork_process
 
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import RegistryError, SchemaRejected, UsageError
@@ -235,7 +235,7 @@ def writer(path: Path, name: str, count: int) -> tuple[int, IO[str]]:
         for text in write_file(name, range(count)):
             say(registry.put_schema(ORDERS, SchemaInfo(SchemaType.AVRO, text.encode())))
 
-    return forked(write)
+    return fork_process(write)
 
 
 def numbers_of(process: int, output: IO[str]) -> list[int]:

@@ -27,7 +27,7 @@ def workflow_commands(text: str) -> Iterator[str]:
             yield match[1]
 
 
-def screen(text: str) -> tuple[list[str], str]:
+def read_screen(text: str) -> tuple[list[str], str]:
     """Return the lines of a wide terminal after `text`, without trailing blanks, and the title of the window."""
     lines = text.split("\n")
     terminal = pyte.Screen(max(len(line.expandtabs()) for line in lines) + 8, len(lines) + 1)
@@ -43,7 +43,7 @@ _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:
 
 
 def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]:
-    """What in a Markdown report is more than text: pictures, HTML that is not ours, mentions, ragged tables; links and code of others.
+    """List foreign markup in a Markdown report: pictures, HTML, mentions, ragged tables, and foreign links and code.
 
     Ours are links to the pages of rules and to lines and commits on `host`, blocks of code that are diffs, and one heading.
     """
@@ -51,7 +51,7 @@ def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]
     headings = 0
     columns = 0
     cells = 0
-    for token in _flat(MarkdownIt("gfm-like", {"html": True, "linkify": True}).parse(text)):
+    for token in _flatten_tokens(MarkdownIt("gfm-like", {"html": True, "linkify": True}).parse(text)):
         kind: Any = token.type
         if kind in ("image", "code_block", "bullet_list_open", "ordered_list_open", "hr"):
             faults.append(kind)
@@ -59,7 +59,7 @@ def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]
             headings += 1
             faults += [kind] if headings > 1 or token.tag != "h3" else []
         elif kind in ("link_open", "fence"):
-            faults += _foreign(token, host)
+            faults += _find_foreign(token, host)
         elif kind in ("html_inline", "html_block"):
             rest = _OURS.sub("", token.content)
             faults += [f"html: {rest}"] if "<" in rest else []
@@ -77,8 +77,8 @@ def markdown_faults(text: str, host: str = "https://host.invalid/") -> list[str]
     return faults
 
 
-def _foreign(token: Token, host: str) -> list[str]:
-    """The link or the block of code, if it is none of ours."""
+def _find_foreign(token: Token, host: str) -> list[str]:
+    """Return the link or the block of code if it is not ours."""
     if token.type == "link_open":
         address = str(token.attrs["href"])
         return [] if address in _LINKS or address.startswith(host) else [f"link: {address}"]
@@ -86,10 +86,10 @@ def _foreign(token: Token, host: str) -> list[str]:
     return [] if is_ours else [f"code: {token.content}"]
 
 
-def _flat(tokens: list[Token]) -> Iterator[Token]:
+def _flatten_tokens(tokens: list[Token]) -> Iterator[Token]:
     for token in tokens:
         yield token
-        yield from _flat(token.children or [])
+        yield from _flatten_tokens(token.children or [])
 
 
 def azure_issues(text: str) -> list[tuple[dict[str, str], str]]:
@@ -98,11 +98,11 @@ def azure_issues(text: str) -> list[tuple[dict[str, str], str]]:
     for line in text.splitlines():
         if command := re.match(r"##vso\[task\.logissue ([^\]]*)\](.*)", line):
             pairs = (part.partition("=") for part in command[1].split(";") if part)
-            issues.append(({name: _unescaped(value) for name, _, value in pairs}, _unescaped(command[2])))
+            issues.append(({name: _unescape_text(value) for name, _, value in pairs}, _unescape_text(command[2])))
     return issues
 
 
-def _unescaped(text: str) -> str:
+def _unescape_text(text: str) -> str:
     for code, character in (("%3B", ";"), ("%0D", "\r"), ("%0A", "\n"), ("%5D", "]"), ("%AZP25", "%")):
         text = text.replace(code, character)
     return text

@@ -1,4 +1,4 @@
-"""A realistic pull request, as a real repository: what its reports are compared with."""
+"""A realistic pull request as a real repository, for the comparison of its reports."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ RELAXED = "shop/sales/audit"
 def make(path: Path, *, waivers: bool = True) -> Scratch:
     """The repository with the pull request on the branch `change`, which is checked out; `main` is what it goes to."""
     repository = Scratch(path)
-    approved = repository.commit(_before(), "Approved schemas")
-    repository.commit(_after(), "Money as text, fewer states", branch="change", start=approved)
+    approved = repository.commit(_make_approved_files(), "Approved schemas")
+    repository.commit(_make_changed_files(), "Money as text, fewer states", branch="change", start=approved)
     repository.git("checkout", "-q", "change")
     if waivers:
         findings = json.loads(schemactl(path, "check", "--base", "main", "--format", "json", code=100).out)["findings"]
-        repository.commit({"waivers.yaml": _waivers(findings)}, "Waivers", branch="change")
+        repository.commit({"waivers.yaml": _make_waivers(findings)}, "Waivers", branch="change")
         repository.flush()
         repository.git("reset", "-q", "--hard")
     return repository
 
 
-def _waivers(findings: list[dict[str, Any]]) -> str:
-    """A waiver that counts, and one that has expired, of a topic that breaks."""
+def _make_waivers(findings: list[dict[str, Any]]) -> str:
+    """Make a valid and an expired waiver of a broken topic."""
     today = datetime.now(UTC).date()
     return "".join(
         f"- rule: {finding['rule']}\n  topic: {finding['topic']}\n  fingerprint: {finding['fingerprint']}\n"
@@ -59,76 +59,84 @@ def _record(name: str, *fields: dict[str, Any]) -> str:
     return json.dumps({"type": "record", "name": name, "namespace": "shop", "fields": [*fields]}, indent=2)
 
 
-def _field(name: str, of: Any, **more: Any) -> dict[str, Any]:
+def _make_field(name: str, of: Any, **more: Any) -> dict[str, Any]:
     return {"name": name, "type": of, **more}
 
 
-def _topic(name: str, references: str = "", more: str = "") -> str:
+def _make_topic(name: str, references: str = "", more: str = "") -> str:
     file = name.rpartition("/")[2]
     return f"topic: {name}\nowner: team-{name.split('/')[1]}\n{more}schema: {{type: AVRO, definition: {file}.avsc{references}}}\n"
 
 
-def _enum(*symbols: str, name: str = "Status") -> dict[str, Any]:
+def _make_enum(*symbols: str, name: str = "Status") -> dict[str, Any]:
     return {"type": "enum", "name": name, "namespace": "shop", "symbols": [*symbols]}
 
 
-def _path(topic: str, suffix: str) -> str:
+def _make_path(topic: str, suffix: str) -> str:
     return f"namespaces/{topic.partition('/')[2]}{suffix}"
 
 
-def _before() -> dict[str, str | bytes | None]:
+def _make_approved_files() -> dict[str, str | bytes | None]:
     files: dict[str, str | bytes | None] = {
         "schemactl.yaml": "version: 1\nrequire_declared_namespaces: true\n",
         "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n",
         "namespaces/web.yaml": "namespace: shop/web\nschema_compatibility_strategy: BACKWARD\n",
-        "namespaces/common/money.avsc": _record("Money", _field("amount", "long"), _field("currency", "string")),
-        "namespaces/common/status.avsc": json.dumps(_enum("OPEN", "ACTIVE", "CLOSED"), indent=2),
+        "namespaces/common/money.avsc": _record(
+            "Money", _make_field("amount", "long"), _make_field("currency", "string")
+        ),
+        "namespaces/common/status.avsc": json.dumps(_make_enum("OPEN", "ACTIVE", "CLOSED"), indent=2),
     }
 
     def add(topic: str, definition: str, **more: str) -> None:
-        files[_path(topic, ".yaml")] = _topic(topic, **more)
-        files[_path(topic, ".avsc")] = definition
+        files[_make_path(topic, ".yaml")] = _make_topic(topic, **more)
+        files[_make_path(topic, ".avsc")] = definition
 
     for number, topic in enumerate(OF_MONEY):
         add(
             topic,
-            _record(f"Order{number}", _field("id", "string"), _field("price", "shop.Money")),
+            _record(f"Order{number}", _make_field("id", "string"), _make_field("price", "shop.Money")),
             references=", references: [../common/money.avsc]",
         )
     for number, topic in enumerate(OF_STATUS):
         add(
             topic,
-            _record(f"Session{number}", _field("user", "string"), _field("status", "shop.Status")),
+            _record(f"Session{number}", _make_field("user", "string"), _make_field("status", "shop.Status")),
             references=", references: [../common/status.avsc]",
         )
-    add(ALONE, _record("Click", _field("url", "string")))
-    add(WAIVED, _record("Page", _field("kind", _enum("HOME", "CART", "OLD", name="Kind"))))
+    add(ALONE, _record("Click", _make_field("url", "string")))
+    add(WAIVED, _record("Page", _make_field("kind", _make_enum("HOME", "CART", "OLD", name="Kind"))))
     for number, topic in enumerate(DELETED):
-        add(topic, _record(f"Legacy{number}", _field(f"value{number}", "bytes")))
-    add(RENAMED[0], _record("Visit", _field("page", "string"), _field("seconds", "long")))
-    add(RELAXED, _record("Audit", _field("who", "string")))
+        add(topic, _record(f"Legacy{number}", _make_field(f"value{number}", "bytes")))
+    add(RENAMED[0], _record("Visit", _make_field("page", "string"), _make_field("seconds", "long")))
+    add(RELAXED, _record("Audit", _make_field("who", "string")))
     for number in range(2):
-        add(f"shop/sales/item{number}", _record(f"Item{number}", _field("sku", "string")))
+        add(f"shop/sales/item{number}", _record(f"Item{number}", _make_field("sku", "string")))
     for number in range(3):
-        add(f"shop/sales/same{number}", _record(f"Same{number}", _field("is", "boolean")))
+        add(f"shop/sales/same{number}", _record(f"Same{number}", _make_field("is", "boolean")))
     return files
 
 
-def _after() -> dict[str, str | bytes | None]:
+def _make_changed_files() -> dict[str, str | bytes | None]:
     files: dict[str, str | bytes | None] = {
-        "namespaces/common/money.avsc": _record("Money", _field("amount", "string"), _field("currency", "string")),
-        "namespaces/common/status.avsc": json.dumps(_enum("OPEN", "CLOSED"), indent=2),
-        _path(ALONE, ".avsc"): _record("Click", _field("url", "string"), _field("button", "int")),
-        _path(WAIVED, ".avsc"): _record("Page", _field("kind", _enum("HOME", "CART", name="Kind"))),
-        _path(RELAXED, ".yaml"): _topic(RELAXED, more="schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"),
-        _path(RENAMED[0], ".yaml"): None,
-        _path(RENAMED[0], ".avsc"): None,
-        _path(RENAMED[1], ".yaml"): _topic(RENAMED[1], more=f"renamed_from: {RENAMED[0]}\n"),
-        _path(RENAMED[1], ".avsc"): _record("Visit", _field("page", "string"), _field("seconds", "long")),
+        "namespaces/common/money.avsc": _record(
+            "Money", _make_field("amount", "string"), _make_field("currency", "string")
+        ),
+        "namespaces/common/status.avsc": json.dumps(_make_enum("OPEN", "CLOSED"), indent=2),
+        _make_path(ALONE, ".avsc"): _record("Click", _make_field("url", "string"), _make_field("button", "int")),
+        _make_path(WAIVED, ".avsc"): _record("Page", _make_field("kind", _make_enum("HOME", "CART", name="Kind"))),
+        _make_path(RELAXED, ".yaml"): _make_topic(RELAXED, more="schema_compatibility_strategy: ALWAYS_COMPATIBLE\n"),
+        _make_path(RENAMED[0], ".yaml"): None,
+        _make_path(RENAMED[0], ".avsc"): None,
+        _make_path(RENAMED[1], ".yaml"): _make_topic(RENAMED[1], more=f"renamed_from: {RENAMED[0]}\n"),
+        _make_path(RENAMED[1], ".avsc"): _record(
+            "Visit", _make_field("page", "string"), _make_field("seconds", "long")
+        ),
     }
     for topic in DELETED:
-        files |= {_path(topic, ".yaml"): None, _path(topic, ".avsc"): None}
+        files |= {_make_path(topic, ".yaml"): None, _make_path(topic, ".avsc"): None}
     for number in range(2):
-        optional = _field("colour", ["null", "string"], default=None)
-        files[_path(f"shop/sales/item{number}", ".avsc")] = _record(f"Item{number}", _field("sku", "string"), optional)
+        optional = _make_field("colour", ["null", "string"], default=None)
+        files[_make_path(f"shop/sales/item{number}", ".avsc")] = _record(
+            f"Item{number}", _make_field("sku", "string"), optional
+        )
     return files

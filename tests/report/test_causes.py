@@ -33,24 +33,24 @@ STRATEGIES = {"shop/sales/t00": "FULL", "shop/sales/t17": "FULL", "shop/sales/t3
 """Of topics that set one; their namespace's is BACKWARD_TRANSITIVE."""
 
 
-def _money(amount: str, *more: str) -> str:
+def _make_money(amount: str, *more: str) -> str:
     fields = [{"name": "amount", "type": amount}, *({"name": name, "type": "string"} for name in more)]
     return json.dumps({"type": "record", "name": "Money", "namespace": "shop", "fields": fields}, indent=2)
 
 
-def _proto(amount: str, *more: str) -> str:
+def _make_proto(amount: str, *more: str) -> str:
     values = "".join(f" {name} = {number};" for number, name in enumerate(("NEW", *more)))
     return (
         f'syntax = "proto3";\npackage shop;\nmessage Money {{\n  {amount} amount = 1;\n}}\nenum State {{{values} }}\n'
     )
 
 
-def _declared(topic: str, schema: str) -> str:
+def _declare_topic(topic: str, schema: str) -> str:
     own = f"schema_compatibility_strategy: {STRATEGIES[topic]}\n" if topic in STRATEGIES else ""
     return f"topic: {topic}\n{own}schema: {{{schema}}}\n"
 
 
-def _repository(path: Path, files: dict[str, str], settings: str = "") -> Scratch:
+def _make_repository(path: Path, files: dict[str, str], settings: str = "") -> Scratch:
     namespace = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD_TRANSITIVE\n"
     repository = Scratch(path)
     repository.commit({"schemactl.yaml": f"version: 1\n{settings}", "namespaces/sales.yaml": namespace, **files})
@@ -59,47 +59,47 @@ def _repository(path: Path, files: dict[str, str], settings: str = "") -> Scratc
 
 def _of_avro(path: Path, settings: str = "") -> Scratch:
     """A repository whose topics use one Avro type, each in another place."""
-    files = {"namespaces/money.avsc": _money("long", "note")}
+    files = {"namespaces/money.avsc": _make_money("long", "note")}
     for number, topic in enumerate(TOPICS):
         before = [{"name": f"f{at}", "type": "int"} for at in range(number % 3)]
         fields = [*before, {"name": f"price{number}", "type": "shop.Money"}]
         record = {"type": "record", "name": f"R{number}", "namespace": "shop", "fields": fields}
         files[f"namespaces/t{number}.avsc"] = json.dumps(record)
-        files[f"namespaces/t{number}.yaml"] = _declared(
+        files[f"namespaces/t{number}.yaml"] = _declare_topic(
             topic, f"type: AVRO, definition: t{number}.avsc, references: [money.avsc]"
         )
-    return _repository(path, files, settings)
+    return _make_repository(path, files, settings)
 
 
 def _of_protobuf(path: Path) -> Scratch:
     """A repository whose topics import one `.proto`."""
-    files = {"namespaces/money.proto": _proto("int64", "DONE")}
+    files = {"namespaces/money.proto": _make_proto("int64", "DONE")}
     for number, topic in enumerate(TOPICS):
         files[f"namespaces/t{number}.proto"] = (
             f'syntax = "proto3";\npackage shop;\nimport "namespaces/money.proto";\n'
             f"message R{number} {{\n  Money price = {number + 1};\n  State state = 99;\n}}\n"
         )
-        files[f"namespaces/t{number}.yaml"] = _declared(
+        files[f"namespaces/t{number}.yaml"] = _declare_topic(
             topic,
             f"type: PROTOBUF_NATIVE, definition: t{number}.proto, message: shop.R{number}, references: [money.proto]",
         )
-    return _repository(path, files, "protobuf: {rules: WIRE}\n")
+    return _make_repository(path, files, "protobuf: {rules: WIRE}\n")
 
 
-def _reports(repository: Scratch, *options: str) -> dict[str, str]:
+def _read_reports(repository: Scratch, *options: str) -> dict[str, str]:
     formats = [f"--format={name}=out/{name}" for name in FORMATS]
     text = schemactl(repository.path, "check", "--format=text", *formats, *options, code=100).out
     return {"text": text} | {name: (repository.path / "out" / name).read_text() for name in FORMATS}
 
 
 @pytest.fixture(scope="module")
-def avro(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def avro_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """A field of the shared type becomes a string, and another one is new, in every format."""
     repository = _of_avro(tmp_path_factory.mktemp("avro") / "repository")
-    repository.write({"namespaces/money.avsc": _money("string", "note", "currency")})
+    repository.write({"namespaces/money.avsc": _make_money("string", "note", "currency")})
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("CI", raising=False)
-        return _reports(repository)
+        return _read_reports(repository)
 
 
 EDITS = [
@@ -108,8 +108,8 @@ EDITS = [
 ]
 
 
-def test_the_text_has_two_findings_and_all_topics_with_their_strategies(avro: dict[str, str]) -> None:
-    text = avro["text"]
+def test_the_text_has_two_findings_and_all_topics_with_their_strategies(avro_reports: dict[str, str]) -> None:
+    text = avro_reports["text"]
     assert re.findall(r"^error\[(\w+)\]: .*\n  --> (\S+:\d+):\d+$", text, re.MULTILINE) == [
         (rule, f"{path}:{line}") for rule, path, line in EDITS
     ]
@@ -129,45 +129,45 @@ def test_the_text_has_two_findings_and_all_topics_with_their_strategies(avro: di
     assert len(text.splitlines()) < 110
 
 
-def test_a_reader_that_fails_in_both_directions_is_one_finding_with_both_reasons(avro: dict[str, str]) -> None:
-    mismatch = avro["text"].split("\n\n")[1]
+def test_a_reader_that_fails_in_both_directions_is_one_finding_with_both_reasons(avro_reports: dict[str, str]) -> None:
+    mismatch = avro_reports["text"].split("\n\n")[1]
     assert "the new schema expects string" in mismatch
     assert "readers of version 0 expect long" in mismatch
     assert mismatch.count("= message  {") == 2
 
 
-def test_markdown_has_a_block_for_each_edit_and_all_topics(avro: dict[str, str]) -> None:
-    assert avro["markdown"].count("<details") == 2
-    assert all(topic in avro["markdown"] for topic in TOPICS)
+def test_markdown_has_a_block_for_each_edit_and_all_topics(avro_reports: dict[str, str]) -> None:
+    assert avro_reports["markdown"].count("<details") == 2
+    assert all(topic in avro_reports["markdown"] for topic in TOPICS)
 
 
-def test_github_has_an_annotation_for_each_edit_and_no_topic_is_left_out(avro: dict[str, str]) -> None:
-    assert [*workflow_commands(avro["github"])] == ["error", "error"]
-    assert all(avro["github"].count(topic) >= 2 for topic in TOPICS)
-    assert "more: run" not in avro["github"]
+def test_github_has_an_annotation_for_each_edit_and_no_topic_is_left_out(avro_reports: dict[str, str]) -> None:
+    assert [*workflow_commands(avro_reports["github"])] == ["error", "error"]
+    assert all(avro_reports["github"].count(topic) >= 2 for topic in TOPICS)
+    assert "more: run" not in avro_reports["github"]
 
 
-def test_gitlab_and_sarif_have_an_entry_for_each_edit(avro: dict[str, str]) -> None:
-    entries = json.loads(avro["gitlab"])
+def test_gitlab_and_sarif_have_an_entry_for_each_edit(avro_reports: dict[str, str]) -> None:
+    entries = json.loads(avro_reports["gitlab"])
     assert [
         (entry["check_name"], entry["location"]["path"], entry["location"]["lines"]["begin"]) for entry in entries
     ] == EDITS
-    (run,) = json.loads(avro["sarif"])["runs"]
+    (run,) = json.loads(avro_reports["sarif"])["runs"]
     assert [result["ruleId"] for result in run["results"]] == [rule for rule, *_ in EDITS]
     for result in run["results"]:
         names = [location["fullyQualifiedName"] for location in result["locations"][0]["logicalLocations"]]
         assert len({name.partition("#")[0] for name in names}) == 40
 
 
-def test_junit_has_a_case_for_each_edit_in_each_topic(avro: dict[str, str]) -> None:
-    suites = ET.fromstring(avro["junit"])  # noqa: S314  our own output
+def test_junit_has_a_case_for_each_edit_in_each_topic(avro_reports: dict[str, str]) -> None:
+    suites = ET.fromstring(avro_reports["junit"])  # noqa: S314  our own output
     assert (len(suites), suites.attrib["failures"], suites.attrib["tests"]) == (40, "80", "80")
     for suite in suites:
         assert [case[0].attrib["type"] for case in suite.iter("testcase")] == [rule for rule, *_ in EDITS]
 
 
-def test_json_has_every_pair_and_says_which_cause_it_belongs_to(avro: dict[str, str]) -> None:
-    report = json.loads(avro["json"])
+def test_json_has_every_pair_and_says_which_cause_it_belongs_to(avro_reports: dict[str, str]) -> None:
+    report = json.loads(avro_reports["json"])
     assert (report["format_version"], report["errors"], report["warnings"]) == (2, 2, 0)
     assert [(cause["rule"], cause["file"], cause["line"]) for cause in report["causes"]] == EDITS
     pairs = {(finding["rule"], finding["topic"], finding["direction"]) for finding in report["findings"]}
@@ -182,7 +182,7 @@ def test_json_has_every_pair_and_says_which_cause_it_belongs_to(avro: dict[str, 
 @pytest.mark.parametrize(("form", "entries"), [("text", 80), ("junit", 2)])
 def test_the_name_that_a_format_prints_is_one_that_waive_takes(tmp_path: Path, form: str, entries: int) -> None:
     repository = _of_avro(tmp_path / "repository")
-    repository.write({"namespaces/money.avsc": _money("long", "note", "currency")})
+    repository.write({"namespaces/money.avsc": _make_money("long", "note", "currency")})
     printed = schemactl(repository.path, "check", f"--format={form}", code=100).out
     name = re.findall(r"schemactl waive (\w+)", printed)[0]
     until = datetime.now(UTC).date() + timedelta(days=30)
@@ -209,8 +209,8 @@ def test_what_only_strict_finds_can_be_waived(tmp_path: Path) -> None:
 
 def test_an_edit_of_an_imported_proto_is_one_cause(tmp_path: Path) -> None:
     repository = _of_protobuf(tmp_path / "repository")
-    repository.write({"namespaces/money.proto": _proto("string")})
-    reports = _reports(repository)
+    repository.write({"namespaces/money.proto": _make_proto("string")})
+    reports = _read_reports(repository)
     report = json.loads(reports["json"])
     assert [(cause["rule"], cause["severity"], len(cause["topics"])) for cause in report["causes"]] == [
         ("FIELD_WIRE_COMPATIBLE_TYPE", "error", 40),
@@ -225,7 +225,7 @@ def test_a_namespace_that_protects_less_is_one_cause(tmp_path: Path) -> None:
     repository.write(
         {
             "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
-            "namespaces/money.avsc": _money("long", "note"),
+            "namespaces/money.avsc": _make_money("long", "note"),
         }
     )
     out = schemactl(repository.path, "check", "--strict", code=100).out
@@ -246,7 +246,7 @@ def test_two_fields_that_are_gone_from_a_shared_type_are_two_causes(tmp_path: Pa
 
 
 def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path: Path) -> None:
-    repository = _repository(
+    repository = _make_repository(
         tmp_path / "repository",
         {
             "namespaces/clicks.yaml": "topic: shop/sales/clicks\nschema: {type: PROTOBUF_NATIVE, definition: c.proto, message: A}\n",
@@ -267,7 +267,7 @@ def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path:
 
 def test_a_refusal_stays_an_error_beside_a_data_finding_that_is_a_warning(tmp_path: Path) -> None:
     repository = _of_avro(tmp_path / "repository", "severities: {TYPE_MISMATCH: warning}\n")
-    repository.write({"namespaces/money.avsc": _money("string", "note")})
+    repository.write({"namespaces/money.avsc": _make_money("string", "note")})
     report = json.loads(schemactl(repository.path, "check", "--format=json", code=100).out)
     assert {cause["rule"]: cause["severity"] for cause in report["causes"]} == {
         "TYPE_MISMATCH": "warning",
@@ -280,7 +280,7 @@ def test_a_comment_of_hundreds_of_topics_has_room_for_the_causes(tmp_path: Path)
     topics = [f"shop/sales/t{number:03}" for number in range(400)]
     definition = "schema: {type: AVRO, definition: item.avsc}\n"
     files = {"namespaces/all.yaml": "---\n".join(f"topic: {topic}\n{definition}" for topic in topics)}
-    repository = _repository(tmp_path / "repository", {**files, "namespaces/item.avsc": '"int"'})
+    repository = _make_repository(tmp_path / "repository", {**files, "namespaces/item.avsc": '"int"'})
     repository.write({"namespaces/item.avsc": '"string"'})
     printed = schemactl(repository.path, "check", "--format=markdown", "--format=text=out/text", code=100)
     assert len(printed.out) < 65_536
@@ -293,7 +293,7 @@ def test_a_comment_of_hundreds_of_topics_has_room_for_the_causes(tmp_path: Path)
     assert all(topic in text for topic in topics)
 
 
-def _finding(**details: Any) -> Finding:
+def _make_finding(**details: Any) -> Finding:
     rule = details["rule"]
     verdict = "broker" if rule.startswith("BROKER") else "data" if rule.isupper() else "declaration"
     return Finding(verdict=verdict, message=f"{rule} at {details['topic']}", **details)  # type: ignore[arg-type]
@@ -302,7 +302,7 @@ def _finding(**details: Any) -> Finding:
 DIRECTIONS: list[Direction | None] = [None, "new_reads_old", "old_reads_new"]
 FINDINGS = st.lists(
     st.builds(
-        _finding,
+        _make_finding,
         rule=st.sampled_from(
             ["TYPE_MISMATCH", "MISSING_ENUM_SYMBOLS", "BROKER_INCOMPATIBLE", "BROKER_ERROR", "NOT_DECIDED"]
         ),
@@ -346,15 +346,15 @@ def test_grouping_does_not_depend_on_the_order(data: st.DataObject, findings: li
 
 
 def _of_topics(count: int) -> CheckReport:
-    """A report on an edit of a shared type, which the broker rejects, too."""
+    """Make a report on an edit of a shared type that the broker also rejects."""
     findings: list[Finding] = []
     for number in range(count):
         at: dict[str, Any] = {"topic": TopicName("shop", "sales", f"t{number}"), "severity": "error"}
         money, own = Source("money.avsc", 3), Source(f"t{number}.avsc")
         findings += [
-            _finding(rule="TYPE_MISMATCH", source=money, pointer=f"/fields/{number}/type", **at),
-            _finding(rule="MISSING_ENUM_SYMBOLS", source=own, pointer="/symbols", **at),
-            _finding(rule="BROKER_INCOMPATIBLE", source=own, **at),
+            _make_finding(rule="TYPE_MISMATCH", source=money, pointer=f"/fields/{number}/type", **at),
+            _make_finding(rule="MISSING_ENUM_SYMBOLS", source=own, pointer="/symbols", **at),
+            _make_finding(rule="BROKER_INCOMPATIBLE", source=own, **at),
         ]
     return CheckReport(Release.R4_0, "main", count, findings=tuple(findings))
 

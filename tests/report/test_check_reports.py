@@ -1,4 +1,4 @@
-"""Each format says what the text says, in the shape its consumer reads."""
+"""Each format has the content of the text, in the form that its consumer reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import shop
 from command import process
-from consumers import markdown_faults, screen, workflow_commands
+from consumers import markdown_faults, read_screen, workflow_commands
 
 from schemactl.checks.check_report import CheckReport, TopicCheck
 from schemactl.core.errors import Source
@@ -28,7 +28,7 @@ FORMATS = ("json", "markdown", "github", "sarif", "junit", "gitlab", "azure", "h
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def reports_by_format(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """One run on a change that is refused and a topic that is gone, in every format."""
     folder = shop.make(tmp_path_factory.mktemp("reports"))
     shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
@@ -39,12 +39,12 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"text": done.out} | {name: (folder / "reports" / name).read_text(encoding="utf-8") for name in FORMATS}
 
 
-def test_text_ends_with_the_sum(reports: dict[str, str]) -> None:
-    assert re.search(r"2 changed, 1 failed \(1 error, 1 warning\)\.\n$", reports["text"])
+def test_text_ends_with_the_sum(reports_by_format: dict[str, str]) -> None:
+    assert re.search(r"2 changed, 1 failed \(1 error, 1 warning\)\.\n$", reports_by_format["text"])
 
 
-def test_json_has_both_verdicts_and_the_counterexample(reports: dict[str, str]) -> None:
-    report = json.loads(reports["json"])
+def test_json_has_both_verdicts_and_the_counterexample(reports_by_format: dict[str, str]) -> None:
+    report = json.loads(reports_by_format["json"])
     (orders,) = [topic for topic in report["topics"] if topic["topic"].endswith("/orders")]
     assert (orders["broker"]["answer"], orders["data"], orders["version"]) == ("ok", "breaking", 6)
     (finding,) = [finding for finding in report["findings"] if finding["severity"] == "error"]
@@ -54,15 +54,15 @@ def test_json_has_both_verdicts_and_the_counterexample(reports: dict[str, str]) 
     assert json.loads(finding["witness"]["message"])["status"] == "SHIPPED"
 
 
-def test_github_annotations_are_one_line_each_and_escaped(reports: dict[str, str]) -> None:
-    lines = [line for line in reports["github"].splitlines() if line.startswith("::")]
+def test_github_annotations_are_one_line_each_and_escaped(reports_by_format: dict[str, str]) -> None:
+    lines = [line for line in reports_by_format["github"].splitlines() if line.startswith("::")]
     assert [line.split(" ", 1)[0] for line in lines] == ["::error", "::warning"]
     assert f"file={shop.ORDERS},line=14" in lines[0]
     assert "%0A" in lines[0]
 
 
-def test_sarif_results_point_into_files_and_at_rules(reports: dict[str, str]) -> None:
-    log = json.loads(reports["sarif"])
+def test_sarif_results_point_into_files_and_at_rules(reports_by_format: dict[str, str]) -> None:
+    log = json.loads(reports_by_format["sarif"])
     (run,) = log["runs"]
     assert log["version"] == "2.1.0"
     for result in run["results"]:
@@ -74,8 +74,8 @@ def test_sarif_results_point_into_files_and_at_rules(reports: dict[str, str]) ->
     assert len({result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]}) == 2
 
 
-def test_junit_fails_for_errors_and_passes_for_the_rest(reports: dict[str, str]) -> None:
-    suites = ET.fromstring(reports["junit"])  # noqa: S314  our own output
+def test_junit_fails_for_errors_and_passes_for_the_rest(reports_by_format: dict[str, str]) -> None:
+    suites = ET.fromstring(reports_by_format["junit"])  # noqa: S314  our own output
     assert suites.attrib["failures"] == "1"
     cases = suites.findall("testsuite/testcase")
     assert len(cases) == int(suites.attrib["tests"]) == 2
@@ -83,22 +83,22 @@ def test_junit_fails_for_errors_and_passes_for_the_rest(reports: dict[str, str])
     assert failure.attrib["type"] == "MISSING_ENUM_SYMBOLS"
 
 
-def test_gitlab_entries_have_a_path_and_a_stable_fingerprint(reports: dict[str, str]) -> None:
-    entries = json.loads(reports["gitlab"])
+def test_gitlab_entries_have_a_path_and_a_stable_fingerprint(reports_by_format: dict[str, str]) -> None:
+    entries = json.loads(reports_by_format["gitlab"])
     assert [entry["check_name"] for entry in entries] == ["MISSING_ENUM_SYMBOLS", "DELETED_TOPIC"]
     assert all(entry["location"]["path"] and len(entry["fingerprint"]) == 32 for entry in entries)
 
 
-def test_a_page_shows_code_as_code_and_markdown_names_as_they_are_written(reports: dict[str, str]) -> None:
-    assert "<code>apply --allow-delete " in reports["html"]
-    assert "`" not in reports["html"].partition("<main")[2].partition("</main>")[0]
-    assert "<code>schemactl explain MISSING_ENUM_SYMBOLS</code>" in reports["markdown"]
-    assert "<code>apply --allow-delete " in reports["markdown"]
+def test_a_page_shows_code_as_code_and_markdown_names_as_they_are_written(reports_by_format: dict[str, str]) -> None:
+    assert "<code>apply --allow-delete " in reports_by_format["html"]
+    assert "`" not in reports_by_format["html"].partition("<main")[2].partition("</main>")[0]
+    assert "<code>schemactl explain MISSING_ENUM_SYMBOLS</code>" in reports_by_format["markdown"]
+    assert "<code>apply --allow-delete " in reports_by_format["markdown"]
 
 
-def test_markdown_starts_with_its_marker_and_neutralises_markup(reports: dict[str, str]) -> None:
-    assert reports["markdown"].startswith("<!-- schemactl:report:check -->\n")
-    assert reports["markdown"].count("<details") == reports["markdown"].count("</details>") == 2
+def test_markdown_starts_with_its_marker_and_neutralises_markup(reports_by_format: dict[str, str]) -> None:
+    assert reports_by_format["markdown"].startswith("<!-- schemactl:report:check -->\n")
+    assert reports_by_format["markdown"].count("<details") == reports_by_format["markdown"].count("</details>") == 2
 
 
 def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_nobody_obeys_a_reason(name: str) -> None:
     assert not {"\x1b", "\u202e"} & {*text}
     commands = [*workflow_commands(text)]
     assert commands == (["notice"] if name == "github" else [])
-    assert screen(text)[1] == ""
+    assert read_screen(text)[1] == ""
     if name == "markdown":
         assert markdown_faults(text) == []
 
@@ -231,16 +231,22 @@ def test_one_waiver_of_many_topics_is_said_once() -> None:
     assert "3 topics:" in text
 
 
-def test_edit_of_a_finding_is_in_every_format_that_can_show_one(reports: dict[str, str]) -> None:
-    [edit] = json.loads(reports["json"])["edits"]
-    assert [finding["edit"] for finding in json.loads(reports["json"])["findings"] if finding["edit"]] == [edit]
+def test_edit_of_a_finding_is_in_every_format_that_can_show_one(reports_by_format: dict[str, str]) -> None:
+    [edit] = json.loads(reports_by_format["json"])["edits"]
+    assert [finding["edit"] for finding in json.loads(reports_by_format["json"])["findings"] if finding["edit"]] == [
+        edit
+    ]
     assert (edit["file"], edit["new_lines"] != edit["old_lines"]) == (str(shop.ORDERS), True)
-    [error] = [line for line in reports["github"].splitlines() if line.startswith("::error")]
+    [error] = [line for line in reports_by_format["github"].splitlines() if line.startswith("::error")]
     assert "```suggestion%0A" + "%0A".join(edit["new_lines"]) + "%0A```" in error
     added = [line for line in edit["new_lines"] if line not in edit["old_lines"]]
-    assert all(f"+{line}" in reports["markdown"] for line in added)
-    assert "Edits of the fix" in reports["html"]
-    [fix] = [fix for result in json.loads(reports["sarif"])["runs"][0]["results"] for fix in result.get("fixes", [])]
+    assert all(f"+{line}" in reports_by_format["markdown"] for line in added)
+    assert "Edits of the fix" in reports_by_format["html"]
+    [fix] = [
+        fix
+        for result in json.loads(reports_by_format["sarif"])["runs"][0]["results"]
+        for fix in result.get("fixes", [])
+    ]
     [replacement] = fix["artifactChanges"][0]["replacements"]
     assert replacement["insertedContent"]["text"] == "\n".join(edit["new_lines"])
     assert replacement["deletedRegion"]["startLine"] == edit["line"]

@@ -46,7 +46,7 @@ def make_status(symbols: str, extra: str = "") -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def client_repository(tmp_path: Path) -> Scratch:
     """Two versions, whose second has a symbol that `desk` does not know; the third drops a symbol that `till` writes."""
     repository = Scratch(tmp_path / "shop")
     files = {"schemactl.yaml": PROJECT, "topics/orders.yaml": TOPIC + CLIENTS}
@@ -57,8 +57,8 @@ def repository(tmp_path: Path) -> Scratch:
     return repository
 
 
-def test_the_whole_screen(repository: Scratch) -> None:
-    printed = schemactl(repository.path, "check", code=100).out
+def test_the_whole_screen(client_repository: Scratch) -> None:
+    printed = schemactl(client_repository.path, "check", code=100).out
     blocks = printed.split("\n\n")
     assert blocks[0] == "✗ 1 consumer breaks: billing (team payments). The broker accepts orders v2."
     [block] = [block for block in blocks if block.startswith("error[MISSING_ENUM_SYMBOLS]")]
@@ -82,18 +82,18 @@ def test_the_whole_screen(repository: Scratch) -> None:
     ]
 
 
-def test_notes_and_older_problems_are_one_line_each_unless_they_are_wanted(repository: Scratch) -> None:
+def test_notes_and_older_problems_are_one_line_each_unless_they_are_wanted(client_repository: Scratch) -> None:
     folded = "1 older problem, which the change does not cause: CLIENT_BREAKS (orders) for desk (team care). `--notes` shows it."
-    printed = schemactl(repository.path, "check", code=100).out
+    printed = schemactl(client_repository.path, "check", code=100).out
     assert folded in printed
     assert "note[CLIENT_BREAKS]" not in printed
-    printed = schemactl(repository.path, "check", "--notes", code=100).out
+    printed = schemactl(client_repository.path, "check", "--notes", code=100).out
     assert folded not in printed
     assert "note[CLIENT_BREAKS]: The consumer desk (team care) is built with version 0" in printed
 
 
-def test_concise_has_one_line_for_each_finding(repository: Scratch) -> None:
-    lines = schemactl(repository.path, "check", "--format", "concise", code=100).out.splitlines()
+def test_concise_has_one_line_for_each_finding(client_repository: Scratch) -> None:
+    lines = schemactl(client_repository.path, "check", "--format", "concise", code=100).out.splitlines()
     assert lines[0].startswith(
         "topics/orders.avsc:5:16: error MISSING_ENUM_SYMBOLS orders v2 cannot read v1: Order.status: "
     )
@@ -109,15 +109,17 @@ def test_concise_has_one_line_for_each_finding(repository: Scratch) -> None:
         (make_status("PAID SHIPPED CANCELED").replace('"string"', '"int"'), 100, "✗ 2 consumers break: desk (team care), billing (team payments). The broker rejects orders v2."),
     ],
 )  # fmt: skip
-def test_the_first_line_states_who_breaks(repository: Scratch, change: str | None, code: int, headline: str) -> None:
-    repository.write({"topics/orders.avsc": change or make_status("PAID SHIPPED CANCELED")})
-    assert schemactl(repository.path, "check", code=code).out.splitlines()[0] == headline
+def test_the_first_line_states_who_breaks(
+    client_repository: Scratch, change: str | None, code: int, headline: str
+) -> None:
+    client_repository.write({"topics/orders.avsc": change or make_status("PAID SHIPPED CANCELED")})
+    assert schemactl(client_repository.path, "check", code=code).out.splitlines()[0] == headline
 
 
-def test_without_clients_the_first_line_names_the_schemas(repository: Scratch) -> None:
-    repository.commit({"topics/orders.yaml": TOPIC, "topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
-    repository.write({"topics/orders.avsc": make_status("PAID CANCELED")})
-    first, *_ = schemactl(repository.path, "check", code=100).out.splitlines()
+def test_without_clients_the_first_line_names_the_schemas(client_repository: Scratch) -> None:
+    client_repository.commit({"topics/orders.yaml": TOPIC, "topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
+    client_repository.write({"topics/orders.avsc": make_status("PAID CANCELED")})
+    first, *_ = schemactl(client_repository.path, "check", code=100).out.splitlines()
     assert first == "✗ 1 schema breaks readers: orders v2. The broker accepts orders v2."
 
 
@@ -133,10 +135,10 @@ def test_without_clients_the_first_line_names_the_schemas(repository: Scratch) -
         (f'  {{"name": "id", "doc": "{"x" * 300}", "type": "long"}},', ["…"]),
     ],
 )  # fmt: skip
-def test_the_caret_is_below_the_place(repository: Scratch, line: str, excerpt: list[str] | None) -> None:
+def test_the_caret_is_below_the_place(client_repository: Scratch, line: str, excerpt: list[str] | None) -> None:
     text = make_status("PAID SHIPPED CANCELED").replace('  {"name": "id", "type": "string"},', line)
-    repository.write({"topics/orders.avsc": text})
-    printed = schemactl(repository.path, "check", code=100 if excerpt else 1).out
+    client_repository.write({"topics/orders.avsc": text})
+    printed = schemactl(client_repository.path, "check", code=100 if excerpt else 1).out
     for expected in excerpt or ():
         assert expected in printed
     rows = printed.splitlines()
@@ -171,8 +173,8 @@ def test_the_guilty_value_of_a_message_is_marked(message: str, field: str, parts
 
 
 @pytest.mark.parametrize("width", [60, 120])
-def test_tables_fit_the_terminal_without_cut_cells(repository: Scratch, width: int) -> None:
-    printed = _run_on_terminal(repository.path, width, "check")
+def test_tables_fit_the_terminal_without_cut_cells(client_repository: Scratch, width: int) -> None:
+    printed = _run_on_terminal(client_repository.path, width, "check")
     rows = printed[printed.index("topic ") :].splitlines()
     lines = printed.splitlines()
     # A command is one line, so that it can be pasted.
@@ -228,12 +230,12 @@ def test_links_are_for_terminals_that_show_them(environment: dict[str, str], exp
     assert supports_links(environment) is expected
 
 
-def test_a_passing_check_and_help_do_not_import_rich(repository: Scratch) -> None:
-    repository.write({"topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
+def test_a_passing_check_and_help_do_not_import_rich(client_repository: Scratch) -> None:
+    client_repository.write({"topics/orders.avsc": make_status("PAID SHIPPED CANCELED")})
     for arguments in (["check"], ["--help"]):
         code = f"import sys; sys.argv = ['schemactl', *{arguments!r}]\nfrom schemactl.cli import main\ntry: main()\nexcept SystemExit: pass\nprint('rich' in sys.modules)"
         printed = subprocess.run(
-            [sys.executable, "-c", code], cwd=repository.path, capture_output=True, text=True, check=False
+            [sys.executable, "-c", code], cwd=client_repository.path, capture_output=True, text=True, check=False
         ).stdout
         assert printed.splitlines()[-1] == "False"
 
@@ -245,7 +247,7 @@ def test_the_summary_is_last(tmp_path: Path) -> None:
 
 
 def test_a_comment_begins_with_the_verdict_and_links_what_the_host_shows(
-    repository: Scratch, monkeypatch: pytest.MonkeyPatch
+    client_repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = "1" * 40
     for name, value in {
@@ -255,7 +257,7 @@ def test_a_comment_begins_with_the_verdict_and_links_what_the_host_shows(
         "GITHUB_SHA": commit,
     }.items():
         monkeypatch.setenv(name, value)
-    printed = schemactl(repository.path, "check", "--format", "markdown", code=100).out
+    printed = schemactl(client_repository.path, "check", "--format", "markdown", code=100).out
     blocks = printed.split("\n\n")
     assert blocks[
         1
@@ -266,7 +268,7 @@ def test_a_comment_begins_with_the_verdict_and_links_what_the_host_shows(
     assert blocks[2].splitlines()[-1].endswith("| broken before |")
     page = f"https://code.example/acme/shop/blob/{commit}/topics"
     assert f"]({page}/orders.yaml#L1) | v1 → v2 |" in blocks[3]
-    head = repository.git("rev-parse", "HEAD").strip()
+    head = client_repository.git("rev-parse", "HEAD").strip()
     assert f"]({page}/orders.avsc#L5), rule [MISSING_ENUM_SYMBOLS](" in printed
     assert "/page/rules/MISSING_ENUM_SYMBOLS.html)" in printed
     assert f"version 1 from [{head[:9]}](https://code.example/acme/shop/commit/{head})" in printed
@@ -276,17 +278,17 @@ def test_a_comment_begins_with_the_verdict_and_links_what_the_host_shows(
     assert "<summary>⚠️ 1 older problem, unchanged by this change</summary>" in printed
 
 
-def test_a_page_has_the_verdict_and_the_tables_before_the_causes(repository: Scratch) -> None:
-    schemactl(repository.path, "check", "--format", "html=check.html", code=100)
-    page = (repository.path / "check.html").read_text(encoding="utf-8")
+def test_a_page_has_the_verdict_and_the_tables_before_the_causes(client_repository: Scratch) -> None:
+    schemactl(client_repository.path, "check", "--format", "html=check.html", code=100)
+    page = (client_repository.path / "check.html").read_text(encoding="utf-8")
     places = [page.index(text) for text in ("1 consumer breaks: billing", ">Changed topics<", ">Clients<", ">Causes<")]
     assert places == sorted(places)
     assert "<mark>&quot;SHIPPED&quot;</mark>" in page
 
 
-def test_sarif_leads_to_the_page_of_the_rule_and_to_the_older_definition(repository: Scratch) -> None:
-    schemactl(repository.path, "check", "--format", "sarif=check.sarif", code=100)
-    [run] = json.loads((repository.path / "check.sarif").read_text(encoding="utf-8"))["runs"]
+def test_sarif_leads_to_the_page_of_the_rule_and_to_the_older_definition(client_repository: Scratch) -> None:
+    schemactl(client_repository.path, "check", "--format", "sarif=check.sarif", code=100)
+    [run] = json.loads((client_repository.path / "check.sarif").read_text(encoding="utf-8"))["runs"]
     for rule in run["tool"]["driver"]["rules"]:
         assert rule["helpUri"].endswith(f"/page/rules/{rule['id']}.html")
     assert run["tool"]["driver"]["informationUri"] in run["tool"]["driver"]["rules"][0]["helpUri"]
@@ -297,16 +299,16 @@ def test_sarif_leads_to_the_page_of_the_rule_and_to_the_older_definition(reposit
 
 
 @pytest.mark.parametrize("is_on_host", [True, False])
-def test_places_and_rules_are_links(repository: Scratch, *, is_on_host: bool) -> None:
+def test_places_and_rules_are_links(client_repository: Scratch, *, is_on_host: bool) -> None:
     commit = "2" * 40
     host = {"GITLAB_CI": "1", "CI_PROJECT_URL": "https://code.example/acme/shop", "CI_COMMIT_SHA": commit}
-    address = f"{repository.path.resolve().as_uri()}/topics/orders.avsc"
+    address = f"{client_repository.path.resolve().as_uri()}/topics/orders.avsc"
     if is_on_host:
         address = f"https://code.example/acme/shop/-/blob/{commit}/topics/orders.avsc#L5"
     variables = {"FORCE_HYPERLINK": "1", **(host if is_on_host else {})}
-    printed = process(repository.path, "check", "--color", "always", **variables).out
+    printed = process(client_repository.path, "check", "--color", "always", **variables).out
     links = re.findall(r"\x1b\]8;id=\w+;(.+?)\x1b\\(.*?)\x1b\]8;;\x1b\\", printed)
     texts_by_address = {link: re.sub(r"\x1b\[[0-9;]*m", "", text) for link, text in links}
     assert texts_by_address.pop(address) == "topics/orders.avsc:5:16"
     assert {*texts_by_address.values()} == {"MISSING_ENUM_SYMBOLS", "CLIENT_BREAKS"}
-    assert "\x1b]8" not in process(repository.path, "check", "--color", "never", **variables).out
+    assert "\x1b]8" not in process(client_repository.path, "check", "--color", "never", **variables).out

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from command import schemactl
-from consumers import markdown_faults, screen, workflow_commands
+from consumers import markdown_faults, read_screen, workflow_commands
 from hypothesis import given
 from hypothesis import strategies as st
 from scratch import Scratch
@@ -49,7 +49,7 @@ FORGED = "FORGED: all fine."
 CODES = (0, 1, 3, 64, 100)
 
 
-def _word(chance: random.Random, *, lines: bool = True) -> str:
+def _draw_word(chance: random.Random, *, lines: bool = True) -> str:
     parts = chance.choices(OBEYED + COMMANDS + MARKDOWN, k=chance.randint(1, 4))
     if lines:
         parts.insert(chance.randint(0, len(parts)), f"\n{FORGED}")
@@ -61,27 +61,36 @@ def _judge(text: str, allowed: frozenset[str] = frozenset()) -> None:
     assert set(workflow_commands(text)) <= allowed
     assert not set(text) & CONTROLS
     if len(text) < 20_000:
-        shown, title = screen(text)
-        assert (shown, title) == ([line.expandtabs(8).rstrip() for line in text.split("\n")], "")
+        screen_lines, title = read_screen(text)
+        assert (screen_lines, title) == ([line.expandtabs(8).rstrip() for line in text.split("\n")], "")
     assert not re.findall(r".*\n\W*FORGED.*", text)
 
 
 def _record(chance: random.Random, symbols: list[str], extra: str) -> str:
-    """An AVRO definition with somebody's words wherever it can have them."""
-    space = "n" + _word(chance)
+    """Make an AVRO definition with hostile words in every possible place."""
+    space = "n" + _draw_word(chance)
     return json.dumps(
         {
             "type": "record",
             "name": "Order",
             "namespace": space,
-            "doc": _word(chance),
-            _word(chance): _word(chance),
+            "doc": _draw_word(chance),
+            _draw_word(chance): _draw_word(chance),
             "fields": [
-                {"name": "status", "doc": _word(chance), "type": {"type": "enum", "name": "S", "symbols": symbols}},
-                {"name": "note", "type": "string", "default": _word(chance), "aliases": ["b" + _word(chance)]},
+                {
+                    "name": "status",
+                    "doc": _draw_word(chance),
+                    "type": {"type": "enum", "name": "S", "symbols": symbols},
+                },
+                {
+                    "name": "note",
+                    "type": "string",
+                    "default": _draw_word(chance),
+                    "aliases": ["b" + _draw_word(chance)],
+                },
                 {
                     "name": "of",
-                    "type": {"type": "fixed", "name": "F", "namespace": "m" + _word(chance), "size": len(extra)},
+                    "type": {"type": "fixed", "name": "F", "namespace": "m" + _draw_word(chance), "size": len(extra)},
                 },
                 {"name": extra, "type": ["null", {"type": "map", "values": "long"}]},
             ],
@@ -90,28 +99,28 @@ def _record(chance: random.Random, symbols: list[str], extra: str) -> str:
     )
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return json.dumps(text)
 
 
-def _repository(path: Path, chance: random.Random) -> Scratch:
+def _make_repository(path: Path, chance: random.Random) -> Scratch:
     """A repository whose approved version is broken by the working tree, with hostile words in all that is named freely."""
     repository = Scratch(path)
-    topic = "shop/sales/" + re.sub(r"[\x00-\x1f\x7f/]", "", _word(chance, lines=False)).strip()
-    # A file's name with other characters is refused, which is a test of its own.
-    name = "".join(letter for letter in _word(chance) if letter.isprintable() and letter not in "/\\")
+    topic = "shop/sales/" + re.sub(r"[\x00-\x1f\x7f/]", "", _draw_word(chance, lines=False)).strip()
+    # A file's name with other characters is rejected, which has a separate test.
+    name = "".join(letter for letter in _draw_word(chance) if letter.isprintable() and letter not in "/\\")
     other = name.replace(":", "")
     project = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n'
     files: dict[str, str | bytes | None] = {
         "schemactl.yaml": project,
         "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITIVE\n",
-        "namespaces/first.yaml": f"topic: {_quoted(topic)}\nschema: {{type: AVRO, definition: first.avsc}}\n",
+        "namespaces/first.yaml": f"topic: {_quote_text(topic)}\nschema: {{type: AVRO, definition: first.avsc}}\n",
         "namespaces/first.avsc": _record(chance, ["A", "B"], "xy"),
         f"namespaces/{name}.yaml": "topic: shop/sales/second\n"
-        f"schema: {{type: AVRO, definition: {_quoted(other + '.avsc')}, properties: {{{_quoted(_word(chance))}: {_quoted(_word(chance))}}}}}\n",
+        f"schema: {{type: AVRO, definition: {_quote_text(other + '.avsc')}, properties: {{{_quote_text(_draw_word(chance))}: {_quote_text(_draw_word(chance))}}}}}\n",
         f"namespaces/{other}.avsc": _record(chance, ["A"], "z"),
     }
-    repository.commit(files, message=re.sub("\x00", "", _word(chance)))
+    repository.commit(files, message=re.sub("\x00", "", _draw_word(chance)))
     repository.flush()
     repository.write(
         {
@@ -125,7 +134,7 @@ def _repository(path: Path, chance: random.Random) -> Scratch:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_reports_of_hostile_declarations_are_only_read(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311  seeded
-    folder = _repository(tmp_path / "repository", chance).path
+    folder = _make_repository(tmp_path / "repository", chance).path
     for style in ("never", "always"):
         text, error, _ = schemactl(folder, "--color", style, "check", code=100)
         plain = re.sub(r"\x1b\[[0-9;]+m", "", text)
@@ -173,30 +182,32 @@ def test_reports_of_hostile_declarations_are_only_read(tmp_path: Path, seed: int
 def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> None:
     chance = random.Random(1_000 + seed)  # noqa: S311  seeded
 
-    def word() -> str:
-        return _quoted(_word(chance))
+    def draw_quoted() -> str:
+        return _quote_text(_draw_word(chance))
 
     project = 'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/registry.db"}}\n'
     mistakes: dict[str, str] = {
-        "topic": f"topic: {word()}\n",
-        "key": f"topic: shop/sales/a\n{word()}: {word()}\n",
-        "strategy": f"namespace: shop/sales\nschema_compatibility_strategy: {word()}\n",
-        "type": f"topic: shop/sales/a\nschema: {{type: {word()}}}\n",
-        "path": f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {word()}}}\n",
-        "inline": f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {{type: {word()}, name: {word()}}}}}\n",
+        "topic": f"topic: {draw_quoted()}\n",
+        "key": f"topic: shop/sales/a\n{draw_quoted()}: {draw_quoted()}\n",
+        "strategy": f"namespace: shop/sales\nschema_compatibility_strategy: {draw_quoted()}\n",
+        "type": f"topic: shop/sales/a\nschema: {{type: {draw_quoted()}}}\n",
+        "path": f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {draw_quoted()}}}\n",
+        "inline": f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {{type: {draw_quoted()}, name: {draw_quoted()}}}}}\n",
         "symbols": "topic: shop/sales/a\nschema: {type: AVRO, definition: {type: enum, name: E, symbols: ["
-        + word()
+        + draw_quoted()
         + "]}}\n",
         "default": "topic: shop/sales/a\nschema: {type: AVRO, definition: {type: record, name: E, fields: [{name: a, type: int, default: "
-        + word()
+        + draw_quoted()
         + "}]}}\n",
-        "syntax": f"topic: [{_word(chance)}\n",
-        "anchor": f"topic: *{_word(chance)}\n",
-        "proto": "topic: shop/sales/a\nschema: {type: PROTOBUF_NATIVE, definition: a.proto, message: " + word() + "}\n",
-        "severity": project + f"severities: {{{word()}: {word()}}}\n",
-        "registry": f"version: 1\ntargets: {{{word()}: {{registry: {word()}}}}}\n",
-        "approved": f"version: 1\napproved: {word()}\n",
-        "roots": f"version: 1\nroots: [{word()}]\n",
+        "syntax": f"topic: [{_draw_word(chance)}\n",
+        "anchor": f"topic: *{_draw_word(chance)}\n",
+        "proto": "topic: shop/sales/a\nschema: {type: PROTOBUF_NATIVE, definition: a.proto, message: "
+        + draw_quoted()
+        + "}\n",
+        "severity": project + f"severities: {{{draw_quoted()}: {draw_quoted()}}}\n",
+        "registry": f"version: 1\ntargets: {{{draw_quoted()}: {{registry: {draw_quoted()}}}}}\n",
+        "approved": f"version: 1\napproved: {draw_quoted()}\n",
+        "roots": f"version: 1\nroots: [{draw_quoted()}]\n",
     }
     repository = Scratch(tmp_path / "repository")
     repository.commit({"schemactl.yaml": project})
@@ -207,7 +218,7 @@ def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> N
             {
                 "schemactl.yaml": text if is_project else project,
                 "namespaces/a.yaml": "namespace: shop/sales\n" if is_project else text,
-                "namespaces/a.proto": f'syntax = "proto3";\nimport {word()};\nmessage A {{ {_word(chance)} }}\n',
+                "namespaces/a.proto": f'syntax = "proto3";\nimport {draw_quoted()};\nmessage A {{ {_draw_word(chance)} }}\n',
             }
         )
         for command in ("check", "plan", "check --format github", "check --format markdown"):
@@ -217,7 +228,7 @@ def test_problems_of_hostile_files_are_only_read(tmp_path: Path, seed: int) -> N
 
 
 @contextmanager
-def _talking(words: bytes, status: int) -> Iterator[str]:
+def _serve_words(words: bytes, status: int) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response_only(status)
@@ -242,13 +253,13 @@ def _talking(words: bytes, status: int) -> Iterator[str]:
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_what_a_hostile_registry_answers_is_only_read(tmp_path: Path, seed: int) -> None:
     chance = random.Random(2_000 + seed)  # noqa: S311  seeded
-    words = _word(chance)
+    words = _draw_word(chance)
     body = chance.choice([json.dumps({"reason": words}), json.dumps(words), json.dumps([words]), words]).encode()
-    with _talking(body, chance.choice([200, 400, 403, 404, 409, 412, 422])) as registry:
+    with _serve_words(body, chance.choice([200, 400, 403, 404, 409, 412, 422])) as registry:
         repository = Scratch(tmp_path / "repository")
         repository.commit(
             {
-                "schemactl.yaml": f"version: 1\ntargets: {{local: {{registry: {_quoted(registry)}}}}}\n",
+                "schemactl.yaml": f"version: 1\ntargets: {{local: {{registry: {_quote_text(registry)}}}}}\n",
                 "namespaces/a.yaml": "namespace: shop/sales\n---\ntopic: shop/sales/a\nschema: {type: STRING}\n",
             }
         )

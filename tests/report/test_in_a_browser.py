@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pull_request
 import pytest
-from browser import SERIOUS, chromium, judged, require_browser
+from browser import SERIOUS, chromium, inspect_page, require_browser
 from command import schemactl
 from markdown_it import MarkdownIt
 from scratch import Scratch
@@ -19,7 +19,7 @@ WIDTHS = (400, 1400)
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def rendered_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The page of a check, of a plan and of drift, and the comment as a code host renders it."""
     require_browser()
     path = tmp_path_factory.mktemp("pages") / "repository"
@@ -49,9 +49,9 @@ def _plan_and_drift(repository: Scratch) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["check", "plan", "drift", "comment"])
 def test_nothing_overlaps_and_everybody_can_read_it(
-    pages: dict[str, str], tmp_path: Path, name: str, width: int, *, dark: bool
+    rendered_pages: dict[str, str], tmp_path: Path, name: str, width: int, *, dark: bool
 ) -> None:
-    measured = judged(tmp_path, pages[name], width=width, dark=dark)
+    measured = inspect_page(tmp_path, rendered_pages[name], width=width, dark=dark)
     assert measured["width"] == width
     assert (measured["wide"], measured["over"]) == ([], [])
     assert measured["scroll"] <= width
@@ -60,20 +60,20 @@ def test_nothing_overlaps_and_everybody_can_read_it(
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["check", "plan", "drift", "comment"])
-def test_it_can_be_looked_at(pages: dict[str, str], tmp_path: Path, name: str, width: int) -> None:
+def test_it_can_be_looked_at(rendered_pages: dict[str, str], tmp_path: Path, name: str, width: int) -> None:
     """SCHEMACTL_SCREENSHOTS names the folder that keeps the pictures."""
     folder = Path(os.environ.get("SCHEMACTL_SCREENSHOTS") or tmp_path)
-    (tmp_path / "page.html").write_text(pages[name], encoding="utf-8")
+    (tmp_path / "page.html").write_text(rendered_pages[name], encoding="utf-8")
     picture = folder / f"{name}-{width}.png"
     chromium(f"--window-size={width},2400", f"--screenshot={picture}", f"file://{tmp_path}/page.html")
     assert picture.stat().st_size > 10_000
 
 
-def test_the_page_asks_nobody_for_anything_and_its_script_runs(pages: dict[str, str], tmp_path: Path) -> None:
+def test_the_page_asks_nobody_for_anything_and_its_script_runs(rendered_pages: dict[str, str], tmp_path: Path) -> None:
     """The policy lets its own script run: that shows the tools. Nothing else has an address that is loaded."""
-    (tmp_path / "page.html").write_text(pages["check"], encoding="utf-8")
+    (tmp_path / "page.html").write_text(rendered_pages["check"], encoding="utf-8")
     out = chromium("--virtual-time-budget=5000", "--dump-dom", f"file://{tmp_path}/page.html")
     assert '<div class="tools" role="search">' in out
-    assert re.findall(r'\b(?:src|srcset|poster|action)="', pages["check"]) == []
-    assert "url(" not in pages["check"]
-    assert "@import" not in pages["check"]
+    assert re.findall(r'\b(?:src|srcset|poster|action)="', rendered_pages["check"]) == []
+    assert "url(" not in rendered_pages["check"]
+    assert "@import" not in rendered_pages["check"]

@@ -58,7 +58,7 @@ class ReportedCause(NamedTuple):
     message: str
 
 
-def _words(chance: random.Random) -> str:
+def _draw_words(chance: random.Random) -> str:
     return "a" + "".join(chance.choices([*HOSTILE, "word ", "other "], k=6))
 
 
@@ -72,31 +72,34 @@ def _report(chance: random.Random) -> CheckReport:
             severity=chance.choice(["error", "warning"]),
             verdict="declaration",
             topic=topic,
-            source=Source(f"{_words(chance)}/{number}.avsc", chance.randint(1, 99), chance.randint(1, 99)),
-            message=f"{number} {_words(chance)}",
-            fix=_words(chance),
-            field=_words(chance),
-            pointer=f"/{_words(chance)}",
+            source=Source(f"{_draw_words(chance)}/{number}.avsc", chance.randint(1, 99), chance.randint(1, 99)),
+            message=f"{number} {_draw_words(chance)}",
+            fix=_draw_words(chance),
+            field=_draw_words(chance),
+            pointer=f"/{_draw_words(chance)}",
             direction=chance.choice([None, "new_reads_old", "old_reads_new", "both"]),
             against=tuple(range(chance.randint(0, 3))),
-            older=chance.choice([None, Source(_words(chance), 3, 4, 9)]),
-            counterexample=chance.choice([None, Counterexample(_words(chance), b"\x00\xff", _words(chance))]),
-            commit=chance.choice([None, Commit("1" * 40, 0, _words(chance))]),
+            older=chance.choice([None, Source(_draw_words(chance), 3, 4, 9)]),
+            counterexample=chance.choice([None, Counterexample(_draw_words(chance), b"\x00\xff", _draw_words(chance))]),
+            commit=chance.choice([None, Commit("1" * 40, 0, _draw_words(chance))]),
             fingerprint=f"sha256:{chance.getrandbits(256):064x}",
             targets=chance.choice([(), ("prod",)]),
         )
         for number, topic in enumerate(topics)
     ]
     rows = tuple(
-        TopicCheck(topic, "policies", CompatibilityStrategy.FULL, "topic", owner=_words(chance)) for topic in topics
+        TopicCheck(topic, "policies", CompatibilityStrategy.FULL, "topic", owner=_draw_words(chance))
+        for topic in topics
     )
-    return CheckReport(Release.R4_0, _words(chance), len(rows), rows, findings=tuple(findings), notes=(_words(chance),))
+    return CheckReport(
+        Release.R4_0, _draw_words(chance), len(rows), rows, findings=tuple(findings), notes=(_draw_words(chance),)
+    )
 
 
 REPORTS = [_report(random.Random(seed)) for seed in range(FINDINGS // OF_REPORT)]  # noqa: S311  seeded
 
 
-def _legal(text: str) -> str:
+def _keep_legal_characters(text: str) -> str:
     """Return a text with the characters that XML allows."""
     return re.sub("[\ufffe\uffff]", "\ufffd", text)
 
@@ -140,9 +143,9 @@ def _of_gitlab(text: str) -> list[ReportedCause]:
 
 
 def _of_github(text: str) -> list[ReportedCause]:
-    """As GitHub's runner reads commands (ActionCommand.TryParseV2)."""
+    """Read commands like GitHub's runner (ActionCommand.TryParseV2)."""
 
-    def unescaped(value: str) -> str:
+    def unescape_value(value: str) -> str:
         for code, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
             value = value.replace(code, character)
         return value
@@ -155,7 +158,7 @@ def _of_github(text: str) -> list[ReportedCause]:
         message = command[3].replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
         causes.append(
             ReportedCause(
-                properties["title"], command[1], unescaped(properties["file"]), int(properties["line"]), message
+                properties["title"], command[1], unescape_value(properties["file"]), int(properties["line"]), message
             )
         )
     return causes
@@ -195,21 +198,21 @@ READERS: dict[str, Callable[[str], list[ReportedCause]]] = {
 }
 
 
-def _expected(report: CheckReport, name: str) -> list[ReportedCause]:
+def _list_expected(report: CheckReport, name: str) -> list[ReportedCause]:
     causes = []
     for cause in rank_causes(report):
         source = cause.lead.place
         assert source
         message = cause.lead.message if name == "json" else cause.message
-        # What stands in a file is not cleaned twice: JSON says the same in escapes of its own.
-        cleaned = (lambda text: text) if name in ("json", "sarif", "gitlab") else _cleaned
-        # Half a character is no part of an address.
+        # The content of a file is not cleaned twice: JSON has its own escapes.
+        cleaned = (lambda text: text) if name in ("json", "sarif", "gitlab") else _clean_text
+        # A lone surrogate is not allowed in an address.
         path = source.path.encode("utf-8", "backslashreplace").decode() if name == "sarif" else source.path
         causes.append(ReportedCause(cause.lead.rule, cause.weight, cleaned(path), source.line, cleaned(message)))
     return causes
 
 
-def _cleaned(text: str) -> str:
+def _clean_text(text: str) -> str:
     return clean(text, starts_line=False)
 
 
@@ -217,11 +220,11 @@ def _cleaned(text: str) -> str:
 def test_findings_come_back_as_they_were(name: str) -> None:
     count = 0
     for report in REPORTS:
-        expected = _expected(report, name)
+        expected = _list_expected(report, name)
         actual = READERS[name](render_check(report, name))
         if name == "junit":
             expected = [
-                cause._replace(path=_legal(cause.path), message=_legal(cause.message))
+                cause._replace(path=_keep_legal_characters(cause.path), message=_keep_legal_characters(cause.message))
                 for cause in expected
                 if cause.level == "error"
             ]
@@ -272,7 +275,7 @@ def test_json_is_of_its_schema() -> None:
 
 
 def test_sarif_is_of_the_published_schema() -> None:
-    """Its models are made of OASIS's schema, which first called the status of a suppression its state."""
+    """Its models are generated from OASIS's schema, which first called the status of a suppression `state`."""
     for report in REPORTS:
         log = json.loads(render_check(report, "sarif"))
         models.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
@@ -337,7 +340,7 @@ def test_markdown_is_text_alone_and_has_each_cause() -> None:
 
 @pytest.mark.parametrize("limit", [None, 900_000])
 def test_a_comment_has_the_most_important_and_says_how_many_are_left_out(limit: int | None) -> None:
-    """Of 3,000 causes, the warnings are left out first."""
+    """The warnings are the first of 3,000 causes to be left out."""
     many = [
         Finding(rule, severity, "data", TopicName("shop", "sales", f"t{number}"), Source("a.avsc", number), "why " * 30)
         for number in range(1, 1_001)

@@ -1,4 +1,4 @@
-"""A plan, and drift, say the same in every format; what a stranger named is read and never obeyed."""
+"""A plan and drift have the same content in every format; foreign names are shown and never interpreted."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ NAMESPACE = "namespace: shop/sales\nschema_compatibility_strategy: FULL_TRANSITI
 ADDRESS = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-def _declared(name: str) -> str:
+def _declare_topic(name: str) -> str:
     return f"topic: shop/sales/{name}\nschema: {{type: AVRO, definition: {name}.avsc}}\n"
 
 
 @pytest.fixture(scope="module")
-def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def replay_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two topics, one with a version that today's strategy rejects, so that a new registry cannot have it."""
     scratch = Scratch(tmp_path_factory.mktemp("sheets") / "repository")
     fine: dict[str, str | bytes | None] = {
-        "namespaces/fine.yaml": _declared("fine"),
+        "namespaces/fine.yaml": _declare_topic("fine"),
         "namespaces/fine.avsc": record("id"),
     }
     loose = {"namespaces/sales.yaml": NAMESPACE.replace("FULL_TRANSITIVE", "ALWAYS_COMPATIBLE")}
-    old = {"namespaces/old.yaml": _declared("old"), "namespaces/old.avsc": record("id")}
+    old = {"namespaces/old.yaml": _declare_topic("old"), "namespaces/old.avsc": record("id")}
     scratch.commit({"schemactl.yaml": PROJECT, **loose, **fine, **old})
     scratch.commit({"namespaces/old.avsc": record("id", "more")})
     scratch.commit({"namespaces/sales.yaml": NAMESPACE})
@@ -51,14 +51,14 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scratch.path
 
 
-def _reports(repository: Path, command: str, *options: str, code: int) -> dict[str, str]:
+def _read_reports(repository: Path, command: str, *options: str, code: int) -> dict[str, str]:
     formats = [f"--format={name}=../out/{name}" for name in SHEET_FORMATS]
     schemactl(repository, command, *options, *formats, code=code)
     return {name: (repository.parent / "out" / name).read_text(encoding="utf-8") for name in SHEET_FORMATS}
 
 
-def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_digest(repository: Path) -> None:
-    reports = _reports(repository, "plan", "--target", "local", code=100)
+def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_digest(replay_repository: Path) -> None:
+    reports = _read_reports(replay_repository, "plan", "--target", "local", code=100)
     document = json.loads(reports["json"])
     ((rejected,), (digest,)) = document["left_out"], {*ADDRESS.findall(reports["text"])}
     summary = reports["text"].splitlines()[-2]
@@ -77,12 +77,12 @@ def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_d
     assert reports["markdown"].index("❌ <b>") < reports["markdown"].index("```diff")
 
 
-def test_every_format_of_drift_has_the_sum_and_what_differs(repository: Path, tmp_path: Path) -> None:
-    repository = shutil.copytree(repository, tmp_path / "repository")
-    schemactl(repository, "apply", "--target", "local", "-y", code=3)
-    with closing(EmbeddedRegistry(str(repository / ".schemactl/a.db"))) as registry:
+def test_every_format_of_drift_has_the_sum_and_what_differs(replay_repository: Path, tmp_path: Path) -> None:
+    replay_repository = shutil.copytree(replay_repository, tmp_path / "repository")
+    schemactl(replay_repository, "apply", "--target", "local", "-y", code=3)
+    with closing(EmbeddedRegistry(str(replay_repository / ".schemactl/a.db"))) as registry:
         registry.set_namespace_policies(NamespaceName("shop", "sales"), Policies(CompatibilityStrategy.FORWARD))
-    reports = _reports(repository, "drift", "--target", "local", code=0)
+    reports = _read_reports(replay_repository, "drift", "--target", "local", code=0)
     document = json.loads(reports["json"])
     summary = reports["text"].splitlines()[-1]
     assert summary.startswith(f"Drift: {len(document['differences'])} differences in ")
@@ -93,8 +93,8 @@ def test_every_format_of_drift_has_the_sum_and_what_differs(repository: Path, tm
     assert markdown_faults(reports["markdown"]) == []
 
 
-def test_a_report_on_several_targets_has_each_of_them(repository: Path) -> None:
-    reports = _reports(repository, "plan", "--all-targets", code=100)
+def test_a_report_on_several_targets_has_each_of_them(replay_repository: Path) -> None:
+    reports = _read_reports(replay_repository, "plan", "--all-targets", code=100)
     assert [json.loads(line)["target"] for line in reports["json"].splitlines()] == ["local", "other"]
     assert reports["markdown"].count("```diff") == reports["text"].count("Digest: ") == 2
     assert re.findall(r"<h2>(\w+)</h2>", reports["html"]) == ["local", "other"]
@@ -129,23 +129,23 @@ def test_standard_output_has_the_error_in_the_formats_of_programs(tmp_path: Path
     assert schemactl(scratch.path, command, "--target", "local", code=1).out == ""
 
 
-def _hostile(chance: random.Random) -> tuple[Sheet, dict[str, Any]]:
-    def words() -> str:
+def _draw_hostile_sheet(chance: random.Random) -> tuple[Sheet, dict[str, Any]]:
+    def draw_words() -> str:
         return "a" + "".join(chance.choices([*HOSTILE, "word "], k=6))
 
     def block() -> tuple[SheetLine, ...]:
         signs = chance.choices(["+", "-", "~", "!", "=", ""], k=3)
-        return tuple(SheetLine(words(), sign, depth) for depth, sign in enumerate(signs))  # type: ignore[arg-type]
+        return tuple(SheetLine(draw_words(), sign, depth) for depth, sign in enumerate(signs))  # type: ignore[arg-type]
 
     command = chance.choice(["plan", "drift"])
     parts = (tuple(block() for _ in range(20)), (block(),))
-    return Sheet(command, words(), words(), *parts, (words(), "bad")), {"target": words()}  # type: ignore[arg-type]
+    return Sheet(command, draw_words(), draw_words(), *parts, (draw_words(), "bad")), {"target": draw_words()}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", SHEET_FORMATS)
 def test_names_in_a_plan_are_text_alone(name: str) -> None:
     for seed in range(30):
-        sheet, document = _hostile(random.Random(seed))  # noqa: S311  seeded
+        sheet, document = _draw_hostile_sheet(random.Random(seed))  # noqa: S311  seeded
         for several in (1, 2):
             text = "".join(render_sheets([(sheet, document)] * several, name))
             if name == "github":

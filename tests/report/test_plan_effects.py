@@ -39,7 +39,7 @@ MOOD = '"name": "mood", "type": {"type": "enum", "name": "Mood", "symbols": ["OK
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Scratch:
+def effects_repository(tmp_path: Path) -> Scratch:
     repository = Scratch(tmp_path / "shop")
     topic = TOPIC.replace("STRATEGY", "ALWAYS_COMPATIBLE")
     repository.commit(
@@ -74,63 +74,65 @@ LINES = [
 @pytest.mark.parametrize(("fields", "strategy", "expected"), LINES)
 @pytest.mark.parametrize("command", ["plan", "promote"])
 def test_each_version_has_its_changes_and_its_readers(
-    repository: Scratch, fields: tuple[str, ...], strategy: str, expected: list[str], command: str
+    effects_repository: Scratch, fields: tuple[str, ...], strategy: str, expected: list[str], command: str
 ) -> None:
-    commit(repository, *fields, strategy=strategy)
+    commit(effects_repository, *fields, strategy=strategy)
     if command == "plan":
-        repository.git("branch", "-f", "promoted", "main")
-        text = schemactl(repository.path, "plan", "--target", "local").out
+        effects_repository.git("branch", "-f", "promoted", "main")
+        text = schemactl(effects_repository.path, "plan", "--target", "local").out
     else:
-        text = schemactl(repository.path, "promote", "local", "--to", "main", "--dry-run").out
+        text = schemactl(effects_repository.path, "promote", "local", "--to", "main", "--dry-run").out
     lines = text.splitlines()
     position = next(number for number, line in enumerate(lines) if line.startswith("  + v1 AVRO"))
     for line, start in zip(lines[position + 1 :], expected, strict=False):
         assert line.startswith(start)
 
 
-def test_a_promotion_names_the_readers_that_the_strategy_protects(repository: Scratch) -> None:
-    commit(repository, ID, strategy="FORWARD")
-    text = schemactl(repository.path, "promote", "local", "--to", "main", "--dry-run").out
+def test_a_promotion_names_the_readers_that_the_strategy_protects(effects_repository: Scratch) -> None:
+    commit(effects_repository, ID, strategy="FORWARD")
+    text = schemactl(effects_repository.path, "promote", "local", "--to", "main", "--dry-run").out
     assert "    ! readers with version 0 cannot read it: Order.note is gone" in text
 
 
-def test_a_plan_that_breaks_a_client_says_so_first(repository: Scratch) -> None:
-    commit(repository, ID)
-    repository.git("branch", "-f", "promoted", "main")
-    printed = schemactl(repository.path, "plan", "--target", "local", "--format", "text", "--format", "json=plan.json")
+def test_a_plan_that_breaks_a_client_says_so_first(effects_repository: Scratch) -> None:
+    commit(effects_repository, ID)
+    effects_repository.git("branch", "-f", "promoted", "main")
+    printed = schemactl(
+        effects_repository.path, "plan", "--target", "local", "--format", "text", "--format", "json=plan.json"
+    )
     assert printed.out.splitlines()[0] == "✗ 1 client will break: billing (team payments) by orders v1."
-    effects = json.loads((repository.path / "plan.json").read_text())["effects"]
+    effects = json.loads((effects_repository.path / "plan.json").read_text())["effects"]
     assert [
         (effect["version"], effect["changes"], [client["fine"] for client in effect["clients"]]) for effect in effects
     ] == [(0, [], []), (1, [{"change": "removed", "sign": "-", "text": "Order.note: string"}], [False, True])]
 
 
-def test_clients_that_break_for_one_reason_share_a_line(repository: Scratch) -> None:
+def test_clients_that_break_for_one_reason_share_a_line(effects_repository: Scratch) -> None:
     desk = "  - {name: desk, team: care, role: consumer, schema: 0}\n"
     topic = TOPIC.replace("STRATEGY", "ALWAYS_COMPATIBLE").replace("clients:\n", f"clients:\n{desk}")
-    repository.commit({"topics/orders.yaml": topic, "topics/orders.avsc": record(ID)})
-    repository.flush()
-    repository.git("branch", "-f", "promoted", "main")
-    lines = schemactl(repository.path, "plan", "--target", "local").out.splitlines()
+    effects_repository.commit({"topics/orders.yaml": topic, "topics/orders.avsc": record(ID)})
+    effects_repository.flush()
+    effects_repository.git("branch", "-f", "promoted", "main")
+    lines = schemactl(effects_repository.path, "plan", "--target", "local").out.splitlines()
     assert lines[0] == "✗ 2 clients will break: desk (team care), billing (team payments) by orders v1."
     assert [line.partition(":")[0] for line in lines if "breaks" in line] == [
         "    ! breaks desk (team care), billing (team payments)"
     ]
 
 
-def test_the_digest_is_of_the_steps_alone(repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit(repository, ID)
-    repository.git("branch", "-f", "promoted", "main")
+def test_the_digest_is_of_the_steps_alone(effects_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(effects_repository, ID)
+    effects_repository.git("branch", "-f", "promoted", "main")
     digests = set()
     for most in (50, 0):
         monkeypatch.setattr(revision_diff, "MAX_SHOWN_TOPICS", most)
         monkeypatch.setattr("schemactl.checks.rollout.MAX_SHOWN_TOPICS", most)
         monkeypatch.setattr("schemactl.report.plan.MAX_SHOWN_TOPICS", most)
-        plan = json.loads(schemactl(repository.path, "plan", "--target", "local", "--format", "json").out)
+        plan = json.loads(schemactl(effects_repository.path, "plan", "--target", "local", "--format", "json").out)
         assert bool(plan["effects"]) is bool(most)
         digests.add(plan["digest"])
     assert len(digests) == 1
-    text = schemactl(repository.path, "plan", "--target", "local").out
+    text = schemactl(effects_repository.path, "plan", "--target", "local").out
     assert (
         "Changed fields and affected readers of 1 topics are not shown: `schemactl plan --topic TOPIC` shows them."
         in text

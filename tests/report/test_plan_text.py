@@ -6,7 +6,21 @@ from dataclasses import replace
 from textwrap import dedent
 
 import pytest
-from approved import ID, NEEDED, ORDERS, REFUNDS, A, B, S, carry_out, catalog, orders, plan_for, record, topic
+from approved import (
+    ID,
+    NEEDED,
+    ORDERS,
+    REFUNDS,
+    A,
+    B,
+    S,
+    carry_out,
+    make_catalog,
+    make_orders,
+    make_topic,
+    plan_for,
+    record,
+)
 
 from schemactl.core.errors import RegistryError, SchemactlError
 from schemactl.core.policies import Policies
@@ -24,10 +38,10 @@ local has version numbers that are not Git's, and no approved numbers file recor
 
 
 def test_a_first_plan(registry: EmbeddedRegistry) -> None:
-    strict = topic(ORDERS, A, B, schema=A, partitions=4, policies=Policies(S.FULL_TRANSITIVE))
-    refunds = topic(REFUNDS, SchemaInfo(SchemaType.STRING))
+    strict = make_topic(ORDERS, A, B, schema=A, partitions=4, policies=Policies(S.FULL_TRANSITIVE))
+    refunds = make_topic(REFUNDS, SchemaInfo(SchemaType.STRING))
     sales = Policies(S.BACKWARD, is_allow_auto_update_schema=False)
-    text = render(plan_for(registry, catalog(strict, refunds, sales=sales)))
+    text = render(plan_for(registry, make_catalog(strict, refunds, sales=sales)))
     assert text.startswith(HEAD)
     parts = [
         "+ namespace shop/sales\n  + schema_compatibility_strategy: BACKWARD\n  + is_allow_auto_update_schema: false\n",
@@ -43,17 +57,19 @@ def test_a_first_plan(registry: EmbeddedRegistry) -> None:
 
 
 def test_a_release_in_between_is_told(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, orders(A))
-    for version, told in (("4.1.2", "Pulsar 4.0 (it is 4.1.2)"), ("4.0.7", "Pulsar 4.0"), ("", "Pulsar 4.0")):
+    plan = plan_for(registry, make_orders(A))
+    for version, release_text in (("4.1.2", "Pulsar 4.0 (it is 4.1.2)"), ("4.0.7", "Pulsar 4.0"), ("", "Pulsar 4.0")):
         text = render(replace(plan, origin=replace(plan.origin, version=version)))
-        assert text.splitlines()[0].endswith(f"answers as of {told}")
+        assert text.splitlines()[0].endswith(f"answers as of {release_text}")
 
 
 def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, catalog(topic(ORDERS, A, partitions=2), topic(REFUNDS, A, B), sales=Policies(S.FULL)))
+    carry_out(
+        registry, make_catalog(make_topic(ORDERS, A, partitions=2), make_topic(REFUNDS, A, B), sales=Policies(S.FULL))
+    )
     registry.delete_schema(ORDERS)
-    gone = topic(REFUNDS, A, B, schema=None, deleted=True)
-    target = catalog(topic(ORDERS, A, partitions=4), gone, sales=Policies(S.BACKWARD))
+    gone = make_topic(REFUNDS, A, B, schema=None, deleted=True)
+    target = make_catalog(make_topic(ORDERS, A, partitions=4), gone, sales=Policies(S.BACKWARD))
     text = render(plan_for(registry, target))
     for part in (
         "~ namespace shop/sales\n  ~ schema_compatibility_strategy: FULL -> BACKWARD\n",
@@ -70,7 +86,7 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
 
 
 def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
-    text = render(plan_for(registry, orders(A, record(ID, NEEDED))))
+    text = render(plan_for(registry, make_orders(A, record(ID, NEEDED))))
     assert "! persistent://shop/sales/orders\n  Git's version 1 (222222222, 2026-01-02) would be rejected: " in text
     assert "needed" in text
     assert text.endswith(
@@ -82,7 +98,7 @@ def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
 
 
 def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, orders(A, record(ID, NEEDED), policies=Policies(S.FULL)), relax=True)
+    plan = plan_for(registry, make_orders(A, record(ID, NEEDED), policies=Policies(S.FULL)), relax=True)
     before, _, uploads = render(plan).partition(
         "  ~ automatic updates in shop/sales: off, during these uploads\n"
         "  ~ strategy: FULL -> ALWAYS_COMPATIBLE, during these uploads\n"
@@ -95,14 +111,16 @@ def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
 
 
 def test_an_empty_plan(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, orders(A))
-    assert render(plan_for(registry, orders(A))) == (
+    carry_out(registry, make_orders(A))
+    assert render(plan_for(registry, make_orders(A))) == (
         f"{HEAD}\nNo changes. The registry has everything that Git approved."
     )
 
 
 def test_colours_are_all_that_colour_changes(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, catalog(topic(ORDERS, A, record(ID, NEEDED)), topic(REFUNDS, A, B, schema=A)))
+    plan = plan_for(
+        registry, make_catalog(make_topic(ORDERS, A, record(ID, NEEDED)), make_topic(REFUNDS, A, B, schema=A))
+    )
     coloured = render(plan, color=True)
     for code in ("1", "2", "31", "32", "33", "36"):
         coloured = coloured.replace(f"\x1b[{code}m", "")
@@ -111,7 +129,7 @@ def test_colours_are_all_that_colour_changes(registry: EmbeddedRegistry) -> None
 
 
 def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
-    plan = plan_for(registry, orders(A, B, sales=Policies(S.FULL)))
+    plan = plan_for(registry, make_orders(A, B, sales=Policies(S.FULL)))
     whole = "Applied: 1 namespace, 1 topic, 2 versions registered."
     assert render_result(Result(plan, (1, 2, 3, 4, 5))) == whole
     partly = Result(plan, (1, 2, 3), {4: RegistryError("the connection was lost", fix="run apply again")})
@@ -161,11 +179,11 @@ def test_the_result_file_of_an_apply(
     outcome: str,
     reasons: dict[int, str],
 ) -> None:
-    plan = plan_for(registry, orders(A, sales=Policies(S.FULL)))
+    plan = plan_for(registry, make_orders(A, sales=Policies(S.FULL)))
     result = Result(plan, tuple(range(1, done + 1)), failures, stopped)
-    told = result_document(result)
+    document = result_document(result)
     actions = ["create_namespace", "set_namespace_policies", "create_topic", "register_version"]
-    assert [step["action"] for step in told["steps"]] == actions
-    assert (told["outcome"], told["done"]) == (outcome, list(result.done))
-    assert {each["step"]: each["reason"] for each in told["left"]} == reasons
-    assert told["approved"]["commit"]["id"] == "f" * 40
+    assert [step["action"] for step in document["steps"]] == actions
+    assert (document["outcome"], document["done"]) == (outcome, list(result.done))
+    assert {pending_step["step"]: pending_step["reason"] for pending_step in document["left"]} == reasons
+    assert document["approved"]["commit"]["id"] == "f" * 40

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from command import Printed, schemactl
 from consumers import markdown_faults
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 
 SCHEMA = Path(__file__).parent.parent.parent / "schemas/revision.schema.json"
 HOSTILE = "[x](http://evil) <b>@ada</b> `\n::error::y"
@@ -20,46 +20,50 @@ ORDERS = "persistent://shop/sales/orders"
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+def tagged_shop(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
     """Two tags, with everything between them that can change; a branch; and a working tree that goes on."""
-    made = Scratch(tmp_path_factory.mktemp("states") / "shop")
-    made.commit(
+    new_shop = Scratch(tmp_path_factory.mktemp("states") / "shop")
+    new_shop.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
             "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
-            "topics/orders.yaml": declared(),
+            "topics/orders.yaml": write_declaration(),
             "topics/orders.avsc": record("id", amount=1),
-            "topics/refunds.yaml": declared("shop/sales/refund", "refunds.avsc"),
+            "topics/refunds.yaml": write_declaration("shop/sales/refund", "refunds.avsc"),
             "topics/refunds.avsc": record("id", name="Refund"),
             "topics/old.yaml": "topic: shop/sales/old\nschema: {type: STRING}\n",
         },
         "first",
     )
-    made.git("tag", "v1")
-    made.commit({"topics/orders.avsc": record("id", amount=1, count=0)}, "Count the orders", branch="feature", start=1)
+    new_shop.git("tag", "v1")
+    new_shop.commit(
+        {"topics/orders.avsc": record("id", amount=1, count=0)}, "Count the orders", branch="feature", start=1
+    )
     renamed = record("id").replace("}]}", '}, {"name": "total", "type": "long", "default": 1, "aliases": ["amount"]}]}')
-    made.commit({"topics/orders.avsc": renamed}, HOSTILE, start=1)
-    made.commit(
+    new_shop.commit({"topics/orders.avsc": renamed}, HOSTILE, start=1)
+    new_shop.commit(
         {"topics/orders.avsc": renamed.replace('"total", "type": "long", "default": 1', '"total", "type": "string"')},
         "Say it in words",
     )
-    made.commit(
+    new_shop.commit(
         {
-            "topics/refunds.yaml": declared("shop/sales/refunds", "refunds.avsc", "renamed_from: shop/sales/refund\n"),
+            "topics/refunds.yaml": write_declaration(
+                "shop/sales/refunds", "refunds.avsc", "renamed_from: shop/sales/refund\n"
+            ),
             "topics/refunds.avsc": record("id", name="Refund", doc="Money <i>back</i>."),
             "topics/old.yaml": None,
             "topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\nowner: team @sales\n",
         },
         "Tidy up",
     )
-    made.git("tag", "v2")
-    made.write(
+    new_shop.git("tag", "v2")
+    new_shop.write(
         {
             "topics/orders.avsc": record("id", "note"),
             "topics/new.yaml": "topic: shop/sales/new\nschema: {type: INT64}\n",
         }
     )
-    return made
+    return new_shop
 
 
 def run_json(shop: Scratch, *arguments: str) -> Any:
@@ -79,33 +83,37 @@ def run_failing(shop: Scratch, *arguments: str) -> str:
         ("orders@main~3", record("id", amount=1), "at main~3, version 0 ("),
     ],
 )
-def test_show_prints_the_definition_of_any_state(shop: Scratch, name: str, text: str, words: str) -> None:
-    printed = schemactl(shop.path, "show", name)
+def test_show_prints_the_definition_of_any_state(tagged_shop: Scratch, name: str, text: str, words: str) -> None:
+    printed = schemactl(tagged_shop.path, "show", name)
     assert printed.out == text + "\n"
     assert words in printed.err
-    assert run_json(shop, "show", name)["state"] == name.partition("@")[2]
+    assert run_json(tagged_shop, "show", name)["state"] == name.partition("@")[2]
 
 
-def test_show_says_what_is_not_there(shop: Scratch) -> None:
-    assert "has no schema at work" in schemactl(shop.path, "show", "old@work", code=(1, 64)).err
-    assert "there is no topic 'refunds' in v1" in run_failing(shop, "show", "refunds@v1")
-    assert "or a ref, found 'v9': the approved history knows 0 to 2" in run_failing(shop, "show", "orders@v9")
+def test_show_says_what_is_not_there(tagged_shop: Scratch) -> None:
+    assert "has no schema at work" in schemactl(tagged_shop.path, "show", "old@work", code=(1, 64)).err
+    assert "there is no topic 'refunds' in v1" in run_failing(tagged_shop, "show", "refunds@v1")
+    assert "or a ref, found 'v9': the approved history knows 0 to 2" in run_failing(tagged_shop, "show", "orders@v9")
 
 
-def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(shop: Scratch) -> None:
-    def fields(*arguments: str) -> list[str]:
-        return [f"{change['sign']} {change['what']}" for change in run_json(shop, "diff", *arguments)["fields"]]
+def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(tagged_shop: Scratch) -> None:
+    def list_fields(*arguments: str) -> list[str]:
+        return [f"{change['sign']} {change['what']}" for change in run_json(tagged_shop, "diff", *arguments)["fields"]]
 
-    assert fields("orders") == ["- Order.total: string", "+ Order.note: string"]
-    assert fields("orders@v1") == ["- Order.amount: int = 1", "+ Order.note: string"]
-    assert fields("orders@v1", "orders@feature") == ["+ Order.count: int = 0"] == fields("orders@v1..feature")
-    assert fields("orders@0", "orders@1") == ["~ Order.total: int = 1 -> long = 1, was Order.amount"]
-    assert fields("new") == ["+ : INT64"]
-    assert schemactl(shop.path, "diff", "orders", "--detailed-exitcode", code=2).out.splitlines()[-1].startswith("  ")
+    assert list_fields("orders") == ["- Order.total: string", "+ Order.note: string"]
+    assert list_fields("orders@v1") == ["- Order.amount: int = 1", "+ Order.note: string"]
+    assert list_fields("orders@v1", "orders@feature") == ["+ Order.count: int = 0"] == list_fields("orders@v1..feature")
+    assert list_fields("orders@0", "orders@1") == ["~ Order.total: int = 1 -> long = 1, was Order.amount"]
+    assert list_fields("new") == ["+ : INT64"]
+    assert (
+        schemactl(tagged_shop.path, "diff", "orders", "--detailed-exitcode", code=2)
+        .out.splitlines()[-1]
+        .startswith("  ")
+    )
 
 
-def test_diff_of_all_topics_shows_what_the_files_here_change(shop: Scratch) -> None:
-    out = schemactl(shop.path, "diff").out
+def test_diff_of_all_topics_shows_what_the_files_here_change(tagged_shop: Scratch) -> None:
+    out = schemactl(tagged_shop.path, "diff").out
     assert out.splitlines()[2:] == [
         "topic persistent://shop/sales/new",
         "  + a new topic",
@@ -120,12 +128,12 @@ def test_diff_of_all_topics_shows_what_the_files_here_change(shop: Scratch) -> N
         "",
         "2 new versions (1 breaking), 2 changed topics.",
     ]
-    assert schemactl(shop.path, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
-    assert "no topic of the two states matches" in run_failing(shop, "diff", "--topic", "nothing")
+    assert schemactl(tagged_shop.path, "diff", "--topic", "new", "--detailed-exitcode", code=2).out.count("topic ") == 1
+    assert "no topic of the two states matches" in run_failing(tagged_shop, "diff", "--topic", "nothing")
 
 
-def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
-    revision = run_json(shop, "diff", "v1..v2")
+def test_diff_between_commits_has_all_facts(tagged_shop: Scratch) -> None:
+    revision = run_json(tagged_shop, "diff", "v1..v2")
     subjects = {subject.get("topic") or subject["namespace"]: subject for subject in revision["subjects"]}
     assert list(subjects) == ["shop/sales", "persistent://shop/sales/old", ORDERS, "persistent://shop/sales/refunds"]
     assert (revision["commits"], revision["authors"], revision["versions"], revision["breaking"]) == (3, ["Ada"], 3, 1)
@@ -143,29 +151,29 @@ def test_diff_between_commits_has_all_facts(shop: Scratch) -> None:
     refunds = subjects["persistent://shop/sales/refunds"]
     assert refunds["renamed_from"] == "persistent://shop/sales/refund"
     assert [part["kind"] for part in refunds["versions"][0]["parts"]] == ["documented"]
-    assert run_json(shop, "changelog", "v1..v2") == revision
-    [alone] = run_json(shop, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")["subjects"][1:]
+    assert run_json(tagged_shop, "changelog", "v1..v2") == revision
+    [alone] = run_json(tagged_shop, "diff", "v1..v2", "--namespace", "shop/sales", "--topic", "refunds")["subjects"][1:]
     assert alone == refunds
     jsonschema.validate(revision, json.loads(SCHEMA.read_text()))
 
 
-def test_three_dots_start_from_the_merge_base_and_an_end_left_out_is_head(shop: Scratch) -> None:
-    assert [subject["topic"] for subject in run_json(shop, "diff", "v2...feature")["subjects"]] == [ORDERS]
-    back = run_json(shop, "diff", "v2..feature")
+def test_three_dots_start_from_the_merge_base_and_an_end_left_out_is_head(tagged_shop: Scratch) -> None:
+    assert [subject["topic"] for subject in run_json(tagged_shop, "diff", "v2...feature")["subjects"]] == [ORDERS]
+    back = run_json(tagged_shop, "diff", "v2..feature")
     assert {change["change"] for subject in back["subjects"] for change in subject["changes"]} >= {
         "versions gone",
         "topic added",
     }
-    assert run_json(shop, "diff", "v1..")["subjects"] == run_json(shop, "diff", "v1..HEAD")["subjects"]
-    assert run_json(shop, "diff", "..v1")["before"]["name"] == "HEAD"
-    assert run_json(shop, "diff", "v2..work")["subjects"] == run_json(shop, "diff")["subjects"]
-    assert "no ref or commit 'v7'" in run_failing(shop, "diff", "v7..v2")
-    assert "no ref or commit 'v7'" in run_failing(shop, "diff", "v7...v2")
-    assert "expected FROM..TO" in run_failing(shop, "changelog", "v1")
+    assert run_json(tagged_shop, "diff", "v1..")["subjects"] == run_json(tagged_shop, "diff", "v1..HEAD")["subjects"]
+    assert run_json(tagged_shop, "diff", "..v1")["before"]["name"] == "HEAD"
+    assert run_json(tagged_shop, "diff", "v2..work")["subjects"] == run_json(tagged_shop, "diff")["subjects"]
+    assert "no ref or commit 'v7'" in run_failing(tagged_shop, "diff", "v7..v2")
+    assert "no ref or commit 'v7'" in run_failing(tagged_shop, "diff", "v7...v2")
+    assert "expected FROM..TO" in run_failing(tagged_shop, "changelog", "v1")
 
 
-def test_the_changelog_is_markdown_that_says_what_people_wrote_and_obeys_none_of_it(shop: Scratch) -> None:
-    text = schemactl(shop.path, "changelog", "v1..v2").out
+def test_the_changelog_is_markdown_that_says_what_people_wrote_and_obeys_none_of_it(tagged_shop: Scratch) -> None:
+    text = schemactl(tagged_shop.path, "changelog", "v1..v2").out
     ours = {"heading_open", "bullet_list_open"}
     assert [fault for fault in markdown_faults(text) if fault not in ours] == []
     lines = text.splitlines()
@@ -184,7 +192,7 @@ def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
     repository.commit(
         {
             "schemactl.yaml": "version: 1\nroots: [topics]\napproved: main\n",
-            "topics/o.yaml": declared(),
+            "topics/o.yaml": write_declaration(),
             "topics/orders.avsc": record("id"),
         }
     )
@@ -216,11 +224,11 @@ def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
 
 
 def test_a_bare_repository_has_no_working_tree_to_compare_with(
-    shop: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tagged_shop: Scratch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.git("clone", "-q", "--bare", str(shop.path), str(tmp_path / "b"))
+    tagged_shop.git("clone", "-q", "--bare", str(tagged_shop.path), str(tmp_path / "b"))
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "b"))
-    for what in (["orders"], [], ["v1..work"]):
-        printed: Printed = schemactl(tmp_path / "b", "diff", *what, code=64)
+    for selection in (["orders"], [], ["v1..work"]):
+        printed: Printed = schemactl(tmp_path / "b", "diff", *selection, code=64)
         assert "this repository is bare: there is no working tree" in printed.err
     assert "Order.count" in schemactl(tmp_path / "b", "diff", "orders@v1", "orders@feature").out

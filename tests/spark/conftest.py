@@ -11,10 +11,10 @@ from pathlib import Path
 import brokers
 import pytest
 import shop
-from console import SMALL_QUERIES, Console, opened
-from pulsar_cluster import Namespace, namespace
+from console import SMALL_QUERIES, Console, open_console
+from pulsar_cluster import Namespace, create_namespace
 from pyspark.sql import SparkSession
-from spark_jars import AVRO, jars
+from spark_jars import AVRO, list_jars
 from spark_release import is_of_another
 
 from schemactl.spark import PulsarSource, ensure_java
@@ -61,7 +61,7 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSes
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder))
         .config("spark.ui.enabled", "false")
-        .config("spark.jars", jars(AVRO))
+        .config("spark.jars", list_jars(AVRO))
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
@@ -79,7 +79,7 @@ def pulsar_spark(spark_session: SparkSession) -> SparkSession:
 @pytest.fixture(scope="module")
 def pulsar_space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
     """A namespace of a live broker, of one module."""
-    with namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as resource:
+    with create_namespace(broker, tmp_path_factory.mktemp("log") / "client.log") as resource:
         yield resource
 
 
@@ -87,7 +87,7 @@ def pulsar_space(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactor
 def space_without_retention(broker: brokers.Broker, tmp_path: Path) -> Iterator[Namespace]:
     """A namespace that keeps nothing that no subscription holds back."""
     retention = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
-    with namespace(broker, tmp_path / "client.log", retention=retention) as resource:
+    with create_namespace(broker, tmp_path / "client.log", retention=retention) as resource:
         yield resource
 
 
@@ -98,7 +98,7 @@ def spark_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]
     (settings / "spark-defaults.conf").write_text(SMALL_QUERIES)
     # Local workers use the running Python, not the one that the setting names for clusters.
     more = {"SPARK_CONF_DIR": str(settings), "PYSPARK_PYTHON": "/nowhere/python"}
-    with opened(shop.environment() | more) as resource:
+    with open_console(shop.make_environment() | more) as resource:
         yield resource
 
 

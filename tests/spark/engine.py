@@ -16,7 +16,7 @@ import pyarrow as pa
 from console import SMALL_QUERIES
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from spark_jars import TABLES, jars
+from spark_jars import TABLES, list_jars
 
 from schemactl.codec import Codec
 from schemactl.spark import ensure_java, land
@@ -27,7 +27,7 @@ Messages = Sequence[tuple[bytes | None, int]]
 SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.jars": jars(*TABLES),
+    "spark.jars": list_jars(*TABLES),
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsar_cluster import Namespace
-from scratch import Scratch, declared
+from scratch import Scratch, write_declaration
 
 # Without types, and to a type checker the folder of tests of that name.
 AvroSchema: Any = import_module("pulsar.schema").AvroSchema
@@ -44,7 +44,7 @@ def numbered_apart(path: Path, space: Namespace) -> Scratch:
         {
             "schemactl.yaml": f"version: 1\ntargets:\n  {target}\ngenerate: {{package: lsst_numbers, target: live}}\n",
             "namespaces/alerts.yaml": "namespace: lsst/alerts\n",
-            "namespaces/alert.yaml": declared(TOPIC, "alert.avsc"),
+            "namespaces/alert.yaml": write_declaration(TOPIC, "alert.avsc"),
         }
     )
     for text in OWN:
@@ -53,7 +53,7 @@ def numbered_apart(path: Path, space: Namespace) -> Scratch:
     space.create("alert", *OWN[:4], FOREIGN, OWN[4])
     for text, value in SENT.values():
         schema = AvroSchema(None, schema_definition=json.loads(text))
-        producer = space.client.create_producer(space.topic("alert"), schema=schema)
+        producer = space.client.create_producer(space.name_topic("alert"), schema=schema)
         producer.send(value)
         producer.close()
     return scratch

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyspark
 import pytest
 from avro_pairs import make_pair
-from random_avro import Maker, damage
+from random_avro import Maker, damage_payload
 from written_values import find_difference
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
@@ -130,11 +130,11 @@ def make_cases() -> Iterator[Case]:
     for seed in SEEDS:
         maker = Maker(seed)
         writer = maker.record(3)
-        reader = maker.evolved(writer) if seed % 3 else writer
+        reader = maker.evolve_schema(writer) if seed % 3 else writer
         codec = Codec([Version(0, Definition("AVRO", json.dumps(writer)))])
-        good = [codec.encode_one(maker.value(writer)) or b"" for _ in range(20)]
+        good = [codec.encode_one(maker.draw_value(writer)) or b"" for _ in range(20)]
         payloads = [good[number % 20] for number in range(MESSAGES)]
-        yield Case(writer, reader, [damage(maker, payload) for payload in payloads])
+        yield Case(writer, reader, [damage_payload(maker, payload) for payload in payloads])
 
 
 Answered = list[tuple[Case, list[bytes | None]]]
@@ -200,7 +200,7 @@ def tree_case() -> Case:
     for _ in range(500):
         out = io.BytesIO()
         fastavro.schemaless_writer(out, parsed, make_tree(4))
-        payloads.append(damage(maker, out.getvalue()))
+        payloads.append(damage_payload(maker, out.getvalue()))
     return Case(TREE, TREE, payloads, Options(recursion_depth=2))
 
 
@@ -239,7 +239,7 @@ def test_java_gets_what_was_written_where_nothing_is_found() -> None:
             codec = Codec([Version(0, Definition("AVRO", json.dumps(writer)))])
             with suppress(Unwritable):
                 kept_cases.append(
-                    Case(writer, reader, [codec.encode_one(maker.value(writer)) or b"" for _ in range(10)])
+                    Case(writer, reader, [codec.encode_one(maker.draw_value(writer)) or b"" for _ in range(10)])
                 )
     assert len(kept_cases) > len(SEEDS)
     for case, results in zip(kept_cases, run_java(kept_cases), strict=True):

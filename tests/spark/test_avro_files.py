@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from spark_jars import AVRO, needs
+from spark_jars import AVRO, needs_jars
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.publish.avro_files import make_container
@@ -16,7 +16,7 @@ from schemactl.spark.stored_messages import RawMessages
 
 from .schemas import make_field, record
 
-pytestmark = needs(AVRO)
+pytestmark = needs_jars(AVRO)
 
 TIME = {"type": "long", "logicalType": "timestamp-micros"}
 STATUS = {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID"], "default": "NEW"}

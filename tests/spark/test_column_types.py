@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from spark_release import since
+from spark_release import since_release
 
 from schemactl.spark.column_types import struct_of, to_arrow_field, to_arrow_type
 
@@ -29,7 +29,7 @@ SIMPLE_TYPES: Final = [
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(20,7)", "string", "binary"),
     *("date", "timestamp", "timestamp_ntz", "interval day to second", "void"),
 ]
-TIME: Final = pytest.param("time(6)", marks=since((4, 1), "Spark has no times of day"))
+TIME: Final = pytest.param("time(6)", marks=since_release((4, 1), "Spark has no times of day"))
 TYPES: Final = [
     *SIMPLE_TYPES,
     TIME,

@@ -18,7 +18,7 @@ import pyspark
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from spark_release import since
+from spark_release import since_release
 
 from schemactl.codec import Codec, CodecUnavailable, Definition, KeyValue, Options, Version, byte_batch
 from schemactl.codec.topic import Count
@@ -130,7 +130,7 @@ def test_rejected_messages_fail_the_job_or_are_left_out_where_the_mode_says_so(o
         decode(order_messages, ORDERS, mode="LENIENT")  # type: ignore[arg-type]
 
 
-@since((4, 1), "functions on columns do not take Arrow")
+@since_release((4, 1), "functions on columns do not take Arrow")
 def test_a_column_has_the_same_values_and_reasons_as_the_columns(order_messages: DataFrame) -> None:
     value = decode_column(ORDERS, "payload", order_messages["schema_version"])
     as_column = order_messages.select("__messageId", value.alias("v")).select("__messageId", "v.value.*", "v.error")
@@ -148,7 +148,7 @@ def test_a_column_has_the_same_values_and_reasons_as_the_columns(order_messages:
         decode_column(ORDERS, "payload", None, mode="DROPMALFORMED")  # type: ignore[arg-type]
 
 
-@since((4, 1), "functions on columns do not take Arrow")
+@since_release((4, 1), "functions on columns do not take Arrow")
 def test_a_column_of_pairs_or_of_single_values_is_decoded(spark_session: SparkSession) -> None:
     pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INSTANT"), "SEPARATED"))])
     moment = "unhex('000000000000000100000000')"

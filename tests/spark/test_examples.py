@@ -43,7 +43,7 @@ Run = Callable[..., None]
 def orders_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of orders of all versions, one of which is damaged."""
     place = tmp_path_factory.mktemp("sent")
-    topics = shop.approved(shop.make(place)).topics
+    topics = shop.read_approved(shop.make(place)).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(place / "all.parquet", codecs, count=COUNT)
     pq.write_table(pq.read_table(place / "all.parquet", filters=[("__topic", "=", ORDERS)]), place / "orders.parquet")

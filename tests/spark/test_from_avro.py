@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
-from random_avro import Maker, damage
-from spark_jars import AVRO, needs
+from random_avro import Maker, damage_payload
+from spark_jars import AVRO, needs_jars
 
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec.arrow_types import to_numbers
@@ -30,11 +30,13 @@ def make_topics() -> Iterator[Topic]:
     for seed in range(14):
         maker = Maker(seed)
         older = maker.record(2)
-        newer = maker.evolved(older)
+        newer = maker.evolve_schema(older)
         schemas = [json.dumps(schema) for schema in (older, newer)]
         codec = Codec([Version(number, Definition("AVRO", text)) for number, text in enumerate(schemas)])
-        encoded = [codec.encode_one(maker.value((older, newer)[number % 2]), number % 2) for number in range(24)]
-        payloads = pa.array([damage(maker, payload or b"") if n % 3 else payload for n, payload in enumerate(encoded)])
+        encoded = [codec.encode_one(maker.draw_value((older, newer)[number % 2]), number % 2) for number in range(24)]
+        payloads = pa.array(
+            [damage_payload(maker, payload or b"") if n % 3 else payload for n, payload in enumerate(encoded)]
+        )
         versions = pa.array([number % 2 for number in range(24)])
         decoded = codec.decode_batch(payloads, versions)
         read = decoded.errors.is_null()
@@ -63,7 +65,7 @@ def by_key(value: Any, kind: pa.DataType) -> Any:
     return [by_key(item, kind.value_type) for item in value] if pa.types.is_list(kind) else value
 
 
-@needs(AVRO)
+@needs_jars(AVRO)
 def test_values_of_random_topics_are_those_of_from_avro(spark_session: SparkSession) -> None:
     encoded = list(make_topics())
     sent = pa.table(

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from command import schemactl
 from deltalake import DeltaTable, write_deltalake
-from imported_package import imported
+from imported_package import import_package
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from scratch import Scratch
-from spark_release import since
+from spark_release import since_release
 
 from schemactl import history
 from schemactl.core.names import TopicName
@@ -44,7 +44,7 @@ def kinds_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
 @pytest.fixture(scope="module")
 def kinds_package(kinds_repository: Scratch) -> Iterator[ModuleType]:
     schemactl(kinds_repository.path, "generate")
-    with imported(kinds_repository.path / "generated", "kinds_in_spark") as module:
+    with import_package(kinds_repository.path / "generated", "kinds_in_spark") as module:
         yield module
 
 
@@ -122,7 +122,7 @@ def test_each_kind_decodes_and_encodes_its_own_messages(users_topic: GeneratedKi
         assert {row[:2] for row in read_rows(again.select(f"{kind}.*"))} == {row[:2] for row in expected}
 
 
-@since((4, 1), "columns of decoded messages need arrow_udf")
+@since_release((4, 1), "columns of decoded messages need arrow_udf")
 def test_columns_are_decoded_by_their_kinds(users_topic: GeneratedKinds, user_messages: DataFrame) -> None:
     columns = user_messages.select(
         "schema_version",

@@ -65,7 +65,7 @@ def make_evolutions() -> Iterator[tuple[SchemaInfo, SchemaInfo, Impact]]:
         schema = maker.record(2)
         old, new = (
             SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode())
-            for definition in (schema, maker.evolved(schema))
+            for definition in (schema, maker.evolve_schema(schema))
         )
         expected = impact(old, new, generate=Generate("p"), release=Release.R4_0)
         if expected is not None:

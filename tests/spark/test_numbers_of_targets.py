@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from command import schemactl
-from imported_package import imported
+from imported_package import import_package
 from mixtures import Mixed, Mixture
 from pulsar_cluster import Namespace
 from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def recorded_repository(numbered_repository: Scratch, tmp_path_factory: pytest.T
     """The same repository, with the recorded numbers."""
     folder = tmp_path_factory.mktemp("recorded") / "lsst"
     shutil.copytree(numbered_repository.path, folder)
-    record_numbers(Scratch.opened(folder))
+    record_numbers(Scratch.open_existing(folder))
     return folder
 
 
@@ -67,7 +67,7 @@ def test_the_generated_package_reads_them_so(
     archive = tmp_path / "lsst_numbers.zip"
     for place in (("--out", str(tmp_path / "out")), ("--zip", str(archive))):
         schemactl(recorded_repository, "generate", *place)
-    with imported(tmp_path / "out", "lsst_numbers") as package:
+    with import_package(tmp_path / "out", "lsst_numbers") as package:
         module = package.topic(TOPIC)
         numbers = [4, 5, 6]
         for number in (4, 5):
@@ -93,11 +93,11 @@ def test_the_option_of_the_source_selects_the_target(
     schemactl(recorded_repository, "generate", "--out", str(tmp_path / "out"))
     package_file = tmp_path / "out/lsst_numbers/__init__.py"
     package_file.write_text(package_file.read_text().replace('= "live"', "= None"))
-    options = {**pulsar_space.options, "topic": pulsar_space.topic("alert")}
+    options = {**pulsar_space.options, "topic": pulsar_space.name_topic("alert")}
 
     def read(**more: str) -> list[Any]:
         messages = pulsar_spark.read.format("pulsar-schemactl").options(**options, **more).load()
-        with imported(tmp_path / "out", "lsst_numbers") as package:
+        with import_package(tmp_path / "out", "lsst_numbers") as package:
             return list(package.topic(TOPIC).decode(messages).orderBy("__schemaVersion").collect())
 
     assert [{"id": row["id"], "own4": row["own4"]} for row in read(target="live")] == list(READ.values())
@@ -119,7 +119,7 @@ def test_dataframes_of_mixtures_are_what_the_producers_wrote(
         for _ in range(3):
             mixture.round()
         mixture.accept()
-        with mixture.generated("out") as module:
+        with mixture.generate_package("out") as module:
             for topic in mixture.topics:
                 check_messages(pulsar_spark, topic, module(str(topic.declared)))
 

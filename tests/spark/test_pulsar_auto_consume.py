@@ -149,7 +149,7 @@ def test_what_cannot_be_decoded_is_an_error_before_the_job(pulsar_spark: SparkSe
     bare = pulsar_space.create("bare")
     for topic, options, message in (
         (bare, {}, "has no schema at"),
-        (pulsar_space.topic("nowhere"), {}, "has no schema at"),
+        (pulsar_space.name_topic("nowhere"), {}, "has no schema at"),
         (bare, {"admin.url": "http://127.0.0.1:9"}, "cannot read the schemas of"),
         (bare, {"admin.url": ""}, "admin.url"),
         (bare, {"auto.consume": "yes"}, "write true or false"),

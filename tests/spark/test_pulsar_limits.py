@@ -18,11 +18,11 @@ from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from spark_release import since
+from spark_release import since_release
 
 from .pulsar_reads import make_values
 
-pytestmark = since((4, 2), "a stream in Python cannot limit a batch")
+pytestmark = since_release((4, 2), "a stream in Python cannot limit a batch")
 
 # Spark's workers cannot import tests.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]

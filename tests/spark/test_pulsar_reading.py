@@ -47,7 +47,7 @@ def test_messages_of_all_versions_and_partitions_are_decoded(
     pulsar_spark: SparkSession, pulsar_space: Namespace
 ) -> None:
     topic = pulsar_space.create("orders", *DEFINITIONS, partitions=3)
-    before = pulsar_space.schemas("orders")
+    before = pulsar_space.list_schemas("orders")
     for number in range(60):
         version = number // 20
         if number % 20 == 0:
@@ -61,7 +61,7 @@ def test_messages_of_all_versions_and_partitions_are_decoded(
     assert {row["comment"] for row in rows if row["__schemaVersion"] == 1} == {f"n{index}" for index in range(20, 40)}
     assert {row["__error"] for row in rows} == {None}
     assert {row["__topic"] for row in rows} <= {f"{topic}-partition-{partition}" for partition in range(3)}
-    assert pulsar_space.schemas("orders") == before
+    assert pulsar_space.list_schemas("orders") == before
     assert pulsar_space.call("GET", "/persistent/NAMESPACE/orders/partitioned-stats")["subscriptions"] == {}
 
 
@@ -71,27 +71,27 @@ def test_what_java_sends_is_read_as_it_was_meant(
     pulsar_space.create("keyed", partitions=5)
     run_java(Path(__file__).parent / "PulsarMessages.java", tmp_path_factory.mktemp("classes"), pulsar_space)
     for encoding in ("INLINE", "SEPARATED"):
-        topic = pulsar_space.topic(f"pairs-{encoding.lower()}")
+        topic = pulsar_space.name_topic(f"pairs-{encoding.lower()}")
         messages = pulsar_spark.read.format("pulsar-schemactl").options(**pulsar_space.options, topic=topic).load()
         pairs = Codec([Version(0, KeyValue(Definition("STRING"), Definition("INT32"), encoding), "c")])
         rows = decode(messages, pairs).collect()
         result = [(row["key"], row["value"], row["__schemaVersion"], row["__error"]) for row in rows]
         assert result == [("grün", 7, 0, None), ("b", None, 0, None), (None, 9, 0, None)]
-    one, gone, binary, chunked = read(batch(pulsar_space, topic=pulsar_space.topic("chunked")))
+    one, gone, binary, chunked = read(batch(pulsar_space, topic=pulsar_space.name_topic("chunked")))
     assert (one["value"], one["__key"], one["__schemaVersion"], one["__eventTime"]) == (b"\1", None, None, None)
     assert (gone["value"], gone["__key"]) == (None, b"no bytes")
     assert gone["__eventTime"].timestamp() == 1_700_000_000.123
     assert (binary["value"], binary["__key"], binary["__messageProperties"]) == (b"", b"/wAB", [("a", "ä")])
     assert chunked["value"] == b"x" * 5_000
-    again = read(batch(pulsar_space, **{"topic": pulsar_space.topic("chunked"), "key.encoding": "base64"}))
+    again = read(batch(pulsar_space, **{"topic": pulsar_space.name_topic("chunked"), "key.encoding": "base64"}))
     assert [row["__key"] for row in again] == [None, b"no bytes", b"\xff\x00\x01", None]
     # A sink sends a key to the partition where Java's producers send it.
-    keyed = read(batch(pulsar_space, topic=pulsar_space.topic("keyed")))
+    keyed = read(batch(pulsar_space, topic=pulsar_space.name_topic("keyed")))
     assert len(keyed) == 7
     for row in keyed:
         assert row["__topic"].endswith(f"-{java_hash(row['__key'].decode()) % 5}")
     # A stream sees without another request that no message follows a message in chunks, at which no reader can be placed.
-    all_options = {**pulsar_space.options, "topic": pulsar_space.topic("chunked")}
+    all_options = {**pulsar_space.options, "topic": pulsar_space.name_topic("chunked")}
     stream = PulsarStream(parse_connection(all_options), parse_read_options(all_options, "a stream"))
     with closing_stream(stream):
         at = stream.latestOffset()
@@ -100,14 +100,14 @@ def test_what_java_sends_is_read_as_it_was_meant(
         assert stream.latestOffset() == at
         assert stream._driver.heads == heads
     tail = MessagePosition(*last_chunk(again[3]))
-    reader = batch(pulsar_space, topic=pulsar_space.topic("chunked"), pollTimeoutMs="1000")
+    reader = batch(pulsar_space, topic=pulsar_space.name_topic("chunked"), pollTimeoutMs="1000")
     with pytest.raises(PulsarProblem, match=r"the next one did not come within 1 s \(pollTimeoutMs\)"):
-        read(reader, [Range(pulsar_space.topic("chunked"), tail, tail._replace(entry=tail.entry + 1))])
+        read(reader, [Range(pulsar_space.name_topic("chunked"), tail, tail._replace(entry=tail.entry + 1))])
     # Behind it.
-    start = json.dumps({pulsar_space.topic("chunked"): list_id_numbers(again[3])})
-    assert read_values(pulsar_space, topic=pulsar_space.topic("chunked"), startingOffsets=start) == []
+    start = json.dumps({pulsar_space.name_topic("chunked"): list_id_numbers(again[3])})
+    assert read_values(pulsar_space, topic=pulsar_space.name_topic("chunked"), startingOffsets=start) == []
     pulsar_space.send("chunked", [b"after"])
-    assert read_values(pulsar_space, topic=pulsar_space.topic("chunked"), startingOffsets=start) == [b"after"]
+    assert read_values(pulsar_space, topic=pulsar_space.name_topic("chunked"), startingOffsets=start) == [b"after"]
 
 
 def last_chunk(row: Mapping[str, Any]) -> tuple[int, int]:
@@ -180,7 +180,7 @@ def test_a_planned_read_has_the_same_rows_whatever_arrives_and_wherever_the_topi
     parts = reader.partitions()
     pulsar_space.send("growing", make_values(30, 40))
     first = read(reader, parts)
-    pulsar_space.unload("growing")
+    pulsar_space.unload_topic("growing")
     assert read(reader, parts) == first
     assert [row["value"] for row in first] == make_values(0, 30)
     begun = reader.read(parts[0])
@@ -197,7 +197,7 @@ def test_a_read_goes_on_where_the_topic_is_unloaded_in_its_midst(pulsar_space: N
     reader = batch(pulsar_space, topic=topic)
     batches = reader.read(reader.partitions()[0])
     result: list[pa.RecordBatch] = [next(batches)]
-    pulsar_space.unload("moving")
+    pulsar_space.unload_topic("moving")
     result += batches
     read_values = [value for batch in result for value in batch.column("value").to_pylist()]
     assert read_values == make_values(0, 3 * MAX_BATCH_ROWS)
@@ -249,22 +249,27 @@ def test_several_topics_and_a_pattern(pulsar_space: Namespace) -> None:
         pulsar_space.create(name, partitions=2 if name == "many-b" else None)
         pulsar_space.send(name, make_values(number, number + 1))
     pulsar_space.create("many-empty")
-    named = f"{pulsar_space.topic('many-a')},{pulsar_space.topic('few-c')}"
+    named = f"{pulsar_space.name_topic('many-a')},{pulsar_space.name_topic('few-c')}"
     assert read_values(pulsar_space, topics=named) == make_values(2, 3) + make_values(0, 1)
     admin = {"admin.url": pulsar_space.broker.url}
     assert read_values(pulsar_space, **admin, topicsPattern=f"{pulsar_space.name}/many-.*") == make_values(0, 2)
     assert read_values(pulsar_space, **admin, topicsPattern=f"{pulsar_space.name}/nothing-.*") == []
-    start = json.dumps({pulsar_space.topic("many-a"): "latest", pulsar_space.topic("many-b"): "earliest"})
+    start = json.dumps({pulsar_space.name_topic("many-a"): "latest", pulsar_space.name_topic("many-b"): "earliest"})
     assert read_values(
         pulsar_space, topics=f"{pulsar_space.name}/many-a,{pulsar_space.name}/many-b", startingOffsets=start
     ) == make_values(1, 2)
     with pytest.raises(ValueError, match=r"say nothing of .*few-c"):
-        read_values(pulsar_space, topics=named, startingOffsets=json.dumps({pulsar_space.topic("many-a"): "latest"}))
+        read_values(
+            pulsar_space, topics=named, startingOffsets=json.dumps({pulsar_space.name_topic("many-a"): "latest"})
+        )
     with pytest.raises(ValueError, match=r"name .*many-b, which is not read"):
         read_values(pulsar_space, topics=named, startingOffsets=start)
     with pytest.raises(PulsarProblem, match=r"there is no topic .*many-x; .* has .*many-a"):
-        read_values(pulsar_space, **admin, topic=pulsar_space.topic("many-x"))
-    assert read_values(pulsar_space, **admin, topic=pulsar_space.topic("many-b-partition-1")) in ([], make_values(1, 2))
+        read_values(pulsar_space, **admin, topic=pulsar_space.name_topic("many-x"))
+    assert read_values(pulsar_space, **admin, topic=pulsar_space.name_topic("many-b-partition-1")) in (
+        [],
+        make_values(1, 2),
+    )
 
 
 def test_messages_that_are_gone_are_missed(space_without_retention: Namespace) -> None:
@@ -273,7 +278,7 @@ def test_messages_that_are_gone_are_missed(space_without_retention: Namespace) -
     start = json.dumps({topic: ids[1]})
     planned = batch(space_without_retention, topic=topic, startingOffsets=start)
     parts = planned.partitions()
-    space_without_retention.empty("short")
+    space_without_retention.empty_topic("short")
     with pytest.raises(DataLoss, match=f"it ends with {ids[1]}"):
         read(planned, parts)
     space_without_retention.send("short", make_values(5, 7))
@@ -288,7 +293,7 @@ def test_messages_that_are_gone_are_missed(space_without_retention: Namespace) -
 
 
 def test_a_cluster_that_does_not_serve_is_a_clear_error(pulsar_space: Namespace) -> None:
-    gone = {**pulsar_space.options, "topic": pulsar_space.topic("x"), "pulsar.client.operationTimeoutMs": "1000"}
+    gone = {**pulsar_space.options, "topic": pulsar_space.name_topic("x"), "pulsar.client.operationTimeoutMs": "1000"}
     gone["service.url"] = "pulsar://127.0.0.1:1"
     with pytest.raises(PulsarProblem, match=r"no answer within 1 s .* no broker at pulsar://127.0.0.1:1,"):
         read(PulsarBatch(parse_connection(gone), parse_read_options(gone, "a batch")))
@@ -302,9 +307,9 @@ def test_a_cluster_that_does_not_serve_is_a_clear_error(pulsar_space: Namespace)
 @pytest.mark.live
 @pytest.mark.broker
 def test_who_may_not_read_is_told_so_and_who_may_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broker = brokers.running("token")
-    monkeypatch.setenv("ADMIN_TOKEN", brokers.token("admin"))
-    (tmp_path / "token").write_text(brokers.token("stranger"))
+    broker = brokers.start_broker("token")
+    monkeypatch.setenv("ADMIN_TOKEN", brokers.make_token("admin"))
+    (tmp_path / "token").write_text(brokers.make_token("stranger"))
     options = {
         "service.url": broker.service_url,
         "topic": "public/default/guarded",
@@ -318,7 +323,7 @@ def test_who_may_not_read_is_told_so_and_who_may_reads(tmp_path: Path, monkeypat
     assert read_rows(**{"pulsar.client.authParams": "env:ADMIN_TOKEN"}) == []
     with pytest.raises(PulsarProblem, match="permission denied") as rejected:
         read_rows(**{"pulsar.client.authParams": f"file://{tmp_path / 'token'}"})
-    assert brokers.token("stranger") not in str(rejected.value)
+    assert brokers.make_token("stranger") not in str(rejected.value)
     del options["pulsar.client.authPluginClassName"]
     options["pulsar.client.operationTimeoutMs"] = "1000"
     with pytest.raises(PulsarProblem, match="or it rejects these credentials"):

@@ -10,11 +10,11 @@ from typing import Any
 import brokers
 import pyarrow as pa
 import pytest
-from pulsar_cluster import Namespace, namespace
+from pulsar_cluster import Namespace, create_namespace
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, DataType, LongType, MapType, StringType, StructType, TimestampType
-from spark_release import STREAMS_OUT, before
+from spark_release import STREAMS_OUT, before_release
 
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import decode, encode
@@ -76,7 +76,7 @@ def test_rows_go_round_with_the_declared_version_and_nothing_is_registered(
     pulsar_spark: SparkSession, pulsar_space: Namespace
 ) -> None:
     topic = pulsar_space.create("round", *DEFINITIONS, partitions=2)
-    before = pulsar_space.schemas("round")
+    before = pulsar_space.list_schemas("round")
     rows = pulsar_spark.sql("select id, concat('n', id) note, cast(null as binary) key from range(200)")
     messages = encode(rows.select("id", "note"), CODEC, version=1)
     writer = messages.write.format("pulsar-schemactl").options(**pulsar_space.options, topic=topic)
@@ -88,10 +88,10 @@ def test_rows_go_round_with_the_declared_version_and_nothing_is_registered(
         (row["id"], row["note"], row["size"], row["__schemaVersion"], row["__error"]) for row in again.collect()
     )
     assert rows_read == [(number, f"n{number}", 0, 1, None) for number in range(200)]
-    assert pulsar_space.schemas("round") == before
+    assert pulsar_space.list_schemas("round") == before
 
 
-@before((4, 1), "streams are sent on")
+@before_release((4, 1), "streams are sent on")
 def test_a_release_that_sends_no_streams_is_told(
     pulsar_spark: SparkSession, pulsar_space: Namespace, tmp_path: Path
 ) -> None:
@@ -122,7 +122,7 @@ def test_a_stream_is_sent_on(pulsar_spark: SparkSession, pulsar_space: Namespace
     rows_read = read(batch(pulsar_space, topic=end))
     assert sorted(CODEC.decode_one(row["value"], row["__schemaVersion"])["id"] for row in rows_read) == list(range(20))
     assert {row["__schemaVersion"] for row in rows_read} == {2}
-    assert len(pulsar_space.schemas("to")) == 3
+    assert len(pulsar_space.list_schemas("to")) == 3
 
 
 def test_what_a_message_has_is_sent(pulsar_space: Namespace) -> None:
@@ -156,14 +156,14 @@ def test_a_version_that_is_not_registered_is_rejected_and_stays_so(
         (AnalysisException, PythonException), match=r"no version 1 of a schema, .*`schemactl apply` does"
     ):
         writer.option("topic", topic).option("schema.version", "1").save()
-    for missing in (pulsar_space.create("bare"), pulsar_space.topic("nowhere")):
+    for missing in (pulsar_space.create("bare"), pulsar_space.name_topic("nowhere")):
         with pytest.raises(PulsarProblem, match="no version 0 of a schema"):
             make_sender(pulsar_space, version=0, topic=missing).check()
         with pytest.raises(PulsarProblem, match="no version 0 of a schema"):
             send_rows(pulsar_space, (b"x", None, missing, None, None), version=0)
-    assert [number for number, _, _ in pulsar_space.schemas("strict")] == [0]
-    assert pulsar_space.schemas("bare") == []
-    assert pulsar_space.topic("nowhere") not in pulsar_space.call("GET", "/persistent/NAMESPACE")
+    assert [number for number, _, _ in pulsar_space.list_schemas("strict")] == [0]
+    assert pulsar_space.list_schemas("bare") == []
+    assert pulsar_space.name_topic("nowhere") not in pulsar_space.call("GET", "/persistent/NAMESPACE")
     assert read(batch(pulsar_space, topic=topic)) == []
 
 
@@ -182,10 +182,10 @@ PROTO = 'syntax = "proto3"; message M { int32 id = 1; }'
 def test_each_type_that_the_client_names_finds_its_version(pulsar_space: Namespace, kind: str, definition: str) -> None:
     name = f"kind-{kind.lower()}"
     topic = pulsar_space.create(name, definition, kind=kind)
-    before = pulsar_space.schemas(name)
+    before = pulsar_space.list_schemas(name)
     send_rows(pulsar_space, (b"any", None, None, None, None), version=0, topic=topic)
     assert [(row["value"], row["__schemaVersion"]) for row in read(batch(pulsar_space, topic=topic))] == [(b"any", 0)]
-    assert pulsar_space.schemas(name) == before
+    assert pulsar_space.list_schemas(name) == before
 
 
 @pytest.mark.parametrize(
@@ -231,17 +231,17 @@ def test_rows_without_a_payload_for_a_reason_are_not_sent(pulsar_space: Namespac
 def test_an_earlier_version_is_found_though_the_broker_takes_no_new_one_and_none_without_schema(
     broker: brokers.Broker, tmp_path: Path
 ) -> None:
-    with namespace(broker, tmp_path / "client.log") as strict:
+    with create_namespace(broker, tmp_path / "client.log") as strict:
         topic = strict.create("strict", *DEFINITIONS)
-        before = strict.schemas("strict")
+        before = strict.list_schemas("strict")
         strict.call("POST", "/namespaces/NAMESPACE/isAllowAutoUpdateSchema", body=False)
         strict.call("POST", "/namespaces/NAMESPACE/schemaValidationEnforced", body=True)
         # A topic that is loaded sees new policies later.
-        strict.unload("strict")
+        strict.unload_topic("strict")
         send_rows(strict, (b"any", b"a", None, None, None), version=1, topic=topic)
         rows_read = [(row["value"], row["__key"], row["__schemaVersion"]) for row in read(batch(strict, topic=topic))]
         assert rows_read == [(b"any", b"a", 1)]
-        assert strict.schemas("strict") == before
+        assert strict.list_schemas("strict") == before
 
 
 def test_a_topic_that_was_terminated_takes_no_more(pulsar_space: Namespace) -> None:
@@ -253,6 +253,6 @@ def test_a_topic_that_was_terminated_takes_no_more(pulsar_space: Namespace) -> N
 
 def test_a_topic_is_not_overwritten(pulsar_spark: SparkSession, pulsar_space: Namespace) -> None:
     rows = pulsar_spark.sql("select cast('x' as binary) payload")
-    writer = rows.write.format("pulsar-schemactl").options(**pulsar_space.options, topic=pulsar_space.topic("x"))
+    writer = rows.write.format("pulsar-schemactl").options(**pulsar_space.options, topic=pulsar_space.name_topic("x"))
     with pytest.raises(AnalysisException, match="cannot be overwritten"):
         writer.option("schema.version", "0").mode("overwrite").save()

@@ -13,7 +13,7 @@ import brokers
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pulsar_cluster import Namespace, namespace, run_java
+from pulsar_cluster import Namespace, create_namespace, run_java
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark_release import STREAMS_OUT
@@ -134,7 +134,7 @@ def test_pairs_go_round_with_their_version(
     topic = pulsar_space.create(name, partitions=partitions)
     schema = KeyValue(key, value, encoding)
     register(pulsar_space, name, schema)
-    before = pulsar_space.schemas(name)
+    before = pulsar_space.list_schemas(name)
     pairs = [{"key": one, "value": other} for one, other in zip(keys, values, strict=True)]
     send(pulsar_space, topic, schema, *pairs)
     rows = read(batch(pulsar_space, topic=topic))
@@ -143,7 +143,7 @@ def test_pairs_go_round_with_their_version(
     keys_of_rows = [row["__key"] if encoding == "SEPARATED" else None for row in rows]
     decoded = [codec.decode_one(row["value"], 0, key) for row, key in zip(rows, keys_of_rows, strict=True)]
     assert sorted(map(repr, decoded)) == sorted(map(repr, pairs))
-    assert pulsar_space.schemas(name) == before
+    assert pulsar_space.list_schemas(name) == before
 
 
 def test_java_reads_what_was_sent(pulsar_space: Namespace, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_the_version_of_a_pair_survives_a_lost_connection(pulsar_space: Namespac
     def make_batches() -> Any:
         for number in range(3):
             yield pa.RecordBatch.from_pydict({"payload": [b"%d" % number], "key": [b"k"]})
-            pulsar_space.unload("moved")
+            pulsar_space.unload_topic("moved")
 
     sender.send(make_batches())
     assert [(row["value"], row["__schemaVersion"]) for row in read(batch(pulsar_space, topic=topic))] == [
@@ -206,11 +206,11 @@ def test_what_pulsar_client_cannot_send_is_an_error(
     with pytest.raises(PulsarProblem, match=r"version 0 of .* is not the newest"):
         make_sender(pulsar_space, topic).check()
     make_sender(pulsar_space, topic, version=1).check()
-    with namespace(broker, tmp_path / "client.log") as strict:
+    with create_namespace(broker, tmp_path / "client.log") as strict:
         topic = strict.create("strict")
         strict.register("strict", "", kind="INT64")
         strict.call("POST", "/namespaces/NAMESPACE/schemaValidationEnforced", body=True)
-        strict.unload("strict")
+        strict.unload_topic("strict")
         with pytest.raises(PulsarProblem, match="requires a schema of its producers"):
             make_sender(strict, topic).send(iter([pa.RecordBatch.from_pydict({"payload": [bytes(8)]})]))
 

@@ -18,7 +18,7 @@ from pulsar_cluster import Namespace
 from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from spark_release import before
+from spark_release import before_release
 from waiting import assert_soon
 
 from schemactl.spark import decode
@@ -76,13 +76,13 @@ def test_each_message_is_in_one_batch(pulsar_space: Namespace, open_streams: lis
         pulsar_space.send("once", make_values(number, number + 3))
         assert late.batch() == early.batch() == make_values(number, number + 3)
     assert late.batch() == early.batch() == []
-    pulsar_space.unload("once")
+    pulsar_space.unload_topic("once")
     assert late.batch() == []
     pulsar_space.send("once", make_values(9, 10))
     assert late.batch() == make_values(9, 10)
     for session in (late, early):
         session.stream.stop()
-    assert_soon(lambda: pulsar_space.subscriptions("once"), [])
+    assert_soon(lambda: pulsar_space.list_subscriptions("once"), [])
 
 
 def test_a_stream_that_starts_again_repeats_only_what_was_not_committed(
@@ -131,7 +131,7 @@ def test_a_topic_that_was_emptied_is_not_read_again(
     space_without_retention.send("emptied", make_values(0, 2))
     assert run.batch() == make_values(0, 2)
     before = run.at
-    space_without_retention.empty("emptied")
+    space_without_retention.empty_topic("emptied")
     assert (run.batch(), run.at) == ([], before)
     space_without_retention.send("emptied", make_values(2, 3))
     end = run.stream.latestOffset()
@@ -145,11 +145,11 @@ def test_offsets_of_a_topic_that_is_not_read_leave_no_subscription(
     pulsar_space: Namespace, open_streams: list[PulsarStream]
 ) -> None:
     topic = pulsar_space.create("misnamed")
-    offsets = json.dumps({pulsar_space.topic("another"): "earliest"})
+    offsets = json.dumps({pulsar_space.name_topic("another"): "earliest"})
     options = {"topic": topic, "predefinedSubscription": "query", "startingOffsets": offsets}
     with pytest.raises(ValueError, match=r"the offsets name .*/another, which is not read"):
         start_run(pulsar_space, open_streams, **options)
-    assert pulsar_space.subscriptions("misnamed") == []
+    assert pulsar_space.list_subscriptions("misnamed") == []
 
 
 def test_a_subscription_holds_back_what_was_not_read(
@@ -164,17 +164,17 @@ def test_a_subscription_holds_back_what_was_not_read(
             for name in ("held", "loose"):
                 space_without_retention.send(name, make_values(number, number + 1))
                 space_without_retention.send(name, make_values(number + 1, number + 2))
-                space_without_retention.unload(name)
+                space_without_retention.unload_topic(name)
 
     def count_messages_left(name: str) -> int:
         space_without_retention.call("POST", f"/persistent/NAMESPACE/{name}/trim")
-        return space_without_retention.entries(name)
+        return space_without_retention.count_entries(name)
 
     run = start_run(space_without_retention, open_streams, topic=topic, predefinedSubscription="query")
     send(0)
     assert_soon(lambda: (count_messages_left("held"), count_messages_left("loose")), (4, 0))
     # It comes back after the unloading.
-    assert_soon(lambda: space_without_retention.consumers("held", "query"), 1)
+    assert_soon(lambda: space_without_retention.count_consumers("held", "query"), 1)
     with pytest.raises(PulsarProblem, match="each query needs its own"):
         start_run(space_without_retention, open_streams, topic=topic, predefinedSubscription="query")
     assert run.batch() == make_values(0, 4)
@@ -185,7 +185,7 @@ def test_a_subscription_holds_back_what_was_not_read(
     assert_soon(lambda: count_messages_left("held"), 6)
     again = Run(make_stream(space_without_retention, open_streams, topic=topic, predefinedSubscription="query"), run.at)
     assert again.batch() == make_values(4, 8)
-    assert space_without_retention.subscriptions("held").count("query") == 1
+    assert space_without_retention.list_subscriptions("held").count("query") == 1
 
 
 def test_topics_that_were_terminated_do_not_disturb_the_others(
@@ -204,7 +204,7 @@ def test_topics_that_were_terminated_do_not_disturb_the_others(
         assert run.batch() == []
     run.stream.stop()
     for name in ("ended", "ended-empty", "living"):
-        assert_soon(partial(pulsar_space.subscriptions, name), [])
+        assert_soon(partial(pulsar_space.list_subscriptions, name), [])
 
 
 def test_a_topic_that_is_gone_or_another_is_told(pulsar_space: Namespace, open_streams: list[PulsarStream]) -> None:
@@ -239,10 +239,10 @@ def test_a_batch_keeps_to_the_limit_that_spark_gives(pulsar_space: Namespace, op
     assert sorted(int(value) for rows in batches for value in rows) == list(range(13))
 
 
-@before((4, 2), "a batch can be limited")
+@before_release((4, 2), "a batch can be limited")
 def test_a_limit_that_spark_cannot_keep_is_rejected(pulsar_space: Namespace, open_streams: list[PulsarStream]) -> None:
     with pytest.raises(ValueError, match=r"maxMessagesPerTrigger needs Spark 4\.2"):
-        make_stream(pulsar_space, open_streams, topic=pulsar_space.topic("limited"), maxMessagesPerTrigger="5")
+        make_stream(pulsar_space, open_streams, topic=pulsar_space.name_topic("limited"), maxMessagesPerTrigger="5")
 
 
 def kill_once(batches: Iterable[pa.RecordBatch], *, mark: str) -> Iterator[pa.RecordBatch]:
@@ -307,4 +307,4 @@ def test_a_running_query_gets_what_is_sent_meanwhile(pulsar_spark: SparkSession,
         query.stop()
         query.awaitTermination()
     # The process that asked for offsets ends by itself.
-    assert_soon(lambda: pulsar_space.subscriptions("running"), [])
+    assert_soon(lambda: pulsar_space.list_subscriptions("running"), [])

@@ -25,7 +25,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, MapType, StringType, StructType
-from spark_jars import TABLES, needs
+from spark_jars import TABLES, needs_jars
 
 from schemactl.codec import Codec
 from schemactl.codec.arrow_types import to_numbers
@@ -37,7 +37,7 @@ from .schemas import make_array, make_codec, make_field, make_logical_type, make
 from .test_from_avro import by_key
 from .test_tables_views import write_package
 
-pytestmark = [pytest.mark.live, needs(*TABLES)]
+pytestmark = [pytest.mark.live, needs_jars(*TABLES)]
 
 DECIMALS = {f"d{digits}": (digits, scale) for digits, scale in ((5, 2), (18, 4), (38, 10))}
 PART = record(

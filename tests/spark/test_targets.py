@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import pytest
 from estate import Estate
-from imported_package import imported
+from imported_package import import_package
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from scratch import record
-from spark_release import since
+from spark_release import since_release
 
 from schemactl.codec import Codec, Definition, Numbers, TargetVersions, UnknownVersion, Version
 from schemactl.spark import WrongArgument, decode, encode, land, replay
@@ -158,16 +158,16 @@ def test_the_source_has_the_column_only_with_the_option() -> None:
         assert parse_read_options({**options, name: "prod"}, "a batch").target == "prod"
 
 
-@since((4, 1), "a column of decoded messages needs it")
+@since_release((4, 1), "a column of decoded messages needs it")
 def test_a_column_is_decoded_by_the_target_of_its_topic(spark_session: SparkSession, tmp_path: Path) -> None:
     project = 'version: 1\ntargets: {dev: {registry: "sqlite:d.db"}, prod: {registry: "sqlite:p.db"}}\ngenerate: {package: of_targets}\n'
     estate = Estate(tmp_path / "shop", project=project)
-    estate.orders("id", own=0)
+    estate.commit_orders("id", own=0)
     numbers = "shop/sales/orders: {1: {foreign: foreign/1.avsc, type: AVRO}, 2: {git: 1}}\n"
     estate.scratch.commit({"numbers/prod.yaml": numbers, "numbers/foreign/1.avsc": FOREIGN.text})
     estate.run("generate", "--out", "out")
     messages = make_frame(spark_session, MESSAGES[2:4]).drop("__target")
-    with imported(estate.scratch.path / "out", "of_targets") as package:
+    with import_package(estate.scratch.path / "out", "of_targets") as package:
         orders = package.topic("persistent://shop/sales/orders")
         column = orders.for_target("prod").decode("payload", "schema_version")
         [row] = messages.where("at = 1").select(column.alias("decoded")).collect()

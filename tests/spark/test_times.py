@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession, types
-from spark_release import since
+from spark_release import since_release
 
 from schemactl.codec import Codec, Definition, Options, Version
 from schemactl.spark import Landed, decode, encode, land, split, view
 
-pytestmark = since((4, 2), "Avro's times of day are bigint")
+pytestmark = since_release((4, 2), "Avro's times of day are bigint")
 
 
 @pytest.fixture(autouse=True)

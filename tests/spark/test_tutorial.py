@@ -27,7 +27,7 @@ class Reader:
     def __init__(self, folder: Path, console: Console) -> None:
         self.folder = folder
         self.console = console
-        self.environment = shop.environment()
+        self.environment = shop.make_environment()
         self.environment["PATH"] = f"{Path(sys.executable).parent}:{self.environment['PATH']}"
         self.printed: dict[str, str] = {}
         """The last output of each command."""

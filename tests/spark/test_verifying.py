@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from spark_release import before
+from spark_release import before_release
 
 from schemactl.codec import Codec, Definition, Version, byte_batch
 from schemactl.codec.json_names import find_absent_fields, get_json_schema
@@ -38,7 +38,7 @@ def test_a_python_that_workers_cannot_use_is_told(
             spark_session.range(1).mapInArrow(list, "id bigint").collect()
 
 
-@before((4, 2), "batches can be limited")
+@before_release((4, 2), "batches can be limited")
 def test_a_stream_that_cannot_be_made_is_told_by_what_its_source_says(
     spark_session: SparkSession, tmp_path: Path
 ) -> None:

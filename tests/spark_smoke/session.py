@@ -222,9 +222,9 @@ class Smoke:
     Attributes:
         spark: the session.
         folder: an empty folder.
-        settings: the URL `service_url` of a broker; its topic of orders (`topic`), with the number of its messages that can be decoded
-            (`rows`) and that cannot (`rejected`); a file of the same messages (`messages`); a topic to send to (`sent`); the folder of
-            the example's project (`shop`) and of its generated package (`package`); the Python code of README.md (`readme`).
+        settings: the URL `service_url` of a broker, its topic of orders (`topic`), with the number of its messages that can be decoded
+            (`rows`) and that cannot (`rejected`). A file of the same messages (`messages`) and a topic to send to (`sent`). The folder of
+            the example's project (`shop`) and of its generated package (`package`), and the Python code of README.md (`readme`).
     """
 
     spark: SparkSession

@@ -77,11 +77,13 @@ def make_orders(codec: Codec) -> list[tuple[int, bytes]]:
 
 
 @pytest.fixture(scope="session")
-def reports(broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, str]]]:
+def reports_by_release(
+    broker: brokers.Broker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, dict[str, str]]]:
     """The errors of each part, by release."""
     folder = tmp_path_factory.mktemp("smoke")
     project = shop.make(folder)
-    codec = codec_of(shop.approved(project).topics[TopicName.parse(ORDERS)], Options())
+    codec = codec_of(shop.read_approved(project).topics[TopicName.parse(ORDERS)], Options())
     orders = make_orders(codec)
     (folder / "messages").mkdir()
     columns = pa.table(
@@ -124,7 +126,7 @@ def run_session(python: Path, folder: Path, settings: dict[str, Any]) -> dict[st
     folder.mkdir()
     (folder / "settings.json").write_text(json.dumps(settings))
     omitted = ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_HOME", "VIRTUAL_ENV")
-    environment = {name: value for name, value in shop.environment().items() if name not in omitted}
+    environment = {name: value for name, value in shop.make_environment().items() if name not in omitted}
     subprocess.run(
         [python, "-P", SESSION, folder / "settings.json", folder / "report.json"],
         cwd=folder,
@@ -144,5 +146,5 @@ def read_snippet() -> str:
 
 @pytest.mark.parametrize("part", [*PARTS, "python"])
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_part_works_on_the_release(reports: dict[str, dict[str, str]], release: str, part: str) -> None:
-    assert reports[release][part] == "", reports[release][part]
+def test_a_part_works_on_the_release(reports_by_release: dict[str, dict[str, str]], release: str, part: str) -> None:
+    assert reports_by_release[release][part] == "", reports_by_release[release][part]

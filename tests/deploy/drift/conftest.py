@@ -16,11 +16,11 @@ pulsar: Any = import_module("pulsar")
 
 @pytest.fixture(params=brokers.EACH_RELEASE)
 def broker(request: pytest.FixtureRequest) -> brokers.Broker:
-    return brokers.running(request.param)
+    return brokers.start_broker(request.param)
 
 
 @pytest.fixture
-def client(broker: brokers.Broker) -> Iterator[Any]:
+def pulsar_client(broker: brokers.Broker) -> Iterator[Any]:
     logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     with closing(pulsar.Client(broker.service_url, logger=logger)) as opened:
         yield opened

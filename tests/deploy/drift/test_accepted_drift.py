@@ -12,8 +12,8 @@ import admin_rest
 import brokers
 import pytest
 import yaml
-from estate import NAMESPACE, ORDERS, Estate, EstateOnPulsar, avro
-from scratch import declared
+from estate import NAMESPACE, ORDERS, Estate, EstateOnPulsar, make_order_info
+from scratch import write_declaration
 
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -32,18 +32,18 @@ NIGHTLY = ("drift", "--unmanaged", "--detailed-exitcode", "--format", "json")
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied."""
-    found = Estate(tmp_path_factory.mktemp("prepared") / "shop")
-    found.orders("id", note=0)
-    found.run("apply", "--auto-approve")
-    return found
+    document = Estate(tmp_path_factory.mktemp("prepared") / "shop")
+    document.commit_orders("id", note=0)
+    document.run("apply", "--auto-approve")
+    return document
 
 
 def foreign_version(estate: Estate) -> list[str]:
-    estate.put(avro("id", note=0, discount=0))
+    estate.put(make_order_info("id", note=0, discount=0))
     return ["foreign version"]
 
 
-def tombstone(estate: Estate) -> list[str]:
+def upload_tombstone(estate: Estate) -> list[str]:
     estate.put(None)
     estate.run("apply", "--auto-approve", code=3)
     return ["tombstone"]
@@ -52,18 +52,18 @@ def tombstone(estate: Estate) -> list[str]:
 def other_numbers(estate: Estate) -> list[str]:
     """The newer version came first."""
     estate.run("registry", "delete", "orders", "--force-delete")
-    estate.put(avro("id", note=0), avro("id"))
+    estate.put(make_order_info("id", note=0), make_order_info("id"))
     return ["numbers apart"]
 
 
-def unmanaged(estate: Estate) -> list[str]:
+def create_unmanaged(estate: Estate) -> list[str]:
     with estate.registry() as registry:
         registry.create_namespace(LEGACY)
     estate.put(STRING, topic=OLD)
     return ["unmanaged namespace", "unmanaged topic"]
 
 
-def undeclarable(estate: Estate) -> list[str]:
+def create_undeclarable(estate: Estate) -> list[str]:
     estate.scratch.commit({"namespaces/raw.yaml": "topic: shop/sales/raw\n"})
     estate.run("apply", "--auto-approve")
     estate.put(NONE, topic=RAW)
@@ -76,7 +76,7 @@ def no_longer_declared(estate: Estate) -> list[str]:
 
 
 def orphan_policy(estate: Estate) -> list[str]:
-    """Declared, then no longer, and somebody set it to something else meanwhile."""
+    """Declare a policy, remove the declaration, and set another value on the registry."""
     written = f"{NAMESPACE}schema_validation_enforced: true\n"
     estate.scratch.commit({"namespaces/sales.yaml": written})
     estate.run("apply", "--auto-approve")
@@ -86,7 +86,15 @@ def orphan_policy(estate: Estate) -> list[str]:
     return ["policy"]
 
 
-KINDS = [foreign_version, tombstone, other_numbers, unmanaged, undeclarable, no_longer_declared, orphan_policy]
+KINDS = [
+    foreign_version,
+    upload_tombstone,
+    other_numbers,
+    create_unmanaged,
+    create_undeclarable,
+    no_longer_declared,
+    orphan_policy,
+]
 
 
 @pytest.mark.slow
@@ -94,16 +102,16 @@ KINDS = [foreign_version, tombstone, other_numbers, unmanaged, undeclarable, no_
 def test_what_is_accepted_is_listed_apart_and_the_nightly_job_is_green(estate: Estate, kind: Any) -> None:
     kinds = kind(estate)
     before = json.loads(estate.run(*NIGHTLY, code=(2, 100)).out)
-    assert {*kinds} <= {each["kind"] for each in before["differences"]}
+    assert {*kinds} <= {difference["kind"] for difference in before["differences"]}
     assert before["accepted"] == before["unused"] == []
     printed = estate.accept("--unmanaged", "--owner", "team-x")
     assert "numbers/local.yaml" in printed.out
     after = json.loads(estate.run(*NIGHTLY).out)
     assert (after["differences"], after["unused"]) == ([], [])
-    assert [each["kind"] for each in after["accepted"]] == kinds
+    assert [difference["kind"] for difference in after["accepted"]] == kinds
     day = datetime.now(UTC).date().isoformat()
-    for each in after["accepted"]:
-        assert each["accepted"] == {"reason": "a test", "owner": "team-x", "accepted": day, "until": None}
+    for acceptance in after["accepted"]:
+        assert acceptance["accepted"] == {"reason": "a test", "owner": "team-x", "accepted": day, "until": None}
     text = estate.run("drift", "--unmanaged", "--detailed-exitcode").out
     count = f"{len(kinds)} accepted difference{'s' * (len(kinds) > 1)}"
     assert f"a test; team-x, {day}\n" in text
@@ -115,22 +123,22 @@ def test_what_is_accepted_is_listed_apart_and_the_nightly_job_is_green(estate: E
 
 @pytest.mark.slow
 def test_it_counts_from_the_approved_commit_on(estate: Estate) -> None:
-    unmanaged(estate)
+    create_unmanaged(estate)
     estate.run("drift", "--accept", "--unmanaged", "--reason", "of another team")
     assert json.loads(estate.run(*NIGHTLY, code=2).out)["accepted"] == []
 
 
 @pytest.mark.slow
 def test_a_further_version_is_drift_again(estate: Estate) -> None:
-    undeclarable(estate)
-    unmanaged(estate)
+    create_undeclarable(estate)
+    create_unmanaged(estate)
     estate.accept("--unmanaged")
     estate.put(None, SchemaInfo(SchemaType.INT64), topic=OLD)
-    found = json.loads(estate.run(*NIGHTLY, code=2).out)
-    [changed] = found["differences"]
+    document = json.loads(estate.run(*NIGHTLY, code=2).out)
+    [changed] = document["differences"]
     assert changed["topic"] == str(OLD)
     assert "it is not as it was accepted on " in changed["message"]
-    assert [each["kind"] for each in found["accepted"]] == ["foreign version", "unmanaged namespace"]
+    assert [difference["kind"] for difference in document["accepted"]] == ["foreign version", "unmanaged namespace"]
     estate.accept("--unmanaged")
     assert json.loads(estate.run(*NIGHTLY).out)["differences"] == []
 
@@ -148,13 +156,13 @@ def test_another_value_of_an_accepted_policy_is_drift_again(estate: Estate) -> N
 
 @pytest.mark.slow
 def test_what_has_expired_is_drift_again(estate: Estate) -> None:
-    undeclarable(estate)
+    create_undeclarable(estate)
     estate.accept()
     path = estate.scratch.path / "numbers/local.yaml"
     path.write_text(path.read_text() + "  until: 2026-01-31\n")
     estate.scratch.git("commit", "-q", "-a", "-m", "It ends")
-    [found] = json.loads(estate.run(*NIGHTLY, code=2).out)["differences"]
-    assert found["message"].endswith("; that it is accepted ended on 2026-01-31")
+    [document] = json.loads(estate.run(*NIGHTLY, code=2).out)["differences"]
+    assert document["message"].endswith("; that it is accepted ended on 2026-01-31")
     estate.accept("--until", str(datetime.now(UTC).date().replace(day=28).replace(year=2027, month=1)))
     [accepted] = json.loads(estate.run(*NIGHTLY).out)["accepted"]
     assert accepted["accepted"]["until"] == "2027-01-28"
@@ -162,11 +170,11 @@ def test_what_has_expired_is_drift_again(estate: Estate) -> None:
 
 @pytest.mark.slow
 def test_what_is_not_so_any_more_is_named_and_the_next_record_removes_it(estate: Estate) -> None:
-    undeclarable(estate)
+    create_undeclarable(estate)
     estate.accept()
     estate.put(None, topic=RAW)
-    found = json.loads(estate.run(*NIGHTLY).out)
-    assert found["unused"] == [
+    document = json.loads(estate.run(*NIGHTLY).out)
+    assert document["unused"] == [
         {
             "topic": str(RAW),
             "parts": ["undeclarable"],
@@ -187,7 +195,7 @@ def test_what_is_not_so_any_more_is_named_and_the_next_record_removes_it(estate:
 
 @pytest.mark.slow
 def test_what_was_not_looked_at_is_not_called_unused(estate: Estate) -> None:
-    unmanaged(estate)
+    create_unmanaged(estate)
     estate.accept("--unmanaged")
     assert json.loads(estate.run("drift", "--format", "json").out)["unused"] == []
     estate.accept()
@@ -196,8 +204,8 @@ def test_what_was_not_looked_at_is_not_called_unused(estate: Estate) -> None:
 
 @pytest.mark.slow
 def test_what_can_be_repaired_is_not_accepted(estate: Estate) -> None:
-    undeclarable(estate)
-    estate.orders("id", note=0, city=0)
+    create_undeclarable(estate)
+    estate.commit_orders("id", note=0, city=0)
     with estate.registry() as registry:
         registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.FORWARD))
     printed = estate.accept().out
@@ -209,16 +217,16 @@ def test_what_can_be_repaired_is_not_accepted(estate: Estate) -> None:
 
 @pytest.mark.slow
 def test_the_owner_is_the_topics_by_default(estate: Estate) -> None:
-    estate.scratch.commit({"namespaces/orders.yaml": declared() + "owner: team-orders\n"})
+    estate.scratch.commit({"namespaces/orders.yaml": write_declaration() + "owner: team-orders\n"})
     foreign_version(estate)
     estate.accept()
-    [found] = json.loads(estate.run(*NIGHTLY).out)["accepted"]
-    assert found["accepted"]["owner"] == "team-orders"
+    [document] = json.loads(estate.run(*NIGHTLY).out)["accepted"]
+    assert document["accepted"]["owner"] == "team-orders"
 
 
 @pytest.mark.slow
 def test_a_record_that_is_not_approved_yet_is_pointed_out(estate: Estate) -> None:
-    undeclarable(estate)
+    create_undeclarable(estate)
     note = "numbers/local.yaml in the working tree differs from the approved one, and counts once it is merged"
     assert note not in estate.run("drift").err
     estate.run("drift", "--accept", "--reason", "a test")
@@ -229,8 +237,8 @@ def test_a_record_that_is_not_approved_yet_is_pointed_out(estate: Estate) -> Non
 
 @pytest.mark.slow
 def test_only_the_chosen_topics_are_accepted(estate: Estate) -> None:
-    undeclarable(estate)
-    unmanaged(estate)
+    create_undeclarable(estate)
+    create_unmanaged(estate)
     estate.accept("--unmanaged", "--topic", "legacy/old")
     recorded = yaml.safe_load((estate.scratch.path / "numbers/local.yaml").read_text())
     # The namespace of a chosen topic is looked at with it.
@@ -239,7 +247,7 @@ def test_only_the_chosen_topics_are_accepted(estate: Estate) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("arguments", "what"),
+    ("arguments", "message"),
     [
         (["--accept"], "--accept needs a reason for the record: --reason TEXT"),
         (["--accept", "--reason", "x", "--owner", " "], "--owner is empty"),
@@ -248,8 +256,8 @@ def test_only_the_chosen_topics_are_accepted(estate: Estate) -> None:
         (["--accept", "--reason", "x", "--until", "2020-01-31"], "expected a day in the future"),
     ],
 )
-def test_wrong_usage_is_said(estate: Estate, arguments: list[str], what: str) -> None:
-    assert what in estate.run("drift", *arguments, code=64).err
+def test_wrong_usage_is_said(estate: Estate, arguments: list[str], message: str) -> None:
+    assert message in estate.run("drift", *arguments, code=64).err
 
 
 def test_names_of_another_target_are_recorded_as_git_declares_them(tmp_path: Path) -> None:
@@ -356,20 +364,20 @@ def test_enforcement_of_a_topic_is_drift_only_if_it_is_set(
     tmp_path: Path, release: str, *, enforced: bool | None, messages: int
 ) -> None:
     """Brokers answer `false` for a topic without policies; 5.0 for every topic without this one."""
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release))
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release))
     estate.scratch.commit({"namespaces/sales.yaml": "namespace: shop/sales\nschema_validation_enforced: true\n"})
     estate.run("apply", "--yes")
     if enforced is not None:
         with estate.registry() as registry:
             registry.set_topic_policies(estate.topic, Policies(schema_validation_enforced=enforced))
-    found = json.loads(estate.run("drift", "--format", "json", code={0, 100}).out)["differences"]
-    assert len([item for item in found if "schema_validation_enforced" in item["message"]]) == messages
+    document = json.loads(estate.run("drift", "--format", "json", code={0, 100}).out)["differences"]
+    assert len([item for item in document if "schema_validation_enforced" in item["message"]]) == messages
 
 
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_a_brokers_drift_is_accepted(tmp_path: Path, release: str) -> None:
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(release))
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(release))
     estate.scratch.commit({"namespaces/raw.yaml": "topic: shop/sales/raw\n"})
     estate.run("apply", "--auto-approve")
     raw = TopicName(estate.topic.tenant, "sales", "raw")
@@ -380,13 +388,17 @@ def test_a_brokers_drift_is_accepted(tmp_path: Path, release: str) -> None:
     with estate.registry() as registry:
         registry.create_topic(other, None)
         registry.put_schema(other, STRING)
-        registry.put_schema(estate.topic, avro("id", theirs=0))
-    # Others use this broker, too.
+        registry.put_schema(estate.topic, make_order_info("id", theirs=0))
+    # Other tests share this broker.
     nightly = (*NIGHTLY, "--topic", f"{estate.topic.tenant}/**", "--topic", "shop/**")
     kinds = {"foreign version", "numbers apart", "unmanaged topic"}
-    found = json.loads(estate.run(*nightly, code=100).out)
-    assert {each["kind"] for each in found["differences"]} == kinds
+    document = json.loads(estate.run(*nightly, code=100).out)
+    assert {difference["kind"] for difference in document["differences"]} == kinds
     estate.accept("--unmanaged", *nightly[5:])
-    found = json.loads(estate.run(*nightly).out)
-    assert [each["kind"] for each in found["accepted"]] == ["foreign version", "foreign version", "unmanaged topic"]
+    document = json.loads(estate.run(*nightly).out)
+    assert [difference["kind"] for difference in document["accepted"]] == [
+        "foreign version",
+        "foreign version",
+        "unmanaged topic",
+    ]
     assert str(ORDERS) in (estate.scratch.path / "numbers/local.yaml").read_text()

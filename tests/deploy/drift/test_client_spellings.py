@@ -41,11 +41,11 @@ def create(estate: Estate, *infos: SchemaInfo) -> None:
     assert estate.put(*infos, topic=NOTES) == [*range(len(infos))]
 
 
-def numbers(estate: Estate) -> list[tuple[int, int]]:
+def list_numbers(estate: Estate) -> list[tuple[int, int]]:
     """The registry's number and Git's of each entry."""
     out = estate.run("log", "notes", "--target", "local", "--format", "json", code=(0, 100)).out
     [topic] = json.loads(out)["topics"]
-    return [(each["registry"], each["git"]) for each in topic["versions"]]
+    return [(version["registry"], version["git"]) for version in topic["versions"]]
 
 
 @pytest.mark.parametrize("info", [JAVA, PYTHON, DOTNET], ids=["java", "python", "dotnet"])
@@ -56,14 +56,14 @@ def test_what_one_client_registered_first_is_the_declared_version(estate: Estate
     assert "No changes" in said
     assert "notes" not in said
     estate.run("drift", "--detailed-exitcode")
-    assert numbers(estate) == [(0, 0)]
+    assert list_numbers(estate) == [(0, 0)]
     assert estate.run("decode", "notes", "--version", "0", "--base64", "aGVsbG8=").out == '"hello"\n'
-    assert estate.held(NOTES) == [info]
+    assert estate.read_definitions(NOTES) == [info]
 
 
 def test_two_spellings_in_one_registry_stand_for_one_version(estate: Estate) -> None:
     create(estate, PYTHON, JAVA)
-    assert numbers(estate) == [(0, 0), (1, 0)]
+    assert list_numbers(estate) == [(0, 0), (1, 0)]
     estate.run("apply", "--auto-approve")  # the namespace's policies
     estate.run("plan", "--detailed-exitcode")
     estate.run("drift", "--detailed-exitcode")
@@ -107,7 +107,7 @@ def test_a_string_in_another_charset_is_another(tmp_path: Path) -> None:
     text = DECLARED.replace("STRING", "STRING, properties: {__charset: ISO-8859-1}")
     estate.scratch.commit({"namespaces/notes.yaml": text})
     create(estate, PYTHON)
-    assert numbers(estate) == [(0, None), (None, 0)]
+    assert list_numbers(estate) == [(0, None), (None, 0)]
 
 
 class Live(EstateOnPulsar):
@@ -119,33 +119,35 @@ class Live(EstateOnPulsar):
         self.scratch.commit({"namespaces/notes.yaml": DECLARED, "namespaces/orders.yaml": None})
 
 
-def test_the_python_client_registers_what_is_declared(tmp_path: Path, broker: brokers.Broker, client: Any) -> None:
+def test_the_python_client_registers_what_is_declared(
+    tmp_path: Path, broker: brokers.Broker, pulsar_client: Any
+) -> None:
     live = Live(tmp_path / "shop", broker)
     live.scratch.commit({"namespaces/notes.yaml": None})
     live.run("apply", "--auto-approve")  # the namespace
-    with closing(client.create_producer(str(live.topic), schema=Schemas.StringSchema())) as producer:
+    with closing(pulsar_client.create_producer(str(live.topic), schema=Schemas.StringSchema())) as producer:
         producer.send("hello")
-    assert live.held() == [PYTHON]
+    assert live.read_definitions() == [PYTHON]
     live.run("import", "--one-commit", "--namespace", str(live.topic.namespace_name))
     assert "STRING" in next((live.scratch.path / "namespaces").rglob("notes.yaml")).read_text()
     live.run("plan", "--detailed-exitcode")
     assert "notes" not in live.run("drift", "--detailed-exitcode").out
-    assert numbers(live) == [(0, 0)]
+    assert list_numbers(live) == [(0, 0)]
     live.run("decode", "notes", "--version", "0", "--base64", "aGVsbG8=")
-    # What Java's, Go's, C++'s, Node's and .NET's clients send: the broker takes it for another version, and Git for none.
+    # The spelling of the clients for Java, Go, C++, Node and .NET: another version for the broker, but not for Git.
     assert live.put(JAVA, DOTNET, PYTHON) == [1, 1, 0]
-    assert numbers(live) == [(0, 0), (1, 0)]
+    assert list_numbers(live) == [(0, 0), (1, 0)]
 
 
 def test_the_official_python_client_makes_a_second_version_of_what_apply_registered(
-    tmp_path: Path, broker: brokers.Broker, client: Any
+    tmp_path: Path, broker: brokers.Broker, pulsar_client: Any
 ) -> None:
     live = Live(tmp_path / "shop", broker)
     live.run("apply", "--auto-approve")
     for _ in range(2):
-        with closing(client.create_producer(str(live.topic), schema=Schemas.StringSchema())) as producer:
+        with closing(pulsar_client.create_producer(str(live.topic), schema=Schemas.StringSchema())) as producer:
             producer.send("hello")
-    assert numbers(live) == [(0, 0), (1, 0)]
+    assert list_numbers(live) == [(0, 0), (1, 0)]
     live.run("plan", "--detailed-exitcode")
     assert "does not know" not in live.run("drift", "--detailed-exitcode").out
     command = ("decode", "notes", "--target", "local", "--version", "1", "--base64", "aGVsbG8=")

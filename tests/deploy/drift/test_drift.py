@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from estate import ORDERS, Estate, avro
-from scratch import declared, record
+from estate import ORDERS, Estate, make_order_info
+from scratch import record, write_declaration
 
 from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.names import NamespaceName, TopicName
@@ -27,17 +27,17 @@ SALES = NamespaceName("shop", "sales")
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied."""
-    found = Estate(tmp_path_factory.mktemp("prepared") / "shop")
-    found.orders("id", note=0)
-    found.run("apply", "--auto-approve")
-    return found
+    difference = Estate(tmp_path_factory.mktemp("prepared") / "shop")
+    difference.commit_orders("id", note=0)
+    difference.run("apply", "--auto-approve")
+    return difference
 
 
 @pytest.fixture
-def drift(estate: Estate) -> Any:
-    """What the command tells as JSON: the differences, or with code 0, what is pending."""
+def read_drift(estate: Estate) -> Any:
+    """Return a function that runs `drift` and returns the differences, or with code 0 the pending changes."""
 
-    def told(*arguments: str, code: int = 2) -> Any:
+    def read_differences(*arguments: str, code: int = 2) -> Any:
         """With 100, where messages would be misread."""
         command = ("drift", "--detailed-exitcode", "--format", "json", *arguments)
         printed = estate.run(*command, code=(code, 100))
@@ -46,11 +46,11 @@ def drift(estate: Estate) -> Any:
             assert document["differences"] == []
             return document["pending"]
         differences = document["differences"]
-        apart = {each["kind"] for each in differences} & {"numbers apart", "unexplained version"}
+        apart = {difference["kind"] for difference in differences} & {"numbers apart", "unexplained version"}
         assert printed.code == (100 if apart else code)
         return differences
 
-    return told
+    return read_differences
 
 
 def test_what_was_applied_is_no_drift(estate: Estate) -> None:
@@ -59,71 +59,72 @@ def test_what_was_applied_is_no_drift(estate: Estate) -> None:
     assert last == "No drift. The registry has what Git approved."
 
 
-def test_a_foreign_version_is_named_with_time_and_what_differs(estate: Estate, drift: Any) -> None:
-    estate.put(avro("id", note=0, discount=0))
-    found, apart = drift()
-    assert (found["topic"], found["kind"]) == (str(ORDERS), "foreign version")
+def test_a_foreign_version_is_named_with_time_and_what_differs(estate: Estate, read_drift: Any) -> None:
+    estate.put(make_order_info("id", note=0, discount=0))
+    difference, apart = read_drift()
+    assert (difference["topic"], difference["kind"]) == (str(ORDERS), "foreign version")
     assert (apart["topic"], apart["kind"]) == (str(ORDERS), "numbers apart")
     assert "schemactl drift --target local --accept --reason TEXT --topic shop/sales/orders" in apart["fix"]
-    assert (found["version"]["version"], found["version"]["schema"]["type"]) == (2, "AVRO")
-    assert found["version"]["time_ms"] > 1_700_000_000_000
-    assert found["nearest"]["version"] == 1
-    assert found["nearest"]["commit"]["id"] == estate.scratch.id(2)
-    assert found["nearest"]["changes"] == [{"sign": "+", "what": "Order.discount: int = 0"}]
-    assert any("discount" in line for line in found["nearest"]["diff"])
-    assert "The registry does not show who did" in found["cause"]
+    assert (difference["version"]["version"], difference["version"]["schema"]["type"]) == (2, "AVRO")
+    assert difference["version"]["time_ms"] > 1_700_000_000_000
+    assert difference["nearest"]["version"] == 1
+    assert difference["nearest"]["commit"]["id"] == estate.scratch.id(2)
+    assert difference["nearest"]["changes"] == [{"sign": "+", "what": "Order.discount: int = 0"}]
+    assert any("discount" in line for line in difference["nearest"]["diff"])
+    assert "The registry does not show who did" in difference["cause"]
     text = estate.run("drift", code=100).out
     assert f"topic {ORDERS}\n  foreign version: v2 (AVRO, uploaded 20" in text
     assert "    + Order.discount: int = 0\n" in text
     assert text.endswith(
         "Drift: 2 differences in 1 place. Messages of 1 topic would be misread. Nothing was changed.\n"
     )
-    assert len(estate.held()) == 3
+    assert len(estate.read_definitions()) == 3
 
 
-def test_auto_update_says_whether_connecting_was_enough(estate: Estate, drift: Any) -> None:
-    estate.put(avro("id", note=0, discount=0))
-    assert "connecting is enough where `is_allow_auto_update_schema` is not false" in drift()[0]["cause"]
+def test_auto_update_says_whether_connecting_was_enough(estate: Estate, read_drift: Any) -> None:
+    estate.put(make_order_info("id", note=0, discount=0))
+    assert "connecting is enough where `is_allow_auto_update_schema` is not false" in read_drift()[0]["cause"]
     with estate.registry() as registry:
         registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
-    assert "no producer or consumer did" in next(item["cause"] for item in drift() if item["kind"] == "foreign version")
+    assert "no producer or consumer did" in next(
+        item["cause"] for item in read_drift() if item["kind"] == "foreign version"
+    )
 
 
-def test_a_missing_namespace_is_one_difference_as_is_each_missing_topic(estate: Estate, drift: Any) -> None:
+def test_a_missing_namespace_is_one_difference_as_is_each_missing_topic(estate: Estate, read_drift: Any) -> None:
     estate.scratch.commit(
         {
             "namespaces/web.yaml": "namespace: shop/web\nschema_compatibility_strategy: FULL\nschema_validation_enforced: true\n",
             "namespaces/clicks.yaml": "topic: shop/web/clicks\nschema_compatibility_strategy: BACKWARD\nschema: {type: STRING}\n",
         }
     )
-    assert [(each.get("namespace", each.get("topic")), each["kind"]) for each in drift(code=0)] == [
-        ("shop/web", "namespace missing"),
-        ("persistent://shop/web/clicks", "topic missing"),
-    ]
+    assert [
+        (difference.get("namespace", difference.get("topic")), difference["kind"]) for difference in read_drift(code=0)
+    ] == [("shop/web", "namespace missing"), ("persistent://shop/web/clicks", "topic missing")]
 
 
-def test_another_reading_of_gits_content_is_no_drift(estate: Estate, drift: Any) -> None:
-    estate.orders("id", note=0, doc="What somebody bought")
-    assert drift(code=0) == []
+def test_another_reading_of_gits_content_is_no_drift(estate: Estate, read_drift: Any) -> None:
+    estate.commit_orders("id", note=0, doc="What somebody bought")
+    assert read_drift(code=0) == []
 
 
-def test_an_approved_foreign_version_is_no_drift_any_more(estate: Estate, drift: Any) -> None:
-    estate.put(avro("id", note=0, discount=0))
-    estate.orders("id", note=0, discount=0)
-    assert drift(code=0) == []
+def test_an_approved_foreign_version_is_no_drift_any_more(estate: Estate, read_drift: Any) -> None:
+    estate.put(make_order_info("id", note=0, discount=0))
+    estate.commit_orders("id", note=0, discount=0)
+    assert read_drift(code=0) == []
 
 
-def test_a_version_that_was_not_applied_is_pending(estate: Estate, drift: Any) -> None:
-    mark = estate.orders("id", note=0, city=0)
-    [found] = drift(code=0)
-    assert found["kind"] == "missing versions"
-    assert f"version 2 ({estate.scratch.id(mark)[:9]}" in found["message"]
-    assert found["fix"] == "`schemactl apply --target local --topic shop/sales/orders`: it registers them"
+def test_a_version_that_was_not_applied_is_pending(estate: Estate, read_drift: Any) -> None:
+    mark = estate.commit_orders("id", note=0, city=0)
+    [difference] = read_drift(code=0)
+    assert difference["kind"] == "missing versions"
+    assert f"version 2 ({estate.scratch.id(mark)[:9]}" in difference["message"]
+    assert difference["fix"] == "`schemactl apply --target local --topic shop/sales/orders`: it registers them"
 
 
-def test_a_deletion_by_others_is_a_tombstone(estate: Estate, drift: Any) -> None:
+def test_a_deletion_by_others_is_a_tombstone(estate: Estate, read_drift: Any) -> None:
     estate.put(None)
-    tombstone, missing, apart = drift()
+    tombstone, missing, apart = read_drift()
     assert tombstone["kind"] == "tombstone"
     assert (
         "0-2 can no longer be read, and neither can messages written with them; the next versions count from 3"
@@ -132,77 +133,80 @@ def test_a_deletion_by_others_is_a_tombstone(estate: Estate, drift: Any) -> None
     assert (tombstone["version"]["version"], tombstone["version"]["schema"]) == (2, None)
     assert (missing["kind"], apart["kind"]) == ("missing versions", "numbers apart")
     estate.run("apply", "--auto-approve", code=3)
-    assert [each["kind"] for each in drift()] == ["tombstone", "numbers apart"]
-    assert "v2 is deleted, v3 is Git's v0, v4 is Git's v1, which is not recorded" in drift()[1]["message"]
+    assert [difference["kind"] for difference in read_drift()] == ["tombstone", "numbers apart"]
+    assert "v2 is deleted, v3 is Git's v0, v4 is Git's v1, which is not recorded" in read_drift()[1]["message"]
 
 
-def test_an_approved_deletion_is_no_drift(estate: Estate, drift: Any) -> None:
+def test_an_approved_deletion_is_no_drift(estate: Estate, read_drift: Any) -> None:
     estate.scratch.commit({"namespaces/orders.yaml": None, "namespaces/orders.avsc": None})
-    assert [each["kind"] for each in drift()] == ["no longer declared"]
+    assert [difference["kind"] for difference in read_drift()] == ["no longer declared"]
     estate.run("apply", "--auto-approve", "--allow-delete", "orders")
-    assert drift(code=0) == []
+    assert read_drift(code=0) == []
 
 
-def test_a_topic_gone_with_its_schema(estate: Estate, drift: Any) -> None:
+def test_a_topic_gone_with_its_schema(estate: Estate, read_drift: Any) -> None:
     with estate.registry() as registry:
         registry.delete_topic(ORDERS)
-    [found] = drift()
-    assert found["kind"] == "topic missing"
-    assert "none of Git's versions 0-1" in found["message"]
-    assert "schemactl rebuild --target local" in found["fix"]
+    [difference] = read_drift()
+    assert difference["kind"] == "topic missing"
+    assert "none of Git's versions 0-1" in difference["message"]
+    assert "schemactl rebuild --target local" in difference["fix"]
     with estate.registry() as registry:
         registry.create_topic(ORDERS, None)
-    [found] = drift()
-    assert found["kind"] == "missing versions"
-    assert "the topic exists without a schema" in found["message"]
+    [difference] = read_drift()
+    assert difference["kind"] == "missing versions"
+    assert "the topic exists without a schema" in difference["message"]
 
 
-def test_a_schema_without_its_topic(estate: Estate, drift: Any) -> None:
+def test_a_schema_without_its_topic(estate: Estate, read_drift: Any) -> None:
     with estate.registry() as registry:
         registry.delete_namespace(SALES)
-    assert [each["kind"] for each in drift()] == ["namespace missing", "topic missing"]
-    assert "though its schema does" in drift()[1]["message"]
+    assert [difference["kind"] for difference in read_drift()] == ["namespace missing", "topic missing"]
+    assert "though its schema does" in read_drift()[1]["message"]
 
 
-def test_a_policy_that_somebody_changed(estate: Estate, drift: Any) -> None:
+def test_a_policy_that_somebody_changed(estate: Estate, read_drift: Any) -> None:
     with estate.registry() as registry:
         registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.FULL))
-    [found] = drift()
-    assert (found["namespace"], found["kind"]) == ("shop/sales", "policy")
-    assert found["message"] == "schema_compatibility_strategy is FULL, but Git approved BACKWARD"
+    [difference] = read_drift()
+    assert (difference["namespace"], difference["kind"]) == ("shop/sales", "policy")
+    assert difference["message"] == "schema_compatibility_strategy is FULL, but Git approved BACKWARD"
 
 
-def test_partitions_that_differ(estate: Estate, drift: Any) -> None:
+def test_partitions_that_differ(estate: Estate, read_drift: Any) -> None:
     refunds = TopicName("shop", "sales", "refunds")
     estate.scratch.commit({"namespaces/refunds.yaml": "topic: shop/sales/refunds\npartitions: 4\n"})
     with estate.registry() as registry:
         registry.create_topic(refunds, 2)
-    [found] = drift(code=0)
-    assert (found["kind"], found["message"]) == ("partitions", "the topic has 2 partitions, but Git approved 4")
-    assert "adds them" in found["fix"]
+    [difference] = read_drift(code=0)
+    assert (difference["kind"], difference["message"]) == (
+        "partitions",
+        "the topic has 2 partitions, but Git approved 4",
+    )
+    assert "adds them" in difference["fix"]
 
 
-def test_a_killed_apply_leaves_a_trace(estate: Estate, drift: Any) -> None:
+def test_a_killed_apply_leaves_a_trace(estate: Estate, read_drift: Any) -> None:
     with estate.registry() as registry:
         registry.relax(ORDERS)
-    assert [item["kind"] for item in drift()] == ["updates off", "relaxed"]
+    assert [item["kind"] for item in read_drift()] == ["updates off", "relaxed"]
 
 
-def test_a_stamped_version_that_git_lost_has_a_way_out(estate: Estate, drift: Any) -> None:
+def test_a_stamped_version_that_git_lost_has_a_way_out(estate: Estate, read_drift: Any) -> None:
     """After a force push: the commit is in this clone, but not in the approved history."""
     lost = estate.scratch.id(2)
     estate.scratch.git("reset", "-q", "--hard", estate.scratch.id(1))
-    [found] = drift()
-    assert found["kind"] == "unexplained version"
-    assert lost[:9] in found["cause"]
-    assert "which this clone has, but the approved history does not" in found["cause"]
-    assert f"git switch -c restored {lost[:9]} && git merge --no-ff main," in found["fix"]
+    [difference] = read_drift()
+    assert difference["kind"] == "unexplained version"
+    assert lost[:9] in difference["cause"]
+    assert "which this clone has, but the approved history does not" in difference["cause"]
+    assert f"git switch -c restored {lost[:9]} && git merge --no-ff main," in difference["fix"]
     restore(estate, lost)
-    assert drift(code=0) == []
+    assert read_drift(code=0) == []
 
 
 def restore(estate: Estate, lost: str) -> None:
-    """What is advised."""
+    """Follow the printed fix."""
     estate.scratch.git("switch", "-q", "-c", "restored", lost)
     estate.scratch.git("merge", "-q", "--no-ff", "-m", "Restored", "main")
     estate.scratch.git("push", "-q", ".", "restored:main")
@@ -211,27 +215,27 @@ def restore(estate: Estate, lost: str) -> None:
 
 @pytest.mark.parametrize("foxtrot", [False, True])
 def test_the_way_out_also_holds_where_something_else_was_approved_instead(
-    estate: Estate, drift: Any, *, foxtrot: bool
+    estate: Estate, read_drift: Any, *, foxtrot: bool
 ) -> None:
-    """A merge of the lost commit would not do: its content would be no step of the first-parent line."""
+    """A merge of the lost commit is not enough: its content is not a step of the first-parent line."""
     git, lost = estate.scratch.git, estate.scratch.id(2)
     git("reset", "-q", "--hard", estate.scratch.id(1))
     estate.scratch.commit({"namespaces/other.yaml": "topic: shop/sales/other\n"}, start=1)
     estate.scratch.flush()
     if foxtrot:
-        # As after a fast-forward to a branch that had merged it: the commit is there, beside the line.
+        # As after a fast-forward to a branch that had merged it: the commit exists, but not on the first-parent line.
         git("merge", "-q", "--no-ff", "-s", "ours", "-m", "Merge what was approved", lost)
-    assert [found["kind"] for found in drift()] == ["unexplained version"]
+    assert [difference["kind"] for difference in read_drift()] == ["unexplained version"]
     restore(estate, lost)
-    assert [found["kind"] for found in drift(code=0)] == ["topic missing"]
+    assert [difference["kind"] for difference in read_drift(code=0)] == ["topic missing"]
 
 
-def test_nothing_is_advised_that_would_be_refused(estate: Estate, drift: Any) -> None:
-    """A version that Git lost, and one that was approved instead and never applied."""
+def test_nothing_is_advised_that_would_be_refused(estate: Estate, read_drift: Any) -> None:
+    """Git lost a version, and the version that replaced it was never applied."""
     estate.scratch.git("reset", "-q", "--hard", estate.scratch.id(1))
     estate.scratch.commit({"namespaces/orders.avsc": record("id", instead=0)}, start=1)
     estate.scratch.flush()
-    lost, missing = drift()
+    lost, missing = read_drift()
     assert (lost["kind"], missing["kind"]) == ("unexplained version", "missing versions")
     assert "Until then `apply` refuses to touch the topic" in lost["fix"]
     assert (
@@ -240,19 +244,19 @@ def test_nothing_is_advised_that_would_be_refused(estate: Estate, drift: Any) ->
     )
 
 
-def test_a_stamp_of_a_commit_that_is_nowhere(estate: Estate, drift: Any) -> None:
-    stamped = avro("id", note=0, other=0)
+def test_a_stamp_of_a_commit_that_is_nowhere(estate: Estate, read_drift: Any) -> None:
+    stamped = make_order_info("id", note=0, other=0)
     estate.put(SchemaInfo(stamped.type, stamped.schema, {COMMIT_PROPERTY: "ab" * 20}))
-    [found] = drift()
-    assert found["kind"] == "unexplained version"
-    assert "abababab" in found["cause"]
-    assert "git fetch" in found["fix"]
+    [difference] = read_drift()
+    assert difference["kind"] == "unexplained version"
+    assert "abababab" in difference["cause"]
+    assert "git fetch" in difference["fix"]
 
 
-def test_a_stamp_that_is_no_commit_explains_nothing(estate: Estate, drift: Any) -> None:
-    stamped = avro("id", note=0, other=0)
+def test_a_stamp_that_is_no_commit_explains_nothing(estate: Estate, read_drift: Any) -> None:
+    stamped = make_order_info("id", note=0, other=0)
     estate.put(SchemaInfo(stamped.type, stamped.schema, {COMMIT_PROPERTY: "--upload-pack=x"}))
-    assert [each["kind"] for each in drift()] == ["foreign version", "numbers apart"]
+    assert [difference["kind"] for difference in read_drift()] == ["foreign version", "numbers apart"]
 
 
 GARBAGE = [
@@ -273,54 +277,54 @@ WEDGES = (2, 3, 4)
 
 
 @pytest.mark.parametrize("number", range(len(GARBAGE)))
-def test_whatever_others_stored_says_nothing_to_the_terminal(estate: Estate, drift: Any, number: int) -> None:
+def test_whatever_others_stored_says_nothing_to_the_terminal(estate: Estate, read_drift: Any, number: int) -> None:
     """Stored by brokers of another release, say: past what an upload would be told today."""
     garbage, name = GARBAGE[number], TopicName("shop", "sales", "garbage")
     with closing(SqliteStorage(Database(str(estate.scratch.path / ".schemactl/registry.db")))) as storage:
         for topic in (ORDERS, name):
             storage.put(topic.schema_id, lambda _stored: entry(garbage, 0))
-    kinds = {each["kind"] for each in drift("--unmanaged")}
+    kinds = {difference["kind"] for difference in read_drift("--unmanaged")}
     assert kinds == {"foreign version", "numbers apart", "wedged" if number in WEDGES else "unmanaged topic"}
     estate.run("drift", "--unmanaged", code=100)
     out = estate.run("log", "orders", "--target", "local", code=100).out
     assert out.replace("\n", "").isprintable()
 
 
-def test_a_version_on_a_topic_that_is_declared_without_schema(estate: Estate, drift: Any) -> None:
+def test_a_version_on_a_topic_that_is_declared_without_schema(estate: Estate, read_drift: Any) -> None:
     pings = TopicName("shop", "sales", "pings")
     estate.scratch.commit({"namespaces/pings.yaml": "topic: shop/sales/pings\n"})
     estate.run("apply", "--auto-approve")
     estate.put(SchemaInfo(SchemaType.STRING), topic=pings)
-    [found] = drift()
-    assert (found["topic"], found["kind"], found["nearest"]) == (str(pings), "foreign version", None)
+    [difference] = read_drift()
+    assert (difference["topic"], difference["kind"], difference["nearest"]) == (str(pings), "foreign version", None)
 
 
-def test_drafts_are_left_alone(estate: Estate, drift: Any) -> None:
-    draft = declared("shop/sales/trials", "trials.avsc").replace("schema:", "lifecycle: draft\nschema:", 1)
+def test_drafts_are_left_alone(estate: Estate, read_drift: Any) -> None:
+    draft = write_declaration("shop/sales/trials", "trials.avsc").replace("schema:", "lifecycle: draft\nschema:", 1)
     estate.scratch.commit({"namespaces/trials.yaml": draft, "namespaces/trials.avsc": record("id")})
-    assert drift("--unmanaged", code=0) == []
+    assert read_drift("--unmanaged", code=0) == []
 
 
-def test_what_git_never_declared_is_told_on_request(estate: Estate, drift: Any) -> None:
+def test_what_git_never_declared_is_told_on_request(estate: Estate, read_drift: Any) -> None:
     lab, probe = NamespaceName("lab", "tries"), TopicName("lab", "tries", "probe", "non-persistent")
     with estate.registry() as registry:
         registry.create_namespace(lab)
         registry.create_topic(probe, None)
-        registry.put_schema(probe, avro("id"))
-    assert drift(code=0) == []
-    space, topic = drift("--unmanaged")
+        registry.put_schema(probe, make_order_info("id"))
+    assert read_drift(code=0) == []
+    space, topic = read_drift("--unmanaged")
     assert (space["namespace"], space["kind"]) == ("lab/tries", "unmanaged namespace")
     assert (topic["topic"], topic["kind"]) == (str(probe), "unmanaged topic")
     assert "version 0 (AVRO)" in topic["message"]
-    assert [each["kind"] for each in drift("--unmanaged", "--namespace", "lab/tries")] == [
+    assert [difference["kind"] for difference in read_drift("--unmanaged", "--namespace", "lab/tries")] == [
         "unmanaged namespace",
         "unmanaged topic",
     ]
-    assert [each["kind"] for each in drift("--unmanaged", "--topic", "*/probe")] == [
+    assert [difference["kind"] for difference in read_drift("--unmanaged", "--topic", "*/probe")] == [
         "unmanaged namespace",
         "unmanaged topic",
     ]
-    assert drift("--unmanaged", "--topic", "*/orders", code=0) == []
+    assert read_drift("--unmanaged", "--topic", "*/orders", code=0) == []
 
 
 def test_a_filter_that_matches_nothing_is_wrong_usage(estate: Estate) -> None:
@@ -328,27 +332,27 @@ def test_a_filter_that_matches_nothing_is_wrong_usage(estate: Estate) -> None:
     estate.run("drift", "--unmanaged", "--topic", "nothing*", code=64)
 
 
-def test_the_targets_own_names_are_told(estate: Estate, drift: Any) -> None:
+def test_the_targets_own_names_are_told(estate: Estate, read_drift: Any) -> None:
     project = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/sales: prod/sales}}}\n'
     estate.scratch.commit({"schemactl.yaml": project})
-    assert {each.get("namespace", each.get("topic")) for each in drift(code=0)} == {
+    assert {difference.get("namespace", difference.get("topic")) for difference in read_drift(code=0)} == {
         "prod/sales",
         "persistent://prod/sales/orders",
     }
     estate.run("apply", "--auto-approve")
-    assert drift("--unmanaged", code=0) == []
+    assert read_drift("--unmanaged", code=0) == []
 
 
-def test_the_advised_commands_work_on_a_target_with_other_names(estate: Estate, drift: Any) -> None:
+def test_the_advised_commands_work_on_a_target_with_other_names(estate: Estate, read_drift: Any) -> None:
     project = 'version: 1\ntargets: {p: {registry: "sqlite:p.db", namespaces: {shop/sales: prod/sales}}}\n'
     estate.scratch.commit({"schemactl.yaml": project})
     estate.run("apply", "--auto-approve")
-    foreign = avro("id", note=0, theirs=0)
+    foreign = make_order_info("id", note=0, theirs=0)
     with closing(EmbeddedRegistry(str(estate.scratch.path / "p.db"))) as registry:
         registry.put_schema(TopicName("prod", "sales", "orders"), foreign)
-    found, apart = drift()
-    assert found["topic"] == apart["topic"] == "persistent://prod/sales/orders"
-    commands = re.findall(r"`schemactl ([^`]+)`", found["fix"] + apart["fix"])
+    difference, apart = read_drift()
+    assert difference["topic"] == apart["topic"] == "persistent://prod/sales/orders"
+    commands = re.findall(r"`schemactl ([^`]+)`", difference["fix"] + apart["fix"])
     assert [command.split()[0] for command in commands] == ["drift", "registry", "drift", "log"]
     for command in commands:
         out = estate.run(*command.split(), code=100 if command.startswith("log") else 0).out
@@ -394,7 +398,7 @@ def test_the_advised_commands_work_on_a_target_with_other_names(estate: Estate, 
             Policies(schema_validation_enforced=False),
             "schema_validation_enforced of the topic is false, which Git does not declare; it wins over true of its namespace",
         ),
-        # What equals the declared value, or what no level declares, is left alone.
+        # A value that equals the declared value, or that no level declares, is left alone.
         ("schema_compatibility_strategy: BACKWARD", "topic", Policies(CompatibilityStrategy.BACKWARD), ""),
         ("schema_compatibility_strategy: BACKWARD", "topic", Policies(settings={"message_ttl_in_seconds": 60}), ""),
     ],
@@ -414,9 +418,9 @@ def test_a_value_that_wins_over_a_declared_one_is_drift(
             registry.set_topic_policies(ORDERS, policies)
         else:
             registry.set_namespace_policies(SALES, policies)
-    found = json.loads(estate.run(*command, code=2 if message else 0).out)["differences"]
-    assert [item["kind"] for item in found] == ["policy overridden"] * bool(message)
-    assert all(message in item["message"] for item in found)
+    difference = json.loads(estate.run(*command, code=2 if message else 0).out)["differences"]
+    assert [item["kind"] for item in difference] == ["policy overridden"] * bool(message)
+    assert all(message in item["message"] for item in difference)
     assert json.loads(estate.run("plan", "--format", "json").out)["steps"] == []
     if message:
         # Both ways out: declare the value, or accept it.
@@ -426,11 +430,14 @@ def test_a_value_that_wins_over_a_declared_one_is_drift(
         estate.run(*command)
 
 
-def test_partitions_that_no_apply_can_add_are_drift(estate: Estate, drift: Any) -> None:
-    estate.scratch.commit({"namespaces/orders.yaml": declared(more="partitions: 2\n")})
-    [found] = drift()
-    assert (found["kind"], found["message"]) == ("partitions", "the topic is not partitioned, but Git approved 2")
-    assert "remove `partitions` from the topic's declaration" in found["fix"]
+def test_partitions_that_no_apply_can_add_are_drift(estate: Estate, read_drift: Any) -> None:
+    estate.scratch.commit({"namespaces/orders.yaml": write_declaration(more="partitions: 2\n")})
+    [difference] = read_drift()
+    assert (difference["kind"], difference["message"]) == (
+        "partitions",
+        "the topic is not partitioned, but Git approved 2",
+    )
+    assert "remove `partitions` from the topic's declaration" in difference["fix"]
 
 
 def test_topics_of_an_unmanaged_namespace_are_one_line_with_it(estate: Estate) -> None:
@@ -455,8 +462,8 @@ def test_summary_has_a_line_for_each_kind(estate: Estate) -> None:
         registry.create_namespace(NamespaceName("legacy", "raw"))
         for number in range(5):
             registry.create_topic(TopicName("legacy", "raw", f"t{number}"), None)
-    estate.put(avro("id", note=0, theirs=0))
-    estate.orders("id", note=0, city=0)
+    estate.put(make_order_info("id", note=0, theirs=0))
+    estate.commit_orders("id", note=0, city=0)
     printed = estate.run("drift", "--unmanaged", "--summary", "--detailed-exitcode", code=(2, 100))
     lines = printed.out.splitlines()
     assert lines[1:-1] == [

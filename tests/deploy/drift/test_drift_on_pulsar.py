@@ -18,7 +18,7 @@ from scratch import record
 
 pytestmark = pytest.mark.broker
 
-# Without types, and to a type checker the folder of tests beside this one.
+# The client has no types, and a type checker takes its name for the neighboring test folder.
 pulsar: Any = import_module("pulsar")
 AvroSchema = import_module("pulsar.schema").AvroSchema
 
@@ -29,7 +29,7 @@ FIELDS: list[dict[str, Any]] = [
     {"note": 1, "city": 3},
     {"note": 1, "city": 3, "street": 4},
 ]
-"""The defaults of versions 0, 1, ... of the topic; nobody approves the third."""
+"""The defaults of versions 0, 1, ... of the topic; the third is never approved."""
 
 
 class Live(EstateOnPulsar):
@@ -42,54 +42,56 @@ class Live(EstateOnPulsar):
         producer.send({"id": str(len(default)), **default})
         producer.close()
 
-    def told(self, *arguments: str) -> Any:
+    def read_json(self, *arguments: str) -> Any:
         """The JSON that a command prints."""
         return json.loads(self.run(*arguments, "--format", "json", code=(0, 2, 100)).out)
 
     def drift_kinds(self) -> list[str]:
-        return [each["kind"] for each in self.told("drift")["differences"]]
+        return [difference["kind"] for difference in self.read_json("drift")["differences"]]
 
 
 @pytest.fixture
-def live(tmp_path: Path, broker: brokers.Broker) -> Live:
+def live_estate(tmp_path: Path, broker: brokers.Broker) -> Live:
     return Live(tmp_path / "shop", broker)
 
 
 @pytest.mark.parametrize("source", [["numbers.json"], []], ids=["list", "record"])
-def test_old_messages_decode_again_after_a_rebuild(live: Live, client: Any, source: list[str]) -> None:
+def test_old_messages_decode_again_after_a_rebuild(live_estate: Live, pulsar_client: Any, source: list[str]) -> None:
     """Five versions, of which a producer registered one by connecting; then the schemas are gone, the messages are not."""
-    with live.registry() as registry:
-        assert f"answers as of Pulsar {registry.release}" in live.run("plan").out
-    live.run("apply", "--auto-approve")
-    consumer = client.subscribe(str(live.topic), "all", initial_position=pulsar.InitialPosition.Earliest)
+    with live_estate.registry() as registry:
+        assert f"answers as of Pulsar {registry.release}" in live_estate.run("plan").out
+    live_estate.run("apply", "--auto-approve")
+    consumer = pulsar_client.subscribe(str(live_estate.topic), "all", initial_position=pulsar.InitialPosition.Earliest)
     for number, default in enumerate(FIELDS):
         if number != 2:
-            live.orders("id", **default)
-            live.run("apply", "--auto-approve")
-        live.connect(client, **default)
+            live_estate.commit_orders("id", **default)
+            live_estate.run("apply", "--auto-approve")
+        live_estate.connect(pulsar_client, **default)
         if number == 2:
-            assert live.drift_kinds() == ["foreign version", "numbers apart"]
-            drift = live.told("drift")["differences"][0]
-            live.accept()
-    assert live.drift_kinds() == []
-    assert (drift["topic"], drift["version"]["version"]) == (str(live.topic), 2)
+            assert live_estate.drift_kinds() == ["foreign version", "numbers apart"]
+            drift = live_estate.read_json("drift")["differences"][0]
+            live_estate.accept()
+    assert live_estate.drift_kinds() == []
+    assert (drift["topic"], drift["version"]["version"]) == (str(live_estate.topic), 2)
     assert drift["version"]["time_ms"] > 1_700_000_000_000
     assert drift["nearest"]["changes"] == [{"sign": "+", "what": "Order.theirs: int = 2"}]
-    (live.scratch.path / "numbers.json").write_text(
-        json.dumps(live.told("drift", "--unmanaged", "--namespace", "shop/sales"))
+    (live_estate.scratch.path / "numbers.json").write_text(
+        json.dumps(live_estate.read_json("drift", "--unmanaged", "--namespace", "shop/sales"))
     )
 
-    before = live.versions()
-    with live.registry() as registry:
-        registry.delete_schema(live.topic, force=True)
-    assert live.versions() == ()
-    [lost] = live.told("drift")["differences"]
+    before = live_estate.read_versions()
+    with live_estate.registry() as registry:
+        registry.delete_schema(live_estate.topic, force=True)
+    assert live_estate.read_versions() == ()
+    [lost] = live_estate.read_json("drift")["differences"]
     command = "`schemactl rebuild --target local --topic shop/sales/orders`"
     assert lost["fix"].startswith(f"{command}: it gives every version the number that is recorded")
-    live.run("rebuild", *source, "--auto-approve")
-    after = live.versions()
-    assert [(each.number, each.info) for each in after] == [(each.number, each.info) for each in before]
-    assert [each.number for each in after] == [0, 1, 2, 3, 4]
+    live_estate.run("rebuild", *source, "--auto-approve")
+    after = live_estate.read_versions()
+    assert [(version.number, version.info) for version in after] == [
+        (version.number, version.info) for version in before
+    ]
+    assert [version.number for version in after] == [0, 1, 2, 3, 4]
     for default in FIELDS:
         message = consumer.receive(10_000)
         written = after[int.from_bytes(message.schema_version().encode("latin-1"), "big")].info
@@ -97,72 +99,72 @@ def test_old_messages_decode_again_after_a_rebuild(live: Live, client: Any, sour
         schema = fastavro.parse_schema(json.loads(written.schema))
         value = fastavro.schemaless_reader(io.BytesIO(message.data()), schema, None)
         assert value == {"id": str(len(default)), **default}
-    live.run("plan", "--detailed-exitcode")
+    live_estate.run("plan", "--detailed-exitcode")
 
 
-def test_tombstones_take_their_numbers_again(live: Live) -> None:
-    live.run("apply", "--auto-approve")
-    assert live.put(None) == [1]
-    live.orders("id", note=1)
-    live.run("apply", "--auto-approve", "--result", "result.json", code=3)
-    assert live.drift_kinds() == ["tombstone", "numbers apart"]
-    live.accept()
-    assert live.drift_kinds() == []
-    with live.registry() as registry:
-        registry.delete_topic(live.topic)
-    assert live.drift_kinds() == ["topic missing"]
-    live.run("rebuild", "result.json", "--auto-approve")
-    assert [info is None for info in live.held()] == [True, True, False, False]
-    assert "No changes." in live.run("rebuild", "result.json", "--auto-approve").out
+def test_tombstones_take_their_numbers_again(live_estate: Live) -> None:
+    live_estate.run("apply", "--auto-approve")
+    assert live_estate.put(None) == [1]
+    live_estate.commit_orders("id", note=1)
+    live_estate.run("apply", "--auto-approve", "--result", "result.json", code=3)
+    assert live_estate.drift_kinds() == ["tombstone", "numbers apart"]
+    live_estate.accept()
+    assert live_estate.drift_kinds() == []
+    with live_estate.registry() as registry:
+        registry.delete_topic(live_estate.topic)
+    assert live_estate.drift_kinds() == ["topic missing"]
+    live_estate.run("rebuild", "result.json", "--auto-approve")
+    assert [info is None for info in live_estate.read_definitions()] == [True, True, False, False]
+    assert "No changes." in live_estate.run("rebuild", "result.json", "--auto-approve").out
 
 
-def test_what_the_broker_no_longer_shows_is_read_only_as_a_person_says(live: Live, client: Any) -> None:
+def test_what_the_broker_no_longer_shows_is_read_only_as_a_person_says(live_estate: Live, pulsar_client: Any) -> None:
     """Somebody's producer took number 1; then everything is deleted, and a broker answers 404 to each old number."""
-    live.run("apply", "--auto-approve")
-    live.connect(client, theirs=7777)
-    live.orders("id", note=1)
-    live.run("plan", code=100)
-    live.accept()
-    live.run("apply", "--auto-approve")
-    assert live.put(None) == [3]
-    assert live.held() == [None] * 4
-    live.run("drift", code=100)
-    assert "what was recorded of version 1 is not kept" in live.accept().out
-    record_path = live.scratch.path / "numbers/local.yaml"
+    live_estate.run("apply", "--auto-approve")
+    live_estate.connect(pulsar_client, theirs=7777)
+    live_estate.commit_orders("id", note=1)
+    live_estate.run("plan", code=100)
+    live_estate.accept()
+    live_estate.run("apply", "--auto-approve")
+    assert live_estate.put(None) == [3]
+    assert live_estate.read_definitions() == [None] * 4
+    live_estate.run("drift", code=100)
+    assert "what was recorded of version 1 is not kept" in live_estate.accept().out
+    record_path = live_estate.scratch.path / "numbers/local.yaml"
     recorded = record_path.read_text()
     said = [line.split(", reason")[0] for line in recorded.split("\n") if line.startswith("  ")]
     # Between two looks a number may have been lost and given again, so what it was before is not taken over.
     assert said == [f"  {number}: {{deleted: true" for number in range(4)]
-    live.run("apply", "--auto-approve")
-    live.run("plan", "--detailed-exitcode")
-    live.run("drift", "--detailed-exitcode")
+    live_estate.run("apply", "--auto-approve")
+    live_estate.run("plan", "--detailed-exitcode")
+    live_estate.run("drift", "--detailed-exitcode")
     payload = io.BytesIO()
     schema_text = json.loads(record("id", theirs=7777))
     schema = fastavro.parse_schema(schema_text)
     fastavro.schemaless_writer(payload, schema, {"id": "1", "theirs": 7777})
     text = base64.b64encode(payload.getvalue()).decode()
     command = ("decode", "orders", "--target", "local", "--base64", text, "--version")
-    live.run(*command, "1", code=100)
+    live_estate.run(*command, "1", code=100)
     foreign = {"numbers/foreign/orders-1.avsc": json.dumps(schema_text)}
     meant = recorded.replace("  1: {deleted", "  1: {foreign: foreign/orders-1.avsc, type: AVRO, deleted")
-    live.scratch.commit({**foreign, "numbers/local.yaml": meant})
-    assert json.loads(live.run(*command, "1").out)["theirs"] == 7777
-    live.run(*command, "3", code=100)
+    live_estate.scratch.commit({**foreign, "numbers/local.yaml": meant})
+    assert json.loads(live_estate.run(*command, "1").out)["theirs"] == 7777
+    live_estate.run(*command, "3", code=100)
 
 
-def test_an_imported_cluster_leaves_nothing_to_apply(live: Live, client: Any, tmp_path: Path) -> None:
-    live.run("apply", "--auto-approve")
+def test_an_imported_cluster_leaves_nothing_to_apply(live_estate: Live, pulsar_client: Any, tmp_path: Path) -> None:
+    live_estate.run("apply", "--auto-approve")
     for default in FIELDS[1:4]:
-        live.connect(client, **default)
-    with live.registry() as registry:
-        registry.create_topic(replace(live.topic, topic="wide"), 3)
-    fresh = Live(tmp_path / "fresh", live.broker)
-    project = f'version: 1\ntargets: {{local: {{registry: "{live.broker.url}"}}}}\n'
+        live_estate.connect(pulsar_client, **default)
+    with live_estate.registry() as registry:
+        registry.create_topic(replace(live_estate.topic, topic="wide"), 3)
+    fresh = Live(tmp_path / "fresh", live_estate.broker)
+    project = f'version: 1\ntargets: {{local: {{registry: "{live_estate.broker.url}"}}}}\n'
     gone = dict.fromkeys(["namespaces/sales.yaml", "namespaces/orders.yaml", "namespaces/orders.avsc"])
     fresh.scratch.commit({"schemactl.yaml": project, **gone})
-    space = str(live.topic.namespace_name)
+    space = str(live_estate.topic.namespace_name)
     out = fresh.run("import", "--namespace", space, "--commit-each-version").out
     assert "Imported 1 namespace and 2 topics from local." in out
     fresh.run("plan", "--detailed-exitcode", "--namespace", space)
-    [topic] = fresh.told("log", f"{space}/orders", "--target", "local")["topics"]
-    assert [(each["registry"], each["git"]) for each in topic["versions"]] == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    [topic] = fresh.read_json("log", f"{space}/orders", "--target", "local")["topics"]
+    assert [(version["registry"], version["git"]) for version in topic["versions"]] == [(0, 0), (1, 1), (2, 2), (3, 3)]

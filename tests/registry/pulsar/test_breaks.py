@@ -14,10 +14,10 @@ from typing import Any
 
 import brokers
 import pytest
-from break_page import ORDERS, begin, blocks, enum, follow
-from estate import EstateOnPulsar, avro
+from break_page import ORDERS, begin, follow, list_blocks, make_order
+from estate import EstateOnPulsar, make_order_info
 from pulsar_cluster import Namespace, Registered
-from scratch import declared, record
+from scratch import record, write_declaration
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 
@@ -36,7 +36,7 @@ class Shop(EstateOnPulsar):
 
     def produce(self, version: int, *values: dict[str, Any], topic: str = "orders") -> None:
         """A producer that has the registry's version sends these."""
-        info = self.client._client.get_schema_info(self.space.topic(topic), version)
+        info = self.client._client.get_schema_info(self.space.name_topic(topic), version)
         schema = fastavro.parse_schema(json.loads(info.schema()))
         payloads = []
         for value in values:
@@ -50,7 +50,7 @@ class Shop(EstateOnPulsar):
 
         It brings the registry's version, or (None) no schema, and asks for each message's own.
         """
-        name = self.space.topic(topic)
+        name = self.space.name_topic(topic)
         brought = None if version is None else self.client._client.get_schema_info(name, version)
         schema = {"schema": Registered(brought)} if brought else {}
         start = pulsar.InitialPosition.Earliest
@@ -59,12 +59,12 @@ class Shop(EstateOnPulsar):
 
     def forget_messages(self, topic: str) -> None:
         """Nobody needs the topic's messages any more, and the broker removes them."""
-        for subscription in self.space.subscriptions(topic):
+        for subscription in self.space.list_subscriptions(topic):
             self.space.call("DELETE", f"/persistent/NAMESPACE/{topic}/subscription/{subscription}")
         self.space.call(
             "POST", "/namespaces/NAMESPACE/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
         )
-        self.space.empty(topic)
+        self.space.empty_topic(topic)
 
     def _read(self, message: Any, topic: str, brought: Any) -> Any:
         written = int.from_bytes(message.schema_version().encode("latin-1"), "big")
@@ -81,7 +81,7 @@ class Shop(EstateOnPulsar):
 
 @pytest.fixture(params=brokers.VERSIONS)
 def release(request: pytest.FixtureRequest) -> brokers.Broker:
-    return brokers.running(request.param)
+    return brokers.start_broker(request.param)
 
 
 @pytest.fixture
@@ -94,14 +94,14 @@ def client(release: brokers.Broker, tmp_path: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize("strategy", ["FORWARD", "FULL"])
 def test_several_releases(tmp_path: Path, release: brokers.Broker, client: Any, strategy: str) -> None:
-    first, second = blocks("Several releases")
-    shop = Shop(tmp_path / "shop", release, client, strategy, enum("PAID", "OTHER"))
+    first, second = list_blocks("Several releases")
+    shop = Shop(tmp_path / "shop", release, client, strategy, make_order("PAID", "OTHER"))
     shop.produce(0, {"status": "PAID"})
-    shop.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED")})
+    shop.scratch.write({ORDERS: make_order("PAID", "OTHER", "REFUNDED")})
     assert "in two changes" in " ".join(shop.run("check", code=100).out.split())
-    shop.scratch.write({ORDERS: enum("PAID", "OTHER", default="OTHER", note=True)})
+    shop.scratch.write({ORDERS: make_order("PAID", "OTHER", default="OTHER", note=True)})
     follow(shop, first)
-    shop.scratch.write({ORDERS: enum("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
+    shop.scratch.write({ORDERS: make_order("PAID", "OTHER", "REFUNDED", default="OTHER", note=True)})
     follow(shop, second)
     shop.produce(2, {"status": "REFUNDED", "note": ""})
     assert [message["status"] for message in shop.consume(1, 2)] == ["PAID", "OTHER"]
@@ -110,7 +110,7 @@ def test_several_releases(tmp_path: Path, release: brokers.Broker, client: Any, 
 
 def break_it(shop: Shop) -> None:
     """The field `id` becomes an int; then a harmless change follows, and every consumer reads what it can."""
-    waived, applied, harmless = blocks("A strategy that looks at the latest version")
+    waived, applied, harmless = list_blocks("A strategy that looks at the latest version")
     shop.produce(0, {"id": "a"})
     shop.scratch.write({ORDERS: record(id=0)})
     assert "waived" in follow(shop, waived, first_check=100)
@@ -144,7 +144,7 @@ def test_a_strategy_that_looks_at_the_latest_version(
 
 
 def test_a_transitive_strategy(tmp_path: Path, release: brokers.Broker, client: Any) -> None:
-    (relaxing,) = blocks("A transitive strategy")
+    (relaxing,) = list_blocks("A transitive strategy")
     shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
     shop.scratch.write({ORDERS: record(id=0)})
     printed = " ".join(shop.run("check", code=100).out.split())
@@ -157,7 +157,7 @@ def test_a_transitive_strategy(tmp_path: Path, release: brokers.Broker, client: 
 def test_after_a_break_a_transitive_strategy_rejects_a_harmless_change(
     tmp_path: Path, release: brokers.Broker, client: Any
 ) -> None:
-    waived, applied, _ = blocks("A strategy that looks at the latest version")
+    waived, applied, _ = list_blocks("A strategy that looks at the latest version")
     shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
     shop.scratch.write({ORDERS: record(id=0)})
     follow(shop, waived, first_check=100)
@@ -167,13 +167,13 @@ def test_after_a_break_a_transitive_strategy_rejects_a_harmless_change(
 
 
 def test_a_new_topic(tmp_path: Path, release: brokers.Broker, client: Any) -> None:
-    moved, deleted = blocks("A new topic")
+    moved, deleted = list_blocks("A new topic")
     shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
     shop.produce(0, {"id": "a"})
     new = "namespaces/orders-v2.yaml"
     shop.scratch.write(
         {
-            new: declared("shop/sales/orders-v2", "orders-v2.avsc", "renamed_from: shop/sales/orders\n"),
+            new: write_declaration("shop/sales/orders-v2", "orders-v2.avsc", "renamed_from: shop/sales/orders\n"),
             "namespaces/orders-v2.avsc": record(id=0),
         }
     )
@@ -191,11 +191,11 @@ def test_a_new_topic(tmp_path: Path, release: brokers.Broker, client: Any) -> No
     assert "its schema cannot be deleted: orders retains 1 entry of messages" in refused
     shop.forget_messages("orders")
     follow(shop, [last])
-    assert shop.versions()[-1].info is None
+    assert shop.read_versions()[-1].info is None
 
 
 def test_a_new_generation(tmp_path: Path, release: brokers.Broker, client: Any) -> None:
-    begun, applied, harmless = blocks("A new generation")
+    begun, applied, harmless = list_blocks("A new generation")
     shop = Shop(tmp_path / "shop", release, client, "BACKWARD_TRANSITIVE", record("id"))
     shop.produce(0, {"id": "a"})
     shop.scratch.write({ORDERS: record(id=0)})
@@ -204,10 +204,10 @@ def test_a_new_generation(tmp_path: Path, release: brokers.Broker, client: Any) 
     refused = " ".join(shop.run("plan", code=100).out.split())
     assert "new generation cannot begin: orders retains 1 entry of messages" in refused
     shop.run("apply", "--auto-approve", code=100)
-    assert len(shop.held()) == 1
+    assert len(shop.read_definitions()) == 1
     shop.forget_messages("orders")
     follow(shop, applied)
-    assert [version.info is None for version in shop.versions()] == [True, True, False]
+    assert [version.info is None for version in shop.read_versions()] == [True, True, False]
     shop.produce(2, {"id": 1})
     assert shop.consume(2, 1) == [{"id": 1}]
     assert shop.consume(None, 1) == [{"id": 1}]
@@ -227,15 +227,15 @@ def test_no_client_registers_a_schema_while_a_topic_is_relaxed(
 
     def connect(**fields: Any) -> None:
         schema = pulsar.schema.AvroSchema(None, schema_definition=json.loads(record("id", **fields)))
-        client.create_producer(shop.space.topic("orders"), schema=schema).close()
+        client.create_producer(shop.space.name_topic("orders"), schema=schema).close()
 
-    with closing(client.create_producer(shop.space.topic("orders"))), shop.registry() as registry:
+    with closing(client.create_producer(shop.space.name_topic("orders"))), shop.registry() as registry:
         registry.relax(shop.topic)
         connect()
         with pytest.raises(pulsar.IncompatibleSchema):
             connect(theirs=1)
-        assert registry.put_schema(shop.topic, avro(id=0)) == 1
+        assert registry.put_schema(shop.topic, make_order_info(id=0)) == 1
         registry.restore(shop.topic)
         with pytest.raises(pulsar.IncompatibleSchema):
             connect(theirs=1)
-        assert len(shop.held()) == 2
+        assert len(shop.read_definitions()) == 2

@@ -14,7 +14,7 @@ import brokers
 import pytest
 from estate import Estate, EstateOnPulsar
 from faulty import forward
-from scratch import declared, record
+from scratch import record, write_declaration
 from scripted import Response, respond_json, serve
 
 from schemactl.broker.checkers import checkers, from_classes, list_classes
@@ -41,7 +41,7 @@ def opened_estate(tmp_path: Path, *, broker: str = "", git: str = "", namespace:
     folder = tmp_path / "broker"
     folder.mkdir()
     (folder / "schemactl.yaml").write_text(f"version: 1\n{broker}\n")
-    with admin_rest.served("--registry", "memory:", folder=folder) as (url, _):
+    with admin_rest.serve_folder("--registry", "memory:", folder=folder) as (url, _):
         yield make_estate(tmp_path / "shop", url, git=git, namespace=namespace)
 
 
@@ -439,7 +439,9 @@ def test_show_live_prints_both_sides(tmp_path: Path) -> None:
         assert sides["partitions"] == ("none", "pulsar", "none", "topic")
         text = estate.run(*arguments).out
         assert "LOCAL" in text.splitlines()[1]
-        estate.scratch.commit({"namespaces/refunds.yaml": declared(topic="persistent://shop/sales/refunds")}, "Refunds")
+        estate.scratch.commit(
+            {"namespaces/refunds.yaml": write_declaration(topic="persistent://shop/sales/refunds")}, "Refunds"
+        )
         absent = estate.run("show", "--effective", "refunds", "--target", "local", "--live").out
         assert "The registry does not have persistent://shop/sales/refunds." in absent
 
@@ -498,7 +500,7 @@ def test_checkers_and_their_classes_are_one_to_one(release: Release) -> None:
 @pytest.mark.broker
 @pytest.mark.parametrize("release", brokers.EACH_RELEASE)
 def test_a_real_broker_has_the_default_configuration(tmp_path: Path, release: str) -> None:
-    broker = brokers.running(release)
+    broker = brokers.start_broker(release)
     estate = EstateOnPulsar(tmp_path / "shop", broker)
     estate.run("apply", "--auto-approve")
     value = read_json(estate, "drift", "--detailed-exitcode")["brokers"]

@@ -78,8 +78,8 @@ class Proxy(Faults):
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[Proxy]:
     (tmp_path / "schemactl.yaml").write_text("version: 1\n")
-    (tmp_path / "token").write_text(brokers.token("admin"))
-    with admin_rest.served("--registry", "sqlite:registry.db", folder=tmp_path) as (upstream, _):
+    (tmp_path / "token").write_text(brokers.make_token("admin"))
+    with admin_rest.serve_folder("--registry", "sqlite:registry.db", folder=tmp_path) as (upstream, _):
         proxy = Proxy(upstream)
         with serve(proxy) as server:
             proxy.url = server.url
@@ -94,7 +94,7 @@ def test_rejected_credentials_end_an_apply_with_one_message(
     expired = case == "expired"
     shop = Shop(tmp_path / "shop", proxy.url)
     if expired:
-        (tmp_path / "token").write_text(brokers.token("admin", exp=1_700_000_000))
+        (tmp_path / "token").write_text(brokers.make_token("admin", exp=1_700_000_000))
     response = OF_A_GATEWAY if expired else UNAUTHORIZED
     proxy.answer = lambda _request, number: response if number >= first else None
     printed = shop.run("apply", "--auto-approve", code=(1, 3))
@@ -107,7 +107,7 @@ def test_rejected_credentials_end_an_apply_with_one_message(
     assert proxy.own <= 17, "each worker may have had a request under way"
     assert "Failed: " not in text
     proxy.answer = lambda _request, _number: None
-    (tmp_path / "token").write_text(brokers.token("admin"))
+    (tmp_path / "token").write_text(brokers.make_token("admin"))
     shop.run("apply", "--auto-approve")
     assert "No changes." in shop.run("plan", "--detailed-exitcode").out
 

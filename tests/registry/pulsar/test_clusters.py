@@ -73,7 +73,7 @@ def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     with ExitStack() as stack:
         for cluster in ("us", "eu"):
             started[cluster] = brokers.start(folder / cluster, request.param, cluster=cluster)
-            stack.callback(brokers.recipe, "stop", started[cluster].environment)
+            stack.callback(brokers.run_recipe, "stop", started[cluster].environment)
         yield Clusters(started)
 
 
@@ -86,7 +86,7 @@ class Replicated(Estate):
         super().__init__(path, project=PROJECT.format(tenant=self.tenant, **urls))
         self.auto_update = auto_update
         self.declare(["us", "eu"])
-        self.orders("id", note=0)
+        self.commit_orders("id", note=0)
         self.there = f"persistent://{self.tenant}/sales/orders"
 
     def declare(self, clusters: list[str]) -> None:
@@ -126,7 +126,7 @@ def test_without_automatic_updates_messages_wait_for_their_version_and_then_for_
     estate.run("apply", *ALL)
     clusters.send("us", estate.there, 1)
     assert_soon(lambda: clusters.waiting("us", estate.there, "eu"), 0)
-    estate.orders("id", note=0, more=0)
+    estate.commit_orders("id", note=0, more=0)
     estate.run("apply", "--target", "us", "--auto-approve")
     clusters.send("us", estate.there, 2)
     estate.run("apply", "--target", "eu", "--auto-approve")

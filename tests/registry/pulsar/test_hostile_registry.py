@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 import scripted
 from command import Printed, schemactl
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 from scripted import Request, Response
 
 from schemactl.registry.pulsar import http as connections
@@ -209,7 +209,7 @@ class Place:
             {
                 "schemactl.yaml": f'version: 1\ntargets: {{live: {{registry: "{server.url}"}}}}\n',
                 "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
-                "namespaces/orders.yaml": declared(),
+                "namespaces/orders.yaml": write_declaration(),
                 "namespaces/orders.avsc": record("id"),
             }
         )

@@ -9,8 +9,8 @@ from typing import Any
 import brokers
 import pytest
 from command import Printed, schemactl
-from estate import ORDERS, avro
-from scratch import Scratch, declared, record
+from estate import ORDERS, make_order_info
+from scratch import Scratch, record, write_declaration
 
 pytestmark = [pytest.mark.broker, pytest.mark.live]
 
@@ -29,7 +29,7 @@ class Shop:
         self.write_target("admin")
         self.scratch.commit(
             {
-                "namespaces/orders.yaml": declared(more=STRICT),
+                "namespaces/orders.yaml": write_declaration(more=STRICT),
                 "namespaces/orders.avsc": record("id"),
                 ".gitignore": ".schemactl/\n",
             }
@@ -53,7 +53,7 @@ class Shop:
 
 @pytest.fixture(params=["tls", "tls-4.2", "tls-5.0"])
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Shop:
-    return Shop(tmp_path / "shop", brokers.running(request.param))
+    return Shop(tmp_path / "shop", brokers.start_broker(request.param))
 
 
 def test_a_superuser_by_certificate_may_do_everything(shop: Shop) -> None:
@@ -65,7 +65,7 @@ def test_a_superuser_by_certificate_may_do_everything(shop: Shop) -> None:
     assert "No drift." in shop.run("drift", "--detailed-exitcode").out
     assert "orders" in shop.run("status", "--all-topics").out
     definition = shop.run("registry", "get", str(ORDERS), "--version", "1", "--target", "live").out
-    assert json.loads(definition) == json.loads(avro("id", "needed").schema)
+    assert json.loads(definition) == json.loads(make_order_info("id", "needed").schema)
 
 
 MESSAGES: list[tuple[str, dict[str, Any], str, str]] = [

@@ -49,7 +49,7 @@ def test_on_a_broker_nothing_is_lost_and_nothing_doubled(broker: brokers.Broker,
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[str]:
-    with admin_rest.served() as (url, _):
+    with admin_rest.serve_folder() as (url, _):
         yield url
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import brokers
 import pytest
 from applying import apply_until_done, plan_history
-from forks import Say, forked, kill_oneself
+from forks import Say, fork_process, kill_oneself
 from pulsar_histories import History, make_versions, read_state, record
 
 from schemactl.core.catalog import Catalog
@@ -61,7 +61,7 @@ def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker
         for last in count(1, STEP):
             history = new_history()
             history.prepare(registry)
-            process, output = forked(partial(apply_and_die, broker.url, history, last))
+            process, output = fork_process(partial(apply_and_die, broker.url, history, last))
             with output:
                 status = os.waitpid(process, 0)[1]
             if status:
@@ -117,7 +117,7 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
             assert read_state(registry, history) == history.expected_state()
             assert plan_history(registry, history).steps == ()
     finally:
-        brokers.recipe("stop", broker.environment)
+        brokers.run_recipe("stop", broker.environment)
 
 
 def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> Result:
@@ -138,5 +138,5 @@ def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Br
             while True:
                 os.kill(pid, 0)
                 time.sleep(0.05)
-        brokers.recipe("start", {**broker.environment, "SCHEMACTL_KEEP_DATA": "yes"})
+        brokers.run_recipe("start", {**broker.environment, "SCHEMACTL_KEEP_DATA": "yes"})
         return running.result()

@@ -27,12 +27,12 @@ S = CompatibilityStrategy
 @pytest.fixture(scope="session", params=["token", "token-4.2", "token-5.0"])
 def strict(request: pytest.FixtureRequest) -> brokers.Broker:
     """A broker that checks tokens and permissions."""
-    return brokers.running(request.param)
+    return brokers.start_broker(request.param)
 
 
 def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegistry:
     path = tmp_path / role
-    path.write_text(brokers.token(role))
+    path.write_text(brokers.make_token(role))
     # Where the broker cannot be asked for its settings, these stand for them.
     defaults = BrokerDefaults(S.FORWARD_TRANSITIVE, is_allow_auto_update_schema=False)
     return PulsarRegistry(strict.url, credentials=Credentials.of({"token_file": role}, tmp_path), defaults=defaults)
@@ -117,9 +117,9 @@ def test_who_may_produce_may_upload(strict: brokers.Broker, tenant: str, tmp_pat
     [
         ("", "the target has no credentials"),
         ("nonsense", "the token from the variable SHOP_TOKEN is no JSON Web Token"),
-        (brokers.token("boss", key=b"another key, of 32 bytes and more"), "signed with another key"),
-        (brokers.token("boss", exp=1_700_000_000), "expired at 2023-11-14 22:13:20 UTC"),
-        (brokers.token("boss", nbf=4_000_000_000), "is valid from 2096-10-02 07:06:40 UTC only"),
+        (brokers.make_token("boss", key=b"another key, of 32 bytes and more"), "signed with another key"),
+        (brokers.make_token("boss", exp=1_700_000_000), "expired at 2023-11-14 22:13:20 UTC"),
+        (brokers.make_token("boss", nbf=4_000_000_000), "is valid from 2096-10-02 07:06:40 UTC only"),
     ],
 )
 def test_a_broker_that_does_not_know_who_asks_is_told_apart_from_one_that_does_not_let_them(
@@ -176,12 +176,12 @@ def test_a_command_needs_the_permission_that_the_page_names(
 ) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
     permit(strict, estate.topic.tenant, tmp_path)
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("boss"))
     estate.run("apply", "--yes")
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     named = [argument.format(tenant=estate.topic.tenant) for argument in command]
     lesser, words = less
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token(lesser))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token(lesser))
     output = estate.run(*named, code=1).err
     assert re.search(words.format(tenant=estate.topic.tenant), output), output
     assert f"give the role {lesser} the permission: `schemactl docs reference/targets`" in output
@@ -189,7 +189,7 @@ def test_a_command_needs_the_permission_that_the_page_names(
         "name the namespaces with `--namespace TENANT/NAMESPACE`" if "GET tenants" in words else "give the role"
     )
     assert f"  Fix: {first_advice}" in output
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token(role))
     # A schema of another type is rejected by those that may ask, too; what else is on the broker has no declared name.
     printed = estate.run(*named, code=(0, 1, 100))
     assert printed.code != 1 or "have no declared name for" in printed.err
@@ -200,12 +200,12 @@ def test_a_tenants_administrator_cannot_read_the_configuration_and_nothing_fails
 ) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
     permit(strict, estate.topic.tenant, tmp_path)
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("boss"))
     estate.run("apply", "--yes")
     for command in (["plan"], ["drift", "--detailed-exitcode"], ["status", "--detailed-exitcode"]):
         text = estate.run(*command).out
         assert text.count("GET brokers/configuration/runtime answers 401; only a superuser may read it") == 1
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("admin"))
     assert "brokers" not in estate.run("plan").out
 
 
@@ -215,20 +215,20 @@ def test_a_missing_tenant_takes_a_superuser(
     estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
     tenant = estate.topic.tenant
     for role in ("nobody", "boss", "admin"):
-        monkeypatch.setenv("SHOP_TOKEN", brokers.token(role))
+        monkeypatch.setenv("SHOP_TOKEN", brokers.make_token(role))
         step = f"sales in the new tenant {tenant}, which only a superuser can create"
         assert step in estate.run("plan").out
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("boss"))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("boss"))
     refused = estate.run("apply", "--yes", code=1).out
     assert re.search(f"Failed: tenant {tenant}: create\n.*(PUT tenants/{tenant}|GET clusters) answers 401: ", refused)
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("admin"))
     estate.run("apply", "--yes")
     assert "No changes" in estate.run("plan").out
 
 
 def test_no_token_is_ever_shown(strict: brokers.Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", strict, more=", token_env: SHOP_TOKEN")
-    admin, nobody = brokers.token("admin"), brokers.token("nobody")
+    admin, nobody = brokers.make_token("admin"), brokers.make_token("nobody")
     apply = ("apply", "--auto-approve", "--result", "result.json")
     output = ""
     for token, command, code in (

@@ -14,9 +14,9 @@ from typing import Any
 
 import brokers
 import pytest
-from imported_package import imported
-from pulsar_cluster import Namespace, Registered, namespace, run_java
-from topics_to_generate import CLICK, GENERATE, approved, avro
+from imported_package import import_package
+from pulsar_cluster import Namespace, Registered, create_namespace, run_java
+from topics_to_generate import CLICK, GENERATE, make_approved, make_info
 
 from schemactl.codec import Codec, UnknownVersion, Unreadable, Unwritable
 from schemactl.codec.definition import Numbers
@@ -31,26 +31,26 @@ pulsar: Any = import_module("pulsar")
 
 ID, NOTE = {"name": "id", "type": "int"}, {"name": "note", "type": ["null", "string"], "default": None}
 RENAMED = {"name": "remark", "type": ["null", "string"], "default": None, "aliases": ["note"]}
-VERSIONS = (avro(ID), avro(ID, NOTE), avro(ID, RENAMED))
+VERSIONS = (make_info(ID), make_info(ID, NOTE), make_info(ID, RENAMED))
 FIRST, SECOND, THIRD = (info.schema.decode() for info in VERSIONS)
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     out = tmp_path_factory.mktemp("package")
-    views = (avro(ID, kind=SchemaType.JSON), avro(ID, NOTE, kind=SchemaType.JSON))
-    topics = [approved("orders", VERSIONS), approved("views", views), approved("clicks", (CLICK,))]
+    views = (make_info(ID, kind=SchemaType.JSON), make_info(ID, NOTE, kind=SchemaType.JSON))
+    topics = [make_approved("orders", VERSIONS), make_approved("views", views), make_approved("clicks", (CLICK,))]
     generate = replace(GENERATE, classes="dataclass")
     for path, text in package_files(topics, generate, release=Release.R4_0).items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_text(text)
-    with imported(out, GENERATE.package) as created:
+    with import_package(out, GENERATE.package) as created:
         yield created
 
 
 @pytest.fixture(scope="module", params=brokers.VERSIONS)
 def space(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    with namespace(brokers.running(request.param), tmp_path_factory.mktemp("client") / "log") as created:
+    with create_namespace(brokers.start_broker(request.param), tmp_path_factory.mktemp("client") / "log") as created:
         yield created
 
 
@@ -110,7 +110,7 @@ def test_python_and_java_clients_of_other_versions_are_understood_and_understand
     ]
     with closing(client.subscribe(topic, "theirs", schema=theirs, initial_position=pulsar.InitialPosition.Earliest)) as consumer:  # fmt: skip
         assert [consumer.receive(20_000).value()["id"] for _ in range(3)] == [1, 2, 3]
-    assert len(space.schemas("orders")) == 3
+    assert len(space.list_schemas("orders")) == 3
 
 
 def test_ready_made_payloads_are_validated_or_sent_as_they_are(package: Any, space: Namespace) -> None:
@@ -138,7 +138,7 @@ def test_ready_made_payloads_are_validated_or_sent_as_they_are(package: Any, spa
 
 def test_what_was_not_approved_is_refused(package: Any, space: Namespace) -> None:
     orders, client = orders_of(package), space.client
-    topic = space.create("apart", FIRST, avro(ID, {"name": "x", "type": "long", "default": 0}).schema.decode())
+    topic = space.create("apart", FIRST, make_info(ID, {"name": "x", "type": "long", "default": 0}).schema.decode())
     assert orders.pulsar_schema(client, 0, topic=topic).version == 0
     with pytest.raises(UnknownVersion, match=r"version 1 of .*apart there is not the approved one"):
         orders.pulsar_schema(client, 1, topic=topic)
@@ -146,7 +146,7 @@ def test_what_was_not_approved_is_refused(package: Any, space: Namespace) -> Non
         orders.pulsar_schema(client, topic=topic)
     with pytest.raises(UnknownVersion, match="schema version 3 is not in the codec"):
         orders.pulsar_schema(client, 3, topic=topic)
-    assert len(space.schemas("apart")) == 2
+    assert len(space.list_schemas("apart")) == 2
     for definition in (SECOND, THIRD):
         space.register("apart", definition)
     foreign = Registered(client._client.get_schema_info(topic, 3))
@@ -167,7 +167,7 @@ def test_a_consumer_is_upgraded_before_its_version_is_registered(package: Any, s
     with closing(client.create_producer(topic, schema=orders.pulsar_schema(client, 1, topic=topic))) as producer:  # fmt: skip
         producer.send({"id": 1, "note": "x"})
     assert received(client, topic, ahead, 1) == [{"id": 1, "remark": "x"}]
-    assert len(space.schemas("ahead")) == 2
+    assert len(space.list_schemas("ahead")) == 2
     space.register("ahead", THIRD)
     registered = orders.pulsar_schema(client, topic=topic, mode="RECEIVE_ONLY")
     assert json.loads(registered.schema_info().schema()) == json.loads(THIRD)

@@ -33,7 +33,7 @@ ORDERS = TopicName("shop", "sales", "orders")
 
 @pytest.fixture
 def registry(broker: brokers.Broker) -> Iterator[PulsarRegistry]:
-    with brokers.opened(broker) as opened:
+    with brokers.open_registry(broker) as opened:
         yield opened
 
 
@@ -54,7 +54,7 @@ def test_the_plan_predicts_the_releases_answer(release: str, definition: str, ac
     orders = TopicName(space.tenant, space.name, "orders")
     info = SchemaInfo(SchemaType.AVRO, definition.encode())
     target = Catalog({space: Namespace(space)}, {orders: Topic(orders, info, (SchemaVersion(0, info),))})
-    with brokers.opened(brokers.running(release)) as registry:
+    with brokers.open_registry(brokers.start_broker(release)) as registry:
         origin = Origin("prod", registry.url, registry.release, "main", None)
         plan = make_plan(observe(registry, scope_of(target)), target, origin=origin, permissions=Permissions())
         registry.create_namespace(space)
@@ -182,7 +182,7 @@ def test_topics_read_together_have_the_policies_that_each_has_alone(release: str
     plain, parts, never = (TopicName(space.tenant, space.name, name) for name in ("plain", "parts", "never"))
     idle = replace(plain, domain="non-persistent")
     scope = Scope(frozenset({space}), frozenset({plain, parts, never, idle}))
-    with brokers.opened(brokers.running(release)) as registry:
+    with brokers.open_registry(brokers.start_broker(release)) as registry:
         registry.create_namespace(space)
         registry.create_topic(plain, None)
         registry.create_topic(parts, 2)

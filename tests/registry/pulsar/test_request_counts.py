@@ -38,7 +38,7 @@ NOTHING_TO_DO = FOR_THE_CLUSTER + NAMESPACES * FOR_A_NAMESPACE + TOPICS
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """The URL of `schemactl serve`."""
-    with admin_rest.served() as (url, _):
+    with admin_rest.serve_folder() as (url, _):
         yield url
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import brokers
 import pytest
-from pulsar_cluster import Namespace, namespace
+from pulsar_cluster import Namespace, create_namespace
 from waiting import assert_soon
 
 from schemactl.core.names import TopicName
@@ -18,12 +18,12 @@ pytestmark = [pytest.mark.broker, pytest.mark.live]
 
 @pytest.fixture(params=brokers.VERSIONS)
 def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Namespace]:
-    with namespace(brokers.running(request.param), tmp_path / "client.log") as created:
+    with create_namespace(brokers.start_broker(request.param), tmp_path / "client.log") as created:
         yield created
 
 
 def describe_retained(space: Namespace, name: str, domain: str = "persistent") -> str:
-    with brokers.opened(space.broker) as registry:
+    with brokers.open_registry(space.broker) as registry:
         return registry.retained(TopicName.parse(f"{domain}://{space.name}/{name}"))
 
 
@@ -33,9 +33,9 @@ def test_a_message_counts_until_it_is_removed(space: Namespace) -> None:
     space.send("orders", [b"a"])
     assert describe_retained(space, "orders") == "orders retains 1 entry of messages"
     assert describe_retained(space, "orders", "non-persistent") == "orders retains 1 entry of messages"
-    space.unload("orders")
+    space.unload_topic("orders")
     assert describe_retained(space, "orders") == "orders retains 1 entry of messages"
-    space.empty("orders")
+    space.empty_topic("orders")
     assert describe_retained(space, "orders") == ""
 
 

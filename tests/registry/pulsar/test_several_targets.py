@@ -15,7 +15,7 @@ import admin_rest
 import brokers
 import pytest
 from command import process
-from estate import ORDERS, Estate, avro
+from estate import ORDERS, Estate, make_order_info
 from faulty import Faults
 from scripted import Request, Response, Server, respond_json, serve
 
@@ -40,7 +40,7 @@ BOTH = ("--target", "dev", "--target", "stage")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Two versions, applied nowhere."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     return estate
 
 
@@ -75,7 +75,7 @@ def test_targets_are_applied_side_by_side_each_with_its_own_result(estate: Estat
     for name in ("dev", "stage"):
         assert f"\n{name}: Applied: 1 namespace, 1 topic, 2 versions registered." in applied.out
         assert f"{name}: [4/5] " in applied.err
-        result = estate.json(f".schemactl/results/{name}.json")
+        result = estate.read_json(f".schemactl/results/{name}.json")
         assert (result["target"], result["outcome"], count_versions(estate, name)) == (name, "applied", 2)
     assert estate.run("plan", *BOTH, "--detailed-exitcode").out.count("No changes.") == 2
     assert estate.run("drift", *BOTH, "--detailed-exitcode").out.count("No drift.") == 2
@@ -99,8 +99,8 @@ def test_a_target_that_fails_stops_no_other_and_the_worst_exit_code_counts(estat
     assert "prod: http://127.0.0.1:1: 127.0.0.1:1 does not answer" in applied
     assert (count_versions(estate, "dev"), count_versions(estate, "stage")) == (2, 2)
     with embedded(estate, "stage") as registry:
-        registry.put_schema(ORDERS, avro("id", note=0, theirs=0))
-    estate.orders("id", note=0, more=0)
+        registry.put_schema(ORDERS, make_order_info("id", note=0, theirs=0))
+    estate.commit_orders("id", note=0, more=0)
     # Misread before pending, in whatever order they are named.
     options = ("--detailed-exitcode", "--summary")
     assert estate.run("plan", "--target", "stage", "--target", "dev", *options, code=100).out
@@ -206,7 +206,7 @@ def test_a_target_that_gives_no_answer_in_time_is_a_row_of_status(estate: Estate
 def test_an_apply_that_is_out_of_time_tells_what_each_target_got(estate: Estate) -> None:
     uploads = count(1)
     over = threading.Event()
-    with admin_rest.served() as (url, _):
+    with admin_rest.serve_folder() as (url, _):
         forward = Faults(url, 0)._forward
 
         def answer(request: Request) -> Response:
@@ -223,7 +223,7 @@ def test_an_apply_that_is_out_of_time_tells_what_each_target_got(estate: Estate)
     assert "\ndev: Applied: 1 namespace, 1 topic, 2 versions registered." in applied
     assert "\nprod: Stopped: gave up after 6 s" in applied
     assert "Applied 5 of 6 steps." in applied
-    results = {name: estate.json(f".schemactl/results/{name}.json") for name in ("dev", "stage", "prod")}
+    results = {name: estate.read_json(f".schemactl/results/{name}.json") for name in ("dev", "stage", "prod")}
     assert [result["outcome"] for result in results.values()] == ["applied", "applied", "partly applied"]
 
 
@@ -237,7 +237,7 @@ def test_two_applies_at_once_to_two_environments_do_not_meet(estate: Estate) -> 
         assert [*threads.map(apply, ["dev", "stage"])] == [0, 0]
     for name in ("dev", "stage"):
         assert count_versions(estate, name) == 2
-        assert estate.json(f".schemactl/results/{name}.json")["outcome"] == "applied"
+        assert estate.read_json(f".schemactl/results/{name}.json")["outcome"] == "applied"
 
 
 @pytest.mark.broker
@@ -248,10 +248,10 @@ def test_a_brokers_targets_are_applied_beside_an_embedded_one(tmp_path: Path, br
         for name, tenant in zip(("blue", "green"), tenants, strict=True)
     )
     estate = Estate(tmp_path / "shop", project=PROJECT + targets)
-    estate.orders("id", note=0)
+    estate.commit_orders("id", note=0)
     assert estate.run("apply", "--all-targets", "--auto-approve").out.count(": Applied: ") == 4
     assert estate.run("plan", "--all-targets", "--detailed-exitcode").out.count("No changes.") == 4
     names = [TopicName(tenant, "sales", "orders") for tenant in tenants]
-    with brokers.opened(broker) as registry:
+    with brokers.open_registry(broker) as registry:
         topics = registry.read(Scope(frozenset(), frozenset(names))).topics
     assert [[version.number for version in topics[name].versions] for name in names] == [[0, 1], [0, 1]]

@@ -207,7 +207,7 @@ def test_status_has_a_row_for_each_silent_target(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop_at", [b"POST "])
 def test_apply_ends_if_the_registry_becomes_silent(tmp_path: Path, stop_at: bytes) -> None:
-    with admin_rest.served() as (registry, _), run_proxy(registry, stop_at) as url:
+    with admin_rest.serve_folder() as (registry, _), run_proxy(registry, stop_at) as url:
         with closing(admin_rest.Client(registry)) as client:
             for name in ("b", "b2", "b3"):
                 client.create_namespace(f"a/{name}")

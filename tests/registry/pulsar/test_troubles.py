@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import brokers
 import pytest
 import yaml
-from admin_rest import Client, served
+from admin_rest import Client, serve_folder
 from command import Printed, process
 from estate import Estate, EstateOnPulsar
-from forks import Say, assert_killed, die_after, forked
-from scratch import declared, record
+from forks import Say, assert_killed, die_after, fork_process
+from scratch import record, write_declaration
 
 from schemactl.core.names import TopicName
 from schemactl.core.schema import live
@@ -58,10 +58,10 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """The embedded registry behind `serve`, or a broker."""
     if request.param == "embedded":
         registry = f"sqlite:{tmp_path_factory.mktemp('registry') / 'registry.db'}"
-        with served("--registry", registry) as (url, _):
+        with serve_folder("--registry", registry) as (url, _):
             yield Place(url, registry)
     else:
-        broker = brokers.running(request.param)
+        broker = brokers.start_broker(request.param)
         yield Place(broker.url, broker.url, broker.service_url)
 
 
@@ -83,7 +83,7 @@ INVOICE = record("total", name="Invoice")
 V0, V1 = record("id"), record("id", note=0)
 STRICT = record("id", "needed")
 FULL = "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"
-OPEN = declared(more="schema_compatibility_strategy: ALWAYS_COMPATIBLE\n")
+OPEN = write_declaration(more="schema_compatibility_strategy: ALWAYS_COMPATIBLE\n")
 REJECTING = "schema_compatibility_strategy: ALWAYS_INCOMPATIBLE\n"
 RELAXING = [
     ("PUT", "/persistent/TOPIC/properties", {"schemactl.relaxed_from": "UNDEFINED"}),
@@ -93,7 +93,7 @@ RELAXING = [
 ]
 """The writes of a `relax`, in their order."""
 RELAXING_WRITES = len(RELAXING)
-PARTITIONED = declared(more="partitions: 2\n")
+PARTITIONED = write_declaration(more="partitions: 2\n")
 
 T = "shop/sales/orders"
 ON = "--target local"
@@ -201,7 +201,7 @@ class Troubled(Estate):
 
     def definitions(self) -> tuple[str | None, ...]:
         """The readable definitions in the registry, by number; None for a tombstone and all entries before it."""
-        versions = self.versions()
+        versions = self.read_versions()
         readable = {version.number: version.info for version in live(versions)}
         infos = [readable.get(version.number) for version in versions]
         return tuple(info.schema.decode() if info else None for info in infos)
@@ -270,7 +270,7 @@ class Trouble:
     plan: tuple[str, ...]
     drift: tuple[str, ...]
     ways: tuple[Way, ...]
-    orders: str = declared()
+    orders: str = write_declaration()
     only: str = ""
     beyond: str = ""
 
@@ -313,7 +313,7 @@ def applied_then(*requests: tuple[Any, ...]) -> Hand:
 
 def approve(definition: str, more: str = "") -> Hand:
     """The next definition."""
-    return commit_files(orders_yaml=declared(more=more), orders_avsc=definition)
+    return commit_files(orders_yaml=write_declaration(more=more), orders_avsc=definition)
 
 
 def new_generation(definition: str) -> Hand:
@@ -346,13 +346,13 @@ def make_override(key: str, value: str, wanted: str, *request: Any) -> Trouble:
     right = f"approve `{key}: {value}` for the topic, if it is right."
     effect = "removes the topic's own value" if wanted == "UNDEFINED" else "sets it"
     removed = f"approve `{key}: {wanted}` for the topic: `apply` {effect}."
-    declared_away = run_in_turn(commit_files(orders_yaml=declared(more=f"{key}: {wanted}\n")), Troubled.apply)
+    declared_away = run_in_turn(commit_files(orders_yaml=write_declaration(more=f"{key}: {wanted}\n")), Troubled.apply)
     return Trouble(
         run_in_turn(commit_files(sales_yaml=KEPT), applied_then(request)),
         plan=("No changes.",),
         drift=(f"  policy overridden: {key} of the topic is {value}, which Git does not declare; it wins over ",),
         ways=(
-            Way(((right, commit_files(orders_yaml=declared(more=f"{key}: {value}\n"))),)),
+            Way(((right, commit_files(orders_yaml=write_declaration(more=f"{key}: {value}\n"))),)),
             Way(((removed, declared_away),)),
             Way((RECORD,)),
         ),
@@ -488,7 +488,7 @@ TROUBLES = {
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=("  foreign version: v0 (AVRO, ",),
         ways=(
-            Way((("approve it: declare it in Git.", commit_files(orders_yaml=declared())),)),
+            Way((("approve it: declare it in Git.", commit_files(orders_yaml=write_declaration())),)),
             Way((HIDE,), definitions=(None, None)),
             Way((RECORD,)),
         ),
@@ -534,7 +534,7 @@ TROUBLES = {
                 (
                     (
                         "remove `partitions` from the topic's declaration, and have that approved.",
-                        commit_files(orders_yaml=declared()),
+                        commit_files(orders_yaml=write_declaration()),
                     ),
                     APPLY,
                 )
@@ -552,7 +552,7 @@ TROUBLES = {
                 (
                     (
                         "approve `partitions: 4` for the topic, which is what it has.",
-                        commit_files(orders_yaml=declared(more="partitions: 4\n")),
+                        commit_files(orders_yaml=write_declaration(more="partitions: 4\n")),
                     ),
                 )
             ),
@@ -771,9 +771,9 @@ TROUBLES |= {
     ),
     "two settings that could lose messages": Trouble(
         run_in_turn(
-            commit_files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
+            commit_files(sales_yaml=KEPT, orders_yaml=write_declaration(more=LONGER)),
             Troubled.apply,
-            commit_files(sales_yaml=BARE, orders_yaml=declared()),
+            commit_files(sales_yaml=BARE, orders_yaml=write_declaration()),
         ),
         plan=("left out: everything, for 2 settings that could lose messages",),
         drift=("No drift.",),
@@ -787,7 +787,7 @@ TROUBLES |= {
                 (
                     (
                         "declare a value in Git that loses nothing.",
-                        commit_files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER)),
+                        commit_files(sales_yaml=KEPT, orders_yaml=write_declaration(more=LONGER)),
                     ),
                 )
             ),
@@ -814,7 +814,7 @@ def killed_while_waived(it: Troubled) -> None:
             die_after(RELAXING_WRITES, kind, "_set_property", "set_namespace_policies", "set_topic_policies")
         it.run("apply", "--auto-approve")
 
-    assert_killed(*forked(apply))
+    assert_killed(*fork_process(apply))
 
 
 LEFT_UNCHANGED = (
@@ -946,9 +946,9 @@ EACH_PLACE = pytest.mark.parametrize(
 
 @EACH_PLACE
 def test_a_broken_approved_branch_is_shown_until_it_is_repaired(place: Place, client: Client, tmp_path: Path) -> None:
-    it = Troubled(tmp_path / "shop", place, client, declared())
+    it = Troubled(tmp_path / "shop", place, client, write_declaration())
     it.apply()
-    commit_files(orders_yaml=declared().replace("orders.avsc", "nope.avsc"))(it)
+    commit_files(orders_yaml=write_declaration().replace("orders.avsc", "nope.avsc"))(it)
     message = "namespaces/orders.yaml:4:15: there is no file `namespaces/nope.avsc`"
     for command, code in (("plan", 100), ("apply", 100), ("drift", 0), ("status", 0)):
         assert message in it.run(command, code=code).out, command
@@ -963,8 +963,8 @@ def test_a_broken_approved_branch_is_shown_until_it_is_repaired(place: Place, cl
 
 @EACH_PLACE
 def test_an_import_has_the_settings_of_namespaces_and_topics(place: Place, client: Client, tmp_path: Path) -> None:
-    it = Troubled(tmp_path / "shop", place, client, declared())
-    commit_files(sales_yaml=KEPT, orders_yaml=declared(more=LONGER))(it)
+    it = Troubled(tmp_path / "shop", place, client, write_declaration())
+    commit_files(sales_yaml=KEPT, orders_yaml=write_declaration(more=LONGER))(it)
     it.apply()
     commit_files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
     it.run("import", "--namespace", it.space, "--one-commit")
@@ -982,7 +982,7 @@ def test_an_import_has_the_settings_of_namespaces_and_topics(place: Place, clien
 
 @pytest.mark.parametrize("place", [pytest.param("5.0", marks=ON_A_BROKER)], indirect=True)
 def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Client, tmp_path: Path) -> None:
-    it = Troubled(tmp_path / "shop", place, client, declared())
+    it = Troubled(tmp_path / "shop", place, client, write_declaration())
     it.call("PUT", "/namespaces/SPACE", {"schema_compatibility_strategy": "BACKWARD"})
     it.call("PUT", "/scalable/TOPIC")
     ways = {("leave it out here: `exclude` of the target.",), ("remove the topic from Git, and merge that.",)}
@@ -1000,7 +1000,7 @@ def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Cli
 
 @pytest.mark.parametrize("place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.VERSIONS], indirect=True)
 def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, tmp_path: Path) -> None:
-    it = Troubled(tmp_path / "shop", place, client, declared())
+    it = Troubled(tmp_path / "shop", place, client, write_declaration())
     approve(V1)(it)
     LOST_WITH_MESSAGES(it)
     assert "the topic has lost its schemas" in it.run("apply", "--auto-approve", code=(3, 100)).out
@@ -1013,7 +1013,7 @@ def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, 
 def test_of_two_domains_the_persistent_topic_is_imported_with_its_policies(
     place: Place, client: Client, tmp_path: Path
 ) -> None:
-    it = Troubled(tmp_path / "shop", place, client, declared())
+    it = Troubled(tmp_path / "shop", place, client, write_declaration())
     commit_files(sales_yaml=None, orders_yaml=None, orders_avsc=None)(it)
     it.create(partitions=3)
     it.call("PUT", "/non-persistent/TOPIC/partitions", 2)
@@ -1038,7 +1038,7 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
     it.scratch.commit({"schemactl.yaml": project.replace("local: {", "local: {promoted: promoted/local, ")})
     it.scratch.flush()
     first = it.scratch.git("rev-parse", "HEAD").strip()
-    commit_files(orders_yaml=declared(more="partitions: 4\n"))(it)
+    commit_files(orders_yaml=write_declaration(more="partitions: 4\n"))(it)
     for position in (first, "main"):
         it.run("promote", "local", "--to", position)
         it.apply()
@@ -1049,7 +1049,7 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
     it.call("POST", "/persistent/TOPIC/partitions", 6)
     assert "the topic has 6 partitions, and Git asks for 2" in it.run("plan", code=100).out
     assert it.list_advice(it.run("drift").out) == {("approve `partitions: 6` for the topic, which is what it has.",)}
-    commit_files(orders_yaml=declared(more="partitions: 6\n"))(it)
+    commit_files(orders_yaml=write_declaration(more="partitions: 6\n"))(it)
     it.run("promote", "local", "--to", "main")
     expect_nothing_left(it)
     assert it.definitions() == (V0,)
@@ -1061,18 +1061,18 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
 def test_expired_credentials_are_one_message_and_a_new_token_is_the_way_out(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    estate = EstateOnPulsar(tmp_path / "shop", brokers.running(kind), more=", token_env: SHOP_TOKEN")
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
+    estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(kind), more=", token_env: SHOP_TOKEN")
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("admin"))
     estate.run("apply", "--auto-approve")
-    estate.orders("id", note=0)
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin", exp=1_700_000_000))
+    estate.commit_orders("id", note=0)
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("admin", exp=1_700_000_000))
     for command in (("plan",), ("apply", "--auto-approve"), ("drift",), ("rebuild", "--auto-approve"), ("status",)):
         printed = estate.run(*command, code=1)
         text = printed.out + printed.err
         assert text.count("expired at 2023-11-14 22:13:20 UTC") == text.count("answers 401") == 1, text
         assert text.count("Fix: ") == 1, text
         assert "SHOP_TOKEN" in text
-    monkeypatch.setenv("SHOP_TOKEN", brokers.token("admin"))
+    monkeypatch.setenv("SHOP_TOKEN", brokers.make_token("admin"))
     estate.run("apply", "--auto-approve")
     expect_nothing_left(estate)
 
@@ -1081,7 +1081,7 @@ def test_expired_credentials_are_one_message_and_a_new_token_is_the_way_out(
 def test_a_silent_registry_is_given_up_and_its_real_address_is_the_way_out(
     place: Place, client: Client, tmp_path: Path
 ) -> None:
-    it = Troubled(tmp_path / "shop", place, client, declared())
+    it = Troubled(tmp_path / "shop", place, client, write_declaration())
     it.scratch.flush()
     project = (it.scratch.path / "schemactl.yaml").read_text()
     with socket.create_server(("127.0.0.1", 0)) as listener:

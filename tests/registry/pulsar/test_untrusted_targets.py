@@ -11,7 +11,7 @@ from unittest import mock
 import command
 import pytest
 from command import Printed
-from scratch import Scratch, declared, record
+from scratch import Scratch, record, write_declaration
 from scripted import Response, Server, serve
 
 pytestmark = pytest.mark.slow
@@ -64,7 +64,7 @@ def repository(path: Path, project: str | None = APPROVED) -> Scratch:
     files = {
         ".gitignore": ".schemactl/\n",
         "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
-        "namespaces/orders.yaml": declared(),
+        "namespaces/orders.yaml": write_declaration(),
         "namespaces/orders.avsc": record("id"),
     }
     scratch.commit({**files, **({"schemactl.yaml": project} if project else {})}, "Declare orders")

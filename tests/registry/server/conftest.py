@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
-    with admin_rest.served() as (client, _):
+    with admin_rest.serve_folder() as (client, _):
         yield client
 
 

@@ -96,7 +96,7 @@ def normalize_go(result: str) -> str:
 
 def test_java_admin_client_gets_the_same(servers: dict[str, admin_servers.Server], tmp_path: Path) -> None:
     release = servers["broker"].release
-    folder = brokers.jars(brokers.VERSIONS[release])
+    folder = brokers.find_jars(brokers.VERSIONS[release])
     jars = f"{folder}/*"
     classes = tmp_path / "classes"
     program = FOLDER / "AdminCalls.java"

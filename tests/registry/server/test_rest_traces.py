@@ -19,9 +19,9 @@ from typing import Any
 import admin_rest
 import brokers
 import pytest
-from corpora import rows
+from corpora import read_rows
 
-SCENARIOS = rows("rest_traces_public")
+SCENARIOS = read_rows("rest_traces_public")
 
 ONE_BUNDLE = {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1}
 LAG_S = 2.0
@@ -69,7 +69,7 @@ def replay(client: admin_rest.Client, tenant: str, scenario: dict[str, Any], lag
         until = time.monotonic() + (lag_s if "topic_strategy" in op["op"] else 0)
         while True:
             response = client.call(method, path, sent)
-            actual = admin_rest.normal(response, {ns: "{ns}"})
+            actual = admin_rest.normalize_answer(response, {ns: "{ns}"})
             good = response.status == op["status"] and (op["compare"] == "status" or actual == expected)
             # Writing is not repeated: only what is read may still be on its way.
             if good or (response.status != 412 and method != "GET") or time.monotonic() > until:
@@ -106,7 +106,7 @@ def test_a_recorded_sequence_is_answered_as_it_was(client: admin_rest.Client, ca
     for number, call in enumerate(calls):
         method, path, body, content_type = call["request"]
         response = client.call(method, path.replace("{t}", tenant), body, content_type=content_type)
-        actual = admin_rest.normal(response, {tenant: "{t}"})
+        actual = admin_rest.normalize_answer(response, {tenant: "{t}"})
         expected = call["answer"]
         if expected["kind"] in ("internal", "bad request"):
             actual = expected

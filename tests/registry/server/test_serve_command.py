@@ -32,7 +32,7 @@ def avro(text: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_in_order_when_told_to(number: signal.Signals) -> None:
-    with admin_rest.served() as (url, process):
+    with admin_rest.serve_folder() as (url, process):
         with closing(admin_rest.Client(url)) as client:
             assert client.call("GET", "/brokers/health").text == "ok"
             # An open connection does not keep it.
@@ -45,7 +45,7 @@ def test_it_ends_in_order_when_told_to(number: signal.Signals) -> None:
 def test_what_was_stored_is_there_after_the_next_start(tmp_path: Path) -> None:
     for expected in (404, 200):
         with (
-            admin_rest.served("--registry", "sqlite:deep/registry.db", folder=tmp_path) as (url, _),
+            admin_rest.serve_folder("--registry", "sqlite:deep/registry.db", folder=tmp_path) as (url, _),
             closing(admin_rest.Client(url)) as client,
         ):
             assert client.call("GET", "/schemas/t/n/a/schema").status == expected
@@ -58,7 +58,7 @@ def test_it_answers_as_the_project_says(tmp_path: Path) -> None:
     shop.git(tmp_path, "init", "-q")
     project = 'version: 1\npulsar: "4.2"\ndefaults: {schema_compatibility_strategy: FORWARD}\n'
     (tmp_path / "schemactl.yaml").write_text(project)
-    with admin_rest.served(folder=tmp_path) as (url, _), closing(admin_rest.Client(url)) as client:
+    with admin_rest.serve_folder(folder=tmp_path) as (url, _), closing(admin_rest.Client(url)) as client:
         assert client.call("GET", "/brokers/version").text.startswith("4.2.")
         client.create_namespace("t/n")
         response = client.call(
@@ -75,7 +75,7 @@ def test_a_pair_of_any_encoding_is_stored_and_returned(encoding: str) -> None:
         "schema": '{"key":"","value":""}',
         "properties": {**types, "kv.encoding.type": encoding},
     }
-    with admin_rest.served() as (url, _), closing(admin_rest.Client(url)) as client:
+    with admin_rest.serve_folder() as (url, _), closing(admin_rest.Client(url)) as client:
         client.create_namespace("t/n")
         for _ in range(2):
             assert client.call("POST", "/schemas/t/n/a/schema", payload).json() == {"version": {"version": 0}}
@@ -152,9 +152,9 @@ def test_the_largest_definition_is_taken_and_one_byte_more_is_not(client: admin_
 
 
 def test_a_client_that_goes_away_in_mid_sentence_leaves_no_traceback() -> None:
-    with admin_rest.served() as (url, process):
+    with admin_rest.serve_folder() as (url, process):
         for _ in range(3):
-            with admin_rest.connected(url) as raw:
+            with admin_rest.open_connection(url) as raw:
                 head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 raw.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"type":'.encode())
         with closing(admin_rest.Client(url)) as client:
@@ -188,7 +188,7 @@ def test_nobody_can_have_partitions_without_end(client: admin_rest.Client, tenan
     ],
 )
 def test_what_is_no_http_harms_nobody(client: admin_rest.Client, url: str, request_bytes: bytes) -> None:
-    with admin_rest.connected(url) as raw:
+    with admin_rest.open_connection(url) as raw:
         raw.sendall(request_bytes)
         raw.shutdown(socket.SHUT_WR)
         raw.recv(1 << 12)
@@ -274,7 +274,7 @@ def test_many_uploads_at_once_are_numbered_without_gaps(url: str, client: admin_
 def test_several_servers_share_one_file(tmp_path: Path) -> None:
     with ExitStack() as stack:
         urls = [
-            stack.enter_context(admin_rest.served("--registry", "sqlite:registry.db", folder=tmp_path))[0]
+            stack.enter_context(admin_rest.serve_folder("--registry", "sqlite:registry.db", folder=tmp_path))[0]
             for _ in range(2)
         ]
         clients = [stack.enter_context(closing(admin_rest.Client(url))) for url in urls]

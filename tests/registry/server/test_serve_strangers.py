@@ -24,7 +24,7 @@ STRING = {"type": "STRING", "schema": "", "properties": {}}
 def call(url: str, method: str, path: str, headers: Sequence[str], body: bytes = b"") -> tuple[int, str]:
     """The status and the text of the answer to a request with exactly these headers."""
     first, length = f"{method} /admin/v2{path} HTTP/1.1", f"Content-Length: {len(body)}"
-    with admin_rest.connected(url) as raw:
+    with admin_rest.open_connection(url) as raw:
         raw.sendall("\r\n".join([first, *headers, length, "Connection: close", "", ""]).encode("latin-1") + body)
         answer = b""
         while data := raw.recv(1 << 16):
@@ -107,7 +107,7 @@ def test_pages_of_other_hosts_are_refused(url: str, origin: str, status: int) ->
 
 
 def test_names_that_the_user_gave_are_answered() -> None:
-    with admin_rest.served("--allow-host", "Registry.example", "--allow-host", "10.1.2.3") as (url, _):
+    with admin_rest.serve_folder("--allow-host", "Registry.example", "--allow-host", "10.1.2.3") as (url, _):
         for host in ("registry.example:80", "REGISTRY.EXAMPLE", "10.1.2.3", "localhost"):
             assert call(url, "GET", "/clusters", [f"Host: {host}", f"Origin: http://{host}"])[0] == 200
         assert call(url, "GET", "/clusters", [f"Host: x.{EVIL}"])[0] == 421
@@ -128,7 +128,7 @@ def test_a_name_that_is_none_is_wrong_usage(tmp_path: Path, name: str) -> None:
 
 
 def test_who_lets_other_machines_in_is_warned() -> None:
-    with admin_rest.served("--host", "0.0.0.0", "--allow-host", "registry.example") as (url, process):  # noqa: S104  what is tested
+    with admin_rest.serve_folder("--host", "0.0.0.0", "--allow-host", "registry.example") as (url, process):  # noqa: S104  what is tested
         local = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104  what is tested
         assert call(local, "GET", "/clusters", ["Host: registry.example"])[0] == 200
         assert call(local, "GET", "/clusters", [f"Host: {EVIL}"])[0] == 421
@@ -232,13 +232,13 @@ UPLOAD = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nCon
 
 @pytest.mark.parametrize(("length", "status"), [((32 << 20) + 1, b"413 "), (1 << 40, b"413 "), (10**30, b"4")])
 def test_a_body_beyond_what_can_be_kept_is_not_read(url: str, length: int, status: bytes) -> None:
-    with admin_rest.connected(url) as raw:
+    with admin_rest.open_connection(url) as raw:
         raw.sendall(f"{UPLOAD}Content-Length: {length}\r\n\r\n".encode())
         assert raw.recv(1 << 12).startswith(b"HTTP/1.1 " + status)
 
 
 def test_a_body_that_does_not_say_its_length_is_not_read_to_its_end(url: str) -> None:
-    with admin_rest.connected(url) as raw:
+    with admin_rest.open_connection(url) as raw:
         raw.sendall(f"{UPLOAD}Transfer-Encoding: chunked\r\n\r\n".encode())
         try:
             for _ in range(40):

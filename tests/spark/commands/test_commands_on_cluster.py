@@ -49,7 +49,7 @@ def test_the_zip_for_workers_is_complete(tmp_path: Path) -> None:
 @pytest.mark.live
 def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
     repository = shop.make(tmp_path)
-    topics = shop.approved(repository).topics
+    topics = shop.read_approved(repository).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     (tmp_path / "archive").mkdir()
     messages.write(tmp_path / "archive/1.parquet", codecs, count=COUNT)
@@ -63,7 +63,7 @@ def test_messages_are_landed_by_workers_of_a_cluster(tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "schemactl", *command, "--master", url],
             cwd=repository,
-            env=shop.environment() | variables,
+            env=shop.make_environment() | variables,
             capture_output=True,
             text=True,
             check=False,

@@ -54,7 +54,7 @@ def test_a_topic_is_verified_and_landed_where_it_is(
     pulsar_space.send("numbers", make_payloads(60, 75, 1), version=1)
     code, report = schemactl("land", *at, "--out", "lake")
     assert (code, report["rows"], report["rejected"]) == (0, 15, 0)
-    assert_soon(lambda: pulsar_space.subscriptions("numbers-partition-0"), [])
+    assert_soon(lambda: pulsar_space.list_subscriptions("numbers-partition-0"), [])
 
 
 @STREAMS_OUT

@@ -46,7 +46,7 @@ INTERRUPTIBLE = (
 def shop_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a shop with a file of messages for its topics."""
     place = tmp_path_factory.mktemp("made")
-    topics = shop.approved(shop.make(place)).topics
+    topics = shop.read_approved(shop.make(place)).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     (place / "archive").mkdir()
     for seed in (1, 2):

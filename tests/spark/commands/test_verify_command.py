@@ -22,7 +22,7 @@ ALIASED = '{"name": "customer", "type": "long", "aliases": ["customer_id"]}'
 @pytest.fixture(scope="module")
 def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     repository = shop.make(tmp_path_factory.mktemp("verify"))
-    topics = shop.approved(repository).topics
+    topics = shop.read_approved(repository).topics
     codecs = {str(name): codec_of(topic, Options(recursion_depth=4)) for name, topic in topics.items()}
     messages.write(repository.parent / "messages.parquet", codecs, count=COUNT)
     return repository
