@@ -61,12 +61,13 @@ LONGEST = (
 """Files and folders of the longest tests, which start first, so that no worker idles at the end."""
 
 NEEDED_BY_FIXTURE = {
-    "spark": "spark",
-    "console": "spark",
+    "spark_session": "spark",
+    "spark_console": "spark",
     "broker": "broker",
     "java": "java",
     "go_program": "go",
     "url": "network",
+    "cluster_url": "network",
     "store": "network",
 }
 """The marker of every test that uses the fixture, directly or through another one."""

@@ -167,7 +167,9 @@ def odd_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize(("which", "links"), [("site", {"https://example.com/a?b=1&c=2"}), ("odd", set[str]())])
+@pytest.mark.parametrize(
+    ("which", "links"), [("site_folder", {"https://example.com/a?b=1&c=2"}), ("odd_site", set[str]())]
+)
 def test_every_link_leads_to_a_page_of_the_site(which: str, links: set[str], request: pytest.FixtureRequest) -> None:
     site: Path = request.getfixturevalue(which)
     pages = sorted(site.rglob("*.html"))
