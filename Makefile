@@ -82,7 +82,7 @@ spark-jars: $(STAMP)
 # Exactly what the lock files name, by its hash, from whichever registry npm is set up for; no package runs a script of its own.
 graph-parsers asyncapi-parser axe:
 	mkdir -p .$@ && cp tests/node/$@/package.json tests/node/$@/package-lock.json .$@
-	npm ci --prefix .$@ --ignore-scripts --no-audit --no-fund --no-update-notifier --silent
+	npm ci --prefix .$@ --ignore-scripts --no-audit --no-fund --no-update-notifier --fetch-retries 1 --fetch-retry-maxtimeout 5000 --silent
 
 # Debian's package, where no Chromium is installed.
 browser:
