@@ -48,7 +48,7 @@ from schemactl.publish.site_events import (
 from schemactl.publish.site_fields import MAX_ROWS, FieldLife, list_paths
 from schemactl.publish.site_flow import draw_flow
 from schemactl.publish.site_text import escape_code, highlight, plain_text, render_markdown, service_url, write_snippets
-from schemactl.publish.site_verdicts import Pair, TopicVerdicts, count_broken, group_reasons, span_text
+from schemactl.publish.site_verdicts import Pair, Readings, TopicVerdicts, count_broken, group_reasons, span_text
 
 _FEED_ENTRIES: Final = 100
 """Events in a feed."""
@@ -399,11 +399,11 @@ class Site:
         matrix = _list_answers(entry, "")
         matrices = [("", matrix)]
         languages = [client.known_language for client in entry.topic.clients if client.reads]
-        for language in dict.fromkeys(languages):
-            if entry.info and has_client_rules(entry.info, language):
-                own_matrix = _list_answers(entry, language)
-                if own_matrix != matrix:
-                    matrices.append((language.capitalize(), own_matrix))
+        matrices += [
+            (language.capitalize(), _list_answers(entry, language))
+            for language in dict.fromkeys(languages)
+            if entry.info and has_client_rules(entry.info, language)
+        ]
         today: dict[str, list[tuple[int, str]]] = {answer: [] for answer in get_args(ReadingAnswer)}
         for reader, cells in matrix:
             for writer, answer in cells:
@@ -944,15 +944,22 @@ def _draw_answers(
     reader: SchemaVersion,
     readers_of: Mapping[int, str],
     writers_of: Mapping[int, str],
+    readings: Readings,
+    language: str,
 ) -> Markup:
-    """Return the cells of one row of the table of readers and writers; pairs of declared clients stand out."""
+    """Return the cells of one row of the table of readers and writers; pairs of declared clients stand out.
+
+    Cells of a language have the reason why its client cannot read: the page explains only the answers of the specification.
+    """
     html = ""
     for writer, answer in cells:
         style, word = _ANSWERS[answer]
         if readers_of[reader.number] and writers_of[writer.number]:
             style = f"{style} live".strip()
-        html += f'<td class="{style}">{word}</td>' if style else f"<td>{word}</td>"
-    return Markup(html)  # noqa: S704  constant words
+        reason = readings.explain(reader, writer, language.lower()) if language and answer != "yes" else ""
+        title = f' title="{escape(reason)}"' if reason else ""
+        html += f'<td class="{style}"{title}>{word}</td>' if style else f"<td{title}>{word}</td>"
+    return Markup(html)  # noqa: S704  all text is escaped
 
 
 def _reader_cells(entry: TopicEntry, number: int) -> str:

@@ -184,5 +184,5 @@ def test_reading_a_long_history_knows_its_total(estate: Estate, monkeypatch: pyt
     monkeypatch.setattr("schemactl.history.versions._FEW_COMMITS", 1)
     read(repository, project, progress=lambda done, total: calls.append((done, total)))
     count = int(estate.scratch.git("rev-list", "--first-parent", "--count", "HEAD"))
-    assert calls == [*((done, count) for done in range(1, count + 1)), (count, count)]
+    assert calls == [*((done, count) for done in range(1, count)), (count, None), (count, count)]
     repository.close()

@@ -81,21 +81,21 @@ def test_a_change_of_the_prefixes_is_judged_as_a_change_of_the_topics(shop_repos
         (
             PROJECT,
             [
-                'Import "etcd/api/kv.proto" was not found or had errors.',
-                "Fix: write `protobuf: {include: {etcd: .}}` in schemactl.yaml",
+                'Import "etcd/api/kv.proto" was not found or had errors',
+                "= fix      write `protobuf: {include: {etcd: .}}` in schemactl.yaml",
             ],
         ),
         (
             PROJECT + "protobuf: {include: {etcd: .}}\n",
             [
-                'Import "github.com/acme/shop/money.proto" was not found or had errors.',
-                "Fix: write `protobuf: {include: {github.com/acme/shop: lib}}` in schemactl.yaml",
+                'Import "github.com/acme/shop/money.proto" was not found or had errors',
+                "= fix      write `protobuf: {include: {github.com/acme/shop: lib}}` in schemactl.yaml",
             ],
         ),
         (
             PROJECT + "protobuf: {include: {etcd: lib}}\n",
             [
-                "Fix: `protobuf.include` of schemactl.yaml means `lib/api/kv.proto`: add this file, or correct the folder"
+                "= fix      `protobuf.include` of schemactl.yaml means `lib/api/kv.proto`: add this file, or correct the folder"
             ],
         ),
         (PROJECT + "protobuf: {include: {etcd: ..}}\n", ["schemactl.yaml:4:28: `..` leads out of the repository"]),

@@ -165,7 +165,7 @@ def enter_sha256_repository(team: Team) -> None:
     ("before", "exit_code"),
     [
         *(
-            (lambda team: team.stage("README.md", "b"), 0),
+            (lambda team: team.stage_file("README.md", "b"), 0),
             (stage_compatible_change, 0),
             (stage_breaking_change, 100),
             (stage_removal, 0),

@@ -229,7 +229,7 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(order_messages: D
     ):
         for landing in landings:
             with pytest.raises(ValueError) as raised:  # noqa: PT011  its words are compared below
-                landing(make_codec=CODEC, path=output_folder, partitionBy=other)
+                landing(codec=CODEC, path=output_folder, partitionBy=other)
             assert str(raised.value) == (
                 f"the rows in {output_folder} are partitioned by a=b %, ok, and these would be {words}, which cannot be "
                 "together: also partition by a=b %, ok, or land elsewhere"
