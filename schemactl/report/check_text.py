@@ -388,6 +388,11 @@ def _render_message(finding: Finding, *, color: bool) -> str:
 
 # Notes and tables
 
+_LANDING_STOPS: Final = re.compile(r"Landing into [^.]* stops[^.]*\.")
+"""The sentence of a note about tables that says where landing stops."""
+
+_MAX_STOPS: Final = 3
+
 
 def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
     older = [cause for cause in causes if cause.lead.predates_change]
@@ -404,7 +409,10 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
             unchanged = ", which the change does not cause" if group is older else ""
             clients = {name_client(impact): 0 for cause in group for impact in _list_older_impacts(cause)}
             rules += f" for {first_of([*clients])}" if clients and group is older else ""
-            yield f"{subject}{unchanged}: {rules}. `--notes` shows {'it' if len(group) == 1 else 'them'}."
+            # A job that stops until somebody acts is stated, too.
+            stops = {stop: 0 for cause in group for stop in _LANDING_STOPS.findall(cause.lead.message)}
+            sentences = " ".join([f"{rules}.", *[*stops][:_MAX_STOPS]])
+            yield f"{subject}{unchanged}: {sentences} `--notes` shows {'it' if len(group) == 1 else 'them'}."
 
 
 def _list_older_impacts(cause: ShownCause) -> Iterator[ClientImpact]:
