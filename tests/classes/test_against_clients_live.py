@@ -57,7 +57,7 @@ class Order(client_schema.Record):  # type: ignore[misc] # of a client without t
 
 @dataclass
 class LineOfOrder:
-    """A line, as a dataclass."""
+    """The same, as a dataclass."""
 
     __avro__: ClassVar[dict[str, Any]] = {"name": "Line", "namespace": "shop"}
 
@@ -66,7 +66,7 @@ class LineOfOrder:
 
 @dataclass
 class PlainOrder:
-    """An order, as a dataclass."""
+    """The same, as a dataclass."""
 
     __avro__: ClassVar[dict[str, Any]] = {"name": "Order", "namespace": "shop"}
 
