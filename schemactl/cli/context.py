@@ -157,27 +157,26 @@ class Context:
         """Return the progress of work as JSON Lines, or None without `--progress json`."""
         return JsonProgress(phase, unit, self.subject) if self.is_json_progress and not self.quiet else None
 
-    def progress(self, what: str, of: str) -> Callable[[int, int | None], None]:
+    def progress(self, work: str, unit: str) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of work: a bar on a terminal, elsewhere a line every ten seconds.
 
-        With `--progress json` it prints JSON Lines instead. `what` is the name of the work, and `of` the unit that it counts, such as
+        With `--progress json` it prints JSON Lines instead. `work` is its name, and `unit` the unit that it counts, such as
         `topics`.
         """
-        if json_progress := self.json_progress(what, of):
+        if json_progress := self.json_progress(work, unit):
             return json_progress
         if not self.quiet and not self.subject and sys.stderr.isatty():
-            return Progress(what, of)
-
-        return PlainProgress(self, what, of)
+            return Progress(work, unit)
+        return PlainProgress(self, work, unit)
 
     @contextmanager
-    def show_work(self, what: str) -> Iterator[None]:
+    def show_work(self, work: str) -> Iterator[None]:
         """Show the name of work that has no count on a terminal, and erase it at the end."""
         is_shown = (
             not (self.quiet or self.subject or self.is_json_progress) and sys.stderr is not None and sys.stderr.isatty()
         )
         if is_shown:
-            print(f"\r\x1b[K{on_one_line(what)} ...", end="", file=uncleaned(sys.stderr), flush=True)
+            print(f"\r\x1b[K{on_one_line(work)} ...", end="", file=uncleaned(sys.stderr), flush=True)
         try:
             yield
         finally:
@@ -322,13 +321,13 @@ class Progress:
     It appears a third of a second after the first call.
 
     Args:
-        what: the name of the work.
-        of: the unit that it counts, such as `topics`.
+        work: the name of the work.
+        unit: the unit that it counts, such as `topics`.
     """
 
-    def __init__(self, what: str, of: str) -> None:
-        self._what = on_one_line(what)
-        self._of = of
+    def __init__(self, work: str, unit: str) -> None:
+        self._work = on_one_line(work)
+        self._unit = unit
         self._began_s: float | None = None
         self._next_s = 0.0
         self._is_shown = False
@@ -342,7 +341,7 @@ class Progress:
             print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
             self._is_shown = False
         elif now_s >= self._next_s and done != total:
-            text = f"{self._what}: {describe_progress(done, total, self._of, now_s - self._began_s)}"
+            text = f"{self._work}: {describe_progress(done, total, self._unit, now_s - self._began_s)}"
             line = f"{render_bar(done, total)} {text}" if total else text
             columns = shutil.get_terminal_size().columns
             visible = line if len(text) + BAR_COLUMNS < columns else text[: columns - 1]
@@ -355,14 +354,14 @@ class PlainProgress:
 
     Args:
         context: prints the lines.
-        what: the name of the work.
-        of: the unit that it counts, such as `topics`.
+        work: the name of the work.
+        unit: the unit that it counts, such as `topics`.
     """
 
-    def __init__(self, context: Context, what: str, of: str) -> None:
+    def __init__(self, context: Context, work: str, unit: str) -> None:
         self._context = context
-        self._what = on_one_line(what)
-        self._of = of
+        self._work = on_one_line(work)
+        self._unit = unit
         self._began_s = time.monotonic()
         self._next_s = self._began_s + _PLAIN_INTERVAL_S
 
@@ -370,10 +369,10 @@ class PlainProgress:
         """Print how many of `total` are done if the interval has passed, and with --verbose the total at the end."""
         now_s = time.monotonic()
         if done == total:
-            self._context.detail(f"{self._what}: {done} {self._of}")
+            self._context.detail(f"{self._work}: {done} {self._unit}")
         elif now_s >= self._next_s:
             self._next_s = now_s + _PLAIN_INTERVAL_S
-            self._context.say(f"{self._what}: {describe_progress(done, total, self._of, now_s - self._began_s)}")
+            self._context.say(f"{self._work}: {describe_progress(done, total, self._unit, now_s - self._began_s)}")
 
 
 def describe_progress(done: int, total: int | None, unit: str, elapsed_s: float) -> str:

@@ -438,14 +438,14 @@ def graph(middle: Box, users: Edges, parts: Edges) -> str:
         nodes = columns[level]
         # The middle is never part of the fold, and neither is a fold of one node.
         nodes.sort(key=lambda node: node != middle)
-        shown = nodes if len(nodes) <= _MAX_NODES + 1 else nodes[:_MAX_NODES]
+        shown_nodes = nodes if len(nodes) <= _MAX_NODES + 1 else nodes[:_MAX_NODES]
         x = 2 + column * _COLUMN
-        y = (height - _ROW * (len(shown) + (len(shown) < len(nodes)))) // 2 + 6
-        for node in shown:
+        y = (height - _ROW * (len(shown_nodes) + (len(shown_nodes) < len(nodes)))) // 2 + 6
+        for node in shown_nodes:
             positions[node] = x, y
             boxes += _draw_box(node, x, y, is_middle=node == middle)
             y += _ROW
-        if hidden := nodes[len(shown) :]:
+        if hidden := nodes[len(shown_nodes) :]:
             positions |= dict.fromkeys(hidden, (x, y))
             boxes += (
                 f'<g class="fold"><rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'

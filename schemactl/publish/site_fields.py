@@ -368,8 +368,8 @@ def _continue_life(life: FieldLife, row: FieldRow, version: SchemaVersion, previ
         types = (*life.types, (old_type, life.type_since, previous.number))
         life = replace(life, types=types, type_since=version.number)
     if row.symbols != life.row.symbols:
-        known = {*life.row.symbols}
-        new_symbols = {symbol: version.number for symbol in row.symbols if symbol not in known}
+        old_symbols = {*life.row.symbols}
+        new_symbols = {symbol: version.number for symbol in row.symbols if symbol not in old_symbols}
         life = replace(life, symbols={**life.symbols, **new_symbols})
     return replace(life, row=row)
 
