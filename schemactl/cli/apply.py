@@ -120,7 +120,7 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--result FILE: write the steps with their outcome, and the numbers of the changed topics with their commits, to FILE as JSON (in a folder: result.json)",
-        "--fail-fast: do nothing of a plan that leaves something out, and stop at the first failure",
+        "--fail-fast: do not start a plan that skips something, and stop at the first failure",
     )
     add_parallel(parser)
     add_timeout(parser)
@@ -234,7 +234,7 @@ def _expect_approved(plan: Plan, registry: Registry, approved: str) -> None:
 def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[ReadyPlan]:
     """Make the plan of a plan file again, and yield it if it is the same and permitted, with its target's open registry.
 
-    Whoever can change the file can choose the target, the scope and the options, but no step: those follow from the approved
+    A person who can change the file can choose the target, the scope and the options, but not the steps: these follow from the approved
     history at the commit that the file names, and from the registry.
 
     Raises:
@@ -267,7 +267,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     environment_name = environment_target()
     if not args.target and environment_name not in (None, receipt.target):
         # The plan file names its target.
-        context.note(f"{args.plan} is for {receipt.target}; {shown_target(environment_name)} does not count")
+        context.note(f"{args.plan} is for {receipt.target}; {shown_target(environment_name)} is ignored")
     for name in args.target:
         if name != receipt.target:
             raise UsageError(f"--target {name}: {args.plan} was made for {receipt.target}")
@@ -631,7 +631,7 @@ class ApplyProgress:
         for step_number, (since_s, text) in under_way:
             if now_s - since_s >= _SLOW_STEP_S and step_number not in self._named:
                 self._named.add(step_number)
-                self._context.say(f"under way for {now_s - since_s:.0f} s: {text}")
+                self._context.say(f"running for {now_s - since_s:.0f} s: {text}")
         if now_s - self._shown_s >= _PROGRESS_INTERVAL_S:
             self._shown_s = now_s
             self._context.say(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}")
@@ -653,7 +653,7 @@ def _describe_oldest(under_way: list[tuple[int, tuple[float, str]]]) -> str:
     if not under_way:
         return ""
     more = f" (and {len(under_way) - 1} more)" if len(under_way) > 1 else ""
-    return f"; under way: {under_way[0][1][1]}{more}"
+    return f"; running: {under_way[0][1][1]}{more}"
 
 
 # `schemactl rebuild`.
@@ -669,7 +669,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "examples:\n"
-        "  schemactl rebuild --target prod numbers.json          kept by apply --result, or drift --format json\n"
+        "  schemactl rebuild --target prod numbers.json          written by apply --result, or drift --format json\n"
         "  schemactl rebuild --target prod                       from its numbers file, else from Git alone\n"
         "  schemactl rebuild --target prod numbers.json --out plan.json    to be reviewed, then: schemactl apply plan.json\n"
         "  schemactl rebuild --target prod numbers.json --topic '*/orders' --force-delete shop/sales/orders\n"
@@ -766,7 +766,7 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
     deletions = find_names(args.force_delete)
     for name in deletions:
         if name not in git.topics and name not in lists:
-            raise UsageError(f"{name} is to be deleted first, but --topic or --namespace leaves it out")
+            raise UsageError(f"{name} is to be deleted first, but --topic or --namespace excludes it")
     permissions = Permissions(
         force_delete=frozenset(deletions),
         relax=args.relax_while_replaying,

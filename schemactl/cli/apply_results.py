@@ -287,7 +287,7 @@ def awaited(target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | No
             name = declared[declared_name]
             if missing := _find_missing_numbers(versions_by_topic[name], registered.versions(declared_name)):
                 waiting.setdefault(
-                    name, Awaited(other, f"{other} does not hold Git's {versions(missing)} yet: {source}")
+                    name, Awaited(other, f"{other} does not have Git's {versions(missing)} yet: {source}")
                 )
     return waiting
 
@@ -313,7 +313,7 @@ def _read_versions_elsewhere(
     except SchemactlError as error:
         return _read_recorded_versions(place, names, target, results, error.what)
     topics = {declared_name: answer.topics[name] for name, declared_name in names.items() if name in answer.topics}
-    return Catalog(topics=topics), "its registry says"
+    return Catalog(topics=topics), "according to its registry"
 
 
 def _read_recorded_versions(
@@ -322,14 +322,14 @@ def _read_recorded_versions(
     """Return the result of `_read_versions_elsewhere` according to the last apply that `results` names."""
     from schemactl.core.catalog import Catalog
 
-    reason = f"its registry gives no answer ({problem})"
+    reason = f"its registry did not respond ({problem})"
     try:
         last, result = results.find(place.target.name)
         is_complete = _make_completeness_check(result)
         history = target.approved.whole
         catalog = history.until(history.position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
-        return Catalog(), f"{reason}, and no result of an apply counts ({error})"
+        return Catalog(), f"{reason}, and no result of an apply can be used ({error})"
     topics = {
         declared_name: catalog.topics[declared_name]
         for name, declared_name in names.items()
@@ -337,7 +337,7 @@ def _read_recorded_versions(
         and is_complete(str(name))
         and catalog.topics[declared_name].lifecycle == "stable"
     }
-    return Catalog(topics=topics), f"the result of its last apply says ({moment(last.time_s * 1000)}); {reason}"
+    return Catalog(topics=topics), f"according to the result of its last apply ({moment(last.time_s * 1000)}); {reason}"
 
 
 def _make_completeness_check(result: Json) -> Callable[[str], bool]:

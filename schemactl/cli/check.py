@@ -65,7 +65,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "  schemactl check --topic 'shop/sales/*'\n"
         "  schemactl check --target prod            for prod alone, not for all targets\n"
         "  schemactl check --diff                   the edits that --fix would make\n"
-        "  schemactl check --fix                    make the fixes that only one edit makes, and report the rest\n"
+        "  schemactl check --fix                    make each fix that has exactly one possible edit\n"
         "  schemactl check --fix --rename amount=total    the field total was called amount: it gets an alias\n"
     )
     modes = parser.add_mutually_exclusive_group()
@@ -76,7 +76,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--fix: write the fixes that only one edit makes (a default, an enum default, a wider type), and report what remains",
+        "--fix: make each fix that has exactly one possible edit (a default, an enum default, a wider type), and report the other findings",
         "--diff: print the edits as a unified diff; without --fix nothing is written",
         "--notes: show the notes in the text, which only counts them by default",
     )
@@ -169,7 +169,7 @@ def _fix(
         add = f"; to commit them: `git add -- {' '.join(map(quote, paths))}`" if request.staged else ""
         context.say(f"{counted(fixes.count, 'finding')} fixed in {counted(len(paths), 'file')}{add}")
     elif args.fix:
-        context.say("no finding has a fix that only one edit makes; no file was edited")
+        context.say("no finding has a fix with exactly one possible edit; no file was edited")
     return fixes.after if args.fix else fixes.before
 
 
@@ -198,7 +198,7 @@ def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Contex
 
 
 _FEWEST_DIGITS: Final = 4
-"""As of git's prefixes."""
+"""As the shortest abbreviation of a commit id in Git."""
 
 _MAX_LISTED: Final = 10
 
@@ -223,11 +223,11 @@ def configure_waive(parser: argparse.ArgumentParser) -> None:
         "--until YYYY-MM-DD: the last day, in UTC, on which the waiver approves anything; at most 366 days ahead",
         required=True,
     )
-    add_options(parser, "--owner NAME: the person or team that answers for it (default: the topic's `owner`)")
+    add_options(parser, "--owner NAME: the responsible person or team (default: the topic's `owner`)")
     add_options(parser, "--target NAME: look for the finding as a check for this target does")
-    what = parser.add_mutually_exclusive_group()
+    sources = parser.add_mutually_exclusive_group()
     add_options(
-        what,
+        sources,
         "--staged: look for the finding in the index, as the pre-commit hook does",
         "--base REF: look for it in HEAD, as a pull-request check does",
     )
@@ -243,27 +243,27 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     until = last_day(args.until, request.today)
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():
-            raise UsageError(f"{option} is empty: a waiver says why, and who answers for it")
+            raise UsageError(f"{option} is empty: a waiver needs a reason and an owner")
     digits = _parse_digits(args.fingerprint)
     report = within(args.timeout, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.core.json_values import waiver_value
     from schemactl.report.causes import refusal_lines
 
-    findings = chosen(report, digits, args.fingerprint)
-    owners = {each.topic: each.owner for each in report.topics}
-    waivers = [_waiver(each, args, until, owners) for each in findings if not each.waiver]
+    findings = select_findings(report, digits, args.fingerprint)
+    owners = {topic.topic: topic.owner for topic in report.topics}
+    waivers = [_make_waiver(finding, args, until, owners) for finding in findings if not finding.waiver]
     if not waivers and (waiver := findings[0].waiver):
         raise SchemactlError(
-            f"this is waived already, until {waiver.until}", fix="change that entry", source=waiver.source
+            f"this finding is waived already, until {waiver.until}", fix="change that entry", source=waiver.source
         )
     path = _write_waivers(report, waivers, context)
     context.record(path=path, waivers=[waiver_value(waiver) for waiver in waivers])
     print(f"Wrote {counted(len(waivers), 'waiver')} to {path}:")
-    for each in waivers:
-        print(f"  {each.rule} on {each.topic}, until {each.until}, {on_one_line(each.owner)} answers for it")
-    rejected = [each for each in findings if each.rule == BROKER_RULE]
-    for line in dict.fromkeys(line for each in rejected for line in refusal_lines(each)[1:]):
+    for waiver in waivers:
+        print(f"  {waiver.rule} on {waiver.topic}, until {waiver.until}, owner {on_one_line(waiver.owner)}")
+    rejections = [finding for finding in findings if finding.rule == BROKER_RULE]
+    for line in dict.fromkeys(line for finding in rejections for line in refusal_lines(finding)[1:]):
         print(line)
     add = f"git add -- {quote(path)} && " if args.staged else ""
     print(f"Next: {add}commit {path} together with the change, and have both reviewed.")
@@ -299,7 +299,7 @@ def _parse_digits(text: str) -> str:
     return digits
 
 
-def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
+def select_findings(report: CheckReport, digits: str, written: str) -> list[Finding]:
     """Select the findings whose fingerprint begins with `digits`, and the broker's rejection of the same edit.
 
     Raises:
@@ -325,7 +325,11 @@ def chosen(report: CheckReport, digits: str, written: str) -> list[Finding]:
     distinct = {tuple(finding.key for finding in waivable[name]): name for name in names or waivable}
     if names and len(distinct) == 1:
         return waivable[names[0]]
-    message = "several findings begin so:" if names else "no finding of this check has that fingerprint. It has:"
+    message = (
+        "several findings have a fingerprint with this beginning:"
+        if names
+        else "no finding of this check has this fingerprint. Its fingerprints:"
+    )
     lines = [f"  {short(name)}  {_describe_findings(waivable[name])}" for name in [*distinct.values()][:_MAX_LISTED]]
     omitted = [f"  and {len(distinct) - _MAX_LISTED} more"] if len(distinct) > _MAX_LISTED else []
     raise UsageError("\n".join([f"{written}: {message}", *lines, *omitted]), fix="write one of these")
@@ -354,14 +358,14 @@ def _describe_findings(findings: list[Finding]) -> str:
     return f"{first.rule} on {first.topic}{suffix} {first.field}".rstrip()
 
 
-def _waiver(finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]) -> Waiver:
+def _make_waiver(finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]) -> Waiver:
     """Return the waiver of a finding. Raise UsageError if no owner is known."""
     if finding.topic is None:
         raise AssertionError(f"a finding of no topic has a fingerprint: {finding}")
     owner = args.owner or owners.get(finding.topic)
     if not owner:
         raise UsageError(
-            f"who answers for it? {finding.topic} declares no owner",
+            f"{finding.topic} has no owner, and a waiver needs one",
             fix="give --owner NAME, or add `owner:` to the topic",
         )
     if not has_visible_letter(owner):

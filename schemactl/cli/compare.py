@@ -51,7 +51,7 @@ one JSON object a line in, one a line out, in order; a line that cannot be parse
   {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
 
 `schema` is the definition, as a text or as the JSON itself; of a KEY_VALUE {"key": ..., "value": ...}, with Pulsar's `properties` for
-the types of the halves; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark rejects it, `struct`
+the types of key and value; of protobuf the broker's wrapper, or {"proto": "<text>", "message": "a.B"}. Where Spark rejects it, `struct`
 is null, `error` is the simple name of the exception it throws, `condition` the error condition that this has, if any, and `message`
 says why. Options, as Spark names them: recursiveFieldMaxDepth, enableStableIdentifiersForUnionType, stableIdentifierPrefixForUnionType. The option
 nanoseconds is truncated or bigint, as under `generate:`.

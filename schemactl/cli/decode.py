@@ -164,7 +164,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     if (container_path := _find_container(args, context)) is not None:
         return _decode_container(args, context, container_path)
     if not args.topic:
-        raise UsageError("name the TOPIC of the message, or ask for --jsonl")
+        raise UsageError("name the TOPIC of the message, or add --jsonl")
     if args.version is None and args.version_bytes is None:
         raise UsageError("name the message's schema version with --version or --version-bytes")
     from schemactl.codec import CodecError, Options, Unreadable
@@ -230,7 +230,9 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         raise SchemactlError(f"{topic.name}: {error}") from None
     context.say(f"{topic.name}, {f'kind {writer_kind}, ' if writer_kind else ''}written with {writer_text}")
     if options.max_nesting and options.max_nesting < _NESTING_DEPTHS[0]:
-        context.note(f"records inside of {options.max_nesting} others are left out: the definition has too many parts")
+        context.note(
+            f"records below {options.max_nesting} levels of nesting are dropped: the definition has too many parts"
+        )
     if codec.separated and key is None:
         context.note(
             "a SEPARATED KEY_VALUE has its key outside the payload, so here it is null: give it with --key-base64"
@@ -458,8 +460,8 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = _SAMPLE_EPILOG
     parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
-    add_options(parser, "-n, --count N: how many messages (default: 1)", type=number(1), default=1)
-    add_options(parser, "--seed S: a number; another one gives other messages (default: 0)", type=int)
+    add_options(parser, "-n, --count N: the number of messages (default: 1)", type=number(1), default=1)
+    add_options(parser, "--seed S: the seed of the random values (default: 0)", type=int)
     parser.add_argument(
         "--format", choices=_SAMPLE_FORMATS, help="see below (default: json; with --out or --from: messages)"
     )
@@ -493,9 +495,11 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
         raise UsageError(f"--out {args.out} is an Avro container file: leave --format out")
     form = args.format or ("messages" if args.out or args.brokers else "json")
     if form == "json" and (args.out or args.brokers):
-        raise UsageError("values alone are not messages: --out and --from go with --format messages or bytes")
+        raise UsageError(
+            "--format json prints values, not messages: --out and --from require --format messages or bytes"
+        )
     if form == "bytes" and not args.out and args.count > 1:
-        raise UsageError("payloads behind each other could not be told apart: add --out DIR, or -n 1")
+        raise UsageError("several payloads on standard output cannot be separated: add --out DIR, or -n 1")
     require_codec()
     setup = None
     try:
@@ -554,7 +558,7 @@ def _make_messages(
     from schemactl.publish.sample_messages import explain_omissions, plausible
 
     if args.token_env:
-        raise UsageError("--token-env goes with --from")
+        raise UsageError("--token-env requires --from")
     number, name = chosen.number_or_next, chosen.topic.name
     if chosen.number is None:
         context.say(f"{name}: {chosen.version_text}, so with the number it would have: {number}")
@@ -768,5 +772,5 @@ def _write_files(
             atomic_files.write(folder / file, data, below=context.top)
         except OSError as error:
             raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
-    replacement = f", in place of {counted(replaced_count, 'file')} that stood there" if replaced_count else ""
+    replacement = f", in place of {counted(replaced_count, 'file')} of an earlier run" if replaced_count else ""
     context.say(f"wrote {counted(len(samples), 'message')} to {folder}{replacement}")

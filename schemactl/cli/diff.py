@@ -39,7 +39,7 @@ def configure_diff(parser: argparse.ArgumentParser) -> None:
         "TOPIC: from the definition that is approved to the one in the working tree. With one TOPIC@N or TOPIC@REF: from that to "
         "the working tree.\n\n"
         "Without a topic: all topics and namespaces that are added, removed or renamed, with new versions and policies. FROM..TO are "
-        "two commits, branches or tags (`work`: the files here; left out: HEAD); FROM...TO starts from their merge base. Without "
+        "two commits, branches or tags (`work`: the working tree; omitted: HEAD); FROM...TO starts from their merge base. Without "
         "any argument: the effect of a merge of the files here."
     )
     parser.epilog = (
@@ -50,7 +50,7 @@ def configure_diff(parser: argparse.ArgumentParser) -> None:
         "  schemactl diff orders@v1.0 orders    from a tag to the approved state\n"
         "  schemactl diff orders invoices       two topics, as approved\n"
         "  schemactl diff v1.0..v1.1            what changed between two tags\n"
-        "  schemactl diff main...feature        what a branch brings\n"
+        "  schemactl diff main...feature        the changes of a branch\n"
     )
     parser.add_argument("old", metavar="TOPIC[@...] | FROM..TO", nargs="?", help=STATE_HELP)
     parser.add_argument("new", metavar="TOPIC[@...]", nargs="?", help="the same")
@@ -96,7 +96,7 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
     if args.old is None or (args.new is None and is_range(args.old, states)):
         return _print_all(args, states, context)
     if args.topic or args.namespace:
-        raise UsageError("--topic, --namespace and --skip choose among all topics: name either these or TOPIC")
+        raise UsageError("--topic, --namespace and --skip select among all topics, and cannot be combined with TOPIC")
     name, at, range_ = args.old.rpartition("@")
     if at and ".." in range_ and args.new is None:
         first, _, second = range_.partition("..")
@@ -288,7 +288,7 @@ def configure_changelog(parser: argparse.ArgumentParser) -> None:
         "  schemactl changelog v1.0..v1.1 --format json\n"
         "  schemactl changelog v1.0..v1.1 --namespace shop/sales\n"
     )
-    parser.add_argument("range", metavar="FROM..TO", help="two commits, branches or tags; left out: HEAD")
+    parser.add_argument("range", metavar="FROM..TO", help="two commits, branches or tags; omitted: HEAD")
     add_filters(parser)
     add_format(parser, "markdown", "json")
 

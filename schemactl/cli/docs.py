@@ -1,4 +1,4 @@
-"""`docs`: show a page of the documentation, which every installation has, or find the pages on some words."""
+"""`docs`: show a page of the documentation, which every installation has, or find pages by words."""
 
 from __future__ import annotations
 

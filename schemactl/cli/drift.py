@@ -87,12 +87,10 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
         parser,
         "--summary: only the sums: one line for each kind of difference",
         "--detailed-exitcode: exit with 2 when something differs",
-        "--accept: record in the target's numbers file which version each of its numbers is, and which other differences "
-        "are accepted; commit the file",
+        "--accept: record the meaning of each version number and the other accepted differences in the target's numbers file; commit the file",
         "--reason TEXT: why; requires --accept",
-        "--owner NAME: the person or team that answers for it; requires --accept (default: the topic's `owner`)",
-        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; the meaning of a number is accepted "
-        "for good; requires --accept",
+        "--owner NAME: the responsible person or team; requires --accept (default: the topic's `owner`)",
+        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; an accepted version number has no last day; requires --accept",
     )
 
 
@@ -102,19 +100,21 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     Return 100 if messages would be decoded with the wrong schema, 2 if something differs and --detailed-exitcode is set, else 0.
     """
     if args.accept and args.summary:
-        raise UsageError("--summary does not go with --accept", fix="leave one of the two out")
+        raise UsageError("--summary cannot be combined with --accept", fix="remove one of them")
     if args.accept:
         AskedTargets.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
         return _accept_drift(args, context)
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
-            raise UsageError(f"--{option} belongs to --accept")
+            raise UsageError(f"--{option} requires --accept")
     from schemactl.deploy.geo_replication import replicated
     from schemactl.report.drift import document, drift_sheet, short_drift_sheet
 
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
-        raise UsageError("--summary is for people: JSON always has every difference", fix="leave --summary out")
+        raise UsageError(
+            "--summary cannot be combined with --format json, which has every difference", fix="leave --summary out"
+        )
     selection = AskedTargets.of(args)
     with (
         errors_in_files("drift", selection, outputs, context),
@@ -602,13 +602,13 @@ def _print_acceptance(
         for topic in acceptance.changed:
             _print_numbers(topic, acceptance)
     if acceptance.accepted or acceptance.brokers:
-        print(f"Accepted of {target.name} in {path}, as long as it stays so:")
+        print(f"Accepted of {target.name} in {path}, until it changes:")
     for item in acceptance.accepted:
         print(f"  {on_one_line(str(item.name))}: {item.kind}: {item.message}")
     for difference in acceptance.brokers:
         print(f"  brokers: {on_one_line(difference.message)}")
     for name in acceptance.removed:
-        print(f"Removed from {path}, because it is no longer so: the accepted state of {on_one_line(str(name))}")
+        print(f"Removed from {path}, because the registry has changed: the accepted state of {on_one_line(str(name))}")
     if written_paths:
         print("\n".join(["Wrote:", *(f"  {written_path}" for written_path in written_paths)]))
     elif not acceptance.left_out:
@@ -647,7 +647,6 @@ def _print_numbers(topic: TopicApart, acceptance: _Acceptance) -> None:
     forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
     if forgotten:
         print(
-            f"    what was recorded of {versions(forgotten)} is not kept: the registry may have lost its list and "
-            "started a new one. If it did not, add what they were next to `deleted: true`, and their messages can "
-            "be decoded"
+            f"    the record of {versions(forgotten)} is removed: the registry may have lost its list and "
+            "started a new one. If it did not, add their meaning next to `deleted: true`, and their messages can be decoded"
         )

@@ -1,4 +1,4 @@
-"""`export`, `site` and `graph`: the approved schemas for other tools, as a catalogue, and as a graph of their uses."""
+"""`export`, `site` and `graph`: the approved schemas for other tools, as a catalog, and as a graph of their uses."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Print the approved schemas in force as other tools read them:\n\n"
         + "\n".join(f"  {name:<14}{text}" for name, text in _FORMATS.items())
-        + "\n\nWhat a format cannot express is left out, and standard error says so."
+        + "\n\nParts that a format cannot express are omitted, with a message on standard error."
     )
     parser.epilog = (
         "examples:\n"
@@ -93,9 +93,9 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
 def run_export(args: argparse.Namespace, context: Context) -> int:
     """Print the schemas, or write them to files with --out."""
     if args.kind != "asyncapi" and (args.server or args.title):
-        raise UsageError("--server and --title belong to `export asyncapi`")
+        raise UsageError("--server and --title require `export asyncapi`")
     if args.kind != "ddl" and args.dialect:
-        raise UsageError("--dialect belongs to `export ddl`")
+        raise UsageError("--dialect requires `export ddl`")
     project, _ = context.project()
     approved = context.approved(project, topics=[*args.topics, *args.topic], namespaces=args.namespace)
     topics = [*_select_topics(args, approved)]
@@ -122,7 +122,7 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         except SchemactlError as error:
             context.note(f"{name_kind(topic.name, topic.kind)}: left out: {error.what}")
         except RecursionError:
-            context.note(f"{name_kind(topic.name, topic.kind)}: left out: it is nested deeper than can be followed")
+            context.note(f"{name_kind(topic.name, topic.kind)}: left out: it is nested too deeply")
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
@@ -274,7 +274,7 @@ def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[tupl
 def configure_site(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `site`."""
     parser.description = (
-        "Write a catalogue of the approved topics as static pages: fields, versions, who can read whom, environments, types and "
+        "Write a catalog of the approved topics as static pages: fields, versions, who can read whom, environments, types and "
         "their users, changes, code to paste, with a search. It needs no server, and no page asks any other address for anything."
     )
     parser.epilog = (
@@ -302,7 +302,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         if error.name not in ("jinja2", "markdown_it", "pyarrow", "numpy"):
             raise
         raise SchemactlError(
-            f"the catalogue needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[site]"'
+            f"the catalog needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[site]"'
         ) from None
     theme = _read_theme(args.theme, context) if args.theme else ""
     project, _ = context.project()
@@ -312,7 +312,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {args.out} is a file: name a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / _SITE_LIST).is_file():
-        raise UsageError(f"--out {args.out} has files and no catalogue: name an empty folder, or a new one")
+        raise UsageError(f"--out {args.out} has files and is not a catalog: name an empty folder, or a new one")
     old_list = read(out / _SITE_LIST, below=context.top)
     if old_list is None:
         # The folder is known as a site even if this run is interrupted.
@@ -401,10 +401,7 @@ def _find_web_pages(project: Project, approved: History, context: Context) -> Re
 
 def configure_graph(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `graph`."""
-    parser.description = (
-        "The uses that the files here declare: topics use types, types use types, and files define them. With a NAME: its users "
-        "and its parts, direct or through others. Without one: the types and files that several topics use; JSON has all."
-    )
+    parser.description = "Show which topics and types use which types, and which files define them, as the working tree declares them. With a NAME: its users and its parts, direct and indirect. Without one: the types and files that several topics use; JSON has all of them."
     parser.epilog = (
         "examples:\n"
         "  schemactl graph                         what do several topics share?\n"
@@ -415,7 +412,7 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
         "  schemactl graph Money --format svg > money.svg\n"
     )
     parser.add_argument(
-        "node", metavar="NAME", nargs="?", help="a type, a file or a topic, by as much of its end as is unambiguous"
+        "node", metavar="NAME", nargs="?", help="a type, a file or a topic, or an unambiguous end of its name"
     )
     add_format(parser, "text", "mermaid", "dot", "svg", "json")
 

@@ -47,7 +47,7 @@ _UNAPPROVED: Final = Reason(
     "producer",
     "Its schema is not an approved version: no reader knows what its messages are written with.",
     "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
-    "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and have that approved first",
+    "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and merge it first",
 )
 
 
@@ -98,7 +98,7 @@ def _add_class_options(parser: argparse.ArgumentParser, default: str = "no") -> 
         "--always-allow-null",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help=f"as Java's SchemaDefinition does by default: what is an object in Java may be null, and is so by default (default: {default})",
+        help=f"as Java's SchemaDefinition does by default: fields of object types may be null, and are null by default (default: {default})",
     )
     add_options(
         parser,
@@ -111,9 +111,9 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
     if args.check and (args.out is None) == (args.topic is None):
         raise UsageError("--check compares with one thing: give --out FILE or --topic TOPIC")
     if args.topic and not args.check:
-        raise UsageError("--topic belongs to --check")
+        raise UsageError("--topic requires --check")
     if args.force and (args.check or not args.out):
-        raise UsageError("--force belongs to --out, without --check")
+        raise UsageError("--force requires --out, without --check")
     if bool(args.jar) != bool(args.java_class) or bool(args.java_class) == bool(args.class_):
         raise UsageError(
             "name one class",
@@ -296,7 +296,7 @@ def _write_definition(args: argparse.Namespace, context: Context, info: SchemaIn
         old_info = _read_definition(path, context, info)
         if old_info is None or _full_name(old_info) != _full_name(info):
             raise SchemactlError(
-                f"{path} does not hold a definition of {_full_name(info)}, and is left alone",
+                f"{path} does not have a definition of {_full_name(info)}; it was not changed",
                 fix="name another file, or overwrite it with --force",
             )
         if old_data == data or same_text(old_info, info):
@@ -374,7 +374,7 @@ def _full_name(info: SchemaInfo) -> str:
 def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify-client`."""
     parser.description = (
-        "Whether a service's class can read and write what is approved for a topic: as a consumer it must read what the topic's "
+        "Check whether a service's class can read and write the messages of a topic: as a consumer it must read what the topic's "
         "versions wrote, as a producer it must be an approved version, which their readers can read. How far back, the topic's "
         "strategy says: with a ..._TRANSITIVE one all versions count, else the latest.\n\n"
         "It runs in the service's own repository. Its module is imported as `python -m` would, from the folder that the command is "
@@ -396,10 +396,10 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--against VERSIONS: latest, all, or numbers such as 3,5 (default: as the topic's strategy says; with --package all, or latest for a class that is the latest version)",
-        "--package NAME: take what is approved from this generated package, not from Git",
+        "--package NAME: read the approved schemas from this generated package, not from Git",
     )
     parser.add_argument(
-        "--half", choices=("key", "value"), help="of a KEY_VALUE topic: which half it is (default: value)"
+        "--half", choices=("key", "value"), help="of a KEY_VALUE topic: the part, key or value (default: value)"
     )
     _add_class_options(parser)
     add_format(parser)
@@ -530,9 +530,7 @@ def _make_contract(
 
     live_versions = live(versions)
     if not live_versions:
-        raise SchemactlError(
-            f"nothing is approved for {name}: it has no schema", fix="declare one, and have it approved"
-        )
+        raise SchemactlError(f"nothing is approved for {name}: it has no schema", fix="declare one, and merge it")
     return Contract(name, tuple(live_versions), strategy, policies, release)
 
 

@@ -81,7 +81,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--check: write nothing; exit 100 if a file would change; only files are compared, and no registry is asked",
+        "--check: write nothing; exit 100 if a file would change; only files are compared, and no registry is contacted",
         "--staged: the package of the index, not of the working tree",
         "--rebase: the branch will be rebased: each of its commits adds its versions, not only the last",
     )
@@ -321,11 +321,11 @@ def _find_broken(args: argparse.Namespace, context: Context, merged: Merged | No
 def _require_compatible_options(args: argparse.Namespace) -> None:
     is_packed = args.zip or args.wheel
     if is_packed and (args.check or args.out):
-        raise UsageError("--zip and --wheel pack the package instead: leave --check and --out out")
+        raise UsageError("--zip and --wheel pack the package instead, and cannot be combined with --check or --out")
     if args.wheel_version and not args.wheel:
-        raise UsageError("--wheel-version needs --wheel")
+        raise UsageError("--wheel-version requires --wheel")
     if args.with_commits and not is_packed:
-        raise UsageError("--with-commits needs --zip or --wheel: a committed file cannot name its own commit")
+        raise UsageError("--with-commits requires --zip or --wheel: a committed file cannot name its own commit")
     if args.approved and (args.staged or args.rebase):
         raise UsageError(
             "--approved is the package of the approved ref: leave "
@@ -353,7 +353,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
     text = topic_classes(named.topic.name, named.number or 0, named.info.load(), kind, options, project.release)
     if not text:
         raise SchemactlError(
-            f"{named.topic.name} is {named.info.type.name}, and no record of Avro's: it has no classes",
+            f"{named.topic.name} is {named.info.type.name}, not an Avro record: it has no classes",
             fix="for protobuf, `protoc --python_out` writes classes",
         )
     print(text, end="")
@@ -592,7 +592,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
         )
         if not rebased_difference:
             maker.context.say(
-                "note: the package is right if the branch is rebased; a merge commit or a squash puts other versions on record"
+                "note: the package is correct if the branch is merged by rebase; a merge commit or a squash gives its versions other numbers"
             )
             difference = rebased_difference
     stale = sorted([*difference.changed, *difference.extra, *difference.foreign])
@@ -629,8 +629,7 @@ def _explain_stale_numbers(package: _Package, out: Path, changed: Sequence[str])
         new_version = versions_by_text.get((module, path.read_text("utf-8", "replace")))
         if new_version is not None and new_version != version:
             yield (
-                f"stale number: version {version} of {module} here becomes version {new_version}, "
-                f"for another {version} was approved meanwhile"
+                f"stale number: version {version} of {module} here becomes version {new_version}, because another {version} was approved meanwhile"
             )
 
 
@@ -652,7 +651,7 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
         rebased = maker.make_package(maker.merge(by_commit=True), manifest).files
         if compare(rebased, out, below=below, brought=brought, unchanged=rebased.unchanged):
             maker.context.say(
-                "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
+                "note: if this branch is merged by rebase, its versions get other numbers: run `generate --rebase`"
             )
     return 0
 

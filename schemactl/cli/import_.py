@@ -149,12 +149,12 @@ def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path)
     )
     if has_project_file:
         if args.registry:
-            raise UsageError("--registry is for repositories without project file; this project file has targets")
+            raise UsageError("--registry requires a repository without project file; this project file has targets")
         return declare_project.load_project(context.directory, context.config)[0], False
     if not args.registry:
         raise UsageError(
-            f"there is no {declare_project.PROJECT_FILE} here, so that no target has a registry",
-            fix="name it with --registry URL, or write the project file: schemactl init --bare",
+            f"{declare_project.PROJECT_FILE} not found, so no target has a registry",
+            fix="pass --registry URL, or write the project file: schemactl init --bare",
         )
     try:
         url.parse(args.registry)
@@ -286,14 +286,14 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
     older_count = sum(1 for revision in imported.revisions if revision.version.number)
     if older_count and not args.commit_each_version:
         print(
-            f"{older_count} of the topics {'has' if older_count == 1 else 'have'} older versions there, which Git then does not know: "
-            f"Git counts from 0, while {target.name} is further; `schemactl log TOPIC --target "
-            f"{quote(target.name)}` shows both numbers. With --commit-each-version the numbers are the same."
+            f"{older_count} of the topics {'has' if older_count == 1 else 'have'} older versions, which the import leaves out: "
+            f"Git's numbers start at 0, and those in {target.name} are higher; `schemactl log TOPIC --target "
+            f"{quote(target.name)}` shows both. With --commit-each-version the numbers are equal."
         )
     if imported.apart:
         print(
-            f"Version numbers of {target.name} are not Git's: messages of {first_of(imported.apart, 8)} would be misread. "
-            "Record them once this is approved, as said below."
+            f"Version numbers of {target.name} are not Git's: messages of {first_of(imported.apart, 8)} would be decoded with the wrong schema. "
+            "Record the numbers after the merge, as shown below."
         )
 
 
@@ -314,14 +314,13 @@ def _print_next_steps(
         print("  git add . && git commit")
     if ref_elsewhere:
         print(
-            f"  bring the commits onto {ref_elsewhere} with a rebase or a fast-forward: a squash or a merge commit would "
-            "make one version of them"
+            f"  merge the commits into {ref_elsewhere} by rebase or fast-forward: a squash or a merge commit would make them one version"
         )
     if imported.apart:
         print(f"  {advice(target.name)}")
     difference = f", except for {first_of(imported.unexplained, 8)}" if imported.unexplained else ""
     steps = [
-        (f"schemactl plan {option}", f"nothing to do: the files are what the registry has{difference}"),
+        (f"schemactl plan {option}", f"nothing to do: the files equal the registry{difference}"),
         ("schemactl init", "the hook, the package, and the other missing files of a project"),
         ("schemactl check", "the files equal the approved state"),
         ("schemactl generate", "the package with which Spark and Python read the topics"),
@@ -333,11 +332,11 @@ def _print_next_steps(
         print(f"  {command:<34} {purpose}")
     if open_namespaces:
         print(
-            f"\nEvery producer may still register versions, past any review, in {first_of(open_namespaces, 8)} "
+            f"\nEvery producer may still register versions without a review in {first_of(open_namespaces, 8)} "
             "(is_allow_auto_update_schema is not false). To close them, one by one:\n"
             f"  schemactl clients {option} --namespace {quote(str(open_namespaces[0]))}\n"
-            "      who is connected: a producer with a schema that is not declared will be refused\n"
-            "  write `is_allow_auto_update_schema: false` into the declaration of the namespace, have that approved, then\n"
+            "      the connected clients: a producer with a schema that is not declared will be rejected\n"
+            "  write `is_allow_auto_update_schema: false` into the declaration of the namespace, merge it, then\n"
             f"  schemactl apply {option}"
         )
 
@@ -393,9 +392,7 @@ def _add_commits(repository: Repository, commits: Iterable[_NewCommit]) -> Commi
     try:
         repository.run("symbolic-ref", "--quiet", "HEAD")
     except GitFailed as error:
-        raise HistoryError(
-            "HEAD is on no branch, so that the commits would be lost", fix="git switch -c import"
-        ) from error
+        raise HistoryError("HEAD is detached, so the commits would be lost", fix="git switch -c import") from error
     identity = repository.run("var", "GIT_COMMITTER_IDENT").rsplit(b" ", 2)[0]
     head = repository.commit("HEAD")
     stream = b"".join(_format_commits(commits, identity, head))

@@ -207,7 +207,7 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     if args.schemas:
         return _write_schemas(schemas, context)
     if context.config:
-        raise UsageError("init writes schemactl.yaml: --config does not go with it")
+        raise UsageError("--config cannot be combined with `init`, which writes schemactl.yaml")
     if os.path.lexists(folder / PROJECT_FILE):
         return _complete_project(schemas, context)
     files = {
@@ -295,7 +295,7 @@ def _complete_project(schemas: Mapping[str, bytes], context: Context) -> int:
     _write_new(new_schemas, context)
     has_more = _add_git_lines(context) | _add_hook(context)
     if missing:
-        print(f"\n{PROJECT_FILE} is not laid out as a block of keys, so add this to it by hand:\n\n{missing}", end="")
+        print(f"\n{PROJECT_FILE} is not a block of keys, so add this to it by hand:\n\n{missing}", end="")
     if new_text == old_text and not new_schemas and not has_more and not missing:
         print("The project is complete: nothing was changed.")
         return 0
@@ -376,7 +376,7 @@ def _add_hook(context: Context) -> bool:
     try:
         text = (atomic_files.read(path, below=context.top) or b"").decode(errors="replace")
     except (OSError, SchemactlError):
-        # A link, or a file that may not be read, is left to its owner.
+        # A link, or a file that may not be read, is not changed.
         text = ""
     if _format_yaml_text(entry) in text or (folder == "." and "schemactl-check" in text):
         return False
@@ -450,7 +450,7 @@ def _add_line(path: Path, line: str, top: str) -> bool:
 def configure_demo(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `demo`."""
     parser.description = (
-        "Play through the main job in a new folder: a Git repository of declarations, the embedded registry, the generated package, "
+        "Run the main job in a new folder: a Git repository of declarations, the embedded registry, the generated package, "
         "a Spark job over messages of every version, and a change that fails the check. It takes about half a minute, and contacts no server."
     )
     parser.epilog = "examples:\n  schemactl demo\n  schemactl demo my-demo\n"
@@ -659,7 +659,7 @@ def _choose_start(args: argparse.Namespace, context: Context, top: str, stem: st
         return _place_given_file(Path(context.directory, args.given).resolve(), top, stem, start)
     type_ = args.type or ("KEY_VALUE" if args.key or args.value else _TYPES_BY_SUFFIX.get(suffix, "AVRO"))
     if (args.key or args.value) and type_ != "KEY_VALUE":
-        raise UsageError(f"--key and --value are of a KEY_VALUE, and --type says {type_}")
+        raise UsageError(f"--key and --value require --type KEY_VALUE, and --type is {type_}")
     key_and_value = SchemaType[args.key or "STRING"], SchemaType[args.value or _TYPES_BY_SUFFIX.get(suffix, "AVRO")]
     if problem := SPECS[key_and_value[0]].unfit_half or SPECS[key_and_value[1]].unfit_half:
         raise UsageError(problem)
@@ -751,7 +751,7 @@ def _require_valid(
     documents = [document.read_documents(path, data)]
     problems = declare_catalog.build(documents, declare_files.ChangedFiles(contents, files), project).problems
     if problems:
-        context.say("nothing was written, for `check` would reject it:")
+        context.say("nothing was written, because `check` would reject it:")
         raise DeclarationError(
             [_name_folder_to_add(problem, Path(context.directory, given or "")) for problem in problems]
         )

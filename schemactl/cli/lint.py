@@ -113,12 +113,12 @@ def _lint_files(
         contents = fixed(files, project, declared, linted)
         write(top, contents)
         for path in sorted(contents):
-            context.say(f"mended {path}")
+            context.say(f"fixed {path}")
         if contents:
             old_count = len(report.causes)
             report, _ = lint(reader.read(files, project), project, selected)
             fixed_count = counted(old_count - len(report.causes), "finding")
-            context.say(f"{fixed_count} mended{_describe_git_diff(contents, top, context)}")
+            context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
     return report, error
 
 
@@ -141,8 +141,8 @@ def _describe_git_diff(paths: Collection[str], top: str, context: Context) -> st
 def configure_fmt(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `fmt`."""
     parser.description = (
-        "Lay out the YAML files and Avro definitions of the project: indentation, spaces, blank lines, the order of a declaration's keys. "
-        "Comments stay, and so does every version: a file is written only when all topics are proved to be the same. `.proto` files are "
+        "Format the YAML files and Avro definitions of the project: indentation, spaces, blank lines, the order of a declaration's keys. "
+        "Comments stay, and so does every version: a file is written only if all topics provably stay the same. `.proto` files are "
         "left to `buf format`."
     )
     parser.epilog = (
@@ -182,9 +182,9 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         if args.diff:
             print("\n".join(render_file_diff(path, files.read(path).decode(), new_data.decode(), color=context.color)))
         elif is_check:
-            print(f"would lay out {path}")
+            print(f"would format {path}")
         else:
-            context.summarize(f"laid out {path}")
+            context.summarize(f"formatted {path}")
     for path in formatted.refused:
         context.say(f"{path} is not changed: formatted, it would declare something else. This is a bug of schemactl")
     changed_count = len(formatted.contents)
@@ -195,7 +195,7 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         unchanged=formatted.seen - changed_count - len(formatted.refused),
     )
     unchanged = counted(formatted.seen - changed_count - len(formatted.refused), "file")
-    changed_verb, unchanged_verb = ("to lay out", "laid out already") if is_check else ("laid out", "unchanged")
+    changed_verb, unchanged_verb = ("to lay out", "formatted already") if is_check else ("laid out", "unchanged")
     context.say(f"{counted(changed_count, 'file')} {changed_verb}, {unchanged} {unchanged_verb}")
     if formatted.problems:
         raise DeclarationError(formatted.problems)

@@ -36,12 +36,11 @@ _CLIENTS_EPILOG: Final = """\
 A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... The property
 `schemactl.version` has its version, which generated packages report and any client can. Without it, the version is unknown.
 
-Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (where no client is
-declared, this is asked of all that are connected);
+Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (without declared clients, this applies to all connected clients);
 with --drained: a subscription has messages left to read, with or without a connection.
 
 examples:
-  schemactl clients                                     who is declared, of all topics
+  schemactl clients                                     the declared clients of all topics
   schemactl clients orders --target prod                and who is connected
   schemactl clients orders --target prod --expect 5     do all clients run version 5?
   schemactl clients orders --target prod --expect 5 --client billing --client audit
@@ -55,8 +54,7 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `list`."""
     parser.description = (
         "List the topics that the files declare, each with its schema type, the version in force, the compatibility strategy in "
-        "force and the level that sets it, owner and labels, and the changes of the files against the approved state. A narrow terminal has no "
-        "place for all of it: `| cat` shows every column."
+        "force and the level that sets it, owner and labels, and the changes of the files against the approved state. Narrow terminals hide columns; pipe to `cat` to see all of them."
     )
     parser.epilog = (
         "examples:\n"
@@ -70,11 +68,11 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--owner NAME...: only what this one answers for; may be repeated",
-        "--label NAME[=TEXT]...: only what has this label; may be repeated, and then all are needed",
-        "--type TYPE...: only this schema type; may be repeated",
+        "--owner NAME...: only topics with this owner; may be repeated",
+        "--label NAME[=TEXT]...: only topics with this label; if repeated, all labels are required",
+        "--type TYPE...: only topics of this schema type; may be repeated",
     )
-    add_options(parser, "--deprecated: only what is deprecated", "--changed: only what the files change")
+    add_options(parser, "--deprecated: only deprecated topics", "--changed: only topics that the files change")
     choices = ("text", "json", "codeowners")
     text = "(default: text); codeowners: who reviews which file, for GitHub and GitLab"
     parser.add_argument("--format", choices=choices, default="text", help=text)
@@ -205,7 +203,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         declared = read_files(repository, replace(project, targets={}), files).declared
     except DeclarationError as error:
         more = f" and {counted(len(error.problems) - 1, 'problem')} more" if len(error.problems) > 1 else ""
-        context.note(f"this is what was approved, for the files cannot be read: {error.problems[0]}{more}")
+        context.note(f"showing the approved topics, because the working tree has errors: {error.problems[0]}{more}")
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
     changes = forked.changes(files, declared)
     decided_topics = frozenset(
@@ -251,7 +249,9 @@ def _require_known_words(args: argparse.Namespace, values: Collection[Mapping[st
     for option, (words, known_words) in words_by_option.items():
         for word in words:
             if word not in known_words:
-                raise UsageError(f"{option} {word}: no topic has that{did_you_mean(word, known_words)}")
+                raise UsageError(
+                    f"{option} {word}: no topic has this {option.removeprefix('--')}{did_you_mean(word, known_words)}"
+                )
 
 
 def _matches_filters(value: Mapping[str, Any], args: argparse.Namespace) -> bool:
@@ -328,9 +328,7 @@ def _print_codeowners(declared: Declared | None, topics: frozenset[TopicName], c
                     owners[path].add(owner)
     text, unknown_owners = github.render_codeowners(owners)
     for owner in unknown_owners:
-        context.note(
-            f"left out: `{owner}` is not an owner on GitHub: write @user, @organization/team or an e-mail address"
-        )
+        context.note(f"skipped owner `{owner}`: GitHub accepts only @user, @organization/team or an e-mail address")
     print(text, end="")
 
 
@@ -375,7 +373,7 @@ def _describe_unapproved_targets(project: Project, approved: ApprovedProject) ->
     old_targets, new_targets = approved.project.targets, project.targets
     changes = [
         *(f"{name} is new" for name in new_targets.keys() - old_targets.keys()),
-        *(f"{name} is gone" for name in old_targets.keys() - new_targets.keys()),
+        *(f"{name} is removed" for name in old_targets.keys() - new_targets.keys()),
         *(
             f"{name} has other settings"
             for name in new_targets.keys() & old_targets
@@ -384,8 +382,8 @@ def _describe_unapproved_targets(project: Project, approved: ApprovedProject) ->
     ]
     if changes:
         yield (
-            f"in {project.path} here, {', '.join(sorted(changes))}: that counts from the merge into {approved.ref} on; the approved "
-            "targets follow"
+            f"{project.path} in the working tree changes targets ({', '.join(sorted(changes))}), from the merge into {approved.ref} on; "
+            "the approved targets follow"
         )
 
 
@@ -506,9 +504,9 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
 def _require_compatible_options(args: argparse.Namespace) -> None:
     """Raise UsageError for options that cannot be combined."""
     if args.expect is not None and not (args.target and args.one):
-        raise UsageError("--expect asks a target about one topic: schemactl clients TOPIC --target T --expect N")
+        raise UsageError("--expect requires one topic and a target: schemactl clients TOPIC --target T --expect N")
     if args.drained and not (args.target and args.one):
-        raise UsageError("--drained asks a target about one topic: schemactl clients TOPIC --target T --drained")
+        raise UsageError("--drained requires one topic and a target: schemactl clients TOPIC --target T --drained")
     if (args.client or args.role) and args.expect is None:
         raise UsageError("--client and --role narrow --expect down: add --expect N")
     if args.client and args.role:
@@ -560,7 +558,7 @@ def _check_versions(
     for name in names:
         if name not in declared:
             near = did_you_mean(name, declared) or f": it has {', '.join(declared) or 'none'}"
-            raise UsageError(f"{topic.name} declares no client {name} there{near}")
+            raise UsageError(f"{topic.name} declares no client {name} for this target{near}")
     candidates = [(name, declared[name].connections) for name in names or declared]
     if not candidates:
         candidates = [
@@ -575,7 +573,7 @@ def _check_versions(
         if not connections:
             yield f"{on_one_line(name)} is not connected"
         elif None in versions:
-            yield f"{on_one_line(name)} does not tell its version: give it the property schemactl.version"
+            yield f"{on_one_line(name)} does not report its version: give it the property schemactl.version"
         elif any(version < expected for version in versions if version is not None):
             yield f"{on_one_line(name)} is at {_list_versions(connections)}, not yet at {expected}"
 

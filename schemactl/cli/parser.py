@@ -39,7 +39,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "new": CommandEntry("author", "init", "write the files of a new topic or namespace"),
     "check": CommandEntry("author", "check", "compare files with the approved history: the hook and the pull-request check"),
     "lint": CommandEntry("author", "lint", "find likely mistakes that break nothing yet"),
-    "fmt": CommandEntry("author", "lint", "lay out YAML files and Avro definitions, without changing what they declare"),
+    "fmt": CommandEntry("author", "lint", "format YAML files and Avro definitions, without changing any declaration"),
     "waive": CommandEntry("author", "check", "approve one finding, with a reason, an owner and a last day"),
     "list": CommandEntry("author", "list_", "list the declared topics: type, version, strategy, owner, pending change"),
     "log": CommandEntry("author", "show", "list the versions of a topic, with their commits"),
@@ -60,7 +60,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "import": CommandEntry("deploy", "import_", "write declarations of everything in a registry that the files do not declare"),
     "rebuild": CommandEntry("deploy", "apply", "restore the version numbers of a registry that lost its schemas"),
     "generate": CommandEntry("use", "generate", "write StructTypes and codec modules for every approved version"),
-    "site": CommandEntry("use", "export", "write a static catalogue of the topics, with search, versions and who reads whom"),
+    "site": CommandEntry("use", "export", "write a static catalog of the topics, with search, versions and who reads whom"),
     "export": CommandEntry("use", "export", "print the schemas for other tools: AsyncAPI, JSON Schema, SQL, Avro"),
     "decode": CommandEntry("use", "decode", "print one message as JSON, and the commit that introduced its schema"),
     "sample": CommandEntry("use", "decode", "make plausible messages of a version, or read some of a real topic"),
@@ -70,9 +70,9 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "compare": CommandEntry("tools", "compare", "judge definitions on JSON lines"),
     "struct": CommandEntry("tools", "compare", "print Spark's types for definitions on JSON lines"),
     "admit": CommandEntry("tools", "admit", "predict whether a broker accepts a client, and the effect on the registry"),
-    "demo": CommandEntry("tools", "init", "play through the main job, on the embedded registry and a local Spark"),
-    "verify-client": CommandEntry("tools", "extract", "check whether a service's class reads and writes what is approved"),
-    "docs": CommandEntry("tools", "docs", "show a page of the documentation, or find the pages on some words"),
+    "demo": CommandEntry("tools", "init", "run the main job on the embedded registry and a local Spark"),
+    "verify-client": CommandEntry("tools", "extract", "check whether a service's class can read and write a topic's messages"),
+    "docs": CommandEntry("tools", "docs", "show a page of the documentation, or find pages by words"),
     "lsp": CommandEntry("tools", "lsp", "serve an editor: findings while typing, quick fixes, hover, definitions, completion"),
     "completion": CommandEntry("tools", "completion", "print a completion script for bash, zsh or fish"),
 }  # fmt: skip
@@ -222,7 +222,7 @@ class Parser(argparse.ArgumentParser):
         if option in self.renamed:
             return self._suggest_word(option, ())
         # Without the hyphens, which all options have in common.
-        options = {known.removeprefix("--"): known for known in self._option_string_actions if known.startswith("--")}
+        options = {name.removeprefix("--"): name for name, _ in self.long_options()}
         return did_you_mean(option.removeprefix("--"), options, shown=options)
 
     @property
@@ -432,7 +432,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
     add_options(
         parser,
         "--quiet, -q: only results and errors: no progress, no warnings, no summary of written files",
-        "--verbose, -v: say on standard error what is being done",
+        "--verbose, -v: print details of the work to standard error",
         "--debug: the same, with every git command and every request to a registry, their times, and tracebacks",
         default=default or False,
     )

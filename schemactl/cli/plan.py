@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 CREATE_TENANTS_OPTION: Final = (
     "--create-tenants: create missing tenants also where no file declares a namespace of them"
 )
-ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: set a setting although messages can be lost; the plan without it gives the ADDRESS, a namespace or topic with the setting"
+ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: apply a setting by which messages can be lost; the plan without it shows the ADDRESS, a namespace or topic with the setting"
 
 
 _BASE_AND_AT: Final = (
@@ -89,7 +89,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         "  schemactl plan --allow-delete shop/sales/legacy\n"
         "  schemactl plan --allow-delete 'shop/sales/*'        of these, the topics that are no longer declared\n"
         "  schemactl plan --allow-data-loss shop/sales:retention_policies    as the plan without it names the setting\n"
-        "  schemactl plan show plan.json                       what a plan file says; nothing is asked\n"
+        "  schemactl plan show plan.json                       the text of a plan file; no registry is contacted\n"
         "  schemactl plan namespaces --target prod             for a job for each: schemactl plan --namespace NS\n"
     )
     parser.add_argument(
@@ -144,7 +144,7 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(f"plan {args.action}: `plan` shows the file of a plan, or plans for a target", fix=fix)
     outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
-        raise UsageError("--summary is for people: it has no JSON")
+        raise UsageError("--summary cannot be combined with --format json")
     with errors_in_files("plan", AskedTargets.of(args), outputs, context):
         return within(args.timeout, lambda _: _run_plan(args, context, outputs))
 
@@ -451,11 +451,10 @@ def _select_deletions(
             names.append(find(text, git, globs=False).name)
     for name in names:
         if name not in selected.topics:
-            raise UsageError(f"{name} is to be deleted, but --topic or --namespace leaves it out")
+            raise UsageError(f"{name} is to be deleted, but --topic or --namespace excludes it")
         if selected.topics[name].schema is not None:
             raise UsageError(
-                f"{name} cannot be deleted: it is still declared",
-                fix="remove its declaration and have that approved first",
+                f"{name} cannot be deleted: it is still declared", fix="remove its declaration and merge that first"
             )
     return names
 
@@ -472,7 +471,7 @@ def _select_undeclared(glob: str, git: Catalog, context: Context) -> list[TopicN
     if not undeclared:
         raise UsageError(
             f"--allow-delete {glob}: no topic that matches had a schema and is no longer declared",
-            fix="name topics that are not declared any more: schemactl plan lists those whose schema the registry keeps",
+            fix="name topics that are no longer declared: schemactl plan lists those whose schema the registry keeps",
         )
     context.say(f"--allow-delete {glob}: {', '.join(map(str, undeclared))}")
     return undeclared

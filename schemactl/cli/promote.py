@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _REASONS_WITHOUT_VERSION: Final = {
     "not stored": "Pulsar does not compare the changed parts, so there is no new version to roll out",
     "older version": "it has an older version's schema again, so there is no new version to roll out; `schemactl explain REVERTED_TO_OLDER` says more",
-    "schema removed": "it has no schema any more, so there is no new version to roll out",
+    "schema removed": "its schema was removed, so there is no new version to roll out",
     "removed": "it is no longer declared, so there is no new version to roll out; `schemactl docs break` says how to end a topic",
 }
 """The reports of `rollout` on changes that add no version."""
@@ -60,7 +60,7 @@ def configure_promote(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Move a target to another commit of the approved first-parent line: show what comes with it (versions, policies, "
         "waivers, deletions), move the local branch or tag that the target's `promoted` names, and print the push that "
-        "publishes it. Pushes nothing, and asks no registry. The next plan for the target goes up to there."
+        "publishes it. Pushes nothing, and contacts no registry. The next plan for the target goes up to there."
     )
     parser.epilog = (
         "examples:\n"
@@ -111,7 +111,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
         context.report("\n".join(["", *_render_ending(pointer, push, is_moved=is_moved)]))
     if is_refused:
         raise SchemactlError(
-            f"{args.to} is older than where {target.name} is; nothing was moved",
+            f"{args.to} is older than the position of {target.name}; {target.name} was not moved",
             fix="merge a commit that reverts the wrong change, and promote that; or move it with --back",
         )
     return 0

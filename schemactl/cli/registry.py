@@ -43,10 +43,10 @@ _SUMMARIES: Final = {
     "list": "list every stored version, including tombstones",
     "put": "upload a schema",
     "delete": "delete a topic's schemas; without a flag, list what would be lost",
-    "test": "say whether a schema would be accepted; nothing is stored",
+    "test": "test whether a schema would be accepted; nothing is stored",
 }
 
-_TOPIC_HELP: Final = "the topic, in full (shop/sales/orders), or as much of a declared one's name as is unambiguous"
+_TOPIC_HELP: Final = "the topic, in full (shop/sales/orders), or an unambiguous end of a declared name"
 
 _MAX_BREAKAGES: Final = 8
 
@@ -400,7 +400,7 @@ def _delete(topic: _RegistryTopic) -> int:
     if reason and not topic.args.allow_unreadable_messages:
         way = "hidden" if topic.args.allow_delete else "destroyed"
         raise RegistryError(
-            f"the schema of {topic.name} cannot be {way}: {reason}, whose numbers {topic.target} would no longer answer",
+            f"the schema of {topic.name} cannot be {way}: {reason}, and {topic.target} would no longer return the schemas of their numbers",
             fix="let consumers read them, and retention remove them; or, if these messages are not needed, --allow-unreadable-messages",
         )
     if topic.args.force_delete:
@@ -437,13 +437,13 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  schemactl serve --port 0                                         in memory, on a free port\n"
-        "  schemactl serve --registry sqlite:.schemactl/registry.db         what `plan --target local` speaks of\n"
+        "  schemactl serve --registry sqlite:.schemactl/registry.db         the registry of `plan --target local`\n"
         "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
     )
     add_options(parser, "--port N: 0: any that is free (default: 8080)", type=number(0, 65535), default=8080)
     add_options(
         parser,
-        "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, gone when it ends)",
+        "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, lost when it ends)",
         default="memory:",
     )
     add_options(

@@ -312,7 +312,7 @@ def _answer_request(request: Request, answer: Callable[[Request], Answer]) -> tu
     except (InvalidInput, SchemactlError) as error:
         return {}, str(error)
     except RecursionError:
-        return {}, "it is nested deeper than can be followed"
+        return {}, "it is nested too deeply"
     except Exception as error:  # noqa: BLE001  a mistake of the program is the error of one line, and not the loss of the others
         return {}, f"{INTERNAL_ERROR}: {type(error).__name__}: {error}"
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 Role = Literal["reader", "writer"]
 
 _MAX_REASONS: Final = 20
-"""How many reasons for a gap the text report shows."""
+"""The maximum number of reasons for a gap in the text report."""
 
 _ORIGINS: Final = {
     "topic": "",
@@ -70,12 +70,7 @@ _ORIGINS: Final = {
 
 def configure_show(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `show`."""
-    parser.description = (
-        "The definition of a topic: in the approved history, of version N, the text that version had first and that a registry gets; "
-        "without a number, the text in force now, from which readers are generated; @work, the text of the files here; @REF, the text at a "
-        "commit, branch or tag, approved or not. Standard error says which versions it can read, from which one on it cannot, and "
-        "why; and which ones can read it."
-    )
+    parser.description = "Print the definition of a topic. TOPIC: the approved text in force, from which readers are generated. TOPIC@N: the first text of version N, which registries get. TOPIC@work: the text in the working tree. TOPIC@REF: the text at a commit, branch or tag, approved or not. Standard error lists the versions that the definition can read and cannot read, with the reasons, and the versions that can read it."
     parser.epilog = (
         "examples:\n"
         "  schemactl show orders@3 > orders-3.avsc\n"
@@ -110,7 +105,7 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
     if args.effective:
         return _show_effective(args, context)
     if args.target is not None and not isinstance(args.target, EnvironmentTarget):
-        raise UsageError("--target belongs to --effective: a definition is the same on every target")
+        raise UsageError("--target requires --effective: a definition is the same on every target")
     states = States(context, [args.topic])
     chosen, history = states.find_definition(args.topic), states.approved
     chosen.topic.load()
@@ -675,7 +670,7 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  schemactl log orders\n"
-        "  schemactl log orders@3                                    which commit brought Git's version 3?\n"
+        "  schemactl log orders@3                                    which commit added Git's version 3?\n"
         "  schemactl log --all --format json                         every topic, for other programs\n"
         "  schemactl log orders --version-bytes 0000000000000003     which commit wrote this message?\n"
         "  schemactl log --file orders.avro                          which version wrote this Avro file?\n"
@@ -702,9 +697,9 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
     if args.file is not None:
         return _print_writers_of_file(args, context)
     if bool(args.topic) == args.all:
-        raise UsageError("name one TOPIC, or ask for --all")
+        raise UsageError("name one TOPIC, or add --all")
     if args.version_bytes is not None and args.all:
-        raise UsageError("--version-bytes belong to one topic's message: name the TOPIC")
+        raise UsageError("--version-bytes requires a TOPIC")
     target = target_of(args.target, context) if args.target else None
     patterns = [] if args.all else [args.topic]
     history = context.approved(*((target.project, target.target) if target else ()), topics=patterns)
@@ -716,7 +711,7 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
         topic, version = choose(args.topic, history.catalog)
         topics = [topic]
     if version and args.version_bytes is not None:
-        raise UsageError("--version-bytes and @N both name a version: leave one out")
+        raise UsageError("--version-bytes and @N both name a version: remove one of them")
     if target:
         return _print_log_on_target(args, context, history, topics, target, version)
     if version:
@@ -751,7 +746,7 @@ def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
     if args.topic:
         topic, version = choose(args.topic, history.catalog)
         if version is not None:
-            raise UsageError("--file and @N both name a version: leave one out")
+            raise UsageError("--file and @N both name a version: remove one of them")
         writer = find_writer(definition, topic.load())
         writers = [(topic, writer)] if writer else []
     else:
@@ -771,9 +766,9 @@ def _find_writer(topic: Topic, number: int) -> SchemaVersion:
     """Return the version that messages of this version number were written with; raise SchemactlError if Git does not have it."""
     writer = next((version for version in topic.versions if version.number == number), None)
     if writer is None:
-        known = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has no version"
+        numbers_text = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has no version"
         raise SchemactlError(
-            f"{topic.name} has no version {number} in the approved history: {known}",
+            f"{topic.name} has no version {number} in the approved history: {numbers_text}",
             fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",
         )
     return writer

@@ -485,7 +485,7 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="parquet", help="(default: parquet)")
     add_options(
         parser,
-        "--catalog NAME: of the Iceberg table, in pyiceberg's configuration",
+        "--catalog NAME: the catalog of the Iceberg table in pyiceberg's configuration",
         "--rejected PATH: where rejected messages go (default: the folder _rejected in --out; for a table, a table whose name ends with _rejected)",
         "--partition-by COLUMN...: a column whose values become folders; may be repeated",
     )
@@ -615,10 +615,7 @@ def own_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) ->
 def nothing_readable(landed: Landed) -> tuple[str, str]:
     """Return the notes on a landing that made no row."""
     reason = max(landed.reasons, key=landed.reasons.__getitem__)
-    advice = (
-        "where another topic, or another column (--payload-column, --version-column, --unversioned), was meant, land into another "
-        "folder: messages that were rejected here count as landed"
-    )
+    advice = "if you meant another topic or another column (--payload-column, --version-column, --unversioned), land into another folder: messages that were rejected here count as landed"
     return f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", advice
 
 
@@ -675,7 +672,7 @@ def configure_verify(parser: argparse.ArgumentParser) -> None:
 def run_verify(args: argparse.Namespace, context: Context) -> int:
     """Decode the messages; return 0 if all are readable, else 100."""
     if args.only_new_loss and not args.candidate:
-        raise UsageError("--only-new-loss compares with the approved schema: it goes with --candidate")
+        raise UsageError("--only-new-loss requires --candidate")
     subject = choose_subject(args, context)
     candidate = _read_candidate(subject, context) if args.candidate else None
     avro_reader = None

@@ -78,7 +78,7 @@ def add_targets(parser: argparse.ArgumentParser, default: str = "$SCHEMACTL_TARG
     add_options(
         parser,
         f"--target NAME...: one of the approved project file's targets; may be repeated (default: {default})",
-        "--all-targets: all targets; one whose credentials are not here is left out, and the exit code is then 1",
+        "--all-targets: all targets; a target whose credentials are missing is skipped, and the exit code is then 1",
     )
     add_trust(parser)
 
@@ -177,13 +177,13 @@ def _choose_target(
             if not unapproved:
                 raise
             raise UsageError(
-                f"target {', '.join(sorted(unapproved))} is not in {approved.project.path} as {approved.ref} has it",
+                f"target {', '.join(sorted(unapproved))} is not in {approved.project.path} at {approved.ref}",
                 fix="merge it first; or, if you trust the project file here, use --trust-working-tree",
             ) from error
         if _differs_in(project, chosen):
             context.say(
-                f"warning: target {chosen.target.name} is used as {approved.ref} defines it; {project.path} here differs "
-                "(--trust-working-tree uses that)"
+                f"warning: target {chosen.target.name} is used as {approved.ref} defines it; {project.path} in the working tree differs "
+                "(--trust-working-tree uses it)"
             )
     origin = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
     context.detail(f"target: {chosen.target.name} ({chosen.target.registry}){origin}")
@@ -395,7 +395,7 @@ class AskedTargets(NamedTuple):
     def of(cls, args: argparse.Namespace) -> AskedTargets:
         """Return the targets that `args` name, else the one in the environment; raise UsageError for contradicting options."""
         if args.all_targets and args.target:
-            raise UsageError("--all-targets includes every target: name no other", fix="leave --target out")
+            raise UsageError("--all-targets cannot be combined with --target", fix="remove one of them")
         return cls(list(dict.fromkeys(args.target)) or [environment_target()], args.all_targets)
 
     @property
@@ -463,7 +463,7 @@ def opened(
             except SchemactlError as error:
                 is_missing = isinstance(error, MissingCredentials)
                 if is_missing and asked.are_all and not as_rows:
-                    context.say(f"{name} is left out: {error.what}")
+                    context.say(f"{name} is skipped: {error.what}")
                     left_out += 1
                 elif as_rows or (several and not is_missing):
                     failures[name] = error
@@ -523,9 +523,8 @@ def _find_merged_target(target_name: str, approved: Project, merged: Project) ->
         old, new = approved.targets.get(name), merged.targets.get(name)
         if old is None or new is None or (old.registry, old.credentials) != (new.registry, new.credentials):
             raise SchemactlError(
-                f"the merge of HEAD adds the target {name}, removes it, or has it at another registry or with other credentials: that "
-                "counts once it is approved",
-                fix=f"merge the settings of {name} in {merged.path} first, as a separate change",
+                f"target {name}: HEAD changes its registry or credentials; `plan --base` uses only merged ones",
+                fix=f"merge the change of {name} in {merged.path} in a separate pull request",
             )
     assert target  # noqa: S101  the loop has checked it
     return target
@@ -646,7 +645,7 @@ def _call(work: Callable[[], T]) -> T | SchemactlError:
 def _to_target_error(error: KeyboardInterrupt | OutOfTime | None, worker: Worker | None = None) -> SchemactlError:
     """Return the error of a target whose work was interrupted, in the thread of `worker` if it has one."""
     if error is None:
-        return SchemactlError("it gave no answer")
+        return SchemactlError("it did not respond")
     if not isinstance(error, OutOfTime):
         return SchemactlError("interrupted")
     if worker is not None and (wait := describe_wait(worker.thread)):

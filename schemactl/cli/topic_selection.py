@@ -62,7 +62,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that select topics."""
     add_options(
         parser,
-        "--topic GLOB...: only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' leaves some out; may be repeated",
+        "--topic GLOB...: only these topics: orders, 'shop/sales/*', 'shop/**'; '!GLOB' excludes topics; may be repeated",
         "--namespace NS...: only this namespace; may be repeated",
     )
     add_options(parser, "--skip GLOB...: without these topics, as --topic '!GLOB'", dest="topic", type="!{}".format)
@@ -96,7 +96,7 @@ def resolve_paths(arguments: Sequence[str], context: Context) -> tuple[str, ...]
         head = repository.commit("HEAD")
         if not os.path.lexists(top / path) and (head is None or CommitFiles(repository, head).kind(path) == "missing"):
             raise UsageError(
-                f"{argument}: there is no such file or folder; a topic is named by --topic {quote(argument)}"
+                f"{argument}: there is no such file or folder; to select a topic, use --topic {quote(argument)}"
             )
         paths.append("" if path == "." else path)
     return tuple(paths)
@@ -266,12 +266,12 @@ def find_version(topic: Topic, number: int) -> SchemaVersion:
 def known_numbers(topic: Topic) -> str:
     """Return the range of a topic's versions, as the end of a message."""
     if not topic.versions:
-        return "the approved history knows none"
+        return "the approved history has none"
     if topic.kind:
         listed = versions([version.number for version in topic.versions if version.info])
-        return f"the approved history knows {listed} of the kind `{topic.kind}`"
+        return f"the approved history has {listed} of the kind `{topic.kind}`"
     last = topic.versions[-1].number
-    return f"the approved history knows {f'0 to {last}' if last else 'version 0 alone'}"
+    return f"the approved history has {f'0 to {last}' if last else 'version 0 alone'}"
 
 
 def number_of_version_bytes(version_bytes: str) -> int:

@@ -130,7 +130,7 @@ def test_edit_that_is_the_only_one_is_made(empty_project: Scratch, old: str, new
     assert read(empty_project) == expected
     assert f"edited {AVSC}\n" in fixed.err
     assert schemactl(empty_project.path, "check", "--fix").err == (
-        "no finding has a fix that only one edit makes; no file was edited\n"
+        "no finding has a fix with exactly one possible edit; no file was edited\n"
     )
     assert read(empty_project) == expected
 

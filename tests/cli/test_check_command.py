@@ -14,7 +14,7 @@ from command import process, schemactl
 from scratch import Scratch
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.cli.check import chosen
+from schemactl.cli.check import select_findings
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
@@ -152,7 +152,7 @@ def test_a_cause_is_waived_with_an_entry_for_each_topic_and_its_owner(shared_typ
     text = schemactl(shared_type_repository.path, "check", code=100).out
     assert f'= waive    schemactl waive {cause["id"][:12]} --reason "..." --until YYYY-MM-DD --owner NAME\n' in text
     said = run_waive(shared_type_repository, cause["id"][:12], code=64)
-    assert "persistent://shop/sales/c declares no owner" in said
+    assert "persistent://shop/sales/c has no owner" in said
     assert read_waivers(shared_type_repository) == ""
     assert "Wrote 3 waivers" in run_waive(shared_type_repository, cause["id"][:12], owner="bob")
     assert read_waivers(shared_type_repository).count("owner: bob") == 3
@@ -182,7 +182,9 @@ def test_what_is_waived_already_is_said_with_its_place(shared_type_repository: S
     name = list_fingerprints(report(shared_type_repository))["a"]
     run_waive(shared_type_repository, name)
     before = read_waivers(shared_type_repository)
-    assert f"waivers.yaml:3:3: this is waived already, until {SOON}" in run_waive(shared_type_repository, name, code=1)
+    assert f"waivers.yaml:3:3: this finding is waived already, until {SOON}" in run_waive(
+        shared_type_repository, name, code=1
+    )
     assert read_waivers(shared_type_repository) == before
     # HEAD, which is judged now, has neither the break nor the waiver.
     shared_type_repository.git("commit", "-q", "-m", "break", "namespaces/money.avsc")
@@ -192,7 +194,7 @@ def test_what_is_waived_already_is_said_with_its_place(shared_type_repository: S
 def test_an_unknown_fingerprint_lists_those_there_are(shared_type_repository: Scratch) -> None:
     (cause,) = report(shared_type_repository)["causes"]
     said = run_waive(shared_type_repository, "0000", code=64)
-    assert "0000: no finding of this check has that fingerprint. It has:" in said
+    assert "0000: no finding of this check has this fingerprint. Its fingerprints:" in said
     assert f"  {cause['id'][:12]}  {SYMBOLS} on persistent://shop/sales/a and 2 more topics" in said
 
 
@@ -204,9 +206,11 @@ def test_a_beginning_of_several_is_not_taken_for_one_of_them() -> None:
         for name, digits in (("a", "abcdef01"), ("b", "abcdef02"))
     )
     report = CheckReport(Release.R4_0, "main", 2, findings=findings)
-    assert chosen(report, "abcdef01", "") == [findings[0]]
-    with pytest.raises(UsageError, match="abcd: several findings begin so:\n  abcdef01abcd  MISSING"):
-        chosen(report, "abcd", "abcd")
+    assert select_findings(report, "abcdef01", "") == [findings[0]]
+    with pytest.raises(
+        UsageError, match="abcd: several findings have a fingerprint with this beginning:\n  abcdef01abcd  MISSING"
+    ):
+        select_findings(report, "abcd", "abcd")
 
 
 @pytest.mark.parametrize(

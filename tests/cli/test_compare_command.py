@@ -60,7 +60,7 @@ def test_an_exception_is_the_error_of_its_line() -> None:
     assert [json.loads(line) for line in out.getvalue().splitlines()] == [
         {"id": 0, "error": "internal error: KeyError: 'x'"},
         {"id": 1, "text": "\ud800"},
-        {"id": 2, "error": "it is nested deeper than can be followed"},
+        {"id": 2, "error": "it is nested too deeply"},
         {"id": 3, "error": "internal error: MemoryError: "},
     ]
     out.getvalue().encode()

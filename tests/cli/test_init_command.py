@@ -319,7 +319,7 @@ def test_files_go_where_those_of_the_namespace_are(shop_repository: Scratch) -> 
         (["topic", "sales/a", "--type", "AVR"], 64, "did you mean AVRO?"),
         (["topic", "sales/a", "--value", "KEY_VALUE"], 64, "a KEY_VALUE schema cannot be the half of another"),
         (["topic", "sales/a", "--type", "BYTES"], 64, "'BYTES' is unknown"),
-        (["topic", "sales/a", "--type", "AVRO", "--key", "STRING"], 64, "--key and --value are of a KEY_VALUE"),
+        (["topic", "sales/a", "--type", "AVRO", "--key", "STRING"], 64, "--key and --value require --type KEY_VALUE"),
         (
             ["topic", "sales/a", "--type", "STRING", "--from", "bad.avsc"],
             64,
@@ -331,7 +331,7 @@ def test_files_go_where_those_of_the_namespace_are(shop_repository: Scratch) -> 
         (
             ["topic", "sales/a", "--from", "bad.avsc"],
             1,
-            "nothing was written, for `check` would reject it:\nbad.avsc:1:",
+            "nothing was written, because `check` would reject it:\nbad.avsc:1:",
         ),
         (
             ["topic", "sales/a", "--partitions", "0"],

@@ -148,7 +148,7 @@ def test_a_waiver_approves_the_finding_of_one_kind(kinds_repository: Scratch) ->
             "version 1 belongs to the kind `user_address_changed`, not to `user_created`",
         ),
         (("log", "users#user_created@2"), 64, "belongs to the kind `user_enquiry_received`"),
-        (("show", "users#user_created@7"), 64, "has no version 7: the approved history knows version 0 of the kind"),
+        (("show", "users#user_created@7"), 64, "has no version 7: the approved history has version 0 of the kind"),
         (("show", "users#user_craeted"), 64, "has no kind 'user_craeted'; did you mean user_created?"),
         (("show", "users#user_craeted@0"), 64, "did you mean user_created?"),
         (("show", "users#user_craeted@work"), 64, "did you mean user_created?"),

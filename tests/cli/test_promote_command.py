@@ -143,7 +143,7 @@ def test_going_back_is_explained_and_asked_for(estate: Estate) -> None:
     assert "goes back to" in refused.out
     assert "A registry does not go back:" in refused.out
     assert "an old text returns its old number" in refused.out
-    assert "origin/second is older than where prod is; nothing was moved" in refused.err
+    assert "origin/second is older than the position of prod; prod was not moved" in refused.err
     assert git("branch", "--list", "promoted/prod") == ""
     moved = promote(estate, "--to", "origin/second", "--back")
     main = git("rev-parse", "origin/main")

@@ -187,7 +187,7 @@ def test_a_rebase_that_puts_other_versions_on_record_is_said_and_asked_for(merge
     for number in (1, 2):
         merge_work.define("ads", *range(1, number + 1))
         merge_work.commit()
-    note = "note: a rebase of this branch puts other versions on record than a merge commit or a squash: for that, --rebase"
+    note = "note: if this branch is merged by rebase, its versions get other numbers: run `generate --rebase`"
     assert note in schemactl(merge_work.path, "generate").err
     merge_work.commit()
     assert not (merge_work.path / ORDERS / "schemas/ads.v2.avsc").exists()
@@ -196,7 +196,7 @@ def test_a_rebase_that_puts_other_versions_on_record_is_said_and_asked_for(merge
     merge_work.generate("--rebase")
     assert (merge_work.path / ORDERS / "schemas/ads.v2.avsc").exists()
     output = schemactl(merge_work.path, "generate", "--check")
-    assert "the package is right if the branch is rebased" in output.err
+    assert "the package is correct if the branch is merged by rebase" in output.err
     merge_work.define("ads", 7)
     output = schemactl(merge_work.path, "generate", "--check", "--rebase", code=100)
     assert output.out.endswith("Run `schemactl generate --rebase`, and commit what it writes.\n")

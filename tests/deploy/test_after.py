@@ -48,7 +48,7 @@ def without_registry(estate: Estate) -> None:
 
 def test_what_another_target_does_not_hold_is_left_out(estate: Estate) -> None:
     said = estate.run("plan", *PROD, code=100).out
-    assert "  stage does not hold Git's versions 0-1 yet: its registry says\n" in said
+    assert "  stage does not have Git's versions 0-1 yet: according to its registry\n" in said
     assert "  Fix: apply it to stage first.\n   or: `schemactl apply --target prod --skip shop/sales/orders`: " in said
     assert "left out: 2 topics." in said
     estate.run("apply", *STAGE, "--topic", "refunds", "--auto-approve")
@@ -61,7 +61,7 @@ def test_what_another_target_does_not_hold_is_left_out(estate: Estate) -> None:
     assert len(estate.read_versions()) == 2
     estate.commit_orders("id", note=0, tax=0)
     # Both are of one definition.
-    assert {*list_waiting(estate).values()} == {"stage does not hold Git's version 2 yet: its registry says"}
+    assert {*list_waiting(estate).values()} == {"stage does not have Git's version 2 yet: according to its registry"}
 
 
 def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(estate: Estate) -> None:
@@ -72,8 +72,8 @@ def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(estate: Es
         assert list_waiting(estate, *named) == {}
     estate.commit_orders("id", note=0, tax=0)
     reason = list_waiting(estate, *RESULTS)["orders"]
-    assert reason.startswith("stage does not hold Git's version 2 yet: the result of its last apply says (20")
-    assert "its registry gives no answer (" in reason
+    assert reason.startswith("stage does not have Git's version 2 yet: according to the result of its last apply (20")
+    assert "its registry did not respond (" in reason
     assert "NOT_THERE" in reason
 
 
@@ -179,7 +179,7 @@ def test_a_plan_file_does_not_go_past_it(estate: Estate) -> None:
     (estate.scratch.path / ".schemactl/stage.db").unlink()
     printed = estate.run("apply", "plan.json", code=4)
     assert f"+! {ORDERS}\n+  " in printed.out
-    assert "stage does not hold Git's versions 0-1 yet: its registry says" in printed.out
+    assert "stage does not have Git's versions 0-1 yet: according to its registry" in printed.out
     assert estate.read_versions() == ()
 
 

@@ -229,8 +229,8 @@ def test_a_step_that_takes_long_is_named_while_it_is_under_way(
     for _ in range(2):
         progress.tick()
     assert capsys.readouterr().err.splitlines() == [
-        f"under way for 3 s: {REFUNDS}: create",
-        f"under way for 3 s: {ORDERS}: create",
+        f"running for 3 s: {REFUNDS}: create",
+        f"running for 3 s: {ORDERS}: create",
     ]
     now_s += 7
     progress.tick()

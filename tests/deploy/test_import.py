@@ -369,7 +369,7 @@ def test_nothing_that_exists_is_overwritten(import_shop: Shop) -> None:
 def test_files_alone_wait_for_a_commit(import_shop: Shop) -> None:
     import_shop.put(ORDERS, make_avro("id"), make_avro("id", note=0))
     said = import_shop.import_and_settle()
-    assert "1 of the topics has older versions there, which Git then does not know" in said
+    assert "1 of the topics has older versions, which the import leaves out" in said
     assert "git add . && git commit" in said
     assert import_shop.scratch.git("log", "--format=%s") == "change"
     import_shop.scratch.git("add", ".")
@@ -488,7 +488,7 @@ def test_versions_of_another_history_are_refused_by_plan_unless_all_come(import_
     import_shop.put(ORDERS, *stamped)
     out = import_shop.run("import", "--one-commit").out
     assert "import with --commit-each-version instead" in out
-    assert "nothing to do: the files are what the registry has, except for persistent://" in out
+    assert "nothing to do: the files equal the registry, except for persistent://" in out
     import_shop.run("plan", code=100)
     import_shop.scratch.git("reset", "-q", "--hard", "HEAD~1")
     import_shop.import_and_settle("--commit-each-version")
@@ -558,11 +558,11 @@ def test_an_import_ends_with_the_next_commands_and_the_namespaces_that_are_open(
     ]
     for step in steps[:-1]:
         import_shop.run(*step.split("   ")[0].split()[1:])
-    assert "past any review, in shop/sales (is_allow_auto_update_schema is not false)" in out
+    assert "without a review in shop/sales (is_allow_auto_update_schema is not false)" in out
     assert "schemactl clients --target local --namespace shop/sales\n" in out
     import_shop.registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
     import_shop.put(name_topic("more"), STRING)
-    assert "past any review" not in import_shop.run("import", "--one-commit").out
+    assert "without a review" not in import_shop.run("import", "--one-commit").out
 
 
 def test_the_folder_of_a_new_project_is_its_root(import_shop: Shop, tmp_path: Path) -> None:
@@ -582,7 +582,7 @@ def test_commits_beside_the_approved_ref_are_said_to_be(import_shop: Shop) -> No
     import_shop.scratch.commit({"schemactl.yaml": PROJECT + "approved: main\n"})
     import_shop.scratch.git("switch", "-q", "-c", "import")
     out = import_shop.run("import", "--commit-each-version").out
-    assert "bring the commits onto main with a rebase or a fast-forward" in out
+    assert "merge the commits into main by rebase or fast-forward" in out
     import_shop.scratch.git("switch", "-q", "main")
     import_shop.scratch.git("merge", "-q", "--ff-only", "import")
     import_shop.run("plan", "--detailed-exitcode")

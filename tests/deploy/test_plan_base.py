@@ -144,7 +144,7 @@ def test_a_partial_clone_fetches_what_the_merge_compares(branch_shop: Estate, tm
 )
 def test_a_change_sends_no_secret_anywhere(branch_shop: Estate, target: str) -> None:
     change(branch_shop, {"schemactl.yaml": f"version: 1\ntargets:\n  local: {target}\n"})
-    assert "with other credentials" in branch_shop.run("plan", "--base", "main", code=1).err
+    assert "changes its registry or credentials" in branch_shop.run("plan", "--base", "main", code=1).err
 
 
 def test_conflicting_work_is_to_be_merged_first(branch_shop: Estate) -> None:

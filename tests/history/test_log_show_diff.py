@@ -174,7 +174,7 @@ def test_what_follows_the_at_is_a_number_or_a_state(orders_shop: Shop, number: s
         code, message = orders_shop.run_failing(command, f"orders@{number}")
         assert code == 64
         expected = f"orders@{number}: expected the number of a version after the @, `work`, or a ref, found {number!r}"
-        assert f"{expected}: the approved history knows 0 to 2" in message
+        assert f"{expected}: the approved history has 0 to 2" in message
 
 
 def test_one_of_git_s_versions_is_named_behind_an_at(orders_shop: Shop) -> None:
@@ -334,7 +334,7 @@ def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(order
     )
     code, message = orders_shop.run_failing("show", "orders@3")
     assert code == 64
-    assert "has no version 3: the approved history knows 0 to 2" in message
+    assert "has no version 3: the approved history has 0 to 2" in message
     assert "knows none" in orders_shop.run_failing("show", "pings@0")[1]
 
 

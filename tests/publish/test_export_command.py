@@ -308,7 +308,7 @@ def test_a_server_is_a_broker_s_address_without_secrets(export_shop: Path, serve
 
 
 def test_the_options_of_asyncapi_belong_to_no_other_format(export_shop: Path) -> None:
-    assert "belong to `export asyncapi`" in schemactl(export_shop, "export", "ddl", "--title", "x", code=64).err
+    assert "require `export asyncapi`" in schemactl(export_shop, "export", "ddl", "--title", "x", code=64).err
 
 
 def test_comments_reach_the_halves_of_a_pair(tmp_path: Path) -> None:

@@ -53,10 +53,10 @@ def test_a_definition_that_is_not_approved_has_the_number_it_would_get(topic_fol
     ("arguments", "expected"),
     [
         (["orders", "-n", "0"], "expected a number from 1 on, found '0'"),
-        (["orders", "-n", "2", "--format", "bytes"], "payloads behind each other could not be told apart"),
-        (["orders", "--format", "json", "--out", "x"], "values alone are not messages"),
+        (["orders", "-n", "2", "--format", "bytes"], "several payloads on standard output cannot be separated"),
+        (["orders", "--format", "json", "--out", "x"], "prints values, not messages"),
         (["orders@0", "--from", "pulsar://localhost:1"], "--from reads messages of all versions"),
-        (["orders", "--token-env", "TOKEN"], "--token-env goes with --from"),
+        (["orders", "--token-env", "TOKEN"], "--token-env requires --from"),
         (["orders", "--from", "pulsar://localhost:1", "--token-env", "NONE_SUCH"], "NONE_SUCH .* is not set"),
         (["others"], "others"),
         (["orders", "--timeout", "-1", "--from", "pulsar://localhost:1"], "expected a number of seconds"),

@@ -575,7 +575,7 @@ def test_what_is_no_longer_part_of_it_is_removed_and_nothing_else(site_shop: Scr
 
 def test_a_folder_of_other_files_is_left_alone(site_shop: Scratch, tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    assert "has files and no catalogue" in schemactl(site_shop.path, "site", "--out", str(tmp_path), code=64).err
+    assert "has files and is not a catalog" in schemactl(site_shop.path, "site", "--out", str(tmp_path), code=64).err
     assert "is a file" in schemactl(site_shop.path, "site", "--out", str(tmp_path / "thesis.tex"), code=64).err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -157,7 +157,6 @@ def test_names_are_quoted_and_the_option_belongs_to_ddl(dialect_folder: Path) ->
     assert '"a""b`c"' in render_table("t", column, "trino")
     assert '`a"b``c`' in render_table("t", column, "flink")
     assert (
-        "--dialect belongs to"
-        in schemactl(dialect_folder, "export", "avro", "orders", "--dialect", "hive", code=64).err
+        "--dialect requires" in schemactl(dialect_folder, "export", "avro", "orders", "--dialect", "hive", code=64).err
     )
     assert export(dialect_folder, "spark", "orders") == schemactl(dialect_folder, "export", "ddl", "orders").out

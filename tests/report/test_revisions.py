@@ -93,7 +93,7 @@ def test_show_prints_the_definition_of_any_state(tagged_shop: Scratch, name: str
 def test_show_says_what_is_not_there(tagged_shop: Scratch) -> None:
     assert "has no schema at work" in schemactl(tagged_shop.path, "show", "old@work", code=(1, 64)).err
     assert "there is no topic 'refunds' in v1" in run_failing(tagged_shop, "show", "refunds@v1")
-    assert "or a ref, found 'v9': the approved history knows 0 to 2" in run_failing(tagged_shop, "show", "orders@v9")
+    assert "or a ref, found 'v9': the approved history has 0 to 2" in run_failing(tagged_shop, "show", "orders@v9")
 
 
 def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(tagged_shop: Scratch) -> None:

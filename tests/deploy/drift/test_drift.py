@@ -482,8 +482,8 @@ def test_summary_has_a_line_for_each_kind(estate: Estate) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "json"], "JSON always has every difference"),
-        (["--accept", "--reason", "x"], "--summary does not go with --accept"),
+        (["--format", "json"], "--summary cannot be combined with --format json"),
+        (["--accept", "--reason", "x"], "--summary cannot be combined with --accept"),
     ],
 )
 def test_summary_does_not_go_with(estate: Estate, arguments: list[str], message: str) -> None:

@@ -135,7 +135,7 @@ def test_credentials_that_are_not_here_stop_a_run_or_leave_the_target_out(
         (("apply", *BOTH, "--expect-digest", "sha256:0"), "--expect-digest is for one target"),
         (("apply", *BOTH, "plan.json"), "plan.json is for one target\n  Fix: schemactl apply plan.json"),
         (("drift", *BOTH, "--accept", "--reason", "x"), "schemactl drift --target dev --accept --reason TEXT"),
-        (("plan", "--all-targets", "--target", "dev"), "--all-targets includes every target: name no other"),
+        (("plan", "--all-targets", "--target", "dev"), "--all-targets cannot be combined with --target"),
         (("plan", *BOTH, "--target", "prd"), "--target prd: schemactl.yaml has dev, stage"),
         (("plan", "--all-targets", "--topic", "nothing"), "nothing"),
     ],
