@@ -73,8 +73,8 @@ def test_every_recorded_connect_is_decided_alike_and_names_a_row_that_says_so() 
         assert decision.allowed is row["allowed"], row["id"]
         assert list_live(versions) == [(entry["type"], entry["version"]) for entry in row["live_after"]], row["id"]
         assert bool(decision.error) is not row["allowed"]
-        assert connect_rules()[decision.row].then.startswith("let in") is row["allowed"], row["id"]
-        assert (connect_rules()[decision.row].then == "let in; its schema is registered") is (
+        assert connect_rules()[decision.row].then.startswith("accepted") is row["allowed"], row["id"]
+        assert (connect_rules()[decision.row].then == "accepted; its schema is registered") is (
             decision.registered is not None
         )
         rules.add(decision.row)
