@@ -192,7 +192,6 @@ class VersionList:
         # Stored definitions are read when an answer needs them: a plain one is found by the digest that the history of Git knows.
         self._data_by_number: dict[int, SchemaData] = {}
         self._has_known_plain = False
-        self._contents = _Search()
         self._identities = _Search()
         self._digests = _Search()
 
@@ -222,12 +221,27 @@ class VersionList:
         if SPECS[new.type].language != "avro":
             if new.data is None:
                 raise _make_hash_error()
-            return self._contents.find(self._live, [new.content], lambda version: self._read(version).content)
+            return self._find_content(new)
         identity = identify_avro(new, self.release)
         plain_digest = _digest_plain(new) if self._has_known_plain else None
         if plain_digest is None:
             return self._identities.find(self._live, [identity], self._identify)
         return self._digests.find(self._live, [plain_digest, identity], self._identify_by_digest)
+
+    def _find_content(self, new: SchemaData) -> int:
+        """Return the number of the oldest live version with the type and bytes of `new`, or NOT_FOUND."""
+        candidates = self._live
+        if SPECS[new.type].language == "protobuf":
+            # Equal bytes have equal digests: a `.proto` of the history with another digest is not compiled. The digest of a pair, in
+            # contrast, also covers its properties, which the broker does not compare.
+            known_digests: set[bytes | None] = {None}
+            with suppress(InvalidSchema):
+                known_digests.add(digest(SchemaInfo(new.type, new.data or b"")))
+            candidates = [
+                version for version in candidates if version.info and get_known_digest(version.info) in known_digests
+            ]
+        content = new.content
+        return next((version.number for version in candidates if self._read(version).content == content), NOT_FOUND)
 
     def _identify(self, version: SchemaVersion) -> Hashable:
         """Return the identity of an Avro definition, and None for a definition of another language."""

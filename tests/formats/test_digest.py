@@ -21,6 +21,8 @@ from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.resolving_grammar import can_read
 from schemactl.formats.avro.schema import JavaException, equal
 from schemactl.formats.digest import digest
+from schemactl.formats.key_value import join
+from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 DIGEST_OF_PAIR = """
 from schemactl.core.schema import SchemaInfo, SchemaType
@@ -123,6 +125,34 @@ def test_upload_finds_plain_version_without_reading_it(release: Release) -> None
     for new in new_infos:
         upload = read_upload(new)
         assert find_equal(unread, upload, release) == find_equal(read, upload, release)
+
+
+def compile_message(number: int, name: str = "orders") -> SchemaInfo:
+    """Return a PROTOBUF_NATIVE definition; the name of its file is not part of its digest."""
+    text = f'syntax = "proto3"; package shop; message Order {{ string id = {number}; }}'
+    return compile_proto(Proto("shop.Order", f"{name}.proto", {f"{name}.proto": text.encode()}))
+
+
+def test_upload_finds_proto_version_without_reading_versions_with_other_digests() -> None:
+    def fail() -> SchemaInfo:
+        raise AssertionError
+
+    pair = join(key=SchemaInfo(SchemaType.STRING, b""), value=compile_message(1), encoding="INLINE")
+    infos = [pair, *map(compile_message, range(1, 6))]
+    for new in (*infos[1:], compile_message(3, "other_file"), compile_message(9)):
+        versions = [
+            SchemaVersion(
+                number,
+                DeferredInfo.of(
+                    info.type,
+                    (lambda info=info: info) if digest(info) == digest(new) else fail,  # type: ignore[misc]
+                    digest=digest(info),
+                ),
+            )
+            for number, info in enumerate(infos)
+        ]
+        expected = infos.index(new) if new in infos else -1
+        assert find_equal(versions, read_upload(new), Release.R4_0) == expected
 
 
 def test_version_that_is_not_plain_still_fails_an_upload() -> None:
