@@ -456,16 +456,6 @@ class Client:
         """Return whether it runs on one of these targets; True without targets."""
         return not (self.targets and targets) or not {*self.targets}.isdisjoint(targets)
 
-    @classmethod
-    def parse(cls, name: str, role: Literal["producer", "consumer", "reader"], schema: int | str) -> Client:
-        """Return the client of a declaration, whose `schema` is a number, a range `3..5`, `latest`, or a file."""
-        if isinstance(schema, int):
-            return cls(name, role, (schema, schema))
-        first, separator, last = schema.partition("..")
-        if separator and first.isdecimal() and last.isdecimal():
-            return cls(name, role, (int(first), int(last)))
-        return cls(name, role, file="" if schema == "latest" else schema)
-
 
 class ClientBuild(NamedTuple):
     """A definition that a client is built with; `number` is None for a definition from the client's own file."""

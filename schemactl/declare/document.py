@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import yaml
 
-from schemactl.core.catalog import Client, Metadata, Namespace, Topic
+from schemactl.core.catalog import Client, Deprecated, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source, meant
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
@@ -28,7 +28,15 @@ from schemactl.formats import SPECS
 from schemactl.formats.primitive import CHARSET
 
 if TYPE_CHECKING:
-    from schemactl.declare.models import Mismatch
+    from schemactl.declare.models import (
+        ClientShape,
+        MappingShape,
+        MetadataShape,
+        Mismatch,
+        NamespaceShape,
+        TopicOverlayShape,
+        TopicShape,
+    )
 
 
 RESERVED_PROPERTIES: Final = ("schemactl.",)
@@ -41,7 +49,7 @@ _AVRO_KINDS: Final = ("avro", "protobuf")
 KEY_VALUE_PROPERTIES: Final = ("key.schema.", "value.schema.", "kv.encoding.type")
 """The prefixes of the properties that a KEY_VALUE has from its key, its value and its encoding."""
 
-_INTEGERS: Final = ("INT16", "INT32", "INT64")
+_INTEGERS: Final[tuple[SchemaType, ...]] = (SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
 """The types whose byte order differs between clients."""
 
 _KIND_KEY: Final = re.compile("[A-Za-z][A-Za-z0-9_]*")
@@ -208,10 +216,10 @@ def read_documents(path: str, data: bytes) -> Documents:
     # A key or value that the YAML reader rejected gets no second problem from validation.
     places = {problem.source for problem in problems}
     for number, document in enumerate(yaml_documents):
-        errors = _validate_document(document, shown(path))
+        shape, errors = _validate_document(document, shown(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
-            documents.append(to_document(document, text, number))
+            documents.append(_build_document(shape, document, text, number))
         elif isinstance(document.value, dict):
             kinds = document.value.get("schemas")
             schemas: dict[Tokens, Any] = {("schema",): document.value.get("schema")}
@@ -278,87 +286,95 @@ def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
     return tuple(first)
 
 
-def _validate_document(document: YamlDocument, path: str) -> list[Problem]:
+def _validate_document(document: YamlDocument, path: str) -> tuple[Any, list[Problem]]:
+    """Return the model of a document, and its problems; with problems, the model does not count."""
     value, root = document.value, document.node
     if not isinstance(value, dict):
         message = "this document is empty" if value is None else f"expected a mapping, found {found(value)}"
-        return [Problem(node_place(path, root), message, "declare a topic or a namespace: `topic: ...`")]
-    if "topic" not in value and "namespace" not in value:
-        message = "this document has neither `topic` nor `namespace`, so it declares nothing"
-        matches = ((key, meant(key, ("topic", "namespace"))) for key in value)
-        fixes = (f"write `{match}` for `{key}`" for key, match in matches if match)
-        fix = next(fixes, "add one of the two keys")
-        return [Problem(node_place(path, root), message, fix)]
+        return None, [Problem(node_place(path, root), message, "declare a topic or a namespace: `topic: ...`")]
     if "topic" in value:
-        return find_problems("topic", value, root, path, _check_topic)
-    return find_problems("namespace", value, root, path, _check_namespace)
+        return read_shape("topic", value, root, path, _check_topic)
+    if "namespace" in value:
+        return read_shape("namespace", value, root, path, _check_namespace)
+    message = "this document has neither `topic` nor `namespace`, so it declares nothing"
+    matches = ((key, meant(key, ("topic", "namespace"))) for key in value)
+    fixes = (f"write `{match}` for `{key}`" for key, match in matches if match)
+    return None, [Problem(node_place(path, root), message, next(fixes, "add one of the two keys"))]
 
 
-def _check_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
+def _check_topic(topic: TopicShape) -> Iterator[Misfit]:
     """Yield contradictions between the values of a topic, each of which is valid by itself."""
+    from schemactl.declare.models import KeyValueShape, PayloadShape
+
     yield from check_settings(topic)
-    if "renamed_from" in topic and TopicName.parse(topic["renamed_from"]) == TopicName.parse(topic["topic"]):
+    if topic.renamed_from == topic.topic:
         fix = "write its former name, or remove the key"
         yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
-    yield from _check_metadata(topic)
+    yield from _check_metadata(topic, "topic", topic.topic)
     names: set[str] = set()
-    for index, client in enumerate(topic.get("clients", ())):
-        if client["name"] in names:
+    for index, client in enumerate(topic.clients):
+        if client.name in names:
             parts = ("clients", str(index), "name")
-            yield Misfit.of(parts, f"a second client is called `{client['name']}`", "give it another name")
-        names.add(client["name"])
-    schema = topic.get("schema", {})
-    name = TopicName.parse(topic["topic"])
+            yield Misfit.of(parts, f"a second client is called `{client.name}`", "give it another name")
+        names.add(client.name)
     yield from check_scalable_topic(topic)
-    for problem in find_name_problem(schema.get("name", ""), name, Source("")):
+    schema = topic.schema_
+    for problem in find_name_problem(schema.name or "", topic.topic, Source("")) if schema else ():
         yield Misfit.of(("schema", "name"), problem.what, problem.fix)
     yield from _check_kinds(topic)
-    if "payload" in schema:
+    if isinstance(schema, PayloadShape):
         return
-    yield from _check_client_definitions(topic.get("clients", ()), schema, topic.get("schemas", {}))
-    yield from _check_properties(schema, ("schema",))
-    for half in ("key", "value"):
-        yield from _check_properties(schema.get(half, {}), ("schema", half))
-    types = {part.get("type") for part in (schema, schema.get("key", {}), schema.get("value", {}))}
+    yield from _check_client_definitions(topic)
+    if schema is None:
+        return
+    schemas: dict[Tokens, Any] = {("schema",): schema}
+    if isinstance(schema, KeyValueShape):
+        schemas |= {("schema", "key"): schema.key, ("schema", "value"): schema.value}
+    for schema_parts, part in schemas.items():
+        yield from _check_properties(part, schema_parts)
+    types = {part.type for part in schemas.values()}
     settings = {
-        "integers": ("byte order", _INTEGERS),
-        "nanoseconds": ("column", [type_.name for type_ in NANOSECOND_TYPES]),
+        "integers": (topic.generate.integers, "byte order", _INTEGERS),
+        "nanoseconds": (topic.generate.nanoseconds, "column", NANOSECOND_TYPES),
     }
-    for key, (subject, setting_types) in settings.items():
-        if schema and key in topic.get("generate", {}) and types.isdisjoint(setting_types):
-            message = f"`{key}` is the {subject} of {', '.join(setting_types)}, and the schema is {schema['type']}"
+    for key, (setting, subject, setting_types) in settings.items():
+        if setting is not None and types.isdisjoint(setting_types):
+            type_names = ", ".join(type_.name for type_ in setting_types)
+            message = f"`{key}` is the {subject} of {type_names}, and the schema is {schema.type.name}"
             yield Misfit.of(("generate", key), message, "remove it", of_key=True)
     yield from _check_proto(schema, ("schema",))
 
 
-def _check_proto(schema: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
+def _check_proto(schema: MappingShape, parts: Tokens) -> Iterator[Misfit]:
     """Yield `proto` without `message`, or the other way around, in a schema of type PROTOBUF."""
-    if ("proto" in schema) != ("message" in schema) and SPECS[SchemaType[schema["type"]]].declared_as == "protobuf":
-        present, missing = ("proto", "message") if "proto" in schema else ("message", "proto")
+    from schemactl.declare.models import ProtobufShape
+
+    if isinstance(schema, ProtobufShape) and (schema.proto is None) != (schema.message is None):
+        present, missing = ("proto", "message") if schema.proto else ("message", "proto")
         fix = f"add `{missing}`, or remove `{present}`"
         yield Misfit.of((*parts, present), f"`{present}` needs `{missing}`", fix)
 
 
-def _check_kinds(topic: Mapping[str, Any]) -> Iterator[Misfit]:
+def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
     """Yield contradictions between the kinds of events of a topic and its other keys."""
-    kinds: Mapping[str, Any] = topic.get("schemas", {})
+    kinds = topic.schemas
     if not kinds:
-        if "kinds_compatibility" in topic:
+        if topic.kinds_compatibility:
             message = "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
             fix = "remove it, or write `schema_compatibility_strategy` for a topic with one schema"
             yield Misfit.of(("kinds_compatibility",), message, fix, of_key=True)
-        for index, client in enumerate(topic.get("clients", ())):
-            if "kind" in client:
+        for index, client in enumerate(topic.clients):
+            if client.kind:
                 parts = ("clients", str(index), "kind")
                 yield Misfit.of(parts, "`kind` needs a topic with `schemas`", "remove it", of_key=True)
         return
-    if "schema" in topic:
+    if topic.schema_:
         message = "a topic has either `schema` or `schemas`"
         yield Misfit.of(("schema",), message, "move it below `schemas`, with a key for its kind", of_key=True)
-    if "reader" in topic:
+    if topic.reader is not None:
         fix = "write `reader` into the kind, below `schemas`"
         yield Misfit.of(("reader",), "`reader` of a topic with `schemas` is set for each kind", fix, of_key=True)
-    if file := topic.get("protobuf", {}).get("file"):
+    if file := topic.protobuf.file:
         message = f"`file` names the .proto file of one schema, and this topic has several: {shortened(file)}"
         yield Misfit.of(("protobuf", "file"), message, "remove it, or move the kinds to separate topics", of_key=True)
     keys_by_folded_key: dict[str, str] = {}
@@ -375,43 +391,43 @@ def _check_kinds(topic: Mapping[str, Any]) -> Iterator[Misfit]:
             yield Misfit.of(("schemas", key), message, "give one another key", of_key=True)
         yield from _check_properties(kind, ("schemas", key))
         yield from _check_proto(kind, ("schemas", key))
-    for index, client in enumerate(topic.get("clients", ())):
-        if "kind" in client and client["kind"] not in kinds:
-            near = meant(client["kind"], kinds)
+    for index, client in enumerate(topic.clients):
+        if client.kind and client.kind not in kinds:
+            near = meant(client.kind, kinds)
             fix = f"write {near}" if near else f"the kinds are {', '.join(kinds)}"
-            message = f"the topic declares no kind `{shortened(client['kind'])}`"
+            message = f"the topic declares no kind `{shortened(client.kind)}`"
             yield Misfit.of(("clients", str(index), "kind"), message, fix)
 
 
-def _check_client_definitions(
-    clients: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], kinds: Mapping[str, Any]
-) -> Iterator[Misfit]:
+def _check_client_definitions(topic: TopicShape) -> Iterator[Misfit]:
     """Yield clients whose own definition does not fit the schema type of the topic, or of its kind."""
-    for index, client in enumerate(clients):
-        file = Client.parse(client["name"], client["role"], client.get("schema", "latest")).file
+    for index, client in enumerate(topic.clients):
+        file = client.schema_.file
         if not file:
             continue
-        if kinds:
-            if client.get("kind") not in kinds:
-                if "kind" not in client:
-                    message = f"a client that is built with `{file[:60]}` needs the kind of events that this is"
-                    yield Misfit.of(("clients", str(index), "schema"), message, f"add `kind`: {' or '.join(kinds)}")
+        schema = topic.schema_
+        if topic.schemas:
+            if client.kind is None:
+                message = f"a client that is built with `{file[:60]}` needs the kind of events that this is"
+                yield Misfit.of(("clients", str(index), "schema"), message, f"add `kind`: {' or '.join(topic.schemas)}")
+            # An unknown kind is reported by itself.
+            if client.kind not in topic.schemas:
                 continue
-            schema = kinds[client["kind"]]
-        declared_as = SPECS[SchemaType[schema["type"]]].declared_as if schema else ""
+            schema = topic.schemas[client.kind]
+        declared_as = SPECS[schema.type].declared_as if schema else ""
         suffixes = PROTO_FILES if declared_as == "proto" else AVRO_SUFFIXES if declared_as in _AVRO_KINDS else ()
         if not file.endswith(suffixes):
-            kind = f"whose schema is {schema['type']}" if schema else "without schema"
+            kind = f"whose schema is {schema.type.name}" if schema else "without schema"
             fix = f"name a file that ends with {' or '.join(suffixes)}" if suffixes else "write a version's number"
             message = f"a client of a topic {kind} cannot be built with `{file[:60]}`"
             yield Misfit.of(("clients", str(index), "schema"), message, fix)
 
 
-def _check_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
+def _check_namespace(namespace: NamespaceShape) -> Iterator[Misfit]:
     """Yield contradictions between the values of a namespace, each of which is valid by itself."""
-    yield from check_settings(values)
-    yield from _check_metadata(values)
-    for name in values.get("schema_properties", ()):
+    yield from check_settings(namespace)
+    yield from _check_metadata(namespace, "namespace")
+    for name in namespace.schema_properties:
         parts = ("schema_properties", name)
         if name.startswith(RESERVED_PROPERTIES):
             yield Misfit.of(parts, f"the property `{name}` is written by schemactl itself", "give it another name")
@@ -422,105 +438,99 @@ def _check_namespace(values: Mapping[str, Any]) -> Iterator[Misfit]:
             yield Misfit.of(parts, f"the property `{name}` belongs to one KEY_VALUE", "remove it")
 
 
-def _check_metadata(values: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield contradictions in the metadata of a topic or namespace."""
-    deprecated = {"since": "", "remove_after": "", **values.get("deprecated", {})}
-    if deprecated["since"] > deprecated["remove_after"] != "":
-        kind = "topic" if "topic" in values else "namespace"
-        message = f"the {kind} is deprecated since {deprecated['since']}, and would be removed before that"
+def _check_metadata(metadata: MetadataShape, kind: str, topic: TopicName | None = None) -> Iterator[Misfit]:
+    """Yield contradictions in the metadata of a topic or namespace; `topic` is the name of a topic."""
+    deprecated = metadata.deprecated
+    if deprecated is None:
+        return
+    if deprecated.since and deprecated.remove_after and deprecated.since > deprecated.remove_after:
+        message = f"the {kind} is deprecated since {deprecated.since}, and would be removed before that"
         yield Misfit.of(("deprecated", "remove_after"), message, "write a later day")
-    replacement = deprecated.get("use")
-    if replacement and "topic" in values and TopicName.parse(replacement) == TopicName.parse(values["topic"]):
+    if topic and deprecated.use == topic:
         fix = "write another topic, or remove the key"
         yield Misfit.of(("deprecated", "use"), "the topic is to be replaced by itself", fix)
 
 
-def check_settings(holder: Mapping[str, Any]) -> Iterator[Misfit]:
+def check_settings(shape: MappingShape) -> Iterator[Misfit]:
     """Yield settings of a namespace or topic that fit the model, but that Pulsar rejects."""
-    for name, row in SETTINGS.items():
-        if name in holder and (message := row.wrong(holder[name])):
+    for name in SETTINGS.keys() & shape.model_fields_set:
+        if message := SETTINGS[name].wrong(getattr(shape, name)):
             yield Misfit.of((name,), message, "write -1 for no limit, or 0 for both")
 
 
-def check_scalable_topic(topic: Mapping[str, Any]) -> Iterator[Misfit]:
+def check_scalable_topic(topic: TopicOverlayShape) -> Iterator[Misfit]:
     """Yield the keys of a scalable topic, or of its overlay, that the admin API of scalable topics has no endpoint for."""
-    if not TopicName.parse(topic["topic"]).is_scalable:
+    if not topic.topic.is_scalable:
         return
     reasons = {
         "partitions": "brokers split its segments themselves",
         **dict.fromkeys(SCHEMA_POLICIES, "only its namespace has schema policies"),
         **dict.fromkeys(SETTINGS, "the admin API of scalable topics sets no policies"),
     }
-    for key in topic:
-        if key in reasons:
-            message = f"a scalable topic has no `{key}`: {reasons[key]}"
+    for key, reason in reasons.items():
+        if key in topic.model_fields_set:
+            message = f"a scalable topic has no `{key}`: {reason}"
             fix = "set it for the namespace, or remove it" if key in SCHEMA_POLICIES else "remove it"
             yield Misfit.of((key,), message, fix, of_key=True)
 
 
-def _check_properties(schema: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
+def _check_properties(schema: Any, parts: Tokens) -> Iterator[Misfit]:
     """Yield properties that a declared schema must not have."""
-    for name in schema.get("properties", ()):
+    for name in schema.properties:
         property_parts = (*parts, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
             message = f"the property `{name}` is written by schemactl itself"
             yield Misfit.of(property_parts, message, "give it another name")
-        elif "key" in schema and name.startswith(KEY_VALUE_PROPERTIES):
+        elif schema.type is SchemaType.KEY_VALUE and name.startswith(KEY_VALUE_PROPERTIES):
             message = f"the property `{name}` follows from `key`, `value` and `encoding`"
             yield Misfit.of(property_parts, message, "remove it")
 
 
-def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDocument | NamespaceDocument:
-    """Convert a document without problems to a declaration; `number` is its position in the file."""
-    value = document.value
-    name_key = "topic" if "topic" in value else "namespace"
-    source = node_place(shown(text.path), node_at(document.node, (name_key,)))
-    keys = frozenset(value)
-
-    def locate(pointer: str) -> Source:
-        parts = tokens(pointer)
-        return text.locate(number, parts) if keys.intersection(parts[:1]) else source
-
-    if name_key == "namespace":
-        name = NamespaceName.parse(value["namespace"])
+def _build_document(
+    shape: Any, document: YamlDocument, text: YamlText, number: int
+) -> TopicDocument | NamespaceDocument:
+    """Build the declaration of a document without problems; `number` is its position in the file."""
+    source, locate = _find_places(document, text, number)
+    if "namespace" in document.value:
         namespace = Namespace(
-            name,
-            Policies.of(value),
-            Metadata.parse(value),
+            shape.namespace,
+            Policies.of(vars(shape)),
+            _build_metadata(shape),
             source,
             locate,
-            schema_properties=value.get("schema_properties", EMPTY),
+            schema_properties=shape.schema_properties or EMPTY,
         )
         return NamespaceDocument(namespace, source)
-    strategy = value.get("kinds_compatibility", "UNDEFINED")
+    strategy = shape.kinds_compatibility
     topic = Topic(
-        TopicName.parse(value["topic"]),
-        policies=Policies.of(value),
-        partitions=value.get("partitions"),
-        generation=value.get("generation", 1),
-        renamed_from=TopicName.parse(value["renamed_from"]) if "renamed_from" in value else None,
-        reader=value.get("reader", "latest"),
-        recursion_depth=value.get("generate", {}).get("recursion_depth"),
-        json_times=value.get("generate", {}).get("json_times"),
-        integers=value.get("generate", {}).get("integers"),
-        nanoseconds=value.get("generate", {}).get("nanoseconds"),
-        rendering=value.get("protobuf", {}).get("rendering"),
-        lifecycle=value.get("lifecycle", "stable"),
-        metadata=Metadata.parse(value),
-        clients=tuple(map(_build_client, value.get("clients", ()))),
-        kinds_compatibility=None if strategy == "UNDEFINED" else CompatibilityStrategy(strategy),
+        shape.topic,
+        policies=Policies.of(vars(shape)),
+        partitions=shape.partitions,
+        generation=shape.generation or 1,
+        renamed_from=shape.renamed_from,
+        reader="latest" if shape.reader is None else shape.reader,
+        recursion_depth=shape.generate.recursion_depth,
+        json_times=shape.generate.json_times,
+        integers=shape.generate.integers,
+        nanoseconds=shape.generate.nanoseconds,
+        rendering=shape.protobuf.rendering,
+        lifecycle=shape.lifecycle or "stable",
+        metadata=_build_metadata(shape),
+        clients=tuple(map(_build_client, shape.clients)),
+        kinds_compatibility=None if strategy is CompatibilityStrategy.UNDEFINED else strategy,
         source=source,
         locator=locate,
     )
-    schema = _build_schema(value["schema"], document.node, text, number, ("schema",)) if "schema" in value else None
-    schema = schema and replace(schema, topic=topic.name)
-    if schema and (file_name := value.get("protobuf", {}).get("file")):
-        schema = schema.with_file_name(file_name)
+    schema = None
+    if shape.schema_:
+        schema = _build_schema(vars(shape.schema_), document.node, text, number, ("schema",), topic=topic.name)
+        if shape.protobuf.file:
+            schema = schema.with_file_name(shape.protobuf.file)
     kinds = {
-        key: _build_schema(kind, document.node, text, number, ("schemas", key))
-        for key, kind in value.get("schemas", {}).items()
+        key: _build_schema(vars(kind), document.node, text, number, ("schemas", key))
+        for key, kind in shape.schemas.items()
     }
-    readers = {key: kind["reader"] for key, kind in value.get("schemas", {}).items() if "reader" in kind}
+    readers = {key: kind.reader for key, kind in shape.schemas.items() if kind.reader is not None}
     client_definitions = {}
     for index, client in enumerate(topic.clients):
         if client.file and (declaration := kinds.get(client.kind, schema)):
@@ -537,36 +547,81 @@ def to_document(document: YamlDocument, text: YamlText, number: int) -> TopicDoc
     return TopicDocument(topic, schema, source, client_definitions, kinds, readers)
 
 
-def _build_client(value: Mapping[str, Any]) -> Client:
-    metadata = {key: value[key] for key in ("team", "language", "contact", "kind") if key in value}
-    client = Client.parse(value["name"], value["role"], value.get("schema", "latest"))
-    return replace(client, targets=tuple(value.get("targets", ())), **metadata)
+def build_overlay(shape: Any, document: YamlDocument, text: YamlText, number: int) -> Topic | Namespace:
+    """Build the namespace or topic of an overlay document without problems; `number` is its position in the file."""
+    source, locate = _find_places(document, text, number)
+    policies = Policies.of(vars(shape))
+    if "namespace" in document.value:
+        return Namespace(shape.namespace, policies, source=source, locator=locate)
+    return Topic(shape.topic, policies=policies, partitions=shape.partitions, source=source, locator=locate)
+
+
+def _find_places(document: YamlDocument, text: YamlText, number: int) -> tuple[Source, Callable[[str], Source]]:
+    """Return the place of the name of a declaration, and its locator, which returns this place for keys that it does not have."""
+    name_key = "topic" if "topic" in document.value else "namespace"
+    source = node_place(shown(text.path), node_at(document.node, (name_key,)))
+    keys = frozenset(document.value)
+
+    def locate(pointer: str) -> Source:
+        parts = tokens(pointer)
+        return text.locate(number, parts) if keys.intersection(parts[:1]) else source
+
+    return source, locate
+
+
+def _build_metadata(shape: MetadataShape) -> Metadata:
+    deprecated = None
+    if shape.deprecated:
+        deprecated = Deprecated(shape.deprecated.since, shape.deprecated.remove_after, shape.deprecated.use)
+    return Metadata(shape.owner or "", shape.description or "", shape.labels or EMPTY, shape.links or EMPTY, deprecated)
+
+
+def _build_client(client: ClientShape) -> Client:
+    return Client(
+        client.name,
+        client.role,
+        client.schema_.versions,
+        client.schema_.file,
+        team=client.team or "",
+        language=client.language or "",
+        contact=client.contact or "",
+        targets=tuple(client.targets),
+        kind=client.kind or "",
+    )
 
 
 def _build_schema(
-    value: Mapping[str, Any], root: yaml.Node, text: YamlText, number: int, parts: Tokens
+    values: Mapping[str, Any],
+    root: yaml.Node,
+    text: YamlText,
+    number: int,
+    parts: Tokens,
+    *,
+    topic: TopicName | None = None,
 ) -> SchemaDeclaration:
+    """Build the declaration of a schema from the values of its model, or of a part of its keys."""
     halves = {
-        half: _build_schema(value[half], root, text, number, (*parts, half))
+        half: _build_schema(vars(part) if type(part) is not dict else part, root, text, number, (*parts, half))
         for half in ("key", "value")
-        if half in value
+        if (part := values.get(half))
     }
     return SchemaDeclaration(
-        SchemaType[value["type"]] if "type" in value else SchemaType.NONE,
+        values.get("type", SchemaType.NONE),
         node_place(shown(text.path), node_at(root, parts)),
         text,
         number,
         parts,
         node_place(shown(text.path), node_at(root, (*parts, "definition"))),
-        definition=value.get("definition"),
-        references=tuple(value.get("references", ())),
-        properties=value.get("properties", EMPTY),
-        encoding=value.get("encoding", "INLINE"),
+        definition=values.get("definition"),
+        references=tuple(values.get("references", ())),
+        properties=values.get("properties") or EMPTY,
+        encoding=values.get("encoding") or "INLINE",
         key=halves.get("key"),
         value=halves.get("value"),
-        proto=value.get("proto"),
-        message=value.get("message", ""),
-        payload=value.get("payload"),
+        proto=values.get("proto"),
+        message=values.get("message") or "",
+        payload=values.get("payload"),
+        topic=topic,
     )
 
 
@@ -585,7 +640,7 @@ def _keep_file_keys(schema: object) -> dict[str, Any]:
         file_keys = {key: schema[key] for key in keys if _is_path(schema.get(key))}
         references = schema.get("references")
         file_keys["references"] = list(filter(_is_path, references)) if isinstance(references, list) else []
-    return {"type": type_.name, **file_keys}
+    return {"type": type_, **file_keys}
 
 
 def _is_path(value: object) -> bool:
@@ -634,22 +689,26 @@ def _locate_misfit(root: yaml.Node, misfit: Misfit, path: str) -> Source:
     return node_place(path, node)
 
 
-def validation_errors(kind: str, value: object) -> Iterator[Misfit]:
-    """Yield everything in `value` that does not fit the model of the kind `kind` (see `models.KINDS`)."""
-    # Importing pydantic is slow, and only needed here.
-    from schemactl.declare.models import find_mismatches
-
-    for mismatch in find_mismatches(kind, value):
-        type_parts = ("type",) if mismatch.kind.startswith("union_tag") else ()
-        message = partial(_describe_mismatch, mismatch)
-        yield Misfit((*mismatch.parts, *type_parts), message, mismatch.kind == "extra_forbidden")
-
-
-def find_problems(
+def read_shape(
     kind: str, value: Any, node: yaml.Node, path: str, check: Callable[[Any], Iterable[Misfit]]
-) -> list[Problem]:
-    """Return the problems of a value: its mismatches with the model of `kind`, or, if it fits, the misfits that `check` yields."""
-    return locate_misfits(validation_errors(kind, value), node, path) or locate_misfits(check(value), node, path)
+) -> tuple[Any, list[Problem]]:
+    """Read a value as the model of the kind `kind` (see `models.KINDS`), and return it with its problems.
+
+    The problems are the mismatches with the model or, if the value fits, the misfits that `check` yields for the model. With
+    problems, the model does not count.
+    """
+    # Importing pydantic is slow, and only needed here.
+    from schemactl.declare.models import read_model
+
+    shape = read_model(kind, value)
+    misfits = map(_to_misfit, shape) if isinstance(shape, list) else check(shape)
+    return shape, locate_misfits(misfits, node, path)
+
+
+def _to_misfit(mismatch: Mismatch) -> Misfit:
+    type_parts = ("type",) if mismatch.kind.startswith("union_tag") else ()
+    message = partial(_describe_mismatch, mismatch)
+    return Misfit((*mismatch.parts, *type_parts), message, mismatch.kind == "extra_forbidden")
 
 
 def describe_unknown_rule(name: str, known: Iterable[str]) -> Message:
@@ -663,8 +722,9 @@ def _describe_mismatch(mismatch: Mismatch) -> Message:
     """Return the message for a mismatch by pydantic's type of the error."""
     value = mismatch.value
     match mismatch.kind:
-        case "own":
-            return mismatch.context["what"], mismatch.context["fix"]
+        case "value_error":
+            message, fix = (*mismatch.context["error"].args, "")[:2]
+            return message, fix
         case "extra_forbidden":
             return _describe_unknown_key(mismatch.parts[-1], mismatch)
         case "missing":

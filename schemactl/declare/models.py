@@ -1,7 +1,7 @@
-"""Validate the keys and values of every document with pydantic models, and derive the JSON Schemas for editors from them.
+"""Read the keys and values of every document into frozen pydantic models, and derive the JSON Schemas for editors from them.
 
-The models only validate: valid documents are used as plain values. So only this module imports pydantic, and only when a
-file is read.
+A model has the values in the types of `core`: names, days, strategies. Only this module imports pydantic, which is slow, so other
+modules import it when a file is read.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Union, get_args, get_origin
+from datetime import date
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Discriminator,
     Field,
+    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     Tag,
     ValidationError,
     create_model,
 )
 from pydantic.json_schema import JsonSchemaValue, models_json_schema
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
 
 from schemactl.core.catalog import parse_day
 from schemactl.core.errors import meant
+from schemactl.core.findings import Severity
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
 from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Names, OneOf, Parts, Setting, Switch, Whole
 from schemactl.core.project import (
@@ -38,7 +42,9 @@ from schemactl.core.project import (
     ByteOrder,
     ClassKind,
     JsonTimes,
+    NameStyle,
     Nanoseconds,
+    ProtoCategory,
     ProtoRendering,
 )
 from schemactl.core.schema import SchemaType, describe_older_release
@@ -69,34 +75,45 @@ _MOST: Final = 2**31 - 1
 class MappingShape(BaseModel):
     """A mapping with these keys and no others."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def has(self, key: str) -> bool:
+        """Return whether the document has this key, which is not an alias."""
+        return key in self.model_fields_set
+
+
+class _NotNull:
+    """The annotation that rejects null: `None` is only the value of a missing key."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(get_args(source)[0])
+
+
+T = TypeVar("T")
+
+Key = Annotated[T | None, _NotNull()]
+"""The annotation of an optional key. A key without a value (`key:`) is rejected, like any wrong type."""
 
 
 def optional(description: str, **options: Any) -> Any:
-    """Return the field of an optional key. A key without a value (`key:`) is rejected, like any wrong type."""
-    return Field(default=None, description=description, **options)
+    """Return the field of an optional key, which is None without the key, or the result of `default_factory`."""
+    if "default_factory" not in options:
+        options["default"] = None
+    return Field(description=description, **options)
 
 
 @dataclass(frozen=True, eq=False)
 class ValueShape:
-    """The annotation of a value that `check` validates: it raises ValueError(message) or ValueError(message, fix)."""
+    """The annotation of a value that `parse` converts; it raises ValueError(message) or ValueError(message, fix)."""
 
-    check: Callable[[Any], None]
+    parse: Callable[[Any], Any]
     schema: dict[str, Any]
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._validate)
+        return core_schema.no_info_plain_validator_function(self.parse)
 
     def __get_pydantic_json_schema__(self, _core: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return dict(self.schema)
-
-    def _validate(self, value: object) -> object:
-        try:
-            self.check(value)
-        except ValueError as error:
-            message, fix = (*error.args, "")[:2]
-            raise PydanticCustomError("own", "{what}", {"what": message, "fix": fix}) from None
-        return value
 
 
 def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: str = "") -> ValueShape:
@@ -110,22 +127,29 @@ def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: st
     """
     search = _compile_pattern(pattern).search
 
-    def check(value: object) -> None:
-        if not isinstance(value, str) or not search(value):
-            advice = fix if isinstance(value, str) else unquoted or fix
-            if value is None:
-                advice = "write it, or remove the key"
-            raise ValueError(f"expected {expected}, found {found(value)}", advice)
+    def parse(value: object) -> str:
+        if isinstance(value, str) and search(value):
+            return value
+        advice = fix if isinstance(value, str) else unquoted or fix
+        if value is None:
+            advice = "write it, or remove the key"
+        raise ValueError(f"expected {expected}, found {found(value)}", advice)
 
-    return ValueShape(check, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
+    return ValueShape(parse, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
 
 
-def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
-    """Return the annotation of one of `choices`; the message for a misspelled choice suggests the right one."""
+def choice(noun: str, choices: tuple[str, ...], convert: Callable[[str], Any] = str) -> ValueShape:
+    """Return the annotation of one of `choices`; the message for a misspelled choice suggests the right one.
 
-    def check(value: object) -> None:
-        if value in choices:
-            return
+    Args:
+        noun: the noun of the message.
+        choices: the valid texts.
+        convert: converts a valid text to the value.
+    """
+
+    def parse(value: object) -> object:
+        if isinstance(value, str) and value in choices:
+            return convert(value)
         if not isinstance(value, str):
             raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
         near = meant(value, choices)
@@ -133,13 +157,13 @@ def choice(noun: str, choices: tuple[str, ...]) -> ValueShape:
             f"`{value[:60]}` is no {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
         )
 
-    return ValueShape(check, {"enum": list(choices)})
+    return ValueShape(parse, {"enum": list(choices)})
 
 
 def named(
-    parse: Callable[[str], object], expected: str, pattern: str, advice: Callable[[str], str] = lambda _: ""
+    parse: Callable[[str], Any], expected: str, pattern: str, advice: Callable[[str], str] = lambda _: ""
 ) -> ValueShape:
-    """Return the annotation of a name that `parse` accepts.
+    """Return the annotation of a name that `parse` accepts and converts.
 
     Args:
         parse: raises ValueError(message) or ValueError(message, fix).
@@ -148,15 +172,15 @@ def named(
         advice: returns the fix for a name without one.
     """
 
-    def check(value: object) -> None:
+    def parse_name(value: object) -> object:
         if not isinstance(value, str):
             raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see ValueShape
         try:
-            parse(value)
+            return parse(value)
         except ValueError as error:
             raise ValueError(error.args[0], error.args[1] if len(error.args) > 1 else advice(value)) from None
 
-    return ValueShape(check, {"type": "string", "pattern": pattern})
+    return ValueShape(parse_name, {"type": "string", "pattern": pattern})
 
 
 def _suggest_topic(text: str) -> str:
@@ -180,19 +204,19 @@ def _suggest_namespace(text: str) -> str:
 def integer(expected: str, least: int, *others: str, most: int = _MOST) -> ValueShape:
     """Return the annotation of an integer from `least` to `most`, or one of the texts `others`."""
 
-    def check(value: object) -> None:
+    def parse(value: object) -> object:
         is_in_range = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-        if not is_in_range and value not in others:
-            is_quoted = isinstance(value, str) and value.isdecimal()
-            fix = f"write {others[0]}, or a number" if others else ""
-            if isinstance(value, int) and value < least:
-                fix = f"write {least} or more"
-            if is_quoted:
-                fix = f"write {value} without quotes"
-            raise ValueError(f"expected {expected}, found {found(value)}", fix)
+        if is_in_range or value in others:
+            return value
+        fix = f"write {others[0]}, or a number" if others else ""
+        if isinstance(value, int) and value < least:
+            fix = f"write {least} or more"
+        if isinstance(value, str) and value.isdecimal():
+            fix = f"write {value} without quotes"
+        raise ValueError(f"expected {expected}, found {found(value)}", fix)
 
     number = {"type": "integer", "minimum": least, "maximum": most}
-    return ValueShape(check, {"oneOf": [number, {"enum": list(others)}]} if others else number)
+    return ValueShape(parse, {"oneOf": [number, {"enum": list(others)}]} if others else number)
 
 
 _FLAG_FIXES: Final = {
@@ -201,17 +225,18 @@ _FLAG_FIXES: Final = {
 }
 
 
-def _check_flag(value: object) -> None:
-    """Raise ValueError unless `value` is a boolean."""
-    if not isinstance(value, bool):
-        fix = _FLAG_FIXES.get(str(value).lower(), "")
-        raise ValueError(f"expected true or false, found {found(value)}", fix)  # noqa: TRY004  see ValueShape
+def _parse_flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    fix = _FLAG_FIXES.get(str(value).lower(), "")
+    raise ValueError(f"expected true or false, found {found(value)}", fix)
 
 
-def _check_definition(value: object) -> None:
-    """Raise ValueError unless `value` is a path or a definition."""
-    if not isinstance(value, dict | list) and not (isinstance(value, str) and value.strip()):
-        raise ValueError(f"expected a file's path, or the definition itself, found {found(value)}")
+def _parse_definition(value: object) -> object:
+    """Return a path or a definition."""
+    if isinstance(value, dict | list) or (isinstance(value, str) and value.strip()):
+        return value
+    raise ValueError(f"expected a file's path, or the definition itself, found {found(value)}")
 
 
 _STRATEGIES = tuple(strategy.value for strategy in CompatibilityStrategy)
@@ -219,7 +244,7 @@ _STRATEGIES = tuple(strategy.value for strategy in CompatibilityStrategy)
 _PART = "[-=:.A-Za-z0-9_]+"
 
 TopicText = Annotated[
-    Any,
+    TopicName,
     named(
         TopicName.parse,
         "a topic such as persistent://tenant/namespace/topic",
@@ -228,23 +253,27 @@ TopicText = Annotated[
     ),
 ]
 NamespaceText = Annotated[
-    Any, named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _suggest_namespace)
+    NamespaceName,
+    named(NamespaceName.parse, "a namespace such as tenant/namespace", f"^{_PART}/{_PART}$", _suggest_namespace),
 ]
-TenantText = Annotated[Any, named(parse_tenant, "a tenant's name", f"^{_PART}$")]
-Strategy = Annotated[Any, choice("compatibility strategy", _STRATEGIES)]
+TenantText = Annotated[str, named(parse_tenant, "a tenant's name", f"^{_PART}$")]
+Strategy = Annotated[CompatibilityStrategy, choice("compatibility strategy", _STRATEGIES, CompatibilityStrategy)]
 BrokerStrategy = Annotated[
-    Any, choice("compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"))
+    CompatibilityStrategy,
+    choice(
+        "compatibility strategy of a broker", tuple(s for s in _STRATEGIES if s != "UNDEFINED"), CompatibilityStrategy
+    ),
 ]
-Flag = Annotated[Any, ValueShape(_check_flag, {"type": "boolean"})]
-FilePath = Annotated[Any, text("a file's path")]
-FolderPath = Annotated[Any, text("a folder's path")]
+Flag = Annotated[bool, ValueShape(_parse_flag, {"type": "boolean"})]
+FilePath = Annotated[str, text("a file's path")]
+FolderPath = Annotated[str, text("a folder's path")]
 Definition = Annotated[
-    Any, ValueShape(_check_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
+    Any, ValueShape(_parse_definition, {"type": ["string", "object", "array"], "pattern": NOT_BLANK})
 ]
 MessageName = Annotated[
-    Any, text("a message's full name, such as package.Message", r"^(\S.*\.)?[A-Za-z_][A-Za-z0-9_]*$")
+    str, text("a message's full name, such as package.Message", r"^(\S.*\.)?[A-Za-z_][A-Za-z0-9_]*$")
 ]
-PropertyText = Annotated[Any, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
+PropertyText = Annotated[str, text("text", "", fix="put it in quotes: Pulsar's properties are text")]
 
 
 def _annotate_release(product: str) -> ValueShape:
@@ -255,21 +284,22 @@ def _annotate_release(product: str) -> ValueShape:
         unquoted='write "4.0" with quotes, for example',
     )
 
-    def check(value: Any) -> None:
-        shape.check(value)
-        if int(value.partition(".")[0]) < 4:
-            differences = describe_older_release(value) if product == "Pulsar" else ""
-            message = f"{product} {value} is older than the supported releases"
+    def parse(value: Any) -> str:
+        release: str = shape.parse(value)
+        if int(release.partition(".")[0]) < 4:
+            differences = describe_older_release(release) if product == "Pulsar" else ""
+            message = f"{product} {release} is older than the supported releases"
             message += f", and its brokers differ: {differences}" if differences else ""
             raise ValueError(message, 'write "4.0" or newer')
+        return release
 
-    return ValueShape(check, {**shape.schema, "pattern": r"^([4-9]|[1-9][0-9]{1,3})(\.[0-9]{1,4}){1,2}$"})
+    return ValueShape(parse, {**shape.schema, "pattern": r"^([4-9]|[1-9][0-9]{1,3})(\.[0-9]{1,4}){1,2}$"})
 
 
-PulsarRelease = Annotated[Any, _annotate_release("Pulsar")]
-SparkRelease = Annotated[Any, _annotate_release("Spark")]
-Variable = Annotated[Any, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")]
-SeverityText = Annotated[Any, choice("severity", ("error", "warning", "off"))]
+PulsarRelease = Annotated[str, _annotate_release("Pulsar")]
+SparkRelease = Annotated[str, _annotate_release("Spark")]
+Variable = Annotated[str, text("the name of an environment variable", r"^[A-Za-z_][A-Za-z0-9_]*$")]
+SeverityText = Annotated[Severity | Literal["off"], choice("severity", ("error", "warning", "off"))]
 
 Properties = Annotated[dict[str, PropertyText], Field(max_length=MAX_ITEMS)]
 References = Annotated[list[FilePath], Field(max_length=MAX_ITEMS)]
@@ -356,73 +386,81 @@ _DEFAULT_CHECKERS = tuple(prefix + name for prefix in ("", CHECKER_PACKAGE) for 
 _REQUIRED_CHECKERS = frozenset({*DEFAULT_CHECKERS, "KeyValueSchemaCompatibilityCheck"})
 
 
-def _check_format_version(value: object) -> None:
-    """Raise ValueError unless `value` is the format version that this release reads."""
+def _parse_format_version(value: object) -> int:
+    """Return the format version that this release reads."""
     if value != 1 or isinstance(value, bool):
         raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
+    return 1
 
 
-def _check_module(name: str) -> None:
-    """Raise ValueError unless `name` can be the name of a generated package."""
+def _parse_module(name: str) -> str:
+    """Return the name of a generated package."""
     if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
     if owner := _find_owner(name):
         message = f"`{shortened(name)}` is {owner}: a generated package of that name would take its place"
         raise ValueError(message, f"write another name, such as {shortened(_suggest_package(name))}")
+    return name
 
 
-def _check_category(value: object) -> None:
-    """Raise ValueError unless `value` is one of CATEGORIES."""
+def _parse_category(value: object) -> str:
+    """Return one of CATEGORIES."""
     if value in ("FILE", "PACKAGE"):
         raise ValueError(
             f"buf's category {value} is about generated code",
             f"run `buf breaking` for that, and write one of {', '.join(CATEGORIES)} here",
         )
-    choice("category of buf's rules", CATEGORIES).check(value)
+    category: str = choice("category of buf's rules", CATEGORIES).parse(value)
+    return category
 
 
-def _check_checker(value: object) -> None:
-    """Raise ValueError unless `value` is one of Pulsar's optional checkers."""
+def _parse_checker(value: object) -> str:
+    """Return the class name, without its package, of one of Pulsar's optional checkers."""
     if isinstance(value, str) and value.rpartition(".")[2] in _REQUIRED_CHECKERS:
         raise ValueError(
             f"`{value}` is not optional: brokers have this checker unless `excluded_checkers` of `defaults` lists it",
             "remove it",
         )
-    choice("optional checker of Pulsar", _CHECKERS).check(value)
+    checker: str = choice("optional checker of Pulsar", _CHECKERS).parse(value)
+    return checker.rpartition(".")[2]
 
 
-def _check_excluded_checker(value: object) -> None:
-    """Raise ValueError unless `value` is one of Pulsar's default checkers that a broker can be without."""
+def _parse_excluded_checker(value: object) -> str:
+    """Return the class name, without its package, of one of Pulsar's default checkers that a broker can be without."""
     if isinstance(value, str) and value.rpartition(".")[2] == "KeyValueSchemaCompatibilityCheck":
         raise ValueError(f"`{value}` cannot be excluded: brokers always have it", "remove it")
-    choice("default checker of Pulsar", _DEFAULT_CHECKERS).check(value)
+    checker: str = choice("default checker of Pulsar", _DEFAULT_CHECKERS).parse(value)
+    return checker.rpartition(".")[2]
 
 
 class DefaultsShape(MappingShape):
     """The configuration of the brokers."""
 
-    schema_compatibility_strategy: BrokerStrategy = optional("Pulsar's own is FULL.")
-    is_allow_auto_update_schema: Flag = optional("Pulsar's own is true.")
-    schema_validation_enforced: Flag = optional("Pulsar's own is false.")
+    schema_compatibility_strategy: Key[BrokerStrategy] = optional("Pulsar's own is FULL.")
+    is_allow_auto_update_schema: Key[Flag] = optional("Pulsar's own is true.")
+    schema_validation_enforced: Key[Flag] = optional("Pulsar's own is false.")
     excluded_checkers: Annotated[
-        list[Annotated[Any, ValueShape(_check_excluded_checker, {"enum": list(_DEFAULT_CHECKERS)})]],
+        list[Annotated[str, ValueShape(_parse_excluded_checker, {"enum": list(_DEFAULT_CHECKERS)})]],
         Field(max_length=MAX_ITEMS),
     ] = optional(
-        "Pulsar's default checkers that `schemaRegistryCompatibilityCheckers` of broker.conf leaves out (default: none)."
+        "Pulsar's default checkers that `schemaRegistryCompatibilityCheckers` of broker.conf leaves out (default: none).",
+        default_factory=list,
     )
 
 
-_Rendering = Annotated[Any, choice("rendering", get_args(ProtoRendering))]
+_Rendering = Annotated[ProtoRendering, choice("rendering", get_args(ProtoRendering))]
 
 
 class TopicProtobufShape(MappingShape):
     """The registered form of the protobuf definition of a topic."""
 
-    rendering: _Rendering = optional(
+    rendering: Key[_Rendering] = optional(
         "The client language in whose form its .proto definition is registered (default: as in the project)."
     )
-    file: Annotated[
-        Any, text("an import name such as web/click.proto", r"^(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.proto$")
+    file: Key[
+        Annotated[
+            str, text("an import name such as web/click.proto", r"^(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.proto$")
+        ]
     ] = optional(
         "The name under which producers compile its .proto file: clients send it (default: its path from the folder in which the imports begin, else its base name).",
         examples=["web/click.proto"],
@@ -432,121 +470,134 @@ class TopicProtobufShape(MappingShape):
 class ProtobufRulesShape(MappingShape):
     """The reading of protobuf definitions, and rules beyond the data verdict."""
 
-    rules: Annotated[Any, ValueShape(_check_category, {"enum": list(CATEGORIES)})] = optional(
+    rules: Key[Annotated[ProtoCategory, ValueShape(_parse_category, {"enum": list(CATEGORIES)})]] = optional(
         "buf's category whose rules `check` looks for, too (default: none)."
     )
     checkers: Annotated[
-        list[Annotated[Any, ValueShape(_check_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
-    ] = optional("The optional checkers that the brokers are configured with (default: none).")
-    rendering: _Rendering = optional(
+        list[Annotated[str, ValueShape(_parse_checker, {"enum": list(_CHECKERS)})]], Field(max_length=MAX_ITEMS)
+    ] = optional("The optional checkers that the brokers are configured with (default: none).", default_factory=list)
+    rendering: Key[_Rendering] = optional(
         "The client language in whose form .proto definitions are registered (default: the language of the declared producers, else java)."
     )
     include: Annotated[dict[str, FolderPath], Field(max_length=MAX_ITEMS)] = optional(
-        "The folders that prefixes of imports in .proto files mean, from this file's folder: {etcd: .} finds etcd/api/kv.proto in api."
+        "The folders that prefixes of imports in .proto files mean, from this file's folder: {etcd: .} finds etcd/api/kv.proto in api.",
+        default_factory=dict,
     )
 
 
 class OAuth2Shape(MappingShape):
     """OAuth 2.0 client credentials."""
 
-    issuer: Annotated[Any, text("an https:// URL", r"^https?://\S+$")] = Field(
+    issuer: Annotated[str, text("an https:// URL", r"^https?://\S+$")] = Field(
         description="The URL of the server that gives tokens."
     )
-    audience: Annotated[Any, text("an audience")] = Field(
+    audience: Annotated[str, text("an audience")] = Field(
         description="Whom the tokens are for, as the server knows it."
     )
-    client_id: Annotated[Any, text("a client's id")] = Field(description="The id of the client.")
+    client_id: Annotated[str, text("a client's id")] = Field(description="The id of the client.")
     client_secret_env: Variable = Field(description="The environment variable that holds the secret.")
 
 
-def _check_files(value: object) -> None:
-    """Raise ValueError unless `value` is a file's path, or a list of them."""
+def _parse_files(value: object) -> object:
+    """Return a file's path, or a list of them."""
     paths = value if isinstance(value, list) else [value]
     for path in paths or [None]:
         if not isinstance(path, str) or not path.strip():
             actual = found(path) if paths else "an empty list"
             raise ValueError(f"expected a file's path, or a list of them, found {actual}")
+    return value
 
 
-def _check_glob(value: object) -> None:
-    """Raise ValueError unless `value` is a glob of topics without the exclusion mark `!`."""
+def _parse_glob(value: object) -> str:
+    """Return a glob of topics without the exclusion mark `!`."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected topics such as 'shop/sales/*', found {found(value)}")
     if value.startswith("!"):
         raise ValueError(f"`{shortened(value)}` leaves topics out", "write it under `exclude`, without the !")
+    return value
 
 
 _FILE_OR_FILES = {"oneOf": [{"type": "string", "pattern": NOT_BLANK}, {"type": "array", "items": {"type": "string"}}]}
 _GLOB = {"type": "string", "pattern": r"^[^!]"}
-Globs = Annotated[list[Annotated[Any, ValueShape(_check_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)]
+Globs = Annotated[list[Annotated[str, ValueShape(_parse_glob, _GLOB)]], Field(min_length=1, max_length=MAX_ITEMS)]
+
+
+def _parse_registry(text: str) -> str:
+    """Return the URL of a registry as written."""
+    url.parse(text)
+    return text
 
 
 class TargetShape(MappingShape):
     """A registry to plan against, with its differences from the declarations."""
 
-    registry: Annotated[Any, named(url.parse, "a registry's URL", _REGISTRY)] = Field(
+    registry: Annotated[str, named(_parse_registry, "a registry's URL", _REGISTRY)] = Field(
         description="sqlite:PATH for the embedded registry, http(s)://HOST:PORT for Pulsar's admin API.",
         examples=["sqlite:.schemactl/registry.db", "https://pulsar.example.com:8443"],
     )
-    pulsar: PulsarRelease = optional("Its release, where it is not the project's.")
-    token_env: Variable = optional("The environment variable that holds the bearer token.")
-    token_file: FilePath = optional("The file that holds the bearer token.")
-    cert_file: FilePath = optional("The client certificate for mutual TLS.")
-    key_file: FilePath = optional("The private key for mutual TLS.")
-    oauth2: OAuth2Shape = optional("OAuth 2.0 client credentials.")
-    ca_file: FilePath = optional("The certificate authority to trust.")
+    pulsar: Key[PulsarRelease] = optional("Its release, where it is not the project's.")
+    token_env: Key[Variable] = optional("The environment variable that holds the bearer token.")
+    token_file: Key[FilePath] = optional("The file that holds the bearer token.")
+    cert_file: Key[FilePath] = optional("The client certificate for mutual TLS.")
+    key_file: Key[FilePath] = optional("The private key for mutual TLS.")
+    oauth2: Key[OAuth2Shape] = optional("OAuth 2.0 client credentials.")
+    ca_file: Key[FilePath] = optional("The certificate authority to trust.")
     tenants: Annotated[dict[str, TenantText], Field(max_length=MAX_ITEMS)] = optional(
-        "Declared tenant to its name on this target. With it or `namespaces`, a name that both omit is an error."
+        "Declared tenant to its name on this target. With it or `namespaces`, a name that both omit is an error.",
+        default_factory=dict,
     )
     namespaces: Annotated[dict[str, NamespaceText], Field(max_length=MAX_ITEMS)] = optional(
-        "Declared namespace to its name on this target; it goes before `tenants`."
+        "Declared namespace to its name on this target; it goes before `tenants`.", default_factory=dict
     )
-    overlays: Annotated[Any, ValueShape(_check_files, _FILE_OR_FILES)] = optional(
+    overlays: Key[Annotated[str | list[str], ValueShape(_parse_files, _FILE_OR_FILES)]] = optional(
         "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target. The last file that sets a value wins."
     )
-    include: Globs = optional("Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all).")
-    exclude: Globs = optional("These topics are not on this target.")
-    labels: Annotated[dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
-        optional("Name to text, shown by `targets`.")
+    include: Globs = optional(
+        "Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all).", default_factory=list
+    )
+    exclude: Globs = optional("These topics are not on this target.", default_factory=list)
+    labels: Annotated[dict[str, Annotated[str, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
+        optional("Name to text, shown by `targets`.", default_factory=dict)
     )
     properties: Properties = optional(
         "Text stored with each upload to this target; a schema's own properties win. It makes no version.",
         examples=[{"env": "prod"}],
+        default_factory=dict,
     )
-    cluster: Annotated[Any, text("the name of a cluster", r"^\S+$")] = optional(
+    cluster: Key[Annotated[str, text("the name of a cluster", r"^\S+$")]] = optional(
         "The cluster's name in Pulsar, as in `replication_clusters`: versions are compared with the other clusters."
     )
-    numbers: FilePath = optional(
+    numbers: Key[FilePath] = optional(
         "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
     )
-    promoted: Annotated[Any, text("a branch or tag such as origin/promoted/prod", _REF)] = optional(
+    promoted: Key[Annotated[str, text("a branch or tag such as origin/promoted/prod", _REF)]] = optional(
         "The branch or tag that says how far it is, a commit of the approved history (default: its tip)."
     )
-    after: Annotated[list[Annotated[Any, text("the name of a target")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
-        optional("The targets that have to hold a version before it is planned here.")
+    after: Annotated[list[Annotated[str, text("the name of a target")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
+        optional("The targets that have to hold a version before it is planned here.", default_factory=list)
     )
 
 
-_RecursionDepth = Annotated[Any, integer("a number of levels, 0 or more", 0)]
-_JsonTimes = Annotated[Any, choice("form of times", get_args(JsonTimes))]
-_ByteOrder = Annotated[Any, choice("byte order", get_args(ByteOrder))]
-_Nanoseconds = Annotated[Any, choice("column of nanoseconds", get_args(Nanoseconds))]
+_RecursionDepth = Annotated[int, integer("a number of levels, 0 or more", 0)]
+_JsonTimes = Annotated[JsonTimes, choice("form of times", get_args(JsonTimes))]
+_ByteOrder = Annotated[ByteOrder, choice("byte order", get_args(ByteOrder))]
+_Nanoseconds = Annotated[Nanoseconds, choice("column of nanoseconds", get_args(Nanoseconds))]
 
 
 class TopicGenerateShape(MappingShape):
     """The package of one topic, where it differs from the project's `generate`."""
 
-    recursion_depth: _RecursionDepth = optional(
+    recursion_depth: Key[_RecursionDepth] = optional(
         "How often a record may contain itself in the columns before the field is dropped (default: as in the project; 0: the topic is skipped)."
     )
-    json_times: _JsonTimes = optional(
+    json_times: Key[_JsonTimes] = optional(
         "The form in which times are written into JSON: number, whole numbers in the unit of their type; java, the form of Java's classes "
         "(default: as in the project)."
     )
-    integers: _ByteOrder = optional(
+    integers: Key[_ByteOrder] = optional(
         "The byte order of INT16, INT32 and INT64: big, as in Pulsar's Java client; little, as in its Go client (default: big)."
     )
-    nanoseconds: _Nanoseconds = optional(
+    nanoseconds: Key[_Nanoseconds] = optional(
         "The columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME: truncated, Spark's types, which have microseconds; bigint, the number of "
         "nanoseconds (default: as in the project)."
     )
@@ -555,42 +606,42 @@ class TopicGenerateShape(MappingShape):
 class GenerateShape(MappingShape):
     """The package that `schemactl generate` writes."""
 
-    package: Annotated[Any, named(_check_module, "the name of a Python package", _MODULE)] = Field(
+    package: Annotated[str, named(_parse_module, "the name of a Python package", _MODULE)] = Field(
         description="The name to import it by."
     )
-    out: FolderPath = optional("The folder it goes to (default: generated).")
-    spark: SparkRelease = optional('The Spark it is for (default: "4.1").')
-    json_defaults: Flag = optional(
+    out: Key[FolderPath] = optional("The folder it goes to (default: generated).")
+    spark: Key[SparkRelease] = optional('The Spark it is for (default: "4.1").')
+    json_defaults: Key[Flag] = optional(
         "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
     )
-    target: Annotated[Any, text("the name of a target")] = optional(
+    target: Key[Annotated[str, text("the name of a target")]] = optional(
         "The target whose version numbers count where a program selects none (default: Git's numbers)."
     )
-    classes: Annotated[Any, choice("kind of classes", get_args(ClassKind))] = optional(
+    classes: Key[Annotated[ClassKind, choice("kind of classes", get_args(ClassKind))]] = optional(
         "Which classes the package has for records, to be encoded and decoded (default: none)."
     )
-    recursion_depth: _RecursionDepth = optional(
+    recursion_depth: Key[_RecursionDepth] = optional(
         "How often a record may contain itself in the columns before the field is dropped (default: 0, recursive topics are skipped)."
     )
-    json_times: _JsonTimes = optional(
+    json_times: Key[_JsonTimes] = optional(
         "The form in which times are written into JSON: number, whole numbers in the unit of their type; java, the form of Java's classes "
         "(default: number)."
     )
-    nanoseconds: _Nanoseconds = optional(
+    nanoseconds: Key[_Nanoseconds] = optional(
         "The columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME: truncated, Spark's types, which have microseconds; bigint, the number of "
         "nanoseconds (default: truncated)."
     )
 
 
-_Style = Annotated[Any, choice("style of names", ("snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"))]
+_Style = Annotated[NameStyle, choice("style of names", ("snake_case", "camelCase", "PascalCase", "UPPER_CASE", "any"))]
 
 
 class NameStylesShape(MappingShape):
     """The case of names in definitions."""
 
-    fields: _Style = optional("The names of fields (default: snake_case).")
-    types: _Style = optional("The names of records, enums and fixed types (default: PascalCase).")
-    symbols: _Style = optional("The symbols of enums (default: UPPER_CASE).")
+    fields: Key[_Style] = optional("The names of fields (default: snake_case).")
+    types: Key[_Style] = optional("The names of records, enums and fixed types (default: PascalCase).")
+    symbols: Key[_Style] = optional("The symbols of enums (default: UPPER_CASE).")
 
 
 SEVERITY_TAGS = ("<rule>", "<namespace>")
@@ -604,7 +655,7 @@ def _tag_severity(value: object) -> str:
 class RepositoryShape(MappingShape):
     """The web pages of the repository."""
 
-    url: Annotated[Any, text("an https:// URL", r"^https?://\S+$")] = Field(
+    url: Annotated[str, text("an https:// URL", r"^https?://\S+$")] = Field(
         description="The address of the repository on its host, for links to commits and files.",
         examples=["https://github.com/acme/schemas"],
     )
@@ -613,24 +664,26 @@ class RepositoryShape(MappingShape):
 class ProjectShape(MappingShape):
     """The project file, schemactl.yaml."""
 
-    version: Annotated[Any, ValueShape(_check_format_version, {"const": 1})] = Field(
+    version: Annotated[int, ValueShape(_parse_format_version, {"const": 1})] = Field(
         description="The version of this file's format: 1."
     )
     roots: Annotated[list[FolderPath], Field(min_length=1, max_length=MAX_ITEMS)] = optional(
-        "The folders that hold declarations (default: namespaces)."
+        "The folders that hold declarations (default: namespaces).", default_factory=list
     )
     previous_roots: Annotated[list[FolderPath], Field(max_length=MAX_ITEMS)] = optional(
-        "Where they were in older commits."
+        "Where they were in older commits.", default_factory=list
     )
-    approved: Annotated[Any, text("a branch or tag such as origin/main", _REF)] = optional(
+    approved: Key[Annotated[str, text("a branch or tag such as origin/main", _REF)]] = optional(
         "The ref whose first-parent history is the record of approved schemas."
     )
-    adopted: Annotated[Any, text("the id of a commit, of at least 7 hexadecimal digits", r"^[0-9a-f]{7,64}$")] = (
+    adopted: Key[Annotated[str, text("the id of a commit, of at least 7 hexadecimal digits", r"^[0-9a-f]{7,64}$")]] = (
         optional("The commit whose content is version 0; earlier commits do not count (default: the first commit).")
     )
-    pulsar: PulsarRelease = optional('Whose answers to predict (default: "4.0").')
-    defaults: DefaultsShape = optional("The configuration of the brokers.")
-    protobuf: ProtobufRulesShape = optional("The reading of protobuf definitions, and rules beyond the data verdict.")
+    pulsar: Key[PulsarRelease] = optional('Whose answers to predict (default: "4.0").')
+    defaults: DefaultsShape = optional("The configuration of the brokers.", default_factory=DefaultsShape)
+    protobuf: ProtobufRulesShape = optional(
+        "The reading of protobuf definitions, and rules beyond the data verdict.", default_factory=ProtobufRulesShape
+    )
     severities: Annotated[
         dict[
             str,
@@ -640,19 +693,21 @@ class ProjectShape(MappingShape):
             ],
         ],
         Field(max_length=MAX_ITEMS),
-    ] = optional("Rule to error, warning or off; or a namespace to such a mapping.")
-    require_declared_namespaces: Flag = optional(
+    ] = optional("Rule to error, warning or off; or a namespace to such a mapping.", default_factory=dict)
+    require_declared_namespaces: Key[Flag] = optional(
         "Whether a topic whose namespace no file declares is an error (default: false, a new one is a warning)."
     )
-    names: NameStylesShape = optional("How names are written, where NAME_STYLE has a severity.")
-    repository: RepositoryShape = optional(
+    names: NameStylesShape = optional(
+        "How names are written, where NAME_STYLE has a severity.", default_factory=NameStylesShape
+    )
+    repository: Key[RepositoryShape] = optional(
         "The repository's web pages, for links (default: the address of the remote `origin`)."
     )
-    waivers: FilePath = optional("The waiver file (default: waivers.yaml).")
+    waivers: Key[FilePath] = optional("The waiver file (default: waivers.yaml).")
     targets: Annotated[dict[str, TargetShape], Field(max_length=MAX_ITEMS)] = optional(
-        "The registries to plan against, by name."
+        "The registries to plan against, by name.", default_factory=dict
     )
-    generate: GenerateShape = optional("The package that `schemactl generate` writes.")
+    generate: Key[GenerateShape] = optional("The package that `schemactl generate` writes.")
 
 
 # The waiver file
@@ -660,35 +715,34 @@ class ProjectShape(MappingShape):
 _DAY: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 
-def _check_day(value: object) -> None:
-    """Raise ValueError unless `value` is a day in ISO 8601 format."""
+def _parse_day(value: object) -> date:
+    """Return a day in ISO 8601 format."""
     with suppress(ValueError):
         if isinstance(value, str):
-            parse_day(value)
-            return
+            return parse_day(value)
     raise ValueError(
         f"expected a day such as 2027-01-31, found {found(value)}", "write year, month and day: 2027-01-31"
     )
 
 
-Day = Annotated[Any, ValueShape(_check_day, {"type": "string", "pattern": _DAY})]
+Day = Annotated[date, ValueShape(_parse_day, {"type": "string", "pattern": _DAY})]
 
 
 class WaiverShape(MappingShape):
     """One finding on one change that is approved in spite of it."""
 
-    rule: Annotated[Any, text("a rule such as MISSING_ENUM_SYMBOLS")] = Field(description="The finding's rule.")
+    rule: Annotated[str, text("a rule such as MISSING_ENUM_SYMBOLS")] = Field(description="The finding's rule.")
     topic: TopicText = Field(description="The finding's topic.")
-    field: Annotated[Any, text("the path of a field, such as Order.status")] = optional(
+    field: Key[Annotated[str, text("the path of a field, such as Order.status")]] = optional(
         "The field it is about, for people."
     )
     fingerprint: Annotated[
-        Any, text("a fingerprint such as sha256:0f3a...", r"^sha256:[0-9a-f]{64}$", fix="`schemactl waive` writes it")
+        str, text("a fingerprint such as sha256:0f3a...", r"^sha256:[0-9a-f]{64}$", fix="`schemactl waive` writes it")
     ] = Field(description="Which change it is, as `check` prints it.")
-    reason: Annotated[Any, text("the reason, a text")] = Field(
+    reason: Annotated[str, text("the reason, a text")] = Field(
         description="Why the change is right in spite of the finding."
     )
-    owner: Annotated[Any, text("a person or a team")] = Field(description="Who is responsible for it.")
+    owner: Annotated[str, text("a person or a team")] = Field(description="Who is responsible for it.")
     until: Day = Field(description="The last day, in UTC, on which it approves anything.")
 
 
@@ -709,10 +763,12 @@ def _annotate_type(declared_as: str, *, half: bool = False) -> Any:
         for type_, spec in SPECS.items()
         if spec.declared_as == declared_as and not (spec.unfit_half if half else spec.undeclarable)
     )
-    return Annotated[Any, ValueShape(lambda _value: None, {"enum": types, "description": "Pulsar's schema type."})]
+    return Annotated[
+        SchemaType, ValueShape(SchemaType.__getitem__, {"enum": types, "description": "Pulsar's schema type."})
+    ]
 
 
-SchemaName = Annotated[Any, text("text", "")]
+SchemaName = Annotated[str, text("text", "")]
 _NAME = "The name in a SchemaInfo: checked against the topic's name, from which brokers derive it."
 
 
@@ -723,7 +779,7 @@ class PayloadShape(MappingShape):
         description="A JSON file with the keys type, schema (the definition as a text) and properties.",
         examples=["orders.json"],
     )
-    name: SchemaName = optional(_NAME)
+    name: Key[SchemaName] = optional(_NAME)
 
 
 class AvroShape(MappingShape):
@@ -731,14 +787,14 @@ class AvroShape(MappingShape):
 
     type: _annotate_type("avro")  # type: ignore[valid-type]
     definition: Definition = Field(description=_AVRO, examples=["orders.avsc"])
-    references: References = optional(_TYPES, examples=[["../common/money.avsc"]])
-    properties: Properties = optional(_PROPERTIES)
+    references: References = optional(_TYPES, examples=[["../common/money.avsc"]], default_factory=list)
+    properties: Properties = optional(_PROPERTIES, default_factory=dict)
 
 
 class AvroTopicShape(AvroShape):
     """A schema of a topic whose definition is an Avro schema."""
 
-    name: SchemaName = optional(_NAME)
+    name: Key[SchemaName] = optional(_NAME)
 
 
 class ProtobufHalfShape(AvroShape):
@@ -751,9 +807,9 @@ class ProtobufShape(AvroShape):
     """Protobuf messages that an Avro schema describes (Pulsar's older support)."""
 
     type: _annotate_type("protobuf")  # type: ignore[valid-type]
-    name: SchemaName = optional(_NAME)
-    proto: FilePath = optional("The .proto behind it, for wire rules and codecs only.")
-    message: MessageName = optional("The root message in `proto`: package.Message.")
+    name: Key[SchemaName] = optional(_NAME)
+    proto: Key[FilePath] = optional("The .proto behind it, for wire rules and codecs only.")
+    message: Key[MessageName] = optional("The root message in `proto`: package.Message.")
 
 
 class ProtobufNativeShape(MappingShape):
@@ -763,39 +819,39 @@ class ProtobufNativeShape(MappingShape):
     definition: FilePath = Field(description="A .proto file, or a descriptor set with its imports (.binpb).")
     message: MessageName = Field(description="The root message: package.Message.")
     references: References = optional(
-        "The .proto files that the definition imports; or globs, or folders with / at their end."
+        "The .proto files that the definition imports; or globs, or folders with / at their end.", default_factory=list
     )
-    properties: Properties = optional(_PROPERTIES)
+    properties: Properties = optional(_PROPERTIES, default_factory=dict)
 
 
 class ProtobufNativeTopicShape(ProtobufNativeShape):
     """Protobuf messages of a topic that their own descriptor describes."""
 
-    name: SchemaName = optional(_NAME)
+    name: Key[SchemaName] = optional(_NAME)
 
 
 class ExternalShape(MappingShape):
     """A schema in the language of another registry, which brokers store without reading it."""
 
     type: _annotate_type("text")  # type: ignore[valid-type]
-    definition: FilePath = optional(
+    definition: Key[FilePath] = optional(
         "A .txt, .json or .proto file whose bytes are the definition; absent: an empty one.", examples=["orders.txt"]
     )
-    properties: Properties = optional(_PROPERTIES)
-    name: SchemaName = optional(_NAME)
+    properties: Properties = optional(_PROPERTIES, default_factory=dict)
+    name: Key[SchemaName] = optional(_NAME)
 
 
 class PlainShape(MappingShape):
     """A schema without definition: its wire form is fixed by Pulsar."""
 
     type: _annotate_type("plain")  # type: ignore[valid-type]
-    properties: Properties = optional(_PROPERTIES)
+    properties: Properties = optional(_PROPERTIES, default_factory=dict)
 
 
 class PlainTopicShape(PlainShape):
     """A schema of a topic without definition: its wire form is fixed by Pulsar."""
 
-    name: SchemaName = optional(_NAME)
+    name: Key[SchemaName] = optional(_NAME)
 
 
 class PlainHalfShape(PlainShape):
@@ -837,13 +893,13 @@ class KeyValueShape(MappingShape):
     """Two schemas in one: a key and a value."""
 
     type: _annotate_type("pair")  # type: ignore[valid-type]
-    encoding: Annotated[Any, choice("encoding", ("INLINE", "SEPARATED"))] = Field(
-        default=None, description="SEPARATED: the key travels as the message's key. INLINE (default): in the payload."
+    encoding: Key[Annotated[str, choice("encoding", ("INLINE", "SEPARATED"))]] = optional(
+        "SEPARATED: the key travels as the message's key. INLINE (default): in the payload."
     )
     key: _annotate_schema(_HALF_SCHEMAS, half=True) = Field(description="The schema of the key.")  # type: ignore[valid-type]
     value: _annotate_schema(_HALF_SCHEMAS, half=True) = Field(description="The schema of the value.")  # type: ignore[valid-type]
-    properties: Properties = optional(_PROPERTIES)
-    name: SchemaName = optional(_NAME)
+    properties: Properties = optional(_PROPERTIES, default_factory=dict)
+    name: Key[SchemaName] = optional(_NAME)
 
 
 _TOPIC_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
@@ -856,14 +912,14 @@ _TOPIC_SCHEMAS: Final[dict[str, type[MappingShape]]] = {
     "payload": PayloadShape,
 }
 
-_Reader = Annotated[Any, integer("`latest` or a version's number", 0, "latest")]
+_Reader = Annotated[int, integer("`latest` or a version's number", 0, "latest")]
 _READER: Final = "The version that generated readers use: latest (default) or a number."
 
 
 class _OfKinds(MappingShape):
     """The keys of a kind of events that a topic with one schema has itself."""
 
-    reader: _Reader = optional(_READER)
+    reader: Key[_Reader] = optional(_READER)
 
 
 class AvroKindShape(AvroShape, _OfKinds):
@@ -893,104 +949,123 @@ BRANCHES: Final = {
 _NUMBER: Final = integer("`latest`, a version's number, a range such as 3..5, or a definition's file", 0, "latest")
 
 
-def _check_build(value: object) -> None:
-    """Raise ValueError unless `value` is `latest`, a version, a range of versions or the path of a definition."""
+class Build(NamedTuple):
+    """The schema that a client is built with: the first and last version, or the path of a file; neither is the latest version."""
+
+    versions: tuple[int, int] | None = None
+    file: str = ""
+
+
+def _parse_build(value: object) -> Build:
+    """Return the build for `latest`, a version, a range of versions or the path of a definition."""
     if isinstance(value, str):
-        range_ = re.fullmatch(r"([0-9]{1,9})\.\.([0-9]{1,9})", value)
-        if range_ and int(range_[1]) > int(range_[2]):
-            raise ValueError(f"the range {value} ends before it begins", f"write {range_[2]}..{range_[1]}")
-        if value == "latest" or range_ or value.endswith(DEFINITION_SUFFIXES):
-            return
-    _NUMBER.check(value)
+        if range_ := re.fullmatch(r"([0-9]{1,9})\.\.([0-9]{1,9})", value):
+            first, last = int(range_[1]), int(range_[2])
+            if first > last:
+                raise ValueError(f"the range {value} ends before it begins", f"write {range_[2]}..{range_[1]}")
+            return Build((first, last))
+        if value.endswith(DEFINITION_SUFFIXES):
+            return Build(file=value)
+    number = _NUMBER.parse(value)
+    return Build() if number == "latest" else Build((number, number))
 
 
 _BUILD: Final = ValueShape(
-    _check_build, {"oneOf": [_NUMBER.schema["oneOf"][0], {"type": "string", "pattern": _BUILD_PATTERN}]}
+    _parse_build, {"oneOf": [_NUMBER.schema["oneOf"][0], {"type": "string", "pattern": _BUILD_PATTERN}]}
 )
 
 
 class ClientShape(MappingShape):
     """A producer or consumer of the topic: who it is, and which version of the schema it is built with."""
 
-    name: Annotated[Any, text("a client's name", r"^\S(.*\S)?$")] = Field(description="Its name, for people.")
-    role: Annotated[Any, choice("role of a client", ("producer", "consumer", "reader"))] = Field(
-        description="Whether it writes or reads; a reader has no subscription."
-    )
-    schema_: Annotated[Any, _BUILD] = optional(
+    name: Annotated[str, text("a client's name", r"^\S(.*\S)?$")] = Field(description="Its name, for people.")
+    role: Annotated[
+        Literal["producer", "consumer", "reader"], choice("role of a client", ("producer", "consumer", "reader"))
+    ] = Field(description="Whether it writes or reads; a reader has no subscription.")
+    schema_: Annotated[Build, _BUILD] = optional(
         "The schema that it is built with: latest (default), a version, a range of running versions, or its own definition's file.",
         alias="schema",
+        default_factory=Build,
     )
-    team: Annotated[Any, text("a team")] = optional("Who is responsible for it.")
-    language: Annotated[Any, text("a language")] = optional("Its programming language.")
-    contact: Annotated[Any, text("where to find the team")] = optional(
+    team: Key[Annotated[str, text("a team")]] = optional("Who is responsible for it.")
+    language: Key[Annotated[str, text("a language")]] = optional("Its programming language.")
+    contact: Key[Annotated[str, text("where to find the team")]] = optional(
         "Where to find the team: a finding about the client names it.", examples=["@acme/payments"]
     )
-    kind: Annotated[Any, text("the key of a kind of events")] = optional(
+    kind: Key[Annotated[str, text("the key of a kind of events")]] = optional(
         "The kind of events that it is built for, a key of `schemas` (default: the kind of its version)."
     )
-    targets: Annotated[list[Annotated[Any, text("a target's name")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
-        optional("The targets on which it runs; absent: all that have the topic.")
+    targets: Annotated[list[Annotated[str, text("a target's name")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
+        optional("The targets on which it runs; absent: all that have the topic.", default_factory=list)
     )
 
 
 class DeprecatedShape(MappingShape):
     """The end of a topic's use."""
 
-    since: Day = optional("The day since when.")
-    remove_after: Day = optional("The last day, in UTC, on which it may be there.")
-    use: TopicText = optional("The topic to use instead.")
+    since: Key[Day] = optional("The day since when.")
+    remove_after: Key[Day] = optional("The last day, in UTC, on which it may be there.")
+    use: Key[TopicText] = optional("The topic to use instead.")
 
 
 class MetadataShape(MappingShape):
     """Facts about a topic or namespace for people."""
 
-    owner: Annotated[Any, text("a person or a team")] = optional(
+    owner: Key[Annotated[str, text("a person or a team")]] = optional(
         "Who answers for it, or for all topics of a namespace: shown, and the owner of its waivers.",
         examples=["team-orders", "@acme/orders"],
     )
-    description: Annotated[Any, text("a text")] = optional("Its purpose.")
-    labels: Annotated[dict[str, Annotated[Any, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
+    description: Key[Annotated[str, text("a text")]] = optional("Its purpose.")
+    labels: Annotated[dict[str, Annotated[str, text("text", fix="put it in quotes")]], Field(max_length=MAX_ITEMS)] = (
         optional(
             "Name to text, to find it by (`list --label`). Topics have the labels of their namespace as well.",
             examples=[{"tier": "gold"}],
+            default_factory=dict,
         )
     )
     links: Annotated[
-        dict[str, Annotated[Any, text("a URL", r"^(https?://|mailto:)\S+$", fix="begin it with https://")]],
+        dict[str, Annotated[str, text("a URL", r"^(https?://|mailto:)\S+$", fix="begin it with https://")]],
         Field(max_length=MAX_ITEMS),
-    ] = optional("Name to URL.", examples=[{"dashboard": "https://grafana.example.com/d/orders"}])
-    deprecated: DeprecatedShape = optional(
+    ] = optional("Name to URL.", examples=[{"dashboard": "https://grafana.example.com/d/orders"}], default_factory=dict)
+    deprecated: Key[DeprecatedShape] = optional(
         "The end of its use: the dates, and the replacement.",
         examples=[{"since": "2026-11-01", "remove_after": "2027-05-01", "use": "shop/sales/orders-v2"}],
     )
 
 
-Partitions = Annotated[Any, integer("a number of partitions, 1 or more", 1)]
+Partitions = Annotated[int, integer("a number of partitions, 1 or more", 1)]
+
+
+def _to_dict(shape: MappingShape) -> dict[str, Any]:
+    return dict(shape)
 
 
 def _annotate_setting(name: str, shape: Whole | Switch | OneOf | Names | Parts) -> Any:
     """Return the annotation of a setting, or of a part of one, with this shape."""
     match shape:
         case Whole(expected, least, most):
-            return Annotated[Any, integer(expected, least, most=most)]
+            return Annotated[int, integer(expected, least, most=most)]
         case Switch():
             return Flag
         case OneOf(noun, names):
-            return Annotated[Any, choice(noun, names)]
+            return Annotated[str, choice(noun, names)]
         case Names(noun, pattern):
-            item = Annotated[Any, text(noun, pattern)]
+            item = Annotated[str, text(noun, pattern)]
             return Annotated[list[item], Field(min_length=1, max_length=MAX_ITEMS)]
         case Parts(parts, about):
             fields: dict[str, Any] = {
                 key: (_annotate_setting(key, part), Field(description=about[key])) for key, part in parts.items()
             }
             words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
-            return create_model(f"{words}Shape", __base__=MappingShape, **fields)
+            return Annotated[create_model(f"{words}Shape", __base__=MappingShape, **fields), AfterValidator(_to_dict)]
 
 
 def _create_settings_model(name: str, rows: Iterable[Setting]) -> Any:
     """Create the model `name` with a key for each of these rows of the table of settings."""
-    fields: dict[str, Any] = {row.name: (_annotate_setting(row.name, row.shape), optional(row.about)) for row in rows}
+    fields: dict[str, Any] = {}
+    for row in rows:
+        annotation = _annotate_setting(row.name, row.shape)
+        fields[row.name] = Key[annotation], optional(row.about)  # type: ignore[misc, valid-type]
     return create_model(name, __base__=MappingShape, **fields)
 
 
@@ -1002,9 +1077,9 @@ class _OfTopics(MappingShape):
     """The parts of a topic that may differ on a target, without settings."""
 
     topic: TopicText = Field(description="The declared topic.")
-    partitions: Partitions = optional("Its partitions there. May only grow.")
-    schema_compatibility_strategy: Strategy = optional(_STRATEGY)
-    schema_validation_enforced: Flag = optional(
+    partitions: Key[Partitions] = optional("Its partitions there. May only grow.")
+    schema_compatibility_strategy: Key[Strategy] = optional(_STRATEGY)
+    schema_validation_enforced: Key[Flag] = optional(
         "Whether clients without a schema are rejected if the topic has one; absent: as its namespace says."
     )
 
@@ -1017,9 +1092,9 @@ class _OfNamespaces(MappingShape):
     """The parts of a namespace that may differ on a target, without settings."""
 
     namespace: NamespaceText = Field(description="tenant/namespace", examples=["shop/sales"])
-    schema_compatibility_strategy: Strategy = optional(_STRATEGY)
-    is_allow_auto_update_schema: Flag = optional("Whether a producer may register a new version by connecting.")
-    schema_validation_enforced: Flag = optional(
+    schema_compatibility_strategy: Key[Strategy] = optional(_STRATEGY)
+    is_allow_auto_update_schema: Key[Flag] = optional("Whether a producer may register a new version by connecting.")
+    schema_validation_enforced: Key[Flag] = optional(
         "Whether clients without a schema are rejected where the topic has one."
     )
 
@@ -1034,6 +1109,7 @@ class NamespaceShape(MetadataShape, NamespaceOverlayShape):
     schema_properties: Properties = optional(
         "Defaults of the properties of its topics' schemas, and of the AVRO key and value of a KEY_VALUE; a schema's own properties win.",
         examples=[{"__jsr310ConversionEnabled": "true"}],
+        default_factory=dict,
     )
 
 
@@ -1045,23 +1121,28 @@ class TopicShape(MetadataShape, TopicOverlayShape):
         "topic://tenant/namespace/topic.",
         examples=["persistent://shop/sales/orders"],
     )
-    partitions: Partitions = optional("Absent: not partitioned. May only grow.")
-    generation: Annotated[Any, integer("a number of generations, 1 or more", 1)] = optional(
+    partitions: Key[Partitions] = optional("Absent: not partitioned. May only grow.")
+    generation: Key[Annotated[int, integer("a number of generations, 1 or more", 1)]] = optional(
         "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
     )
-    renamed_from: TopicText = optional("Check against the versions of that topic as well.")
-    reader: _Reader = optional(_READER)
-    generate: TopicGenerateShape = optional("Its package, where it differs from the project's `generate`.")
-    protobuf: TopicProtobufShape = optional("How its protobuf definition is registered.")
-    lifecycle: Annotated[Any, choice("lifecycle", ("stable", "draft"))] = optional(
+    renamed_from: Key[TopicText] = optional("Check against the versions of that topic as well.")
+    reader: Key[_Reader] = optional(_READER)
+    generate: TopicGenerateShape = optional(
+        "Its package, where it differs from the project's `generate`.", default_factory=TopicGenerateShape
+    )
+    protobuf: TopicProtobufShape = optional(
+        "How its protobuf definition is registered.", default_factory=TopicProtobufShape
+    )
+    lifecycle: Key[Annotated[Literal["stable", "draft"], choice("lifecycle", ("stable", "draft"))]] = optional(
         "draft: may still break; stable is the default."
     )
     clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
         "Known producers and consumers: a change must not break what one is built with.",
         examples=[[{"name": "billing", "team": "payments", "role": "consumer", "schema": 3}]],
+        default_factory=list,
     )
     # pydantic's own BaseModel has a deprecated method of that name.
-    schema_: _annotate_schema(_TOPIC_SCHEMAS, half=False) = optional(  # type: ignore[valid-type]
+    schema_: Key[_annotate_schema(_TOPIC_SCHEMAS, half=False)] = optional(  # type: ignore[valid-type]
         "Absent: a topic without schema.", alias="schema", examples=[{"type": "AVRO", "definition": "orders.avsc"}]
     )
     schemas: Annotated[
@@ -1070,8 +1151,9 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     ] = optional(
         "The kinds of events in the topic, by their keys, in place of `schema`. Each has a record of another name.",
         examples=[{"user_created": {"type": "AVRO", "definition": "user-created.avsc"}}],
+        default_factory=dict,
     )
-    kinds_compatibility: Strategy = optional(
+    kinds_compatibility: Key[Strategy] = optional(
         "Which readers of a kind a new version of this kind must not break (default: the strategy of the project's `defaults`)."
     )
 
@@ -1094,9 +1176,9 @@ class Mismatch:
 
     Attributes:
         parts: the keys and indexes that lead to it.
-        kind: pydantic's type of the error, or `own` for a ValueError of this module.
+        kind: pydantic's type of the error; `value_error` for a ValueError of this module.
         value: the value that does not fit.
-        context: pydantic's details of the error; `what` and `fix` for `own`.
+        context: pydantic's details of the error; `error` for `value_error`.
         keys: the allowed keys of the mapping around it, with their descriptions.
         schema_type: the schema type if the mapping around it is a schema, or "".
     """
@@ -1109,11 +1191,11 @@ class Mismatch:
     schema_type: str = ""
 
 
-def find_mismatches(kind: str, value: object) -> list[Mismatch]:
-    """Validate `value` as a document of the kind `kind` (see KINDS), and return all its mismatches."""
+def read_model(kind: str, value: object) -> MappingShape | list[Mismatch]:
+    """Read `value` as a document of the kind `kind` (see KINDS), and return its model, or all its mismatches."""
     shape = KINDS[kind]
     try:
-        shape.model_validate(value)
+        return shape.model_validate(value)
     except ValidationError as error:
         return [
             Mismatch(
@@ -1126,7 +1208,6 @@ def find_mismatches(kind: str, value: object) -> list[Mismatch]:
             )
             for detail in error.errors(include_url=False)
         ]
-    return []
 
 
 def _find_schema_type(value: Any, location: tuple[str | int, ...]) -> str:
@@ -1160,9 +1241,11 @@ def _find_inner_shape(annotation: object) -> type[MappingShape] | None:
     """Return the model in an annotation, or None without a model, or a union whose tag follows."""
     if isinstance(annotation, type) and issubclass(annotation, MappingShape):
         return annotation
+    arguments = get_args(annotation)
     if get_origin(annotation) in (dict, list):
-        return _find_inner_shape(get_args(annotation)[-1])
-    return None
+        return _find_inner_shape(arguments[-1])
+    is_optional = type(None) in arguments
+    return _find_inner_shape(arguments[0]) if is_optional or get_origin(annotation) is Annotated else None
 
 
 def _describe_keys(shape: type[MappingShape]) -> dict[str, str]:

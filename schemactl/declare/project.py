@@ -7,11 +7,11 @@ import posixpath
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from schemactl.core.atomic_files import reject_links
 from schemactl.core.errors import (
@@ -26,7 +26,7 @@ from schemactl.core.errors import (
     meant,
 )
 from schemactl.core.names import NamespaceName, parse_tenant
-from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
+from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
 from schemactl.core.rules import every_rule, rules
 from schemactl.core.schema import EMPTY, Release
@@ -36,8 +36,8 @@ from schemactl.declare.document import (
     RESERVED_PROPERTIES,
     Misfit,
     describe_unknown_rule,
-    find_problems,
     limit_problems,
+    read_shape,
 )
 from schemactl.declare.files import (
     YAML_SUFFIXES,
@@ -52,7 +52,14 @@ from schemactl.declare.files import (
 from schemactl.declare.source_location import Tokens
 from schemactl.declare.yaml_parser import YamlText, read_yaml
 
+if TYPE_CHECKING:
+    from schemactl.core.findings import Severity
+    from schemactl.declare.models import MappingShape, ProjectShape, TargetShape
+
 PROJECT_FILE: Final = "schemactl.yaml"
+
+_CREDENTIALS: Final = ("token_env", "token_file", "cert_file", "key_file", "oauth2", "ca_file")
+"""The keys of a target with its credentials."""
 
 _IMPORT_PREFIX: Final = re.compile(r"[^/\s\\]+(?:/[^/\s\\]+)*")
 """The folders with which the name of an import can begin."""
@@ -181,12 +188,12 @@ def read_project(path: str, data: bytes) -> Project:
         message = f"expected the keys of a project, found {found(document.value)}"
         raise DeclarationError([*problems, Problem(source, message, "start it with `version: 1`")])
     check = partial(_check_project, folder=posixpath.dirname(path))
-    errors = find_problems("project", document.value, document.node, shown(path), check)
+    shape, errors = read_shape("project", document.value, document.node, shown(path), check)
     places = {problem.source for problem in problems}
     problems += [problem for problem in errors if problem.source not in places]
     if problems:
         raise DeclarationError(limit_problems(problems))
-    return _build_project(path, document.value)
+    return _build_project(path, shape)
 
 
 class HistorySettings(NamedTuple):
@@ -212,18 +219,16 @@ def read_history_settings(path: str, data: bytes) -> HistorySettings | None:
     return HistorySettings(folders, adopted if isinstance(adopted, str) else None)
 
 
-def _check_project(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
+def _check_project(project: ProjectShape, folder: str) -> Iterator[Misfit]:
     """Yield contradictions between valid values, and invalid paths."""
-    targets, generate = value.get("targets", {}), value.get("generate", {})
-    paths: list[tuple[Tokens, str]] = [
-        ((key, str(index)), written)
-        for key in ("roots", "previous_roots")
-        for index, written in enumerate(value.get(key, ()))
-    ]
-    paths += [(("targets", name, "numbers"), target.get("numbers", ".")) for name, target in targets.items()]
+    targets = project.targets
+    paths: list[tuple[Tokens, str | None]] = [(("roots", str(index)), root) for index, root in enumerate(project.roots)]
+    paths += [(("previous_roots", str(index)), root) for index, root in enumerate(project.previous_roots)]
+    paths += [(("targets", name, "numbers"), target.numbers) for name, target in targets.items()]
     paths += [overlay for name, target in targets.items() for overlay in _iterate_overlays(name, target)]
-    paths += [(("waivers",), value.get("waivers", ".")), (("generate", "out"), generate.get("out", "."))]
-    include = value.get("protobuf", {}).get("include", {})
+    paths += [(("waivers",), project.waivers)]
+    paths += [(("generate", "out"), project.generate.out)] if project.generate else []
+    include = project.protobuf.include
     paths += [(("protobuf", "include", prefix), written) for prefix, written in include.items()]
     for prefix in include:
         if not _IMPORT_PREFIX.fullmatch(prefix) or {".", ".."} & {*prefix.split("/")}:
@@ -232,56 +237,53 @@ def _check_project(value: Mapping[str, Any], folder: str) -> Iterator[Misfit]:
             yield Misfit.of(("protobuf", "include", prefix), message, fix, of_key=True)
     for parts, written in paths:
         try:
-            resolve(folder, written)
+            resolve(folder, written or ".")
         except ValueError as error:
             yield Misfit.of(parts, str(error))
-    yield from _check_severities(value.get("severities", {}))
-    releases = [value.get("pulsar", "4.0"), *(target.get("pulsar", "4.0") for target in targets.values())]
+    yield from _check_severities(project.severities)
+    releases = [project.pulsar or "4.0", *(target.pulsar or "4.0" for target in targets.values())]
     newest = max(map(_parse_release, releases))
-    for index, checker in enumerate(value.get("protobuf", {}).get("checkers", ())):
-        name = _get_class_name(checker)
+    for index, name in enumerate(project.protobuf.checkers):
         first_release = OPTIONAL_CHECKERS[name]
         if newest < first_release:
             fix = f'remove it, or write pulsar: "{first_release}" if that is what the brokers run'
             yield Misfit.of(("protobuf", "checkers", str(index)), f"Pulsar {newest} has no {name}", fix)
-    for index, checker in enumerate(value.get("defaults", {}).get("excluded_checkers", ())):
-        name = _get_class_name(checker)
+    for index, name in enumerate(project.defaults.excluded_checkers):
         if newest < DEFAULT_CHECKERS[name]:
-            yield Misfit.of(
-                ("defaults", "excluded_checkers", str(index)), f"Pulsar {newest} has no {name}", "remove it"
-            )
-    roots = [posixpath.normpath(root) for root in value.get("roots", ("namespaces",))]
+            checker_parts = ("defaults", "excluded_checkers", str(index))
+            yield Misfit.of(checker_parts, f"Pulsar {newest} has no {name}", "remove it")
+    roots = [posixpath.normpath(root) for root in project.roots or ("namespaces",)]
     for name, target in targets.items():
         yield from _check_target(target, ("targets", name))
         yield from _check_overlay_paths(_iterate_overlays(name, target), roots)
     references: list[tuple[Tokens, str]] = [
         (("targets", name, "after", str(index)), other)
         for name, target in targets.items()
-        for index, other in enumerate(target.get("after", ()))
+        for index, other in enumerate(target.after)
     ]
-    if "target" in generate:
-        references.append((("generate", "target"), generate["target"]))
+    if project.generate and project.generate.target is not None:
+        references.append((("generate", "target"), project.generate.target))
     for parts, target_name in references:
         if target_name not in targets:
             near = meant(target_name, targets)
             fix = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
             message = f"`{shortened(target_name)}` is not one of the project's targets"
             yield Misfit.of(parts, message, f"write {near}" if near else fix)
-    yield from _check_order(targets)
+    yield from _check_order({name: target.after for name, target in targets.items()})
 
 
-def _check_order(targets: Mapping[str, Any]) -> Iterator[Misfit]:
+def _check_order(predecessors_by_target: Mapping[str, Sequence[str]]) -> Iterator[Misfit]:
     """Yield each target whose `after` leads back to it, so that a version would wait for itself."""
-    for name in targets:
+    for name in predecessors_by_target:
         paths = [[name]]
-        visited = set()
+        visited: set[str] = set()
         while paths:
             path = paths.pop()
-            predecessors = targets.get(path[-1], {}).get("after", ())
+            predecessors = predecessors_by_target.get(path[-1], ())
             if name in predecessors:
                 message = f"a version would wait for itself: {' after '.join([*path, name])}"
-                parts = ("targets", name, "after", str(targets[name]["after"].index([*path, name][1])))
-                yield Misfit.of(parts, message, "remove one of these entries")
+                index = predecessors_by_target[name].index([*path, name][1])
+                yield Misfit.of(("targets", name, "after", str(index)), message, "remove one of these entries")
                 break
             paths += [[*path, predecessor] for predecessor in predecessors if predecessor not in visited]
             visited.update(predecessors)
@@ -306,46 +308,50 @@ def _check_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
                 yield Misfit.of(parts, f"the severity of {rule} is fixed", "remove it", of_key=True)
 
 
-def _check_target(target: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
-    credentials = [key for key in ("token_env", "token_file", "oauth2") if key in target]
+def _check_target(target: TargetShape, parts: Tokens) -> Iterator[Misfit]:
+    credentials = [key for key in ("token_env", "token_file", "oauth2") if key in target.model_fields_set]
     if len(credentials) > 1:
         message = f"`{credentials[0]}` and `{credentials[1]}` exclude each other"
         yield Misfit.of((*parts, credentials[1]), message, "keep one", of_key=True)
     for key, needed_key in (("cert_file", "key_file"), ("key_file", "cert_file")):
-        if key in target and needed_key not in target:
+        if getattr(target, key) and not getattr(target, needed_key):
             yield Misfit.of((*parts, key), f"`{key}` needs `{needed_key}`", f"add `{needed_key}`", of_key=True)
-    yield from _check_target_properties(target, (*parts, "properties"))
-    for key, parse in (("tenants", parse_tenant), ("namespaces", NamespaceName.parse)):
-        target_name_counts = Counter(target.get(key, {}).values())
-        for name, target_name in target.get(key, {}).items():
-            try:
-                parse(name)
-            except ValueError as error:
-                yield Misfit.of((*parts, key, name), str(error), of_key=True)
-            if target_name_counts[target_name] > 1:
-                message = f"two {key} would both be {target_name} on this target"
-                yield Misfit.of((*parts, key, name), message, "give each a separate name")
-
-
-def _check_target_properties(target: Mapping[str, Any], parts: Tokens) -> Iterator[Misfit]:
-    """Yield properties of uploads that would change how a definition is read."""
-    for name in target.get("properties", ()):
+    for name in target.properties:
+        # They must not change how a definition is read.
+        property_parts = (*parts, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
             message = f"the property `{name}` is written by schemactl itself"
-            yield Misfit.of((*parts, name), message, "give it another name", of_key=True)
+            yield Misfit.of(property_parts, message, "give it another name", of_key=True)
         elif name.startswith(("__", *KEY_VALUE_PROPERTIES)):
             message = f"the property `{name}` determines how messages are read, which is the same on every target"
             fix = "write it under `properties` of the schema, or `schema_properties`"
-            yield Misfit.of((*parts, name), message, fix, of_key=True)
+            yield Misfit.of(property_parts, message, fix, of_key=True)
+    yield from _check_target_names(target.tenants, parse_tenant, (*parts, "tenants"))
+    yield from _check_target_names(target.namespaces, NamespaceName.parse, (*parts, "namespaces"))
 
 
-def _iterate_overlays(name: str, target: Mapping[str, Any]) -> Iterator[tuple[Tokens, str]]:
+def _check_target_names(
+    target_names: Mapping[str, Any], parse: Callable[[str], object], parts: Tokens
+) -> Iterator[Misfit]:
+    """Yield declared names that are invalid, and names on the target that two declared names have."""
+    target_name_counts = Counter(target_names.values())
+    for name, target_name in target_names.items():
+        try:
+            parse(name)
+        except ValueError as error:
+            yield Misfit.of((*parts, name), str(error), of_key=True)
+        if target_name_counts[target_name] > 1:
+            message = f"two {parts[-1]} would both be {target_name} on this target"
+            yield Misfit.of((*parts, name), message, "give each a separate name")
+
+
+def _iterate_overlays(name: str, target: TargetShape) -> Iterator[tuple[Tokens, str]]:
     """Yield the places and paths of the overlay files of the target `name`."""
-    written = target.get("overlays", [])
-    if isinstance(written, str):
-        yield ("targets", name, "overlays"), written
+    parts = ("targets", name, "overlays")
+    if isinstance(target.overlays, str):
+        yield parts, target.overlays
     else:
-        yield from ((("targets", name, "overlays", str(index)), path) for index, path in enumerate(written))
+        yield from (((*parts, str(index)), path) for index, path in enumerate(target.overlays or ()))
 
 
 def _check_overlay_paths(overlays: Iterable[tuple[Tokens, str]], roots: Iterable[str]) -> Iterator[Misfit]:
@@ -373,74 +379,74 @@ def _is_visible_below(root: str, path: str) -> bool:
     return (root == "." or relative_path != path) and not any(part.startswith(".") for part in relative_path.split("/"))
 
 
-def _build_project(path: str, value: Mapping[str, Any]) -> Project:
+def _build_project(path: str, shape: ProjectShape) -> Project:
     folder = posixpath.dirname(path)
-    pulsar = value.get("pulsar", "4.0")
-    severities: Mapping[str, Any] = value.get("severities", {})
-    namespace_severities = {name: by_rule for name, by_rule in severities.items() if isinstance(by_rule, dict)}
-    protobuf, generate = value.get("protobuf", {}), value.get("generate")
+    pulsar = shape.pulsar or "4.0"
+    severities: dict[str, Severity | Literal["off"]] = {}
+    namespace_severities: dict[NamespaceName, Mapping[str, Severity | Literal["off"]]] = {}
+    for key, value in shape.severities.items():
+        if isinstance(value, dict):
+            namespace_severities[NamespaceName.parse(key)] = value
+        else:
+            severities[key] = value
+    excluded_checkers = [EXCLUDED + name for name in shape.defaults.excluded_checkers]
+    policies = _list_set_values(shape.defaults)
+    policies["checkers"] = (*shape.protobuf.checkers, *dict.fromkeys(excluded_checkers))
+    policies.pop("excluded_checkers", None)
+    generate = None
+    if shape.generate:
+        generate = Generate(**_list_set_values(shape.generate))
+        generate = replace(generate, out=resolve(folder, generate.out))
     return Project(
         folder=folder,
         path=path,
-        roots=tuple(resolve(folder, root) for root in value.get("roots", ("namespaces",))),
-        previous_roots=tuple(resolve(folder, root) for root in value.get("previous_roots", ())),
-        approved=value.get("approved"),
-        adopted=value.get("adopted"),
+        roots=tuple(resolve(folder, root) for root in shape.roots or ("namespaces",)),
+        previous_roots=tuple(resolve(folder, root) for root in shape.previous_roots),
+        approved=shape.approved,
+        adopted=shape.adopted,
         release=_parse_release(pulsar),
         pulsar=pulsar,
-        defaults=_build_defaults(value.get("defaults", {}), protobuf.get("checkers", ())),
-        severities={rule: severity for rule, severity in severities.items() if rule not in namespace_severities},
-        namespace_severities={NamespaceName.parse(name): by_rule for name, by_rule in namespace_severities.items()},
-        proto_rules=protobuf.get("rules"),
-        rendering=protobuf.get("rendering"),
-        require_declared_namespaces=value.get("require_declared_namespaces", False),
-        names=NameStyles(**value.get("names", {})),
-        include={prefix: resolve(folder, path) for prefix, path in protobuf.get("include", {}).items()},
-        waivers=resolve(folder, value.get("waivers", "waivers.yaml")),
-        repository_url=value.get("repository", {}).get("url", "").rstrip("/").removesuffix(".git"),
-        targets={name: _build_target(folder, name, target) for name, target in value.get("targets", {}).items()},
-        generate=generate and Generate(**{**generate, "out": resolve(folder, generate.get("out", "generated"))}),
+        defaults=BrokerDefaults(**policies),
+        severities=severities,
+        namespace_severities=namespace_severities,
+        proto_rules=shape.protobuf.rules,
+        rendering=shape.protobuf.rendering,
+        require_declared_namespaces=bool(shape.require_declared_namespaces),
+        names=NameStyles(**_list_set_values(shape.names)),
+        include={prefix: resolve(folder, path) for prefix, path in shape.protobuf.include.items()},
+        waivers=resolve(folder, shape.waivers or "waivers.yaml"),
+        repository_url=shape.repository.url.rstrip("/").removesuffix(".git") if shape.repository else "",
+        targets={name: _build_target(folder, name, target) for name, target in shape.targets.items()},
+        generate=generate,
     )
 
 
-def _get_class_name(checker: str) -> str:
-    return checker.rpartition(".")[2]
+def _list_set_values(shape: MappingShape) -> dict[str, Any]:
+    """Return the values of the keys that the document has, by key."""
+    return {key: value for key, value in shape if key in shape.model_fields_set}
 
 
-def _build_defaults(value: Mapping[str, Any], checkers: Sequence[str]) -> BrokerDefaults:
-    policies = {key: policy for key, policy in value.items() if key != "excluded_checkers"}
-    excluded = [EXCLUDED + _get_class_name(checker) for checker in value.get("excluded_checkers", ())]
-    defaults = BrokerDefaults(**policies, checkers=(*map(_get_class_name, checkers), *dict.fromkeys(excluded)))
-    return replace(
-        defaults, schema_compatibility_strategy=CompatibilityStrategy(defaults.schema_compatibility_strategy)
-    )
-
-
-def _build_target(folder: str, name: str, value: Mapping[str, Any]) -> Target:
-    values = {**value}
-    registry, pulsar = values.pop("registry"), values.pop("pulsar", None)
-    namespaces, numbers = values.pop("namespaces", {}), values.pop("numbers", None)
-    promoted, after = values.pop("promoted", None), values.pop("after", ())
-    tenants, labels = values.pop("tenants", EMPTY), values.pop("labels", EMPTY)
-    include, exclude = values.pop("include", ()), values.pop("exclude", ())
-    overlays = [written for _, written in _iterate_overlays(name, {"overlays": values.pop("overlays", [])})]
+def _build_target(folder: str, name: str, shape: TargetShape) -> Target:
+    credentials = {key: value for key, value in _list_set_values(shape).items() if key in _CREDENTIALS}
+    if shape.oauth2:
+        credentials["oauth2"] = dict(shape.oauth2)
     return Target(
         name=name,
-        registry=registry,
-        release=pulsar and _parse_release(pulsar),
-        pulsar=pulsar,
-        namespaces={NamespaceName.parse(old): NamespaceName.parse(new) for old, new in namespaces.items()},
-        tenants=tenants,
-        overlays=tuple(resolve(folder, path) for path in overlays),
-        include=tuple(include),
-        exclude=tuple(exclude),
-        labels=labels,
-        properties=values.pop("properties", EMPTY),
-        cluster=values.pop("cluster", ""),
-        credentials=values,
-        numbers=numbers and resolve(folder, numbers),
-        promoted=promoted,
-        after=tuple(dict.fromkeys(after)),
+        registry=shape.registry,
+        release=_parse_release(shape.pulsar) if shape.pulsar else None,
+        pulsar=shape.pulsar,
+        namespaces={NamespaceName.parse(old): new for old, new in shape.namespaces.items()},
+        tenants=shape.tenants or EMPTY,
+        overlays=tuple(resolve(folder, path) for _, path in _iterate_overlays(name, shape)),
+        include=tuple(shape.include),
+        exclude=tuple(shape.exclude),
+        labels=shape.labels or EMPTY,
+        properties=shape.properties or EMPTY,
+        cluster=shape.cluster or "",
+        credentials=credentials,
+        numbers=resolve(folder, shape.numbers) if shape.numbers else None,
+        promoted=shape.promoted,
+        after=tuple(dict.fromkeys(shape.after)),
     )
 
 

@@ -36,13 +36,13 @@ from schemactl.declare.document import (
     NamespaceDocument,
     SchemaDeclaration,
     TopicDocument,
+    build_overlay,
     check_scalable_topic,
     check_settings,
     limit_problems,
     locate_misfits,
     read_documents,
-    to_document,
-    validation_errors,
+    read_shape,
 )
 from schemactl.declare.files import (
     MAX_PROBLEMS,
@@ -727,33 +727,38 @@ def _read_overlay_file(path: str, data: bytes) -> tuple[Topic | Namespace, ...]:
     places = {problem.source for problem in problems}
     overlays: list[Topic | Namespace] = []
     for number, document in enumerate(documents):
-        errors = locate_misfits(_check_overlay(document), document.node, shown(path))
+        shape, errors = _read_overlay(document, shown(path))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
-            declared = to_document(document, text, number)
-            overlays.append(declared.topic if isinstance(declared, TopicDocument) else declared.namespace)
+            overlays.append(build_overlay(shape, document, text, number))
     if problems:
         raise DeclarationError(limit_problems(problems))
     return tuple(overlays)
 
 
-def _check_overlay(document: YamlDocument) -> Iterator[Misfit]:
+def _read_overlay(document: YamlDocument, path: str) -> tuple[Any, list[Problem]]:
+    """Return the model of an overlay document, and its problems; with problems, the model does not count."""
     value = document.value
     if not isinstance(value, dict):
-        yield Misfit.of((), f"expected a mapping, found {found(value)}", _DOCUMENT_FIX)
-        return
+        misfit = Misfit.of((), f"expected a mapping, found {found(value)}", _DOCUMENT_FIX)
+        return None, locate_misfits([misfit], document.node, path)
     kind, may_differ = ("topic", "policies and partitions") if "topic" in value else ("namespace", "policies")
+    misfits = []
     constant_keys = [key for key in value if HOMES.get(key) in _CONSTANT_HOMES[kind] and key != "partitions"]
     for key in constant_keys:
         fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
-        yield Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True)
-    overlay = {key: part for key, part in value.items() if key not in constant_keys}
-    errors = [*validation_errors(f"{kind} overlay", overlay)]
-    yield from errors or check_settings(overlay)
-    if kind == "topic" and not errors:
-        yield from check_scalable_topic(overlay)
+        misfits.append(Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True))
     if [*value] == [kind]:
-        yield Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it")
+        misfits.append(Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it"))
+
+    def check(overlay: Any) -> Iterator[Misfit]:
+        yield from check_settings(overlay)
+        if kind == "topic":
+            yield from check_scalable_topic(overlay)
+
+    overlay = {key: part for key, part in value.items() if key not in constant_keys}
+    shape, problems = read_shape(f"{kind} overlay", overlay, document.node, path, check)
+    return shape, sorted([*problems, *locate_misfits(misfits, document.node, path)])
 
 
 # Cache of valid files

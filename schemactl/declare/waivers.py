@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from schemactl.core.catalog import parse_day
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, Source
 from schemactl.core.findings import Waiver
-from schemactl.core.names import TopicName
 from schemactl.core.rules import rules
 from schemactl.core.wording import found, shortened
-from schemactl.declare.document import Misfit, describe_unknown_rule, find_problems, limit_problems
+from schemactl.declare.document import Misfit, describe_unknown_rule, limit_problems, read_shape
 from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
 from schemactl.declare.source_location import node_place
 from schemactl.declare.yaml_parser import compose, read_yaml, scalar
+
+if TYPE_CHECKING:
+    from schemactl.declare.models import WaiverShape
 
 
 def read_waivers(files: Files, path: str) -> tuple[tuple[Waiver, ...], tuple[Problem, ...]]:
@@ -53,41 +55,38 @@ def parse_waivers(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Pro
     places = {problem.source for problem in problems}
     waivers = []
     for node, entry in zip(root.value, value, strict=True):
-        errors = find_problems("waiver", entry, node, source.path, _check_names)
+        shape, errors = read_shape("waiver", entry, node, source.path, partial(_check_names, entry))
         problems += [problem for problem in errors if problem.source not in places]
         if not errors:
-            waivers.append(_build_waiver(entry, node_place(source.path, node)))
+            waiver = Waiver(
+                shape.rule,
+                shape.topic,
+                shape.fingerprint,
+                shape.reason.strip(),
+                shape.owner.strip(),
+                shape.until,
+                node_place(source.path, node),
+                shape.field or "",
+            )
+            waivers.append(waiver)
     return tuple(waivers), limit_problems(problems)
 
 
-def _check_names(entry: Mapping[str, Any]) -> Iterator[Misfit]:
-    """Yield the problems of the rule and topic of an entry that fits the model."""
+def _check_names(entry: Mapping[str, Any], shape: WaiverShape) -> Iterator[Misfit]:
+    """Yield the problems of the rule and topic of an entry that fits the model; `entry` has them as written."""
     for key in ("rule", "topic"):
         if "*" in entry[key]:
             message = f"a waiver is of one {key}, and `{shortened(entry[key])}` has a `*`"
             yield Misfit.of((key,), message, "write an entry for each finding: `schemactl waive` does")
             return
     known_rules = rules()
-    name = entry["rule"]
+    name = shape.rule
     if name not in known_rules:
         yield Misfit.of(("rule",), *describe_unknown_rule(name, known_rules))
     elif not known_rules[name].is_waivable:
         yield Misfit.of(
             ("rule",), f"{name} cannot be waived: it is not about a break by one change of a schema", "remove the entry"
         )
-
-
-def _build_waiver(entry: Mapping[str, str], source: Source) -> Waiver:
-    return Waiver(
-        entry["rule"],
-        TopicName.parse(entry["topic"]),
-        entry["fingerprint"],
-        entry["reason"].strip(),
-        entry["owner"].strip(),
-        parse_day(entry["until"]),
-        source,
-        entry.get("field", ""),
-    )
 
 
 _HEADER: Final = """\
