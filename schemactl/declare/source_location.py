@@ -381,8 +381,22 @@ def node_place(path: str, node: yaml.Node) -> Source:
 
 def key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
     """Return the node of the key in a mapping, or None if `mapping` does not have it or is not a mapping."""
-    pair = _index_members(mapping).get(key) if isinstance(mapping, yaml.MappingNode) else None
+    pair = _find_member(mapping, key) if isinstance(mapping, yaml.MappingNode) else None
     return pair[0] if pair else None
+
+
+def _find_member(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return the nodes of a key and its value, or None. The first of repeated keys counts."""
+    if len(mapping.value) > _MAX_SCANNED_MEMBERS:
+        return _index_members(mapping).get(key)
+    for pair in mapping.value:
+        if pair[0].value == key and isinstance(pair[0], yaml.ScalarNode):
+            return pair  # type: ignore[no-any-return]
+    return None
+
+
+_MAX_SCANNED_MEMBERS: Final = 16
+"""Up to this size, a mapping is scanned: that is faster than building an index."""
 
 
 @lru_cache(maxsize=4)  # a caller looks up thousands of keys of a large mapping
@@ -394,7 +408,7 @@ def _index_members(mapping: yaml.MappingNode) -> dict[str, tuple[yaml.Node, yaml
 
 def _get_child(node: yaml.Node, token: str) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
-        pair = _index_members(node).get(token)
+        pair = _find_member(node, token)
         return pair[1] if pair else None
     if isinstance(node, yaml.SequenceNode) and _INDEX.fullmatch(token) and int(token) < len(node.value):
         item: yaml.Node = node.value[int(token)]

@@ -19,7 +19,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.project import Generate, Project, Target
 from schemactl.core.schema import Release
-from schemactl.declare.document import read_documents
+from schemactl.declare.document import TopicDocument, read_documents
 from schemactl.declare.files import Kind
 from schemactl.declare.models import KINDS
 from schemactl.declare.project import read_project
@@ -264,3 +264,31 @@ def test_another_release_is_read_as_the_nearest_lower_one() -> None:
     for written, release in RELEASES.items():
         project = read_project("schemactl.yaml", f'version: 1\npulsar: "{written}"\n'.encode())
         assert (project.release, project.pulsar) == (Release(release), written)
+
+
+SIMILAR_SCHEMAS: list[tuple[str, object, str]] = [
+    ('{type: AVRO, definition: \'{"type": "string"}\'}', '{"type": "string"}', ""),
+    ('{type: AVRO, definition: \'{"type": "long"}\'}', '{"type": "long"}', ""),
+    ("{type: AVRO, definition: '[\"null\"]'}", '["null"]', ""),
+    ("{type: AVRO, definition: {type: string}}", {"type": "string"}, ""),
+    ("{type: AVRO, definition: {type: long}}", {"type": "long"}, ""),
+    ("{type: AVRO, definition: [string]}", ["string"], ""),
+    ("{type: AVRO, definition: [long]}", ["long"], ""),
+    ("{type: AVRO, definition: orders.avsc}", "orders.avsc", ""),
+    ("{type: AVRO, definition: other.avsc}", "other.avsc", ""),
+    ("{type: AVRO, definition: ' '}", None, "expected a file's path, or the definition itself, found the text ` `"),
+    ("{type: AVRO, definition: 2}", None, "expected a file's path, or the definition itself, found the number 2"),
+    ("{type: STRING, definition: {type: long}}", None, "STRING has no definition"),
+    ("{type: PROTOBUF_NATIVE, message: A, definition: {type: long}}", None, "expected a file's path, found a mapping"),
+    ("{type: STRING}", None, ""),
+]
+"""Schemas that differ in their definitions, with the value of the definition and the problem."""
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_similar_topics_have_their_own_definitions_and_problems(order: int) -> None:
+    for schema, definition, message in SIMILAR_SCHEMAS[::order] * 2:
+        result = read_documents("a.yaml", f"topic: shop/sales/orders\nschema: {schema}\n".encode())
+        assert [problem.what for problem in result.problems] == ([message] if message else [])
+        declarations = [document.schema for document in result.documents if isinstance(document, TopicDocument)]
+        assert [declaration and declaration.definition for declaration in declarations] == [definition] * (not message)
