@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, Final, NamedTuple
@@ -30,6 +31,9 @@ that a namespace or topic ever had, the default properties of a namespace's sche
 
 _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""
+
+_INSERT_STEPS: Final = 100
+"""The number of steps whose rows are in memory twice at most."""
 
 _TABLES: Final = """
 -- `adopted` is the commit with which versions begin, or "" if they begin with the first commit. `include` has the import folders
@@ -283,7 +287,8 @@ class Cache:
 
     def users(self, path: str) -> set[str]:
         """Return the schemas whose definition includes `path`."""
-        return {schema for schema in self._list_linked(_MADE_OF, path) if path in self.made_of(schema)}
+        schemas = self._list_linked(_MADE_OF, path)
+        return {schema for schema in schemas if path in self.made_of(schema)} if schemas else schemas
 
     def last_policies(self, name: str) -> Policies:
         """Return all policies that were ever declared for a namespace or topic, with their last values."""
@@ -448,44 +453,80 @@ class Cache:
 
 
 class CacheWriter(Cache):
-    """A writer that adds steps to a database, which no other object may use meanwhile."""
+    """A writer that adds steps to a database, which no other object may use meanwhile.
+
+    Rows are inserted together, when the database is read or saved next: one statement for each row takes twice as long. Every
+    statement has the same effect if it is repeated, as an interrupted insertion is.
+    """
 
     def __init__(self, cache: Cache) -> None:
         super().__init__(cache.connection)
-        self._write = self.connection.cursor().execute
+        # The rows to insert, by statement; each table has one statement.
+        self._pending_rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._generations: dict[str, _Generation] = {}
-        self._names = count(self._select("SELECT coalesce(max(id), 0) + 1 FROM name")[0][0])
+        self._ids = {_decode_name(name): name_id for name, name_id in self._select("SELECT name, id FROM name")}
+        # All rows about a name with this id, or a greater one, are written by this object.
+        self._first_new_id = max(filter(None, self._ids.values()), default=0) + 1
+        self._new_ids = count(self._first_new_id)
+        self._note_ids = count(self._select("SELECT coalesce(max(id), 0) + 1 FROM note")[0][0])
         # The files and schemas that have problems.
-        self._noted: set[tuple[str, bool]] = set()
-        for note in self.notes()[0]:
-            self._noted.add((note.name, note.is_topic))
+        self._noted = {(note.name, note.is_topic) for note in self.notes()[0]}
         # After an error the database is discarded, so it needs no journal.
-        self._write("PRAGMA journal_mode = OFF")
-        self._write("BEGIN")
+        self.connection.execute("PRAGMA journal_mode = OFF")
+        self.connection.execute("BEGIN")
 
     def begin(self, commit: Commit) -> None:
         """Begin the next step; all following writes belong to it."""
+        if self.step % _INSERT_STEPS == 0:
+            self._insert_rows()
         self.step += 1
         row = (self.step, bytes.fromhex(commit.id), commit.time_s, commit.subject)
-        self._write("INSERT INTO step VALUES (?, ?, ?, ?)", row)
+        self._write("INSERT OR REPLACE INTO step VALUES (?, ?, ?, ?)", row)
 
     def keep(self, store: Store) -> None:
         """Save the database, if possible; the current step must be complete."""
-        self._write("COMMIT")
+        self._insert_rows()
+        self.connection.execute("COMMIT")
         super().keep(store)
-        self._write("BEGIN")
+        self.connection.execute("BEGIN")
 
     def abandon_step(self) -> Cache:
         """Commit, and return the state after the step before the current one, which may be incomplete; no step may follow."""
+        last_complete_step = self.step - 1
+        self._insert_rows()
         # An interrupted `keep` has committed already.
         if self.connection.in_transaction:
-            self._write("COMMIT")
-        return Cache(self.connection).cut(self.step - 1)
+            self.connection.execute("COMMIT")
+        return Cache(self.connection).cut(last_complete_step)
 
     def finish(self) -> Cache:
         """Commit, and return the state after the newest step; no step may follow."""
-        self._write("COMMIT")
+        self._insert_rows()
+        self.connection.execute("COMMIT")
         return Cache(self.connection)
+
+    def read_current(self) -> Cache:
+        """Return the state with the current step as far as it is written, for every kind of read."""
+        self._insert_rows()
+        return Cache(self.connection)
+
+    def _write(self, sql: str, row: tuple[Any, ...]) -> None:
+        self._pending_rows[sql].append(row)
+
+    def _insert_rows(self) -> None:
+        for sql, rows in self._pending_rows.items():
+            self.connection.executemany(sql, rows)
+        self._pending_rows.clear()
+
+    def _select(self, sql: str, **arguments: Any) -> list[Any]:
+        if self._pending_rows:
+            self._insert_rows()
+        return super()._select(sql, **arguments)
+
+    def _select_about(self, name: str, sql: str, **arguments: Any) -> list[Any]:
+        # The results of previous reads include all writes.
+        name_id = self._ids.get(name)
+        return [] if name_id is None or name_id >= self._first_new_id else super()._select_about(name, sql, **arguments)
 
     def put(self, path: str, entry: Entry | None) -> None:
         """Record the entry at a path."""
@@ -526,25 +567,27 @@ class CacheWriter(Cache):
 
         A higher generation than before begins with these definitions, after tombstones. A lower generation is ignored.
         """
-        before = self.state(schema, domain)
+        path_id = self._assign_id(path)
         numbers_by_kind: dict[str, int] = {}
         for definition in definitions:
             numbers = self._find_generation(schema, generation)
-            is_new = definition.fingerprint not in numbers.live
-            number = numbers.live.setdefault(definition.fingerprint, numbers.first + len(numbers.live))
-            numbers_by_kind[definition.kind] = number
-            if is_new:
-                key = (self._assign_id(schema), number, self.step, definition.type, self._assign_id(path))
+            number = numbers.live.get(definition.fingerprint)
+            if number is None:
+                number = numbers.live[definition.fingerprint] = numbers.first + len(numbers.live)
+                key = (self._assign_id(schema), number, self.step, definition.type, path_id)
                 row = (*key, definition.fingerprint, definition.kind, definition.is_plain)
-                self._write("INSERT INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-        kind_names = [(definition.kind, definition.record) for definition in definitions if definition.kind]
-        old_names = self.kind_names(schema)
-        new_names = [name for name in old_names if name not in kind_names] + kind_names
-        if new_names != old_names:
-            self._write_fact(_KIND_NAMES, schema, new_names, json.dumps(new_names))
-        kind_numbers = {kind: number for kind, number in numbers_by_kind.items() if kind}
-        kinds = json.dumps(kind_numbers) if kind_numbers else "{}"
+                self._write("INSERT OR REPLACE INTO version VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            numbers_by_kind[definition.kind] = number
         highest_number = max(numbers_by_kind.values(), default=None)
+        kinds = "{}"
+        if numbers_by_kind.keys() - {""}:
+            kinds = json.dumps(numbers_by_kind)
+            kind_names = [(definition.kind, definition.record) for definition in definitions]
+            old_names = self.kind_names(schema)
+            new_names = [name for name in old_names if name not in kind_names] + kind_names
+            if new_names != old_names:
+                self._write_fact(_KIND_NAMES, schema, new_names, json.dumps(new_names))
+        before = self.state(schema, domain)
         is_same = before is not None and not before.deleted and (before.number, before.kinds) == (highest_number, kinds)
         since = before.since if before and is_same else self.step
         state = StateRow(deleted=False, number=highest_number, since=since, path=path, kinds=kinds)
@@ -580,8 +623,8 @@ class CacheWriter(Cache):
         if problems or key in self._noted:
             (self._noted.add if problems else self._noted.discard)(key)
             rows = [(topic, *_encode_problem(problem)) for topic, problem in problems]
-            row = (self._assign_id(name), is_topic, self.step, json.dumps(rows))
-            self._write("INSERT INTO note (name, is_topic, step, problems) VALUES (?, ?, ?, ?)", row)
+            row = (next(self._note_ids), self._assign_id(name), is_topic, self.step, json.dumps(rows))
+            self._write("INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?)", row)
 
     def set_undecided(self, schema: str, problem: Problem) -> None:
         """Record that another release of protoc may accept the current definition of a schema, and so count other versions."""
@@ -602,10 +645,10 @@ class CacheWriter(Cache):
                 self._write("INSERT OR IGNORE INTO link VALUES (?, ?, ?)", row)
 
     def _assign_id(self, name: str) -> int:
-        name_id = self._find_id(name)
+        name_id = self._ids.get(name)
         if name_id is None:
-            name_id = self._ids[name] = next(self._names)
-            self._write("INSERT INTO name VALUES (?, ?)", (name_id, _encode_name(name)))
+            name_id = self._ids[name] = next(self._new_ids)
+            self._write("INSERT OR REPLACE INTO name VALUES (?, ?)", (name_id, _encode_name(name)))
         return name_id
 
 

@@ -465,7 +465,7 @@ class VersionDerivation:
         }
         # Files that several topics share are read once for all of them.
         if self._include is None or self._project.path in path_set:
-            self._include = read_include_at(self._repository, self._writer, self._project)
+            self._include = read_include_at(self._repository, self._writer.read_current(), self._project)
         include = self._include
         definitions = Definitions(self._files, shared=self._definition_files, blob=self._files.blob, include=include)
         documents_by_schema = {schema: self._list_documents(schema) for schema in sorted(changed_schemas)}
