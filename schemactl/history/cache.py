@@ -35,14 +35,20 @@ _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 _INSERT_STEPS: Final = 100
 """The number of steps whose rows are in memory twice at most."""
 
+_SAVED_PARTS: Final = 200
+"""The number of recorded files and schemas of one commit after which they are saved for a run after an interruption."""
+
 _TABLES: Final = """
 -- `adopted` is the commit with which versions begin, or "" if they begin with the first commit. `include` has the import folders
 -- of steps without a project file. `is_checked` tells whether a run read the whole line, and `adopted` contradicts no number.
 CREATE TABLE derivation (
   derived_from TEXT NOT NULL, adopted TEXT NOT NULL, include TEXT NOT NULL, is_checked INTEGER NOT NULL
 );
--- The first-parent line: step 0 is its first commit.
+-- The first-parent line: step 0 is its first commit. A commit has its row when its step is complete.
 CREATE TABLE step (step INTEGER PRIMARY KEY, commit_id BLOB NOT NULL UNIQUE, time_s INTEGER NOT NULL, subject TEXT NOT NULL);
+-- The commit of the next step, if rows of that step are saved: the number of its changed files whose declarations are recorded,
+-- in the order of the commit, and the last recorded schema, in sorted order.
+CREATE TABLE unfinished (commit_id BLOB NOT NULL, files INTEGER NOT NULL, schema BLOB NOT NULL);
 -- A `schema`, which the topics of all domains share, is named tenant/namespace/topic. Other tables refer to names by id.
 CREATE TABLE name (id INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE);
 CREATE TABLE fact (kind INTEGER, name INTEGER, step INTEGER, value BLOB NOT NULL, PRIMARY KEY (kind, name, step)) WITHOUT ROWID;
@@ -61,9 +67,9 @@ CREATE TABLE version (
   schema INTEGER, number INTEGER, step INTEGER NOT NULL, type TEXT NOT NULL, path INTEGER NOT NULL, fingerprint BLOB NOT NULL,
   kind TEXT NOT NULL, is_plain INTEGER NOT NULL, PRIMARY KEY (schema, number)
 ) WITHOUT ROWID;
--- The problems of a topic's definition, or of a file, from a step on.
 -- The first step from which on the versions of a schema depend on the installed protoc, and its problem.
 CREATE TABLE undecided (schema INTEGER PRIMARY KEY, step INTEGER NOT NULL, problem TEXT NOT NULL);
+-- The problems of a topic's definition, or of a file, from a step on.
 CREATE TABLE note (id INTEGER PRIMARY KEY, name INTEGER, is_topic INTEGER, step INTEGER NOT NULL, problems TEXT NOT NULL);
 """
 
@@ -139,6 +145,13 @@ class NoteRow(NamedTuple):
     step: int
     topic: str | None
     problem: Problem
+
+
+class RecordedPart(NamedTuple):
+    """The part of a commit that is recorded: the number of its changed files, and the last schema, or "" without one."""
+
+    files: int = 0
+    schema: str = ""
 
 
 class _Generation(NamedTuple):
@@ -227,9 +240,15 @@ class Cache:
         self.connection.backup(connection)
         return Cache(connection).cut(self.step)
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether the database has a part of the step after the last one."""
+        return bool(self._select("SELECT 1 FROM unfinished"))
+
     def cut(self, step: int) -> Cache:
         """Remove the later steps from the database, and return the state after `step`."""
-        if step < self.last:
+        if step < self.last or self.is_unfinished:
+            self.connection.execute("DELETE FROM unfinished")
             for table in ("step", "fact", "topic_state", "version", "note", "undecided"):
                 self.connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  constant names
         return Cache(self.connection)
@@ -471,30 +490,80 @@ class CacheWriter(Cache):
         self._note_ids = count(self._select("SELECT coalesce(max(id), 0) + 1 FROM note")[0][0])
         # The files and schemas that have problems.
         self._noted = {(note.name, note.is_topic) for note in self.notes()[0]}
-        # After an error the database is discarded, so it needs no journal.
-        self.connection.execute("PRAGMA journal_mode = OFF")
+        # The commit of the current step until it is complete, and the recorded part of it.
+        self._commit: Commit | None = None
+        self._recorded = RecordedPart()
+        self._is_part_saved = False
+        self._unsaved_parts = 0
+        self._is_first_step = True
+        self.connection.execute("PRAGMA journal_mode = MEMORY")
         self.connection.execute("BEGIN")
 
-    def begin(self, commit: Commit) -> None:
-        """Begin the next step; all following writes belong to it."""
+    def begin(self, commit: Commit) -> tuple[Cache, RecordedPart]:
+        """Begin the next step; all following writes belong to it.
+
+        Returns:
+            The state before the step, which may be this object, so that a write changes it; and the part of the commit that an
+            interrupted run recorded.
+        """
         if self.step % _INSERT_STEPS == 0:
             self._insert_rows()
+        old_step = self.step
         self.step += 1
-        row = (self.step, bytes.fromhex(commit.id), commit.time_s, commit.subject)
+        self._commit, self._recorded, self._is_part_saved, self._unsaved_parts = commit, RecordedPart(), False, 0
+        rows = self._select("SELECT commit_id, files, schema FROM unfinished") if self._is_first_step else []
+        self._is_first_step = False
+        if not rows:
+            return self, self._recorded
+        # Reads from before this step do not count.
+        self._facts.clear()
+        self._states.clear()
+        self._declarations.clear()
+        [(commit_id, files, schema)] = rows
+        if commit_id != bytes.fromhex(commit.id):
+            self.cut(old_step)
+            return self, self._recorded
+        self._recorded, self._is_part_saved = RecordedPart(files, _decode_name(schema)), True
+        self._noted = {(note.name, note.is_topic) for note in self.notes()[0]}
+        return Cache(self.connection), self._recorded
+
+    def record_part(self, recorded: RecordedPart) -> bool:
+        """Record that this part of the commit is written, and return whether it is saved for a run after an interruption."""
+        self._recorded = recorded
+        self._unsaved_parts += 1
+        if self._unsaved_parts < _SAVED_PARTS:
+            return False
+        self._commit_rows()
+        return True
+
+    def end(self) -> None:
+        """End the step, which is complete."""
+        if self._commit is None:
+            raise ValueError("no step has begun")
+        if self._is_part_saved:
+            self.connection.execute("DELETE FROM unfinished")
+        row = (self.step, bytes.fromhex(self._commit.id), self._commit.time_s, self._commit.subject)
         self._write("INSERT OR REPLACE INTO step VALUES (?, ?, ?, ?)", row)
+        self._commit = None
 
     def keep(self, store: Store) -> None:
-        """Save the database, if possible; the current step must be complete."""
-        self._insert_rows()
-        self.connection.execute("COMMIT")
+        """Save the database, if possible, with the recorded part of the current step."""
+        self._commit_rows()
         super().keep(store)
-        self.connection.execute("BEGIN")
 
-    def abandon_step(self) -> Cache:
-        """Commit, and return the state after the step before the current one, which may be incomplete; no step may follow."""
-        last_complete_step = self.step - 1
+    def abandon(self) -> Cache:
+        """End an interrupted run, and return the state after the last complete step; no step may follow.
+
+        The database has the last saved part of the current step, or nothing of it.
+        """
+        if self._commit and self._is_part_saved:
+            self._pending_rows.clear()
+            # An interrupted save may have committed already.
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            return Cache(self.connection)
+        last_complete_step = self.step - 1 if self._commit else self.step
         self._insert_rows()
-        # An interrupted `keep` has committed already.
         if self.connection.in_transaction:
             self.connection.execute("COMMIT")
         return Cache(self.connection).cut(last_complete_step)
@@ -508,7 +577,7 @@ class CacheWriter(Cache):
     def read_current(self) -> Cache:
         """Return the state with the current step as far as it is written, for every kind of read."""
         self._insert_rows()
-        return Cache(self.connection)
+        return Cache(self.connection, self.step)
 
     def _write(self, sql: str, row: tuple[Any, ...]) -> None:
         self._pending_rows[sql].append(row)
@@ -517,6 +586,16 @@ class CacheWriter(Cache):
         for sql, rows in self._pending_rows.items():
             self.connection.executemany(sql, rows)
         self._pending_rows.clear()
+
+    def _commit_rows(self) -> None:
+        self._insert_rows()
+        if self._commit:
+            self.connection.execute("DELETE FROM unfinished")
+            row = (bytes.fromhex(self._commit.id), self._recorded.files, _encode_name(self._recorded.schema))
+            self.connection.execute("INSERT INTO unfinished VALUES (?, ?, ?)", row)
+            self._is_part_saved, self._unsaved_parts = True, 0
+        self.connection.execute("COMMIT")
+        self.connection.execute("BEGIN")
 
     def _select(self, sql: str, **arguments: Any) -> list[Any]:
         if self._pending_rows:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -56,7 +56,7 @@ from schemactl.formats.avro.file_types import FileTypesReader
 from schemactl.formats.avro.schema import Composition
 from schemactl.formats.digest import combine_hashes, digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
-from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, StateRow
+from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, RecordedPart, StateRow
 from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, content, entry
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
@@ -140,10 +140,12 @@ class Derivation:
                 # registry shows whether their versions were applied.
                 is_checked = cached.is_checked
                 kept_steps = common_step + 1 if is_checked and common_step == cached.last else 0
-                state = self._extend(cached.cut(common_step), chain([first], commits), keep=keep, tip=tip)
+                common_state = cached if common_step == cached.last else cached.cut(common_step)
+                state = self._extend(common_state, chain([first], commits), keep=keep, tip=tip)
         if state is None:
             self._repository.require_all_commits()
-            state = self._derive_all(tip, self._find_adopted(tip), keep=keep)
+            begun = cached if cached and cached.last < 0 else None
+            state = self._derive_all(tip, self._find_adopted(tip), keep=keep, begun=begun)
         if not is_checked:
             self._check_adopted(state, tip)
             state.mark_checked()
@@ -161,10 +163,15 @@ class Derivation:
         state = self.derive(tip, keep=False)
         return compare_numbers(state, self._derive_all(tip, self._resolve_adopted(adopted), keep=False))
 
-    def _derive_all(self, tip: Commit, adopted: str, *, keep: bool) -> Cache:
-        """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on."""
-        new = Cache.new(encode_inputs(self._project), adopted, self._find_include(tip))
-        state = self._extend(new, log(self._repository, tip.id), keep=keep, tip=tip)
+    def _derive_all(self, tip: Commit, adopted: str, *, keep: bool, begun: Cache | None = None) -> Cache:
+        """Derive the state after `tip` from the first commit on, with versions from the commit `adopted` on.
+
+        `begun` is the cache of a run that was interrupted in the first commit.
+        """
+        include = self._find_include(tip)
+        if begun is None or (begun.adopted, begun.include) != (adopted, include):
+            begun = Cache.new(encode_inputs(self._project), adopted, include)
+        state = self._extend(begun, log(self._repository, tip.id), keep=keep, tip=tip)
         self._require_on_line(state, tip)
         return state
 
@@ -283,16 +290,16 @@ class Derivation:
         """
         writer = CacheWriter(state)
         since = [f"^{state.commit(state.last).id}"] if state.last >= 0 else []
-        saved_s = time.monotonic()
+        saved_commits, saved_s = 0, time.monotonic()
         commit_count: int | None = None
 
         def report_progress(done: int, total: int | None) -> None:
-            nonlocal saved_s, commit_count
-            is_due = done % _SAVE_COMMITS == 0 or time.monotonic() - saved_s > _SAVE_INTERVAL_S
+            nonlocal saved_commits, saved_s, commit_count
+            is_due = done - saved_commits >= _SAVE_COMMITS or time.monotonic() - saved_s > _SAVE_INTERVAL_S
             if keep and total is None and is_due:
                 writer.keep(self._store)
-                saved_s = time.monotonic()
-            if tip and total is None and done == _FEW_COMMITS:
+                saved_commits, saved_s = done, time.monotonic()
+            if tip and total is None and done == _FEW_COMMITS and commit_count is None:
                 output = self._repository.run("rev-list", "--count", "--first-parent", tip.id, *since)
                 commit_count = int(output)
             # The end of the work is reported once, by a total of its own.
@@ -307,8 +314,8 @@ class Derivation:
             raise
         except BaseException:
             # Out of time, or interrupted by the user: the next run goes on from here.
-            complete_state = writer.abandon_step()
-            if keep and complete_state.last >= 0:
+            complete_state = writer.abandon()
+            if keep and (complete_state.last >= 0 or complete_state.is_unfinished):
                 complete_state.keep(self._store)
             raise
         return writer.finish()
@@ -398,12 +405,11 @@ class VersionDerivation:
         self._is_in_roots = cache(lambda path: path.endswith(SUFFIXES) and in_roots(path, project, previous=True))
 
     def follow(self, commits: Iterable[LoggedCommit], progress: Progress) -> None:
-        """Append `commits`; `progress` is called for each, and at the end, even after an error."""
+        """Append `commits`; `progress` is called for each, also while a large one is read, and at the end, even after an error."""
         done = 0
         try:
             for commit in self._read_ahead(self._fetch_missing(commits) if self._repository.promisor else commits):
-                self._writer.begin(commit.commit)
-                self._apply_commit(commit)
+                self._apply_commit(commit, partial(progress, done, None))
                 self._large_documents.clear()
                 done += 1
                 progress(done, None)
@@ -433,32 +439,50 @@ class VersionDerivation:
             )
             yield from group
 
-    def _apply_commit(self, commit: LoggedCommit) -> None:
+    def _apply_commit(self, commit: LoggedCommit, on_save: Callable[[], None]) -> None:
+        """Append a commit; `on_save` is called when a part of a large commit is saved."""
+        earlier, recorded = self._writer.begin(commit.commit)
         old_entries: dict[str, Entry | None] = {}
         changed_paths: list[str] = []
         for change in commit.changes:
+            old_entry = earlier.entry(change.path)
             if self._is_declaration_file(change.path) or change.path.endswith(PROJECT_FILE):
-                old_entries[change.path] = self._files.entry(change.path)
-            if self._apply_change(change):
+                old_entries[change.path] = old_entry
+            new_entry = entry(change.mode, change.blob)
+            # Declarations cannot depend on a file with another suffix, but on the fact that a path is not a file.
+            is_relevant = change.path == self._project.path or change.path.endswith(SUFFIXES)
+            if new_entry and new_entry.kind == "file" and not is_relevant:
+                new_entry = None
+            if new_entry != old_entry:
+                self._writer.put(change.path, new_entry)
                 changed_paths.append(change.path)
         if not self._is_counting:
             if commit.commit.id != self._adopted:
+                self._writer.end()
                 return
             # Everything that this commit has counts as new with it.
             self._is_counting = True
-            changed_paths, old_entries = self._writer.paths(), {}
+            changed_paths, old_entries = sorted(self._writer.paths()), {}
         self._check_moved_projects(commit.commit, old_entries)
-        # Schemas whose declaration changed, and schemas that use a changed file.
+
+        # Declarations: the schemas whose declaration changed, and the schemas that use a changed file
         declared: set[str] = set()
         using: set[str] = set()
-        for path in changed_paths:
+        for index, path in enumerate(changed_paths):
             if path == self._project.path:
                 with suppress(DeclarationError):
                     data = read_bytes(self._files, path)
                     self._check_roots(f"{path} of {commit.commit.short}", path, data)
+            elif self._is_declaration_file(path) and index < recorded.files:
+                rows = (*earlier.declared(path), *self._writer.declared(path))
+                declared.update(row.schema for row in rows if row.schema)
             elif self._is_declaration_file(path):
                 declared |= self._read_declarations(path, old_entries.get(path))
-            using |= self._list_users(path)
+                if self._writer.record_part(RecordedPart(index + 1)):
+                    on_save()
+            using |= _list_users(earlier, path)
+
+        # Definitions of the changed schemas
         path_set = {*changed_paths}
         changed_schemas = declared | {
             schema for schema in using - declared if not self._update_fingerprint(schema, path_set)
@@ -468,7 +492,8 @@ class VersionDerivation:
             self._include = read_include_at(self._repository, self._writer.read_current(), self._project)
         include = self._include
         definitions = Definitions(self._files, shared=self._definition_files, blob=self._files.blob, include=include)
-        documents_by_schema = {schema: self._list_documents(schema) for schema in sorted(changed_schemas)}
+        remaining_schemas = sorted(schema for schema in changed_schemas if schema > recorded.schema)
+        documents_by_schema = {schema: self._list_documents(schema) for schema in remaining_schemas}
         # A topic that is declared twice has a problem, and its definitions are not read.
         documents = [sources[0][0] for sources in documents_by_schema.values() if len(sources) == 1]
         self._fingerprints.compile(
@@ -476,17 +501,9 @@ class VersionDerivation:
         )
         for schema, sources in documents_by_schema.items():
             self._record_topics(schema, sources, definitions)
-
-    def _apply_change(self, change: ChangedFile) -> bool:
-        """Record the change, and return whether declarations can depend on it."""
-        new_entry = entry(change.mode, change.blob)
-        is_relevant = change.path == self._project.path or change.path.endswith(SUFFIXES)
-        if new_entry and new_entry.kind == "file" and not is_relevant:
-            new_entry = None
-        if new_entry == self._files.entry(change.path):
-            return False
-        self._writer.put(change.path, new_entry)
-        return True
+            if self._writer.record_part(RecordedPart(len(changed_paths), schema)):
+                on_save()
+        self._writer.end()
 
     def _is_declaration_file(self, path: str) -> bool:
         return path.endswith(YAML_SUFFIXES) and self._is_in_roots(path)
@@ -494,11 +511,7 @@ class VersionDerivation:
     def _is_needed(self, path: str) -> bool:
         """Return whether the content at `path` will be read, as far as that is known before it is fetched."""
         is_declared = self._is_in_roots(path) or path == self._project.path
-        return is_declared or (path.endswith(SUFFIXES) and bool(self._list_users(path)))
-
-    def _list_users(self, path: str) -> set[str]:
-        """Return the schemas whose definition includes `path` or a folder above it."""
-        return set().union(*(self._writer.users(used_path) for used_path in (path, *folders_above(path))))
+        return is_declared or (path.endswith(SUFFIXES) and bool(_list_users(self._writer, path)))
 
     def _check_moved_projects(self, commit: Commit, old_entries: dict[str, Entry | None]) -> None:
         """Check the roots of project files that `commit` deleted when it added this one, as a move of the folder does."""
@@ -704,6 +717,11 @@ def _read_include(repository: Repository, state: Cache, path: str, project: Proj
         return None
     settings = read_history_settings(path, repository.blob(entry.blob).content)
     return Include(project.path, settings.include) if settings else None
+
+
+def _list_users(state: Cache, path: str) -> set[str]:
+    """Return the schemas whose definition includes `path` or a folder above it."""
+    return set().union(*map(state.users, (path, *folders_above(path))))
 
 
 def has_schema_file(change: ChangedFile) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -388,23 +389,129 @@ def test_an_interrupted_reading_goes_on_where_it_ended(topic_repository: Scratch
             with pytest.raises(Interrupted):
                 history.read(repository, PROJECT, progress=read_three)
         assert list_subjects(history.read(repository, PROJECT, progress=lambda *_: None)) == complete
-    # Of the four commits of a run, the last may be incomplete.
     assert read_counts == [4, 4]
     cached = open_cache(topic_repository.path)
     assert cached
     assert (cached.last, cached.is_checked) == (9, True)
 
 
-def test_reading_that_is_interrupted_in_its_first_commit_begins_again(topic_repository: Scratch) -> None:
+def list_rows(cache: Cache) -> list[list[tuple[object, ...]]]:
+    """Return the rows of the tables, with names in place of ids."""
+    queries = (
+        "SELECT step, commit_id, time_s, subject FROM step ORDER BY step",
+        "SELECT kind, name.name, step, value FROM fact JOIN name ON id = fact.name ORDER BY 1, 2, 3",
+        "SELECT name, domain, step, deleted, number, since, as_of, kinds FROM topic_state JOIN name ON id = schema ORDER BY 1, 2, 3",
+        "SELECT name, number, step, type, fingerprint, kind, is_plain FROM version JOIN name ON id = schema ORDER BY 1, 2",
+        "SELECT name.name, is_topic, step, problems FROM note JOIN name ON name.id = note.name ORDER BY 1, 2, 3",
+        "SELECT * FROM unfinished",
+    )
+    return [cache.connection.execute(query).fetchall() for query in queries]
+
+
+@pytest.fixture
+def wide_repository(tmp_path: Path) -> Scratch:
+    """Declare 360 topics in the first commit, and change most of them, their references and their namespace in the second."""
+
+    def write_topic(number: int, *, edition: int) -> dict[str, str | None]:
+        topic = f"topic: shop/sales/t{number:03}\nschema_compatibility_strategy: {('FULL', 'BACKWARD')[edition]}\n"
+        lines = {
+            0: f"schema: {{type: AVRO, definition: a{number}.avsc, references: [money.avsc]}}\n",
+            1: f"schema: {{type: AVRO, definition: '{record('id')}'}}\n"
+            if edition
+            else "schema: {type: AVRO, definition: '{'}\n",
+            2: "schema: {type: STRING}\n",
+        }
+        path = f"topics/t{number:03}{'-renamed' if edition and number % 4 == 0 else ''}.yaml"
+        files: dict[str, str | None] = {path: topic + lines[number % 3]}
+        if number % 3 == 0:
+            files[f"topics/a{number}.avsc"] = json.dumps(
+                {"type": "record", "name": "A", "fields": [{"name": "price", "type": "Money"}]}
+            )
+        if edition and number % 4 == 0:
+            files[f"topics/t{number:03}.yaml"] = None
+        return files
+
+    scratch_repository = Scratch(tmp_path / "wide")
+    for edition in range(2):
+        files: dict[str, str | None] = {
+            f"topics/namespace{edition}.yaml": f"namespace: shop/sales\nschema_properties: {{edition: '{edition}'}}\n",
+            "topics/money.avsc": record(*["cents", "currency"][: edition + 1], name="Money"),
+        }
+        for number in range(360):
+            files |= write_topic(number, edition=edition)
+        if edition:
+            files |= dict.fromkeys([f"topics/t{number:03}.yaml" for number in range(1, 360, 40)])
+            files["topics/namespace0.yaml"] = None
+        scratch_repository.commit(files, f"edition {edition}")
+    scratch_repository.commit({"topics/t002.yaml": None}, "remove a topic")
+    scratch_repository.flush()
+    return scratch_repository
+
+
+def test_a_reading_that_is_interrupted_inside_a_large_commit_goes_on_there(wide_repository: Scratch) -> None:
+    read(wide_repository)
+    cached = open_cache(wide_repository.path)
+    assert cached
+    complete = list_rows(cached)
+    shutil.rmtree(cache_of(wide_repository.path / ".git"))
+    steps = []
+
     def stop(_done: int, total: int | None) -> None:
         if total is None:
-            raise Interrupted
+            raise OutOfTime(20, "reading the approved history")
 
-    with history.Repository.open(topic_repository.path) as repository:
-        with pytest.raises(Interrupted):
-            history.read(repository, PROJECT, progress=stop)
-        assert open_cache(topic_repository.path) is None
-        assert list_subjects(history.read(repository, PROJECT)) == ["v0", "v1"]
+    for _ in range(100):
+        with history.Repository.open(wide_repository.path) as repository:
+            try:
+                history.read(repository, PROJECT, progress=stop)
+            except OutOfTime:
+                cached = open_cache(wide_repository.path)
+                assert cached
+                steps.append((cached.last, cached.is_unfinished))
+            else:
+                break
+    # 360 files and 360 topics, saved after each 200.
+    assert steps[:5] == [(-1, True), (-1, True), (-1, True), (0, False), (0, True)]
+    assert steps[-1] == (2, False)
+    cached = open_cache(wide_repository.path)
+    assert cached
+    assert list_rows(cached) == complete
+
+
+@pytest.mark.parametrize(("saves", "start"), [(2, None), (5, 1)], ids=["first commit", "second commit"])
+def test_a_part_of_a_commit_that_left_the_line_is_removed(
+    wide_repository: Scratch, saves: int, start: int | None
+) -> None:
+    calls: list[int] = []
+
+    def stop(done: int, total: int | None) -> None:
+        calls.append(done)
+        if total is None and len(calls) == saves:
+            raise OutOfTime(20, "reading the approved history")
+
+    with history.Repository.open(wide_repository.path) as repository, pytest.raises(OutOfTime):
+        history.read(repository, PROJECT, progress=stop)
+    cached = open_cache(wide_repository.path)
+    assert cached
+    assert cached.is_unfinished
+    files: dict[str, str | bytes | None] = {
+        "topics/t001.yaml": "topic: shop/sales/t001\nschema: {type: INT32}\n",
+        "topics/t003.yaml": "topic: shop/sales/t003\nschema: {type: AVRO, definition: a3.avsc}\n",
+        "topics/a3.avsc": record("other"),
+    }
+    wide_repository.commit(files, "another commit", branch="other", start=start)
+    wide_repository.flush()
+    wide_repository.git("update-ref", "refs/heads/main", "other")
+
+    def read_rows() -> list[list[tuple[object, ...]]]:
+        read(wide_repository)
+        cached = open_cache(wide_repository.path)
+        assert cached
+        return list_rows(cached)
+
+    rows = read_rows()
+    shutil.rmtree(cache_of(wide_repository.path / ".git"))
+    assert rows == read_rows()
 
 
 def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(topic_repository: Scratch) -> None:
@@ -470,7 +577,7 @@ def test_ten_interrupted_readings_make_progress_each_time(topic_repository: Scra
             assert not cached.is_checked
             last_steps.append(cached.last)
         assert list_subjects(history.read(repository, PROJECT)) == complete
-    assert last_steps == list(range(2, 32, 3))
+    assert last_steps == list(range(3, 43, 4))
 
 
 @pytest.mark.parametrize("ref", ["main", "HEAD", None])
