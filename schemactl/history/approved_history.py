@@ -152,7 +152,7 @@ def read(
     """
     name, tip = approved(repository, project, ref)
     if tip is None:
-        return History(repository, project, name, Cache.new(""))
+        return History(repository, project, name, Cache.create(""))
     keep = is_approved_tip(repository, project, ref, tip)
     state = Derivation(repository, project, progress).derive(tip, keep=keep)
     return History(repository, project, name, state)
@@ -183,7 +183,7 @@ class History:
         self._repository = repository
         self._project = project
         self._definitions = DefinitionLoader(repository, project, cache)
-        self._commit = functools.cache(cache.commit)
+        self._commit = functools.cache(cache.read_commit)
         self.tip = self._commit(cache.step) if cache.step >= 0 else None
         self.catalog = Catalog(
             LazyMapping(self._list_namespace_names, self._read_namespace),
@@ -192,9 +192,9 @@ class History:
         )
         self.undecided = {
             schema: self._create_undecided_error(schema, self._commit(step), problem)
-            for schema, (step, problem) in cache.undecided().items()
+            for schema, (step, problem) in cache.find_undecided().items()
         }
-        self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in cache.notes())
+        self.notes, self.repaired = (tuple(map(self._create_note, notes)) for notes in cache.list_notes())
 
     def with_catalog(self, catalog: Catalog, *, whole: History | None = None) -> History:
         """Return the same history with another `catalog`, and as a part of another `whole`."""
@@ -261,8 +261,8 @@ class History:
         if step is None:
             raise ValueError(f"{position.commit.id} is not on the line of {self.ref}")
         project = project_at(self._repository, self._project, position.commit)
-        history = History(self._repository, project, position.name, self._cache.at(step))
-        history._whole, history.grown = self, self._cache.recorded(step)
+        history = History(self._repository, project, position.name, self._cache.at_step(step))
+        history._whole, history.grown = self, self._cache.find_recorded_schemas(step)
         return history
 
     def read_at(self, name: str) -> History:
@@ -300,19 +300,19 @@ class History:
         step = -1 if commit_id is None else self._cache.step_of(commit_id)
         if step is None:
             return None
-        older_state = self._cache.at(step)
-        schemas = {*self._cache.recorded(step)}
+        older_state = self._cache.at_step(step)
+        schemas = {*self._cache.find_recorded_schemas(step)}
         namespaces = set()
-        for path in self._cache.changed_since(older_state):
+        for path in self._cache.find_changed_paths(older_state):
             for state in (older_state, self._cache):
-                for declaration in state.declared(path):
+                for declaration in state.list_declarations_in(path):
                     if declaration.schema:
                         schemas.add(declaration.schema)
                     else:
                         namespaces.add(declaration.name)
-                schemas.update(*(state.users(used_path) for used_path in (path, *folders_above(path))))
+                schemas.update(*(state.find_users(used_path) for used_path in (path, *folders_above(path))))
         if with_namespaces and namespaces:
-            schemas |= {schema for schema, _ in self._cache.topics() if schema.rpartition("/")[0] in namespaces}
+            schemas |= {schema for schema, _ in self._cache.list_topics() if schema.rpartition("/")[0] in namespaces}
         return frozenset(schemas)
 
     def unapproved_files(self, head: Commit) -> list[str]:
@@ -344,7 +344,9 @@ class History:
         if head is None or repository.top is None:
             return []
         overlays = {path for target in project.targets.values() for path in target.overlays}
-        definitions = {path for schema, _ in self._cache.topics() for path in self._cache.made_of(schema)}
+        definitions = {
+            path for schema, _ in self._cache.list_topics() for path in self._cache.list_definition_files(schema)
+        }
         committed = CommitFiles(repository, head)
         committed.folders = project.roots
         worktree = WorktreeFiles(str(repository.top), folders=project.roots)
@@ -364,7 +366,7 @@ class History:
         return path.endswith(SUFFIXES) and (
             any(path in target.overlays for target in self._project.targets.values())
             or in_roots(path, self._project)
-            or any(map(self._cache.users, (path, *folders_above(path))))
+            or any(map(self._cache.find_users, (path, *folders_above(path))))
         )
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
@@ -375,9 +377,9 @@ class History:
 
     def revisions(self, *paths: str) -> Iterator[Files]:
         """Yield the files after each commit that added, changed or removed one of `paths`, the newest first."""
-        steps = {step for path in paths for step in self._cache.steps_at(path)}
+        steps = {step for path in paths for step in self._cache.list_steps_at(path)}
         for step in sorted(steps, reverse=True):
-            yield StepFiles(self._repository, self._cache.at(step))
+            yield StepFiles(self._repository, self._cache.at_step(step))
 
     # One topic
 
@@ -391,12 +393,12 @@ class History:
         """
         if error := self.undecided.get(topic.schema_id):
             raise error
-        state = self._cache.state(topic.schema_id, topic.domain)
+        state = self._cache.find_state(topic.schema_id, topic.domain)
         return state.number if state and self._is_in_current_roots(topic) else None
 
     def find_current_kinds(self, topic: TopicName) -> dict[str, int]:
         """Map each declared kind of events of a topic to the number of its version in force; {} for a topic with one schema."""
-        state = self._cache.state(topic.schema_id, topic.domain)
+        state = self._cache.find_state(topic.schema_id, topic.domain)
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
     def read_ahead(self, topics: Iterable[TopicName]) -> None:
@@ -405,7 +407,7 @@ class History:
 
     def declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:
         """Return the current declaration of a topic's schema, or of one of its kinds of events; None if no file declares it."""
-        state = self._cache.state(topic.schema_id, topic.domain)
+        state = self._cache.find_state(topic.schema_id, topic.domain)
         if state is None or state.deleted:
             return None
         step = self._cache.step if state.as_of is None else state.as_of
@@ -414,14 +416,14 @@ class History:
 
     def since(self, topic: TopicName) -> Commit | None:
         """Return the commit that brought the topic into its current state, or None if it was never declared."""
-        state = self._cache.state(topic.schema_id, topic.domain)
+        state = self._cache.find_state(topic.schema_id, topic.domain)
         return self._commit(state.since) if state else None
 
     def list_declared(self, path: str) -> list[TopicName | NamespaceName]:
         """Return the topics and namespaces that the file at `path` declares."""
         return [
             TopicName.parse(row.name) if row.schema else NamespaceName.parse(row.name)
-            for row in self._cache.declared(path)
+            for row in self._cache.list_declarations_in(path)
         ]
 
     def find_topics_at(self, paths: Sequence[str]) -> frozenset[TopicName]:
@@ -431,12 +433,12 @@ class History:
         return frozenset(
             name
             for name in self._list_topic_names()
-            if (state := self._cache.state(name.schema_id, name.domain)) and is_at(state.path, paths)
+            if (state := self._cache.find_state(name.schema_id, name.domain)) and is_at(state.path, paths)
         )
 
     def was_interrupted(self, topic: TopicName) -> bool:
         """Return whether the topic had no schema for a time, after it had one."""
-        return self._cache.was_interrupted(topic.schema_id, topic.domain)
+        return self._cache.had_gap(topic.schema_id, topic.domain)
 
     def list_commits(self) -> list[str]:
         """Return the ids of the commits of the approved line, oldest first."""
@@ -459,9 +461,9 @@ class History:
         """Yield each declaration that a topic had, oldest first, without its schema; None where none could be read."""
         cache = self._cache
         for step in sorted(
-            {step for path in cache.list_declaring_files(topic.schema_id) for step in cache.steps_at(path)}
+            {step for path in cache.list_declaring_files(topic.schema_id) for step in cache.list_steps_at(path)}
         ):
-            state = cache.at(step).state(topic.schema_id, topic.domain)
+            state = cache.at_step(step).find_state(topic.schema_id, topic.domain)
             if state is None or state.deleted:
                 yield self._commit(step), None
             else:
@@ -471,20 +473,20 @@ class History:
     def trace_namespaces(self) -> Iterator[tuple[Commit, Namespace]]:
         """Yield each declaration that a namespace in the current roots had, oldest first."""
         paths = [path for path in self._cache.list_declaring_files(None) if in_roots(path, self._project)]
-        for step in sorted({step for path in paths for step in self._cache.steps_at(path)}):
-            state = self._cache.at(step)
-            for declaration in state.declarations(None):
-                if declaration.path in paths and step in self._cache.steps_at(declaration.path):
+        for step in sorted({step for path in paths for step in self._cache.list_steps_at(path)}):
+            state = self._cache.at_step(step)
+            for declaration in state.list_declarations_of(None):
+                if declaration.path in paths and step in self._cache.list_steps_at(declaration.path):
                     yield self._commit(step), self._definitions.read_namespace(declaration, state)
 
     # The entries of the catalog
 
     def _list_topic_names(self) -> list[TopicName]:
-        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self._cache.topics())
+        return sorted(TopicName.parse(f"{domain}://{schema}") for schema, domain in self._cache.list_topics())
 
     def _read_topic(self, name: TopicName) -> Topic | None:
         """Read the topic with its current declaration in the current roots, or else its last, and its versions."""
-        state = self._cache.state(name.schema_id, name.domain)
+        state = self._cache.find_state(name.schema_id, name.domain)
         if state is None:
             return None
         if error := self.undecided.get(name.schema_id):
@@ -492,7 +494,7 @@ class History:
         step = self._cache.step if state.as_of is None else state.as_of
         topic = Topic(name) if state.deleted else self._definitions.read_topic(step, state.path, name.schema_id)
         rendering = topic.get_rendering(self._project.rendering)
-        kind_names = tuple(KindName(*kind_name) for kind_name in self._cache.kind_names(name.schema_id))
+        kind_names = tuple(KindName(*kind_name) for kind_name in self._cache.list_kind_names(name.schema_id))
         topic = replace(topic, kind_names=kind_names)
         versions = assign_kinds(self._read_versions(name.schema_id, rendering), topic)
         generation = 1 + sum(version.info is None for version in versions)
@@ -503,7 +505,7 @@ class History:
             )
         schema = None
         kinds = []
-        rows = {row.number: row for row in self._cache.versions(name.schema_id)}
+        rows = {row.number: row for row in self._cache.list_versions(name.schema_id)}
         for key, number in state.numbers_by_kind.items() or [("", state.number)]:
             if number is None or (info := versions[number].info) is None:
                 continue
@@ -519,7 +521,7 @@ class History:
 
     def _read_undecided_topic(self, name: TopicName, error: HistoryError) -> Topic | None:
         """Read a topic's declaration, with a schema and versions that raise `error` when they are used."""
-        state = self._cache.state(name.schema_id, name.domain)
+        state = self._cache.find_state(name.schema_id, name.domain)
         versions = UndecidedVersions.of(error)
         if state is None or state.deleted or not self._is_in_current_roots(name):
             return Topic(name, versions=versions, deleted=True)
@@ -541,7 +543,7 @@ class History:
 
     def _find_last_source(self, name: TopicName, deleting_step: int) -> Source | None:
         """Return where the topic was declared before the step that deleted it."""
-        state = self._cache.at(deleting_step - 1).state(name.schema_id, name.domain)
+        state = self._cache.at_step(deleting_step - 1).find_state(name.schema_id, name.domain)
         if state is None:
             return None
         step = deleting_step - 1 if state.as_of is None else state.as_of
@@ -550,7 +552,7 @@ class History:
     def _read_versions(self, schema: str, rendering: ProtoRendering) -> Iterator[SchemaVersion]:
         """Yield the topic's versions; the tombstones before a generation have the commit that began the generation."""
         next_number = 0
-        for row in self._cache.versions(schema):
+        for row in self._cache.list_versions(schema):
             commit = self._commit(row.step)
             for number in range(next_number, row.number):
                 yield SchemaVersion(number, None, commit)
@@ -560,16 +562,16 @@ class History:
 
     def _is_in_current_roots(self, name: TopicName) -> bool:
         """Return whether a file in the current roots declares the topic, or the topic of this name in the other domain."""
-        declarations = self._cache.declarations(name.schema_id)
+        declarations = self._cache.list_declarations_of(name.schema_id)
         return any(in_roots(declaration.path, self._project) for declaration in declarations)
 
     def _list_namespace_names(self) -> list[NamespaceName]:
-        names = [row.name for row in self._cache.declarations(None) if in_roots(row.path, self._project)]
+        names = [row.name for row in self._cache.list_declarations_of(None) if in_roots(row.path, self._project)]
         return list(dict.fromkeys(map(NamespaceName.parse, names)))
 
     def _read_namespace(self, name: NamespaceName) -> Namespace | None:
         """Read the current declaration of the namespace; of two declarations, the first by path."""
-        for declaration in self._cache.declarations(None):
+        for declaration in self._cache.list_declarations_of(None):
             if declaration.name == str(name) and in_roots(declaration.path, self._project):
                 return self._definitions.read_namespace(declaration)
         return None
@@ -577,7 +579,7 @@ class History:
     def _list_former_names(self) -> list[NamespaceName | TopicName]:
         names = (
             TopicName.parse(name) if "://" in name else NamespaceName.parse(name)
-            for name in self._cache.with_policies()
+            for name in self._cache.list_names_with_policies()
         )
         return [name for name in names if self._read_former_policies(name)]
 
@@ -585,7 +587,7 @@ class History:
         """Return the last values of the policies that are no longer declared, or None if there are no such policies."""
         holder = self.catalog.get(name)
         current_policies = holder.policies.managed() if holder else {}
-        last_policies = self._cache.last_policies(str(name)).managed()
+        last_policies = self._cache.find_last_policies(str(name)).managed()
         former = Policies.of({key: value for key, value in last_policies.items() if key not in current_policies})
         return None if former == Policies() else former
 
@@ -633,8 +635,8 @@ class DefinitionLoader:
         self._project = project
         self._cache = cache
         # A state caches its rows, and many definitions are of one step; a history has too many steps to keep all.
-        self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(cache.at)
-        self._project_steps = functools.cache(lambda: cache.steps_at(project.path))
+        self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(cache.at_step)
+        self._project_steps = functools.cache(lambda: cache.list_steps_at(project.path))
         self._own_include_at = functools.cache(self._read_own_include_at)
         self._read_counts: Counter[str] = Counter()
         self._documents = functools.lru_cache(MAX_CACHED_DOCUMENTS)(functools.partial(_read_documents, repository))
@@ -649,7 +651,7 @@ class DefinitionLoader:
         """Return the document in the file at `path` that declared a schema (tenant/namespace/topic) after a step."""
         with self._lock:
             state = self._state_at(step)
-            declaration = next(row for row in state.declarations(schema) if row.path == path)
+            declaration = next(row for row in state.list_declarations_of(schema) if row.path == path)
             return find_topic_document(self._list_documents(state, declaration), declaration)
 
     def read_topic(self, step: int, path: str, schema: str) -> Topic:
@@ -703,9 +705,11 @@ class DefinitionLoader:
         The entry of "" is the text of the namespace's default properties.
         """
         state = self._state_at(step)
-        entries: dict[str, Entry | str | None] = {file: state.entry(file) for file in state.made_of(schema)}
-        declaration = next(row for row in state.declarations(schema) if row.path == path)
-        properties = json.dumps(state.schema_properties(schema.rpartition("/")[0]))
+        entries: dict[str, Entry | str | None] = {
+            file: state.entry(file) for file in state.list_definition_files(schema)
+        }
+        declaration = next(row for row in state.list_declarations_of(schema) if row.path == path)
+        properties = json.dumps(state.find_schema_properties(schema.rpartition("/")[0]))
         return entries | {path: declaration.blob or state.entry(path), "": properties}
 
     def _read_info(self, step: int, path: str, schema: str, rendering: ProtoRendering, kind: str) -> SchemaInfo:
@@ -713,7 +717,7 @@ class DefinitionLoader:
             self._read_counts[schema] += 1
             if self._read_counts[schema] == _FEW_VERSIONS:
                 self.read_ahead([schema])
-            properties = self._state_at(step).schema_properties(schema.rpartition("/")[0])
+            properties = self._state_at(step).find_schema_properties(schema.rpartition("/")[0])
             document = self.topic(step, path, schema).with_default_properties(properties)
             declaration = document.kinds.get(kind) if kind else document.schema
             info = self._definitions(step).read(declaration, rendering).info if declaration else None
@@ -735,9 +739,14 @@ class DefinitionLoader:
             paths = set()
             for schema in schemas:
                 self._read_counts[schema] = _FEW_VERSIONS
-                paths |= {version.path for version in self._cache.versions(schema)} | self._cache.made_of(schema)
+                paths |= {
+                    version.path for version in self._cache.list_versions(schema)
+                } | self._cache.list_definition_files(schema)
             self._repository.read_ahead(
-                entry.blob for path in sorted(paths) for entry in self._cache.revisions(path) if entry.kind == "file"
+                entry.blob
+                for path in sorted(paths)
+                for entry in self._cache.list_revisions(path)
+                if entry.kind == "file"
             )
 
     def _read_own_include_at(self, step: int) -> Include | None:

@@ -177,7 +177,7 @@ class Cache:
         self._states: dict[tuple[str, str], StateRow | None] = {}
 
     @classmethod
-    def new(cls, derivation: str, adopted: str = "", include: Mapping[str, str] = EMPTY) -> Cache:
+    def create(cls, derivation: str, adopted: str = "", include: Mapping[str, str] = EMPTY) -> Cache:
         """Create an empty database.
 
         Args:
@@ -203,7 +203,7 @@ class Cache:
         return cls(connection) if saved_derivation == (derivation,) else None
 
     def keep(self, store: Store) -> None:
-        """Save the database, if possible."""
+        """Save the database, if SQLite can serialize it."""
         if _CAN_BE_KEPT:
             store.write("history", self.connection.serialize())
 
@@ -215,12 +215,12 @@ class Cache:
 
     @property
     def is_checked(self) -> bool:
-        """Whether a run read the whole line, and `adopted` contradicts no number: an interrupted run saves its steps before that."""
+        """Whether a run read the whole line, and `adopted` contradicts no number. An interrupted run saves its steps earlier."""
         [[is_checked]] = self._select("SELECT is_checked FROM derivation")
         return bool(is_checked)
 
     def mark_checked(self) -> None:
-        """Record that the line `is_checked`."""
+        """Record that a run has read the whole line, and that `adopted` contradicts no number."""
         self.connection.execute("UPDATE derivation SET is_checked = 1")
 
     @property
@@ -230,7 +230,7 @@ class Cache:
         include: dict[str, str] = json.loads(text)
         return include
 
-    def at(self, step: int) -> Cache:
+    def at_step(self, step: int) -> Cache:
         """Return the state after another step."""
         return self if step == self.step else Cache(self.connection, step)
 
@@ -253,7 +253,7 @@ class Cache:
                 self.connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  constant names
         return Cache(self.connection)
 
-    def commit(self, step: int) -> Commit:
+    def read_commit(self, step: int) -> Commit:
         """Return the commit of a step."""
         [row] = self._select("SELECT lower(hex(commit_id)), time_s, subject FROM step WHERE step = :at", at=step)
         return Commit(*row)
@@ -279,18 +279,18 @@ class Cache:
         rows = self._select(sql, first=_encode_name(f"{folder}/"), last=_encode_name(f"{folder}0"))
         return [path for (name,) in rows if self.entry(path := _decode_name(name))]
 
-    def declared(self, path: str) -> list[DeclarationRow]:
+    def list_declarations_in(self, path: str) -> list[DeclarationRow]:
         """Return the declarations of the file at `path`, in order."""
         rows: list[DeclarationRow] = self._read_fact(_DECLARED, path)
         return rows
 
-    def declarations(self, schema: str | None) -> list[DeclarationRow]:
+    def list_declarations_of(self, schema: str | None) -> list[DeclarationRow]:
         """Return the declarations of the topics of a schema, or of all namespaces (None), sorted by path."""
         rows = []
         for path in sorted(self._list_linked(_DECLARED, schema or "")):
             if path not in self._declarations:
                 by_schema = self._declarations[path] = {}
-                for row in self.declared(path):
+                for row in self.list_declarations_in(path):
                     by_schema.setdefault(row.schema, []).append(row)
             rows += self._declarations[path].get(schema, [])
         return rows
@@ -299,41 +299,41 @@ class Cache:
         """Return the files that ever declared the topics of a schema, or a namespace (None), sorted."""
         return sorted(self._list_linked(_DECLARED, schema or ""))
 
-    def made_of(self, schema: str) -> frozenset[str]:
+    def list_definition_files(self, schema: str) -> frozenset[str]:
         """Return the files of the topic's definition, including missing ones, without the declaration."""
         paths: frozenset[str] = self._read_fact(_MADE_OF, schema)
         return paths
 
-    def users(self, path: str) -> set[str]:
+    def find_users(self, path: str) -> set[str]:
         """Return the schemas whose definition includes `path`."""
         schemas = self._list_linked(_MADE_OF, path)
-        return {schema for schema in schemas if path in self.made_of(schema)} if schemas else schemas
+        return {schema for schema in schemas if path in self.list_definition_files(schema)} if schemas else schemas
 
-    def last_policies(self, name: str) -> Policies:
+    def find_last_policies(self, name: str) -> Policies:
         """Return all policies that were ever declared for a namespace or topic, with their last values."""
         policies: Policies = self._read_fact(_POLICIES, name)
         return policies
 
-    def schema_properties(self, namespace: str) -> dict[str, str]:
+    def find_schema_properties(self, namespace: str) -> dict[str, str]:
         """Return the default properties of a namespace's schemas."""
         properties: dict[str, str] = self._read_fact(_SCHEMA_PROPERTIES, namespace)
         return properties
 
-    def kind_names(self, schema: str) -> list[tuple[str, str]]:
+    def list_kind_names(self, schema: str) -> list[tuple[str, str]]:
         """Return key and record name of every kind of events that a schema ever had, the declared ones last."""
         names: list[tuple[str, str]] = self._read_fact(_KIND_NAMES, schema)
         return names
 
-    def with_policies(self) -> list[str]:
+    def list_names_with_policies(self) -> list[str]:
         """Return every namespace and topic for which a policy was ever declared."""
         return self._list_names(_POLICIES)
 
-    def topics(self) -> list[tuple[str, str]]:
+    def list_topics(self) -> list[tuple[str, str]]:
         """Return schema and domain of every topic that was ever declared."""
         sql = "SELECT DISTINCT name, domain FROM topic_state JOIN name ON id = schema WHERE step <= :step"
         return [(_decode_name(name), DOMAINS[domain]) for name, domain in self._select(sql)]
 
-    def state(self, schema: str, domain: str) -> StateRow | None:
+    def find_state(self, schema: str, domain: str) -> StateRow | None:
         """Return the state of the topic, or None if it was never declared."""
         key = (schema, domain)
         if key not in self._states:
@@ -348,7 +348,7 @@ class Cache:
         return self._states[key]
 
     def list_states(self, schema: str, domain: str) -> list[tuple[int, StateRow]]:
-        """Return every state that the topic had, each with the step that brought it, oldest first."""
+        """Return every state of the topic with the step from which on it had that state, oldest first."""
         sql = (
             "SELECT step, deleted, number, since, name, as_of, kinds FROM topic_state JOIN name ON id = path "
             "WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
@@ -359,14 +359,14 @@ class Cache:
             for step, deleted, number, since, path, as_of, kinds in rows
         ]
 
-    def was_interrupted(self, schema: str, domain: str) -> bool:
+    def had_gap(self, schema: str, domain: str) -> bool:
         """Return whether the topic had no schema at some step after it had one."""
         sql = "SELECT number FROM topic_state WHERE schema = :name AND domain = :domain AND step <= :step ORDER BY step"
         numbers = [number for (number,) in self._select_about(schema, sql, domain=DOMAINS.index(domain))]
         first = next((index for index, number in enumerate(numbers) if number is not None), len(numbers))
         return None in numbers[first:]
 
-    def versions(self, schema: str) -> list[VersionRow]:
+    def list_versions(self, schema: str) -> list[VersionRow]:
         """Return the versions of the topics of a schema, in order; missing numbers are tombstones."""
         sql = (
             "SELECT number, step, type, name, fingerprint, kind, is_plain FROM version JOIN name ON id = path "
@@ -378,7 +378,7 @@ class Cache:
             for number, step, type_, path, fingerprint, kind, is_plain in rows
         ]
 
-    def undecided(self) -> dict[str, tuple[int, Problem]]:
+    def find_undecided(self) -> dict[str, tuple[int, Problem]]:
         """Map each schema whose versions depend on the installed protoc to the first such step and its problem."""
         sql = "SELECT name.name, step, problem FROM undecided JOIN name ON id = schema WHERE step <= :step"
         return {
@@ -386,7 +386,7 @@ class Cache:
             for name, step, problem in self._select(sql)
         }
 
-    def changed_since(self, other: Cache) -> frozenset[str]:
+    def find_changed_paths(self, other: Cache) -> frozenset[str]:
         """Return the paths whose entries differ from another state, which is earlier or on another line."""
         if other.connection is not self.connection:
             paths = {*self.paths(), *other.paths()}
@@ -397,23 +397,23 @@ class Cache:
         )
         return frozenset(_decode_name(name) for (name,) in self._select(sql, kind=_FILE, after=other.step))
 
-    def steps_at(self, path: str) -> list[int]:
+    def list_steps_at(self, path: str) -> list[int]:
         """Return the steps that added, changed or removed a file that declarations can depend on, the newest first."""
         sql = "SELECT step FROM fact WHERE kind = :kind AND name = :name AND step <= :step ORDER BY step DESC"
         return [step for (step,) in self._select_about(path, sql, kind=_FILE)]
 
-    def revisions(self, path: str) -> list[Entry]:
+    def list_revisions(self, path: str) -> list[Entry]:
         """Return every entry that was at a path up to this step, oldest first."""
         sql = "SELECT value FROM fact WHERE kind = :kind AND name = :name AND step <= :step ORDER BY step"
         entries = [_decode_fact(_FILE, path, value) for (value,) in self._select_about(path, sql, kind=_FILE)]
         return [entry for entry in entries if entry]
 
-    def recorded(self, after: int) -> frozenset[str]:
+    def find_recorded_schemas(self, after: int) -> frozenset[str]:
         """Return the schemas that got a version after a step."""
         sql = "SELECT DISTINCT name FROM version JOIN name ON id = schema WHERE step > :after AND step <= :step"
         return frozenset(_decode_name(name) for (name,) in self._select(sql, after=after))
 
-    def notes(self) -> tuple[list[NoteRow], list[NoteRow]]:
+    def list_notes(self) -> tuple[list[NoteRow], list[NoteRow]]:
         """Return the current problems, and the earlier problems that were repaired or removed since."""
         current: dict[tuple[str, bool], tuple[int, list[NoteRow]]] = {}
         repaired: list[tuple[int, int, list[NoteRow]]] = []
@@ -456,15 +456,11 @@ class Cache:
             self._links[key] = {_decode_name(other) for (other,) in self._select_about(name, sql, kind=kind)}
         return self._links[key]
 
-    def _find_id(self, name: str) -> int | None:
-        """Return the id of `name`, or None if the database does not contain it."""
+    def _select_about(self, name: str, sql: str, **arguments: Any) -> list[Any]:
         if name not in self._ids:
             rows = self._select("SELECT id FROM name WHERE name = :name", name=_encode_name(name))
             self._ids[name] = rows[0][0] if rows else None
-        return self._ids[name]
-
-    def _select_about(self, name: str, sql: str, **arguments: Any) -> list[Any]:
-        name_id = self._find_id(name)
+        name_id = self._ids[name]
         return [] if name_id is None else self._select(sql, name=name_id, **arguments)
 
     def _select(self, sql: str, **arguments: Any) -> list[Any]:
@@ -489,7 +485,7 @@ class CacheWriter(Cache):
         self._new_ids = count(self._first_new_id)
         self._note_ids = count(self._select("SELECT coalesce(max(id), 0) + 1 FROM note")[0][0])
         # The files and schemas that have problems.
-        self._noted = {(note.name, note.is_topic) for note in self.notes()[0]}
+        self._noted = {(note.name, note.is_topic) for note in self.list_notes()[0]}
         # The commit of the current step until it is complete, and the recorded part of it.
         self._commit: Commit | None = None
         self._recorded = RecordedPart()
@@ -524,7 +520,7 @@ class CacheWriter(Cache):
             self.cut(old_step)
             return self, self._recorded
         self._recorded, self._is_part_saved = RecordedPart(files, _decode_name(schema)), True
-        self._noted = {(note.name, note.is_topic) for note in self.notes()[0]}
+        self._noted = {(note.name, note.is_topic) for note in self.list_notes()[0]}
         return Cache(self.connection), self._recorded
 
     def record_part(self, recorded: RecordedPart) -> bool:
@@ -551,10 +547,10 @@ class CacheWriter(Cache):
         self._commit_rows()
         super().keep(store)
 
-    def abandon(self) -> Cache:
-        """End an interrupted run, and return the state after the last complete step; no step may follow.
+    def end_interrupted_run(self) -> Cache:
+        """Return the state after the last complete step; no step may follow.
 
-        The database has the last saved part of the current step, or nothing of it.
+        Of the current step, the database has the part that was saved last, if any.
         """
         if self._commit and self._is_part_saved:
             self._pending_rows.clear()
@@ -575,7 +571,7 @@ class CacheWriter(Cache):
         return Cache(self.connection)
 
     def read_current(self) -> Cache:
-        """Return the state with the current step as far as it is written, for every kind of read."""
+        """Return a state with all rows that are written so far, also of the current step."""
         self._insert_rows()
         return Cache(self.connection, self.step)
 
@@ -607,36 +603,36 @@ class CacheWriter(Cache):
         name_id = self._ids.get(name)
         return [] if name_id is None or name_id >= self._first_new_id else super()._select_about(name, sql, **arguments)
 
-    def put(self, path: str, entry: Entry | None) -> None:
+    def record_entry(self, path: str, entry: Entry | None) -> None:
         """Record the entry at a path."""
         value = bytes([_KINDS.index(entry.kind)]) + bytes.fromhex(entry.blob) if entry else b""
         self._write_fact(_FILE, path, entry, value)
 
-    def declare(self, path: str, now: Sequence[tuple[str, str | None, str | None]]) -> None:
+    def record_declarations(self, path: str, declarations: Sequence[tuple[str, str | None, str | None]]) -> None:
         """Record the declarations of a file: name, schema (None for a namespace), and the blob if it is not the current one."""
-        rows = [DeclarationRow(path, position, *declaration) for position, declaration in enumerate(now)]
-        if rows != self.declared(path):
-            self._write_fact(_DECLARED, path, rows, json.dumps(now))
+        rows = [DeclarationRow(path, position, *declaration) for position, declaration in enumerate(declarations)]
+        if rows != self.list_declarations_in(path):
+            self._write_fact(_DECLARED, path, rows, json.dumps(declarations))
             self._declarations.pop(path, None)
-            self._add_links(_DECLARED, {schema or "" for _, schema, _ in now}, path)
+            self._add_links(_DECLARED, {schema or "" for _, schema, _ in declarations}, path)
 
-    def depend(self, schema: str, paths: frozenset[str]) -> None:
+    def record_definition_files(self, schema: str, paths: frozenset[str]) -> None:
         """Record the files of the topic's definition, without the declaration."""
-        if paths != self.made_of(schema):
+        if paths != self.list_definition_files(schema):
             self._write_fact(_MADE_OF, schema, paths, json.dumps(sorted(paths)))
             self._add_links(_MADE_OF, paths, schema)
 
     def set_policies(self, name: str, declared: Policies) -> None:
         """Record the declared policies of a namespace or topic; policies that are no longer declared keep their last values."""
         if declared != Policies():
-            old_policies = self.last_policies(name)
+            old_policies = self.find_last_policies(name)
             new_policies = old_policies.overlaid(declared)
             if new_policies != old_policies:
                 self._write_fact(_POLICIES, name, new_policies, json.dumps(new_policies.managed()))
 
     def set_schema_properties(self, namespace: str, properties: Mapping[str, str]) -> None:
         """Record the default properties of a namespace's schemas."""
-        if properties != self.schema_properties(namespace):
+        if properties != self.find_schema_properties(namespace):
             self._write_fact(_SCHEMA_PROPERTIES, namespace, {**properties}, json.dumps({**properties}))
 
     def set_definitions(
@@ -662,11 +658,11 @@ class CacheWriter(Cache):
         if numbers_by_kind.keys() - {""}:
             kinds = json.dumps(numbers_by_kind)
             kind_names = [(definition.kind, definition.record) for definition in definitions]
-            old_names = self.kind_names(schema)
+            old_names = self.list_kind_names(schema)
             new_names = [name for name in old_names if name not in kind_names] + kind_names
             if new_names != old_names:
                 self._write_fact(_KIND_NAMES, schema, new_names, json.dumps(new_names))
-        before = self.state(schema, domain)
+        before = self.find_state(schema, domain)
         is_same = before is not None and not before.deleted and (before.number, before.kinds) == (highest_number, kinds)
         since = before.since if before and is_same else self.step
         state = StateRow(deleted=False, number=highest_number, since=since, path=path, kinds=kinds)
@@ -678,7 +674,7 @@ class CacheWriter(Cache):
         newest = self._generations.get(schema)
         if newest is None:
             newest = _Generation(1, 0, {})
-            for version in self.versions(schema):
+            for version in self.list_versions(schema):
                 if tombstones := version.number - newest.first - len(newest.live):
                     newest = _Generation(newest.number + tombstones, version.number, {})
                 newest.live[version.fingerprint] = version.number
@@ -696,7 +692,9 @@ class CacheWriter(Cache):
         row = (*key, deleted, number, since, self._assign_id(path), as_of, kinds)
         self._write("INSERT OR REPLACE INTO topic_state VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def note(self, name: str, problems: Sequence[tuple[str | None, Problem]], *, is_topic: bool = False) -> None:
+    def record_problems(
+        self, name: str, problems: Sequence[tuple[str | None, Problem]], *, is_topic: bool = False
+    ) -> None:
         """Record the current problems of a file or a schema; its earlier problems count as repaired."""
         key = (name, is_topic)
         if problems or key in self._noted:

@@ -100,7 +100,7 @@ def read_forked(
     """
     name, tip = approved(repository, project, ref)
     if tip is None:
-        history = History(repository, project, name, Cache.new(""))
+        history = History(repository, project, name, Cache.create(""))
         return Forked(history, history)
     branch = read_branch(repository, head=head, tip=tip) if stepwise and head and head.id != tip.id else None
     if branch:
@@ -118,7 +118,7 @@ def read_forked(
     return forked._replace(
         stepwise=History(repository, project, name, stepwise_state),
         branch=branch,
-        recorded=stepwise_state.recorded(state.step),
+        recorded=stepwise_state.find_recorded_schemas(state.step),
     )
 
 
@@ -135,7 +135,7 @@ def _compare_files(
     unchanged = frozenset(
         name
         for name, paths in paths_by_topic.items()
-        if (topic_state := base_state.state(name.schema_id, name.domain))
+        if (topic_state := base_state.find_state(name.schema_id, name.domain))
         and (source := declared.catalog.topics[name].source)
         and (topic_state.deleted, topic_state.path, topic_state.as_of) == (False, source.path, None)
         and not any(map(merge.is_ours, paths))
@@ -143,7 +143,7 @@ def _compare_files(
     if base_state.step == state.step and base_state.connection is state.connection:
         return LocalChanges(unchanged, settled=unchanged)
     combined: dict[TopicName, SchemaInfo | Topic | Problem | None] = {}
-    approved_paths = state.changed_since(base_state)
+    approved_paths = state.find_changed_paths(base_state)
     definitions = Definitions(merge, include=Include.of(project))
     of_both_sides = merge.list_topics_of_both_sides(paths_by_topic, approved_paths)
     redeclared = {
@@ -226,7 +226,7 @@ def read_merged(
     head, merge_base = repository.commit("HEAD"), tip
     derivation = Derivation(repository, project, progress)
     if tip is None:
-        state = base_state = Cache.new(encode_inputs(project))
+        state = base_state = Cache.create(encode_inputs(project))
     else:
         state = base_state = derivation.derive(tip, keep=True)
     approved_history = History(repository, project, name, state)
@@ -240,7 +240,7 @@ def read_merged(
     files = MergedFiles(repository, here, base=base_state, approved=state)
     paths = {*here.paths(), project.path, project.waivers}
     paths |= {path for path in state.paths() if in_roots(path, project, previous=True)}
-    made_of = {*used, *(path for schema, _ in state.topics() for path in state.made_of(schema))}
+    made_of = {*used, *(path for schema, _ in state.list_topics() for path in state.list_definition_files(schema))}
     paths |= written_out(made_of, here) | written_out(made_of, StepFiles(repository, state))
     changed_paths = [
         path
@@ -303,7 +303,7 @@ def _read_merge_base(
         return tip, state
     # Work may also start from a commit of a merged branch, which is not on the first-parent line.
     step = state.step_of(merge_base.id)
-    return merge_base, derivation.derive(merge_base, keep=False) if step is None else state.at(step)
+    return merge_base, derivation.derive(merge_base, keep=False) if step is None else state.at_step(step)
 
 
 # The commits of a branch
@@ -457,25 +457,25 @@ class MergedFiles:
         """Collect the topics with files of the work and of the `approved_paths`."""
         used_paths = {name: {*paths} for name, paths in paths_by_topic.items()}
         for path in approved_paths:
-            for declaration in self._approved.declared(path):
+            for declaration in self._approved.list_declarations_in(path):
                 if declaration.schema:
                     used_paths.setdefault(TopicName.parse(declaration.name), set()).add(path)
-            for schema in set().union(*map(self._approved.users, (path, *folders_above(path)))):
-                for declaration in self._approved.declarations(schema):
+            for schema in set().union(*map(self._approved.find_users, (path, *folders_above(path)))):
+                for declaration in self._approved.list_declarations_of(schema):
                     paths = used_paths.setdefault(TopicName.parse(declaration.name), set())
                     paths.update({path, declaration.path})
         return {
             name
             for name, paths in used_paths.items()
             if any(is_among(path, paths) for path in approved_paths)
-            and any(map(self.is_ours, paths | self._approved.made_of(name.schema_id)))
+            and any(map(self.is_ours, paths | self._approved.list_definition_files(name.schema_id)))
         }
 
     def find_document(self, name: TopicName, declared: Declared) -> TopicDocument | None:
         """Return the declaration of a topic in the merged files, or None if they do not declare it."""
         topic = declared.catalog.topics.get(name)
         own_paths = [topic.source.path] if topic and topic.source else []
-        approved_paths = [declaration.path for declaration in self._approved.declarations(name.schema_id)]
+        approved_paths = [declaration.path for declaration in self._approved.list_declarations_of(name.schema_id)]
         for path in (*own_paths, *approved_paths):
             if self.kind(path) == "file":
                 for document in read_documents(path, read_bytes(self, path)).documents:

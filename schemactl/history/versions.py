@@ -74,8 +74,11 @@ _REWRITE_GROWTH: Final = 1.01
 
 _SAVE_COMMITS: Final = 500
 
+_SAVE_GROWTH: Final = 0.25
+
 _SAVE_INTERVAL_S: Final = 30.0
-"""The number of commits and the time between two saves of a long history, so that a run that is killed loses at most this much."""
+"""A long history is saved after this number of commits, or after this part of the commits before if that is more, and after this
+time. So a run that is killed loses at most a fifth of its work, and saving takes little time."""
 
 _FEW_COMMITS: Final = 200
 """The number of commits after which the progress of a long history counts the remaining ones."""
@@ -90,7 +93,7 @@ _MAX_CACHED_FILES: Final = 4_096
 """Number of file revisions whose types, which other files use, stay cached."""
 
 Progress = Callable[[int, int | None], None]
-"""A callback for the number of commits read so far and, at the end, the number of all."""
+"""A callback with the number of commits that are read, and their total, or None while that is unknown."""
 
 
 def no_progress(_done: int, _total: int | None) -> None:
@@ -121,17 +124,17 @@ class Derivation:
         self._store = Store(repository.common_directory, project.path)
 
     def derive(self, tip: Commit, *, keep: bool) -> Cache:
-        """Derive the state after `tip`; with `keep` it is saved in the cache if it can be, and has grown enough."""
+        """Derive the state after `tip`; with `keep`, save it in the cache if it has grown enough."""
         inputs = encode_inputs(self._project)
         state, kept_steps, is_checked = None, 0, False
         cached = Cache.open(self._store, inputs)
         if cached and cached.last >= 0:
             if (step := cached.step_of(tip.id)) is not None:
-                state = cached.at(step)
+                state = cached.at_step(step)
                 if not cached.is_checked:
                     self._check_adopted(state, tip)
                 return state
-            commits = log(self._repository, tip.id, cached.commit(cached.last).id)
+            commits = log(self._repository, tip.id, cached.read_commit(cached.last).id)
             first = next(commits, None)
             common_step = cached.step_of(first.parents[0]) if first and first.parents else None
             is_same_start = self._find_adopted(tip) == cached.adopted and self._find_include(tip) == cached.include
@@ -170,7 +173,7 @@ class Derivation:
         """
         include = self._find_include(tip)
         if begun is None or (begun.adopted, begun.include) != (adopted, include):
-            begun = Cache.new(encode_inputs(self._project), adopted, include)
+            begun = Cache.create(encode_inputs(self._project), adopted, include)
         state = self._extend(begun, log(self._repository, tip.id), keep=keep, tip=tip)
         self._require_on_line(state, tip)
         return state
@@ -245,15 +248,17 @@ class Derivation:
         Raises:
             HistoryError: the numbers of versions that were approved before are others after it.
         """
-        revisions = [(step, self._read_settings(state.at(step))) for step in state.steps_at(self._project.path)]
+        revisions = [
+            (step, self._read_settings(state.at_step(step))) for step in state.list_steps_at(self._project.path)
+        ]
         readable = [(step, settings.adopted) for step, settings in revisions if settings]
         for (step, adopted), (_, earlier_adopted) in pairwise(readable):
             if adopted == earlier_adopted:
                 continue
-            before = state.commit(step - 1)
+            before = state.read_commit(step - 1)
             earlier_state = self._derive_all(before, self._resolve_adopted(earlier_adopted), keep=False)
-            if renumbered := compare_numbers(earlier_state, state.at(step - 1)):
-                commit = state.commit(step)
+            if renumbered := compare_numbers(earlier_state, state.at_step(step - 1)):
+                commit = state.read_commit(step)
                 raise HistoryError(
                     f"{commit.short} changed `adopted` in {self._project.path}, and so the numbers of approved versions: {first_of(renumbered, 3)}",
                     fix="write the former value of `adopted` again, and have that approved",
@@ -269,7 +274,7 @@ class Derivation:
         return read_history_settings(self._project.path, data) if b"adopted" in data else HistorySettings({}, None)
 
     def derive_with(self, state: Cache, commits: Iterable[LoggedCommit]) -> Cache:
-        """Derive the state as it would be if `commits` followed; it is not saved.
+        """Derive the state after `state` and `commits`, without saving it.
 
         A definition of these commits that depends on the installed protoc makes no version, like any other with problems.
         """
@@ -289,20 +294,21 @@ class Derivation:
         With `keep`, the state is saved from time to time, and when the run is interrupted, so that the next run goes on from there.
         """
         writer = CacheWriter(state)
-        since = [f"^{state.commit(state.last).id}"] if state.last >= 0 else []
+        since = [f"^{state.read_commit(state.last).id}"] if state.last >= 0 else []
         saved_commits, saved_s = 0, time.monotonic()
         commit_count: int | None = None
 
         def report_progress(done: int, total: int | None) -> None:
             nonlocal saved_commits, saved_s, commit_count
-            is_due = done - saved_commits >= _SAVE_COMMITS or time.monotonic() - saved_s > _SAVE_INTERVAL_S
+            has_grown = done - saved_commits >= max(_SAVE_COMMITS, saved_commits * _SAVE_GROWTH)
+            is_due = has_grown or time.monotonic() - saved_s > _SAVE_INTERVAL_S
             if keep and total is None and is_due:
                 writer.keep(self._store)
                 saved_commits, saved_s = done, time.monotonic()
             if tip and total is None and done == _FEW_COMMITS and commit_count is None:
                 output = self._repository.run("rev-list", "--count", "--first-parent", tip.id, *since)
                 commit_count = int(output)
-            # The end of the work is reported once, by a total of its own.
+            # The end of the work is reported once, by the number of commits that were read.
             is_known = total is None and commit_count is not None and done < commit_count
             self._progress(done, commit_count if is_known else total)
 
@@ -314,7 +320,7 @@ class Derivation:
             raise
         except BaseException:
             # Out of time, or interrupted by the user: the next run goes on from here.
-            complete_state = writer.abandon()
+            complete_state = writer.end_interrupted_run()
             if keep and (complete_state.last >= 0 or complete_state.is_unfinished):
                 complete_state.keep(self._store)
             raise
@@ -322,11 +328,11 @@ class Derivation:
 
 
 def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
-    """Describe the versions of topics whose number is another in the new state, or that it does not have, by topic."""
+    """Describe, for each topic, the first version that has another number in the new state, or that the new state lacks."""
     renumbered = []
-    for schema in sorted({schema for schema, _ in old_state.topics()}):
-        new_numbers = {(row.fingerprint, row.step): row.number for row in new_state.versions(schema)}
-        old_rows = old_state.versions(schema)
+    for schema in sorted({schema for schema, _ in old_state.list_topics()}):
+        new_numbers = {(row.fingerprint, row.step): row.number for row in new_state.list_versions(schema)}
+        old_rows = old_state.list_versions(schema)
         for row in old_rows:
             number = new_numbers.get((row.fingerprint, row.step))
             if number != row.number:
@@ -454,7 +460,7 @@ class VersionDerivation:
             if new_entry and new_entry.kind == "file" and not is_relevant:
                 new_entry = None
             if new_entry != old_entry:
-                self._writer.put(change.path, new_entry)
+                self._writer.record_entry(change.path, new_entry)
                 changed_paths.append(change.path)
         if not self._is_counting:
             if commit.commit.id != self._adopted:
@@ -474,7 +480,7 @@ class VersionDerivation:
                     data = read_bytes(self._files, path)
                     self._check_roots(f"{path} of {commit.commit.short}", path, data)
             elif self._is_declaration_file(path) and index < recorded.files:
-                rows = (*earlier.declared(path), *self._writer.declared(path))
+                rows = (*earlier.list_declarations_in(path), *self._writer.list_declarations_in(path))
                 declared.update(row.schema for row in rows if row.schema)
             elif self._is_declaration_file(path):
                 declared |= self._read_declarations(path, old_entries.get(path))
@@ -542,7 +548,7 @@ class VersionDerivation:
 
     def _read_declarations(self, path: str, old_entry: Entry | None) -> set[str]:
         """Record the declarations of a changed file, and return the schemas that it declared or declares."""
-        old_rows = self._writer.declared(path)
+        old_rows = self._writer.list_declarations_in(path)
         new_rows: list[tuple[str, str | None, str | None]] = []
         problems: tuple[Problem, ...] = ()
         new_entry = self._files.entry(path)
@@ -566,11 +572,11 @@ class VersionDerivation:
                     for row in old_rows
                     if row.name not in new_names
                 ]
-        self._writer.note(path, [(None, problem) for problem in problems])
-        self._writer.declare(path, new_rows)
+        self._writer.record_problems(path, [(None, problem) for problem in problems])
+        self._writer.record_declarations(path, new_rows)
         removed_namespaces = {row.name for row in old_rows if row.schema is None} - {name for name, _, _ in new_rows}
         if removed_namespaces:
-            remaining_names = {row.name for row in self._writer.declarations(None)}
+            remaining_names = {row.name for row in self._writer.list_declarations_of(None)}
             for name in removed_namespaces - remaining_names:
                 self._writer.set_schema_properties(name, EMPTY)
         schemas = [*(row.schema for row in old_rows), *(schema for _, schema, _ in new_rows)]
@@ -608,13 +614,13 @@ class VersionDerivation:
         # A topic with kinds has no single inspection: it is read as a whole.
         if inspection is None or inspection.parts is None:
             return False
-        if not among(changed_paths, self._writer.made_of(schema)) <= inspection.parts.taken.keys():
+        if not among(changed_paths, self._writer.list_definition_files(schema)) <= inspection.parts.taken.keys():
             return False
         combined = self._fingerprints.refresh(inspection.type, inspection.parts)
         if combined is None:
             return False
         for domain in DOMAINS:
-            state = self._writer.state(schema, domain)
+            state = self._writer.find_state(schema, domain)
             if state and not state.deleted:
                 definition = DefinitionRow("", inspection.type.name, combined.fingerprint, is_plain=combined.is_plain)
                 self._writer.set_definitions(schema, domain, state.path, [definition])
@@ -622,7 +628,7 @@ class VersionDerivation:
 
     def _list_documents(self, schema: str) -> list[tuple[TopicDocument, str]]:
         """Return the documents that declare a schema's topics, with their paths; a valid schema has at most one."""
-        rows = self._writer.declarations(schema)
+        rows = self._writer.list_declarations_of(schema)
         if len(rows) > 1:
             # While files move from a previous root to a current one, both may declare the topic; the current one counts.
             rows = [row for row in rows if self._is_in_current_roots(row.path)] or rows
@@ -656,7 +662,7 @@ class VersionDerivation:
                     definition_rows.append(row)
                     if not document.kinds:
                         self._inspections[schema] = inspection
-            self._writer.depend(schema, paths)
+            self._writer.record_definition_files(schema, paths)
             if document.kinds and not problems:
                 results = [definitions.read(declaration) for declaration in document.declarations]
                 infos = [result.info for result in results if result.info]
@@ -665,11 +671,11 @@ class VersionDerivation:
                     row._replace(record=record_name(info)) for row, info in zip(definition_rows, infos, strict=True)
                 ]
         notes = [(str(document.topic.name), problem) for document, problem in problems]
-        self._writer.note(schema, notes, is_topic=True)
+        self._writer.record_problems(schema, notes, is_topic=True)
         # Without a problem there is at most one document.
         declared_domain = documents[0].topic.name.domain if documents else None
         for domain in DOMAINS:
-            state = self._writer.state(schema, domain)
+            state = self._writer.find_state(schema, domain)
             if not problems and domain == declared_domain:
                 topic = documents[0].topic
                 self._writer.set_definitions(schema, domain, declared[0][1], definition_rows, topic.generation)
@@ -705,8 +711,8 @@ def read_include_at(repository: Repository, state: Cache, project: Project) -> I
 
 def read_own_include_at(repository: Repository, state: Cache, project: Project) -> Include | None:
     """Read `protobuf.include` of the newest readable revision of the project file at its present path; None without one."""
-    for step in state.steps_at(project.path):
-        if include := _read_include(repository, state.at(step), project.path, project):
+    for step in state.list_steps_at(project.path):
+        if include := _read_include(repository, state.at_step(step), project.path, project):
             return include
     return None
 
@@ -721,7 +727,7 @@ def _read_include(repository: Repository, state: Cache, path: str, project: Proj
 
 def _list_users(state: Cache, path: str) -> set[str]:
     """Return the schemas whose definition includes `path` or a folder above it."""
-    return set().union(*map(state.users, (path, *folders_above(path))))
+    return set().union(*map(state.find_users, (path, *folders_above(path))))
 
 
 def has_schema_file(change: ChangedFile) -> bool:
@@ -768,12 +774,12 @@ class DefinitionParts(NamedTuple):
     """A definition that may use types of other files.
 
     Attributes:
-        own: the hashes of its root and of its own types.
-        depth: the nesting of its own text.
-        size: the number of characters of its own text.
+        own: the hashes of its root and of the types that its text defines.
+        depth: the nesting of its text.
+        size: the number of characters of its text.
         taken: by file, the names of all types that the file defines, and of the types that the definition uses.
         paths: every file of the definition.
-        is_plain: whether its own text is plain (see `formats.avro.plain`).
+        is_plain: whether its text is plain (see `formats.avro.plain`).
     """
 
     own: frozenset[bytes]

@@ -122,26 +122,26 @@ def test_one_topic_is_told_from_the_file_alone(topic_repository: Scratch) -> Non
     approved = read(topic_repository)
     cache = open_cache(topic_repository.path)
     assert cache
-    assert cache.commit(cache.last).id == topic_repository.git("rev-parse", "main")
-    first, second = cache.versions("shop/sales/orders")
+    assert cache.read_commit(cache.last).id == topic_repository.git("rev-parse", "main")
+    first, second = cache.list_versions("shop/sales/orders")
     assert (first.number, first.type, first.path, second.number) == (0, "AVRO", "topics/orders.yaml", 1)
-    assert [cache.commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
+    assert [cache.read_commit(version.step).subject for version in (first, second)] == ["v0", "v1"]
     infos = [version.info for version in approved.catalog.topics[ORDERS].load().versions]
     assert [first.fingerprint, second.fingerprint] == [digest(replace(info)) for info in infos if info]
-    assert cache.users("topics/orders.avsc") == {"shop/sales/orders"}
+    assert cache.find_users("topics/orders.avsc") == {"shop/sales/orders"}
     assert cache.entry("topics/orders.avsc") == ("file", topic_repository.git("rev-parse", "main:topics/orders.avsc"))
-    assert cache.at(0).entry("topics/orders.avsc") == (
+    assert cache.at_step(0).entry("topics/orders.avsc") == (
         "file",
         topic_repository.git("rev-parse", "main~1:topics/orders.avsc"),
     )
-    state = cache.state("shop/sales/orders", "persistent")
+    state = cache.find_state("shop/sales/orders", "persistent")
     assert state
     assert (state.number, state.since, state.deleted) == (1, 1, False)
-    assert [declaration.name for declaration in cache.declared("topics/orders.yaml")] == [str(ORDERS)]
-    assert cache.versions("shop/sales/none") == []
-    assert cache.state("shop/sales/none", "persistent") is None
+    assert [declaration.name for declaration in cache.list_declarations_in("topics/orders.yaml")] == [str(ORDERS)]
+    assert cache.list_versions("shop/sales/none") == []
+    assert cache.find_state("shop/sales/none", "persistent") is None
     assert cache.entry("none") is None
-    assert cache.users("none") == set()
+    assert cache.find_users("none") == set()
 
 
 @pytest.mark.parametrize("damage", ["garbage", "empty", "half", "foreign", "folder", "unreadable tables"])

@@ -92,7 +92,7 @@ def test_a_shared_definition_makes_versions_of_those_that_use_it(
     # A fingerprint combined from the files equals the fingerprint of the whole definition.
     cache = Cache.open(history.Store(scratch.path / ".git", PROJECT.path), encode_inputs(PROJECT))
     assert cache
-    cached_fingerprints = [row.fingerprint for row in cache.versions(ORDERS.schema_id)]
+    cached_fingerprints = [row.fingerprint for row in cache.list_versions(ORDERS.schema_id)]
     assert cached_fingerprints == [digest(replace(version.info)) for version in topic_versions if version.info]
 
 
