@@ -346,7 +346,12 @@ def _is_promoted(writer: Schema, reader: Schema) -> bool:
 
 
 def _is_same_primitive(writer: Schema, reader: Schema) -> bool:
-    """Return whether both are the same primitive: a shortcut for the most frequent pairs."""
+    """Return whether both are the same primitive, or unions of the same primitives: a shortcut for the most frequent pairs."""
+    if isinstance(writer, Union) and isinstance(reader, Union):
+        return len(writer.branches) == len(reader.branches) and all(
+            isinstance(branch, Primitive) and branch.type == reader_branch.type
+            for branch, reader_branch in zip(writer.branches, reader.branches, strict=True)
+        )
     return isinstance(writer, Primitive) and writer.type == reader.type
 
 
