@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from shlex import quote
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from schemactl import formats
 from schemactl.broker.upload import VersionList
@@ -77,6 +77,9 @@ from schemactl.registry.interface import Scope
 
 ALWAYS_COMPATIBLE = CompatibilityStrategy.ALWAYS_COMPATIBLE
 
+UploadKey = tuple[TopicName, tuple[SchemaVersion, ...], CompatibilityStrategy, tuple[SchemaVersion, ...]]
+"""A topic, the versions to upload, the strategy in force, and the stored versions."""
+
 RELAX = "--relax-while-replaying"
 """The option that allows `Permissions.relax`."""
 
@@ -114,19 +117,21 @@ def make_plan(
             raise UsageError(f"{name} cannot be deleted: the approved history never declared it, so it is left alone")
 
     waiting: Mapping[TopicName, Awaited] = {}
+    uploads: dict[UploadKey, PredictedUploads] = {}
 
     def compute(catalog: Catalog) -> Planner:
-        planner = Planner(base, catalog, origin, permissions, waivers, numbers)
+        planner = Planner(base, catalog, origin, permissions, waivers, numbers, uploads)
         planner.compute()
         topics = planner.target.topics.values()
         planner.refusals += refusals.refuse_undeclared_namespaces(topics, target.namespaces, origin)
         planner.refusals += refusals.refuse_waiting_topics(waiting, planner.commands)
         return planner
 
-    planner = settle(applicable(target), compute)
+    catalog = applicable(target)
+    planner = settle(catalog, compute)
     plan = planner.plan()
     if waiting := awaited(plan):
-        planner = settle(applicable(target), compute)
+        planner = settle(catalog, compute)
         plan = planner.plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
@@ -211,8 +216,42 @@ class PlannedState(PredictedState):
         return own or self.base.default_strategies[name.namespace_name]
 
 
+@dataclass(frozen=True, slots=True)
+class PredictedUploads:
+    """The uploads of the missing versions of a topic, until a broker rejects one.
+
+    Attributes:
+        steps: the accepted uploads, in order.
+        waivers: by Git's number, the waivers of versions that are accepted only while the topic is relaxed.
+        versions: the versions of the topic after these uploads.
+        rejected: the first rejected upload, or None.
+    """
+
+    steps: tuple[RegisterVersion, ...]
+    waivers: Mapping[int, Waiver]
+    versions: tuple[SchemaVersion, ...]
+    rejected: Rejected | None
+
+
 class Planner(PlannedState):
-    """Computes the steps and the state after them."""
+    """Computes the steps and the state after them.
+
+    Attributes:
+        uploads: the predicted uploads by all that they depend on; computations of one plan share them.
+    """
+
+    def __init__(
+        self,
+        base: RegistryState,
+        target: Catalog,
+        origin: Origin,
+        permissions: Permissions,
+        waivers: WaiversAt,
+        numbers: TargetNumbers | None,
+        uploads: dict[UploadKey, PredictedUploads],
+    ) -> None:
+        super().__init__(base, target, origin, permissions, waivers, numbers)
+        self.uploads = uploads
 
     def compute(self) -> None:
         """Compute the steps and refusals."""
@@ -349,22 +388,27 @@ class Planner(PlannedState):
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         """Add the uploads of the missing versions in this order, or a refusal."""
-        strategy = self.strategy(name)
-        before = self.versions.get(name.schema_id, ())
-        steps, rejected = self._plan_uploads(name, missing, strategy)
-        if (
-            rejected
-            and rejected.answer.outcome is Outcome.INCOMPATIBLE
+        strategy, stored = self.strategy(name), self.list_versions(name)
+        uploads = self._predict_uploads(name, missing, strategy, stored)
+        is_relaxed = (
+            uploads.rejected is not None
+            and uploads.rejected.answer.outcome is Outcome.INCOMPATIBLE
             and self.permissions.relax
             and name in self.topics
             and not name.is_scalable
-        ):
-            self.versions[name.schema_id] = before
-            steps, rejected = self._plan_uploads(name, missing, ALWAYS_COMPATIBLE)
-            steps = [*self._relax_around(name, strategy, steps)]
-        self.steps += steps
-        if rejected:
-            self.refusals.append(self._refuse_version(name, rejected))
+        )
+        if is_relaxed:
+            uploads = self._predict_uploads(name, missing, ALWAYS_COMPATIBLE, stored)
+        self.versions[name.schema_id] = uploads.versions
+        if is_relaxed:
+            self.steps += self._relax_around(name, strategy, uploads.steps, uploads.versions[-1].number)
+        else:
+            for step in uploads.steps:
+                waiver = uploads.waivers.get(step.version.number)
+                number = cast("int", step.answer.version)
+                self.steps += self._relax_around(name, strategy, [step], number, waiver) if waiver else [step]
+        if uploads.rejected:
+            self.refusals.append(self._refuse_version(name, uploads.rejected))
 
     def _refuse_version(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
         git = live(self.git.versions(name))
@@ -396,45 +440,66 @@ class Planner(PlannedState):
         if self.numbers and name in self.numbers.topics:
             return None  # it would register what is recorded
         for strategy, options in ((self.strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
-            versions = self.versions.pop(name.schema_id, ())
-            _, rejected = self._plan_uploads(name, git, strategy)
-            self.versions[name.schema_id] = versions
-            if rejected is None:
+            if self._predict_uploads(name, git, strategy, ()).rejected is None:
                 return self.commands.start_again(name, *options)
         return None
 
-    def _plan_uploads(
-        self, name: TopicName, missing: tuple[SchemaVersion, ...], strategy: CompatibilityStrategy
-    ) -> tuple[list[PlanStep], Rejected | None]:
-        """Return the steps of the accepted uploads in order, and the first rejected upload, or None."""
-        steps: list[PlanStep] = []
-        stored = VersionList(self.list_versions(name), self.origin.release, optional=self.origin.checkers)
+    def _predict_uploads(
+        self,
+        name: TopicName,
+        missing: tuple[SchemaVersion, ...],
+        strategy: CompatibilityStrategy,
+        stored: tuple[SchemaVersion, ...],
+    ) -> PredictedUploads:
+        """Predict the answers to uploads of the `missing` versions, in this order, to a topic with the `stored` versions."""
+        key = name, missing, strategy, stored
+        if key not in self.uploads:
+            self.uploads[key] = self._answer_uploads(*key)
+        return self.uploads[key]
+
+    def _answer_uploads(
+        self,
+        name: TopicName,
+        missing: tuple[SchemaVersion, ...],
+        strategy: CompatibilityStrategy,
+        stored: tuple[SchemaVersion, ...],
+    ) -> PredictedUploads:
+        steps: list[RegisterVersion] = []
+        waivers: dict[int, Waiver] = {}
+        versions = VersionList(stored, self.origin.release, optional=self.origin.checkers)
+        rejected: Rejected | None = None
         for version in missing:
             info = upload(version)
-            answer = stored.put(info, strategy)
+            answer = versions.put(info, strategy)
             waiver = None
             if answer.outcome is Outcome.INCOMPATIBLE:
-                waiver = self._find_waiver(name, version, stored.versions)
-            accepted = stored.put(info, ALWAYS_COMPATIBLE) if waiver else answer
+                waiver = self._find_waiver(name, version, versions.versions)
+            accepted = versions.put(info, ALWAYS_COMPATIBLE) if waiver else answer
             if accepted.outcome is Outcome.OK and accepted.version is not None:
-                step = RegisterVersion(name, version, accepted)
-                step.predict(self)
-                stored.append(self.list_versions(name)[-1])
-                steps += self._relax_around(name, strategy, [step], waiver) if waiver else [step]
+                steps.append(RegisterVersion(name, version, accepted))
+                versions.append(SchemaVersion(accepted.version, info, version.commit))
+                if waiver:
+                    waivers[version.number] = waiver
             elif accepted.outcome is not Outcome.UNCHANGED:
-                return steps, Rejected(version, tuple(stored.versions), answer, strategy)
-        return steps, None
+                rejected = Rejected(version, tuple(versions.versions), answer, strategy)
+                break
+        return PredictedUploads(tuple(steps), waivers, tuple(versions.versions), rejected)
 
     def _relax_around(
-        self, name: TopicName, strategy: CompatibilityStrategy, steps: Sequence[PlanStep], waiver: Waiver | None = None
+        self,
+        name: TopicName,
+        strategy: CompatibilityStrategy,
+        steps: Sequence[PlanStep],
+        latest: int,
+        waiver: Waiver | None = None,
     ) -> Iterator[PlanStep]:
-        """Yield `steps` between a step that relaxes the topic and a step that restores it."""
+        """Yield `steps`, after which `latest` is the latest version, between steps that relax and restore the topic."""
         updates = self.namespaces[name.namespace_name].policies.is_allow_auto_update_schema
         on = self.base.defaults.is_allow_auto_update_schema if updates is None else updates
         yield RelaxStrategy(name, strategy, on, waiver)
         yield from steps
         own = self.topics[name].policies.schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
-        yield RestoreStrategy(name, own, latest=self.versions[name.schema_id][-1].number)
+        yield RestoreStrategy(name, own, latest=latest)
 
     def _find_waiver(self, name: TopicName, version: SchemaVersion, stored: Sequence[SchemaVersion]) -> Waiver | None:
         """Return the waiver, in the commit of `version`, for the broker's rejection of it after `stored`, or None."""

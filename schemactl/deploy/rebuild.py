@@ -20,7 +20,7 @@ from schemactl.core.wording import numbers as listed
 from schemactl.core.wording import versions
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.deploy import refusals
-from schemactl.deploy.planner import RELAX, Planner, applicable, settle
+from schemactl.deploy.planner import RELAX, Planner, PredictedUploads, UploadKey, applicable, settle
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, topic_value
@@ -68,9 +68,10 @@ def make_rebuild(
     approved = applicable(git)
     others = without_versions(approved, lists)
     declared = {name for name, topic in approved.topics.items() if topic.schema}
+    uploads: dict[UploadKey, PredictedUploads] = {}
 
     def compute(catalog: Catalog) -> _Rebuilder:
-        rebuilder = _Rebuilder(base, catalog, origin, permissions, waivers, numbers)
+        rebuilder = _Rebuilder(base, catalog, origin, permissions, waivers, numbers, uploads)
         rebuilder.git = approved
         rebuilder.compute()
         for name in sorted(declared | {name for name, pairs in lists.items() if pairs}):

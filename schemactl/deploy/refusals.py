@@ -21,6 +21,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaVersion, live
 from schemactl.core.wording import format_version, moment, partitioned, policy_word, versions
+from schemactl.deploy.registry_state import describe_policy
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal, SetPolicies
 
 _MAX_MESSAGE = 500
@@ -237,11 +238,9 @@ def _explain_rejection(rejected: Rejected, git_contents: Contents, broker_says: 
 def refuse_lossy_setting(step: SetPolicies, loses: str) -> PlanRefusal:
     """Return the refusal of a setting that could lose messages, and that the user does not allow; see `advise_to_allow`."""
     ((setting, after),) = step.after.settings.items()
-    before = step.before.get(setting)
-    was = "not set" if before is None else policy_word(before)
     return PlanRefusal(
         step.name,
-        f"{setting}: {was} -> {policy_word(after)}: {loses}; nothing is applied until that is allowed",
+        f"{setting}: {describe_policy(step.before.get(setting))} -> {policy_word(after)}: {loses}; nothing is applied until that is allowed",
         "",
         allow=step.address,
     )

@@ -190,7 +190,7 @@ def _find_value_changes(old: Json, new: Json) -> Iterator[str]:
         if old[key] == new.get(key):
             continue
         if key != "versions":
-            yield f"{key} was {_describe_value(old[key])} and is {_describe_value(new.get(key))}"
+            yield f"{key} was {describe_policy(old[key])} and is {describe_policy(new.get(key))}"
             continue
         for number in sorted(old[key].keys() | new[key].keys(), key=int):
             old_version, new_version = old[key].get(number), new[key].get(number)
@@ -200,7 +200,8 @@ def _find_value_changes(old: Json, new: Json) -> Iterator[str]:
                 yield f"v{number} {'is gone' if new_version is None else 'is deleted' if new_version == _TOMBSTONE else 'has other content'}"
 
 
-def _describe_value(value: object) -> str:
+def describe_policy(value: object) -> str:
+    """Return the value of a policy as text, or "not set" for None."""
     return "not set" if value is None else policy_word(value)
 
 

@@ -6,6 +6,7 @@ import base64
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -391,6 +392,12 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
                 if (topic := self._read_topic(name)) is not None
             }
         return Catalog(namespaces, topics)
+
+    def policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
+        """See `Registry.policies`."""
+        with self._database.read():
+            stored = self.namespace(name) if isinstance(name, NamespaceName) else self._read_topic(name)
+        return Policies.of({policy: stored.policies.get(policy) for policy in names}) if stored else Policies()
 
     def everything(self, namespaces: frozenset[NamespaceName] | None = None) -> Scope:
         """See `Registry.everything`."""

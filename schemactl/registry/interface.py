@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, Protocol
 
@@ -165,6 +166,12 @@ class Registry(Protocol):
         `Topic.versions` has every stored entry; the `info` of a tombstone is None, and entries before the last tombstone that
         the registry does not show count as tombstones. A topic that has schemas but does not exist has `deleted=True`. An
         unset strategy is UNDEFINED, never None. Only requested settings that are set are included.
+        """
+
+    def policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
+        """Return the policies `names` of the namespace or topic itself; they are unset if it does not exist.
+
+        A topic without `schema_validation_enforced` may have False, as brokers answer.
         """
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:

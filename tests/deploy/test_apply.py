@@ -307,6 +307,65 @@ def test_a_version_that_was_uploaded_since_the_plan_is_not_deleted(registry: Emb
     assert read_definitions(registry, ORDERS) == ([A, B, None] if permission == "delete" else [])
 
 
+NEW_POLICIES = Policies(S.FULL, is_allow_auto_update_schema=False, settings={"message_ttl_in_seconds": 60})
+
+
+@pytest.mark.parametrize(
+    ("name", "new", "meanwhile", "change"),
+    [
+        (SALES, NEW_POLICIES, Policies(S.FORWARD), "schema_compatibility_strategy was BACKWARD and is FORWARD"),
+        (
+            SALES,
+            Policies(is_allow_auto_update_schema=True),
+            Policies(is_allow_auto_update_schema=False),
+            "is_allow_auto_update_schema was not set and is false",
+        ),
+        (
+            SALES,
+            Policies(settings={"message_ttl_in_seconds": 60}),
+            Policies(settings={"message_ttl_in_seconds": 5}),
+            "message_ttl_in_seconds was not set and is 5",
+        ),
+        (ORDERS, Policies(S.FULL), Policies(S.FORWARD), "schema_compatibility_strategy was UNDEFINED and is FORWARD"),
+        (SALES, NEW_POLICIES, NEW_POLICIES, None),
+        (SALES, NEW_POLICIES, Policies(schema_validation_enforced=True), None),
+        (SALES, Policies(schema_validation_enforced=True), Policies(schema_validation_enforced=False), None),
+        (ORDERS, Policies(S.FULL), Policies(S.UNDEFINED), None),
+        (ORDERS, Policies(S.FULL), Policies(schema_validation_enforced=True), None),
+    ],
+)
+def test_a_policy_that_somebody_changed_since_the_plan_is_not_overwritten(
+    registry: EmbeddedRegistry, name: NamespaceName | TopicName, new: Policies, meanwhile: Policies, change: str | None
+) -> None:
+    def set_policies(policies: Policies) -> None:
+        if isinstance(name, NamespaceName):
+            registry.set_namespace_policies(name, policies)
+        else:
+            registry.set_topic_policies(name, policies)
+
+    def make_target(policies: Policies) -> Catalog:
+        if isinstance(name, NamespaceName):
+            return make_catalog(make_topic(ORDERS, A), sales=policies)
+        return make_catalog(make_topic(ORDERS, A, policies=policies), sales=Policies(S.BACKWARD))
+
+    carry_out(registry, make_catalog(make_topic(ORDERS, A), sales=Policies(S.BACKWARD)))
+    permissions = {"lose": frozenset({f"{SALES}:message_ttl_in_seconds"})}
+    plan = plan_for(registry, make_target(new), **permissions)
+    set_policies(meanwhile)
+    result = apply_plan(plan, registry, is_current=True)
+    after = {policy: registry.policies(name, {policy}).get(policy) for policy in {*new.names(), *meanwhile.names()}}
+    if change is None:
+        assert (result.failure, after) == (None, after | new.managed())
+        return
+    assert result.is_stale
+    assert f"{name}: its policies are not set: somebody has changed them since the plan was made ({change})" in str(
+        result.failure
+    )
+    assert after.items() >= meanwhile.managed().items()
+    carry_out(registry, make_target(new), **permissions)
+    assert registry.policies(name, new.managed().keys()) == new
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "left"),
     [

@@ -10,7 +10,11 @@ import pytest
 from estate import EstateOnPulsar
 from scratch import write_declaration
 
+from schemactl.core.errors import StalePlan
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
+from schemactl.deploy.steps import SetPolicies
+from schemactl.deploy.steps.step import ApplyContext
 from schemactl.registry.interface import Scope
 
 pytestmark = pytest.mark.broker
@@ -88,3 +92,24 @@ def test_what_somebody_else_set_since_stays(policy_estate: EstateOnPulsar) -> No
     assert messages == [
         "schema_compatibility_strategy is FORWARD; Git declares it no longer, and declared ALWAYS_COMPATIBLE last"
     ]
+
+
+def test_a_step_compares_policies_right_before_it_sets_them(policy_estate: EstateOnPulsar) -> None:
+    topic, namespace = policy_estate.topic, policy_estate.topic.namespace_name
+    strategies: dict[NamespaceName | TopicName, CompatibilityStrategy] = {
+        topic: S.ALWAYS_COMPATIBLE,
+        namespace: S.BACKWARD_TRANSITIVE,
+    }
+    ttl = Policies(settings={"message_ttl_in_seconds": 60})
+    with policy_estate.registry() as registry:
+        context = ApplyContext(registry, {})
+        for name, strategy in strategies.items():
+            stale_step = SetPolicies(name, Policies(S.FORWARD), Policies(S.FULL))
+            with pytest.raises(StalePlan, match=f"schema_compatibility_strategy was FORWARD and is {strategy}"):
+                stale_step.carry_out(context)
+            SetPolicies(name, Policies(strategy), Policies(S.FULL)).carry_out(context)
+            SetPolicies(name, Policies(), ttl).carry_out(context)
+            with pytest.raises(StalePlan, match="message_ttl_in_seconds was not set and is 60"):
+                SetPolicies(name, Policies(), Policies(settings={"message_ttl_in_seconds": 5})).carry_out(context)
+        # Brokers answer false for a topic without the policy.
+        SetPolicies(topic, Policies(), Policies(schema_validation_enforced=True)).carry_out(context)

@@ -31,3 +31,4 @@ class CreateNamespace(Step):
     def carry_out(self, context: ApplyContext) -> None:
         """See `Step.carry_out`."""
         context.registry.create_namespace(self.name)
+        context.created.add(self.name)

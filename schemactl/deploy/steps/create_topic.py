@@ -43,3 +43,4 @@ class CreateTopic(Step):
     def carry_out(self, context: ApplyContext) -> None:
         """See `Step.carry_out`."""
         context.registry.create_topic(self.name, self.partitions)
+        context.created.add(self.name)

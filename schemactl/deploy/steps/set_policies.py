@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from schemactl.comparison.changes import UNSET
+from schemactl.core.errors import StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies, address
 from schemactl.core.wording import policy_words
+from schemactl.deploy.registry_state import describe_policy
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
+from schemactl.registry.interface import Registry
 
 _UNKNOWN_DEFAULT: Final = "the brokers' own behavior, which is unknown"
 
@@ -81,6 +85,9 @@ class SetPolicies(Step):
 
     def carry_out(self, context: ApplyContext) -> None:
         """See `Step.carry_out`."""
+        # A new namespace or topic has its broker's values, which no plan can know.
+        if self.name not in context.created:
+            self._expect_unchanged(context.registry)
         if isinstance(self.name, NamespaceName):
             if self.after.is_allow_auto_update_schema is False:
                 context.registry.forget_relaxing(self.name)
@@ -89,6 +96,23 @@ class SetPolicies(Step):
             if self.after.schema_compatibility_strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
                 context.registry.forget_relaxing(self.name)
             context.registry.set_topic_policies(self.name, self.after)
+
+    def _expect_unchanged(self, registry: Registry) -> None:
+        """Raise StalePlan if a policy has neither its old nor its new value: somebody else has changed it."""
+        new_values = self.after.managed()
+        policies = registry.policies(self.name, new_values.keys())
+        changes = []
+        for policy, new_value in new_values.items():
+            old_value, value = self.before.get(policy), policies.get(policy)
+            is_unset = _is_unset(policy, value) and _is_unset(policy, old_value)
+            if value not in (old_value, new_value) and not is_unset:
+                changes.append(f"{policy} was {describe_policy(old_value)} and is {describe_policy(value)}")
+        if changes:
+            raise StalePlan(
+                f"{self.name}: its policies are not set: somebody has changed them since the plan was made "
+                f"({'; '.join(changes)})",
+                fix="look at a new plan: schemactl plan",
+            )
 
     def _is_reset(self, policy: str, value: str) -> bool:
         is_inherited = policy in policy_words(self.from_namespace) or policy in policy_words(self.from_default)
@@ -102,3 +126,8 @@ class SetPolicies(Step):
             for level, policies in levels
             for policy, value in policy_words(policies).items()
         }
+
+
+def _is_unset(policy: str, value: object) -> bool:
+    # Brokers answer false for a topic without `schema_validation_enforced`.
+    return value in UNSET or (policy == "schema_validation_enforced" and value is False)

@@ -66,11 +66,13 @@ class ApplyContext:
         registry: the registry to change.
         properties: the properties that uploads to the target get.
         relaxed: the topics that this apply has relaxed and not restored yet.
+        created: the namespaces and topics that this apply has created.
     """
 
     registry: Registry
     properties: Mapping[str, str]
     relaxed: set[TopicName] = field(default_factory=set)
+    created: set[NamespaceName | TopicName] = field(default_factory=set)
 
 
 class Step(ABC):

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -19,6 +20,8 @@ from schemactl.core.findings import Answer
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import (
     REPLICATION,
+    SCHEMA_POLICIES,
+    SETTINGS,
     BrokerConfiguration,
     BrokerDefaults,
     CompatibilityStrategy,
@@ -233,6 +236,14 @@ class PulsarRegistry(Relaxing):
             if topic is not None:
                 topics[topic.name] = topic
         return Catalog(namespaces, topics)
+
+    def policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
+        """See `Registry.policies`. Takes one request for a namespace, and one for each policy of a topic."""
+        settings = frozenset(names & SETTINGS.keys())
+        if isinstance(name, NamespaceName):
+            namespace = self._read_namespace(name, settings)
+            return namespace.policies if namespace else Policies()
+        return self._read_topic_policies(name, settings, names)
 
     def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
         """See `Registry.clients`."""
@@ -537,13 +548,21 @@ class PulsarRegistry(Relaxing):
             raise RegistryError(f"{name}: the registry says it has {count} partitions")
         return count or None
 
-    def _read_topic_policies(self, name: TopicName, settings: frozenset[str] = frozenset()) -> Policies:
+    def _read_topic_policies(
+        self,
+        name: TopicName,
+        settings: frozenset[str] = frozenset(),
+        schema_policies: AbstractSet[str] = frozenset(SCHEMA_POLICIES),
+    ) -> Policies:
         """Return the topic's own policies; they are unset if the topic does not exist or cannot have policies."""
         if name.is_scalable:
             return _UNSET_POLICIES
         path = _path(name)
-        own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
-        enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
+        own = enforced = None
+        if "schema_compatibility_strategy" in schema_policies:
+            own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
+        if "schema_validation_enforced" in schema_policies:
+            enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
         values = pulsar_settings.read_topic_settings(self._connection, path, settings)
         return Policies(strategy_named(own), schema_validation_enforced=enforced, settings=values)
 
