@@ -24,14 +24,16 @@ from contextlib import closing
 from typing import Any
 
 from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.deadline import PARALLEL
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.deploy.planner import make_plan, scope_of
 from schemactl.deploy.registry_state import observe
 from schemactl.deploy.steps import Origin, Permissions
-from schemactl.registry.pulsar.http import CONNECTIONS, AdminConnection
+from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.registry import PulsarRegistry
+from schemactl.registry.pulsar.responses import Reply
 
 TOPICS_IN_A_NAMESPACE = 100
 VERSIONS = 3
@@ -137,9 +139,9 @@ def requests_of(port: int, target: Catalog) -> list[str]:
     paths: list[str] = []
     send = AdminConnection.send_once
 
-    def note_request(self: AdminConnection, method: str, path: str, body: Any = None) -> Any:
+    def note_request(self: AdminConnection, method: str, path: str, data: bytes | None = None) -> Reply:
         paths.append(path)
-        return send(self, method, path, body)
+        return send(self, method, path, data)
 
     AdminConnection.send_once = note_request  # type: ignore[method-assign]
     try:
@@ -185,14 +187,14 @@ def main(topics: int) -> None:
         port = int(server.stdout.readline()) if server.stdout else 0
         target = make_catalog(topics)
         paths = requests_of(port, target)
-        raw_s, raw_wall_s = measure_seconds(lambda: fetch(port, paths, CONNECTIONS))
+        raw_s, raw_wall_s = measure_seconds(lambda: fetch(port, paths, PARALLEL))
         ours_s, ours_wall_s = measure_seconds(lambda: plan(port, target))
     finally:
         server.terminate()
         server.wait()
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform == "linux" else 1 << 20)
     print(f"{topics:,} topics, {len(paths):,} requests")
-    print(f"http.client  CPU {raw_s:6.2f} s   wall {raw_wall_s:6.2f} s   {CONNECTIONS} connections")
+    print(f"http.client  CPU {raw_s:6.2f} s   wall {raw_wall_s:6.2f} s   {PARALLEL} connections")
     print(f"plan         CPU {ours_s:6.2f} s   wall {ours_wall_s:6.2f} s   peak {peak_mb:.0f} MB")
     print(f"ratio        CPU {ours_s / raw_s:6.2f}")
 

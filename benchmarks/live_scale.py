@@ -30,8 +30,7 @@ from urllib.parse import urlsplit
 from apply import COMMAND, TOPICS_IN_A_NAMESPACE, make, make_definition
 from repositories import ENVIRONMENT
 
-CONNECTIONS = 8
-"""As in the admin client, and the default of `apply --parallel`."""
+from schemactl.core.deadline import PARALLEL
 
 REQUEST = re.compile(r"debug: \S+ s: ([A-Z]+) http://[^/]+(/admin/v2/\S+): ")
 
@@ -62,8 +61,8 @@ def main() -> None:
         # Java compiles during the first requests.
         for target, count in (("warm", min(args.topics, 1_000)), ("bare", 0)):
             send_all(url, list(list_creations(names[target])), 1)
-            send_all(url, list_first_requests(names[target], count), CONNECTIONS)
-        loop = measure(partial(send_all, url, list_first_requests(names["bare"], args.topics), CONNECTIONS))
+            send_all(url, list_first_requests(names[target], count), PARALLEL)
+        loop = measure(partial(send_all, url, list_first_requests(names["bare"], args.topics), PARALLEL))
         applied, errors = run(path, "apply", "--target", "live", "--yes", "--debug")
         print_row("first apply", args.topics, [loop], [applied], len(REQUEST.findall(errors)))
         for command in ("plan", "drift", "status"):
@@ -71,7 +70,7 @@ def main() -> None:
             requests = [(method, path, None) for method, path in REQUEST.findall(run(path, *arguments, "--debug")[1])]
             loops, commands = [], []
             for _ in range(args.rounds):
-                loops.append(measure(partial(send_all, url, [[request] for request in requests], CONNECTIONS)))
+                loops.append(measure(partial(send_all, url, [[request] for request in requests], PARALLEL)))
                 commands.append(run(path, "--quiet", *arguments)[0])
             print_row(command, args.topics, loops, commands, len(requests))
 

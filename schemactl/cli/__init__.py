@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import COMMANDS, PARALLEL, build_parser, command_of, expand_help, load
-from schemactl.core.deadline import within
+from schemactl.cli.parser import COMMANDS, build_parser, command_of, expand_help, load
+from schemactl.core.deadline import PARALLEL, within
 from schemactl.core.errors import CHANGES as CHANGES
 from schemactl.core.errors import NEGATIVE as NEGATIVE
 from schemactl.core.errors import DeclarationError, MissingProject, SchemactlError, UsageError

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from schemactl.core.deadline import PARALLEL
 from schemactl.core.terminal import fit, on_one_line, terminal_width, uncleaned
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Context:
     subject: str = ""
     words: tuple[str, ...] = ()
     is_json_progress: bool = False
-    parallel: int = 8
+    parallel: int = PARALLEL
     opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
     result: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 

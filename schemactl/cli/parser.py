@@ -13,6 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
+from schemactl.core.deadline import MAX_PARALLEL, PARALLEL
 from schemactl.core.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -475,18 +476,12 @@ def command_of(arguments: Sequence[str]) -> str | None:
     return words[0] if words and words[0] in COMMANDS else None
 
 
-PARALLEL: Final = 8
-"""The default of --parallel."""
-
-_MAX_PARALLEL: Final = 64
-
-
 def add_parallel(parser: argparse.ArgumentParser) -> None:
     """Add the option --parallel. Several targets are always processed at once."""
     add_options(
         parser,
         f"--parallel N: the number of topics of a target that are processed at once (default: {PARALLEL})",
-        type=number(1, _MAX_PARALLEL),
+        type=number(1, MAX_PARALLEL),
         default=PARALLEL,
     )
 

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 DEFAULT_S = 600.0
 """The default time limit of a check."""
 
+PARALLEL = 8
+"""The default of --parallel: the requests that a command sends at once. More take this process more time than they save."""
+
+MAX_PARALLEL = 64
+"""The largest value of --parallel."""
+
 _ALARM_INTERVAL_S = 5.0
 """The interval of further alarms, in case the first one is lost or the cleanup takes long."""
 

@@ -10,7 +10,7 @@ from functools import partial
 from threading import Event, Lock
 from typing import Final
 
-from schemactl.core.deadline import OutOfTime, Worker
+from schemactl.core.deadline import PARALLEL, OutOfTime, Worker
 from schemactl.core.errors import SchemactlError, StalePlan, UnusableCredentials
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.deploy.registry_state import observe, state_changes, state_values
@@ -19,9 +19,6 @@ from schemactl.deploy.steps.register_version import expect_same_content
 from schemactl.deploy.steps.restore_strategy import restore
 from schemactl.deploy.steps.step import ApplyContext
 from schemactl.registry.interface import Registry
-
-PARALLEL: Final = 8
-"""The default number of topics that are processed in parallel."""
 
 _MOST_LISTED: Final = 8
 _TICK_S: Final = 0.2

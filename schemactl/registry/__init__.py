@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from schemactl.core.atomic_files import reject_links, top_of
+from schemactl.core.deadline import PARALLEL
 from schemactl.core.errors import RegistryError, UsageError
 from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import Target
@@ -38,7 +39,7 @@ def open_registry(
     folder: Path,
     progress: OnProgress = no_progress,
     warn: Warn = no_warning,
-    parallel: int = 8,
+    parallel: int = PARALLEL,
 ) -> Registry:
     """Open the registry at `target.registry`. Nothing is created before the first write.
 

@@ -217,8 +217,8 @@ class Shop:
         def apply(say: Say) -> None:
             send_once, changes = AdminConnection.send_once, count(1)
 
-            def send_and_die(self: AdminConnection, method: str, path: str, body: Any = None) -> Reply:
-                reply = send_once(self, method, path, body)
+            def send_and_die(self: AdminConnection, method: str, path: str, data: bytes | None = None) -> Reply:
+                reply = send_once(self, method, path, data)
                 if method != "GET" and next(changes) == last:
                     kill_oneself()
                 return reply

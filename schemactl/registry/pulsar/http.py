@@ -18,7 +18,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NameResolutionError, NewConnectionError
 
-from schemactl.core.deadline import OutOfTime, Worker, begin_wait, end_wait
+from schemactl.core.deadline import MAX_PARALLEL, PARALLEL, OutOfTime, Worker, begin_wait, end_wait
 from schemactl.core.errors import NotPermitted, RegistryError, UnusableCredentials
 from schemactl.core.json_values import shape_error
 from schemactl.core.terminal import on_one_line
@@ -39,11 +39,6 @@ from schemactl.registry.pulsar.responses import (
 )
 from schemactl.registry.url import parse, split_addresses
 
-CONNECTIONS: Final = 8
-"""The default number of concurrent requests of a large read. More requests cost this process more time than they save."""
-
-_MAX_CONNECTIONS: Final = 64
-
 _HEADERS: Final = {"Accept": "application/json, */*;q=0.1", "User-Agent": "schemactl"}
 _HEADERS_WITH_BODY: Final = {**_HEADERS, "Content-Type": "application/json"}
 _FIRST_RETRY_DEADLINE_S = 2.0
@@ -58,6 +53,8 @@ _LONGEST_DELAY_S = 5.0
 _READ_S: Final = 60.0
 """The time limit of a response."""
 _TIMEOUT = urllib3.Timeout(connect=10.0, read=_READ_S)
+_NO_RETRIES = urllib3.Retry(total=False, redirect=False)
+"""As `retries=False`, for which urllib3 would make such an object for each request."""
 _MAX_REDIRECTS = 5
 _MAX_MESSAGE = 500
 _MAX_CLUSTERS = 64
@@ -103,9 +100,7 @@ class AdminConnection:
         parallel: the number of requests that `map_in_threads` sends at once.
     """
 
-    def __init__(
-        self, url: str, credentials: Credentials, warn: Warn = no_warning, parallel: int = CONNECTIONS
-    ) -> None:
+    def __init__(self, url: str, credentials: Credentials, warn: Warn = no_warning, parallel: int = PARALLEL) -> None:
         self.url = url
         self.parallel = parallel
         try:
@@ -118,7 +113,7 @@ class AdminConnection:
         for base in self._bases:
             self._require_private(base, f"{url}: ")
         self._manager = urllib3.PoolManager(
-            num_pools=64, maxsize=_MAX_CONNECTIONS, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
+            num_pools=64, maxsize=MAX_PARALLEL, block=True, timeout=_TIMEOUT, ssl_context=credentials.tls
         )
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
         self._budget = RetryBudget(_TOTAL_WAIT_S)
@@ -216,7 +211,8 @@ class AdminConnection:
             RegistryError: if no response comes before the deadline for retries.
         """
         request = SlowRequest(f"{method} {path}", time.monotonic() + max(_READ_S, self._deadline_s))
-        send = partial(self._send_watched, method, path, body, find_lost_reply, is_repeated, request)
+        data = None if body is None else json.dumps(body).encode()
+        send = partial(self._send_watched, method, path, data, find_lost_reply, is_repeated, request)
         if current_thread() is not main_thread():
             return send()
         # In the main thread, the resolution of a name would block interrupts and alarms.
@@ -240,7 +236,7 @@ class AdminConnection:
         self,
         method: str,
         path: str,
-        body: Any,
+        data: bytes | None,
         find_lost_reply: Callable[[], Reply | None],
         is_repeated: bool,  # noqa: FBT001  as in `send`
         request: SlowRequest,
@@ -248,12 +244,13 @@ class AdminConnection:
         outer_wait = getattr(responses.current, "wait", None)
         responses.current.wait = request.answer
         begin_wait(request, partial(self._describe_wait, request), self._owner)
+        self._watch.begin(request)
         try:
-            with self._watch.watch(request):
-                if not is_repeated:
-                    return self.send_once(method, path, body)
-                return self._send_with_retries(method, path, body, find_lost_reply, request)
+            if not is_repeated:
+                return self.send_once(method, path, data)
+            return self._send_with_retries(method, path, data, find_lost_reply, request)
         finally:
+            self._watch.end(request)
             end_wait(request)
             responses.current.wait = outer_wait
 
@@ -268,15 +265,19 @@ class AdminConnection:
         return f"{self.url}: {request.name} ({self._credentials.redact(reason)})"
 
     def _send_with_retries(
-        self, method: str, path: str, body: Any, find_lost_reply: Callable[[], Reply | None], request: SlowRequest
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        find_lost_reply: Callable[[], Reply | None],
+        request: SlowRequest,
     ) -> Reply:
-        sent_bytes = len(json.dumps(body)) if body is not None else 0
         for attempt in count(1):
             # Random, so that clients of a restarted broker do not all retry at once.
             delay_s = min(0.05 * 2 ** (attempt - 1), _LONGEST_DELAY_S) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
             self._local.attempt = attempt
             try:
-                reply = self.send_once(method, path, body)
+                reply = self.send_once(method, path, data)
             except NoResponseError as error:
                 limit_s = self._deadline_s
                 if isinstance(error, UnreachableError):
@@ -286,7 +287,7 @@ class AdminConnection:
                     raise
                 request.reason = error.what.removeprefix(f"{self.url}: ")
             else:
-                if reply.is_success or not can_succeed_later(reply, sent_bytes):
+                if reply.is_success or not can_succeed_later(reply, len(data or b"")):
                     return reply
                 cause, limit_s = find_cause(reply), self._deadline_s
                 if cause and cause.retry_s is not None:
@@ -310,7 +311,7 @@ class AdminConnection:
         """Return whether a retry after `delay_s` is within the limit of the request, and within the total wait of the command."""
         return time.monotonic() + delay_s <= request.since_s + limit_s and not self._budget.is_over
 
-    def send_once(self, method: str, path: str, body: Any = None) -> Reply:
+    def send_once(self, method: str, path: str, data: bytes | None = None) -> Reply:
         """Return the reply to a request that is sent once, except for redirects and an expired token.
 
         Raises:
@@ -319,7 +320,6 @@ class AdminConnection:
         """
         if self._stopped.is_set() and self._only_thread != self._owner:
             raise RegistryError(f"{self.url}: {method} {path} was not sent: another request had failed")
-        data = None if body is None else json.dumps(body).encode()
         base, target = self._resolve_address(path)
         redirected_to = ""
         for _ in range(_MAX_REDIRECTS):
@@ -438,7 +438,7 @@ class AdminConnection:
                 target,
                 data,
                 headers,
-                retries=False,
+                retries=_NO_RETRIES,
                 redirect=False,
                 assert_same_host=False,
                 preload_content=False,
@@ -624,19 +624,18 @@ class RequestWatch:
         self._closed = Event()
         self._warned_s = float("-inf")
 
-    @contextmanager
-    def watch(self, request: SlowRequest) -> Iterator[None]:
-        """Watch a request during the block."""
+    def begin(self, request: SlowRequest) -> None:
+        """Watch a request until `end`."""
         with self._lock:
             self._requests.add(request)
             if self._thread is None:
                 self._thread = Thread(target=self._watch_requests, daemon=True)
                 self._thread.start()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._requests.discard(request)
+
+    def end(self, request: SlowRequest) -> None:
+        """Stop watching a request."""
+        with self._lock:
+            self._requests.discard(request)
 
     def close(self) -> None:
         """End the thread and the requests in progress."""

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from schemactl.broker.checkers import from_classes
 from schemactl.core.catalog import Catalog, Namespace, Topic
+from schemactl.core.deadline import PARALLEL
 from schemactl.core.errors import NotPermitted, RegistryError
 from schemactl.core.findings import Answer
 from schemactl.core.names import NamespaceName, TopicName
@@ -46,7 +47,7 @@ from schemactl.registry.interface import (
 from schemactl.registry.pulsar import schemas
 from schemactl.registry.pulsar import settings as pulsar_settings
 from schemactl.registry.pulsar.credentials import Credentials
-from schemactl.registry.pulsar.http import CONNECTIONS, AdminConnection
+from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import LONGEST_VERSION, is_unauthenticated, strategy_named
 from schemactl.registry.pulsar.settings import BrokerSettings
 
@@ -136,7 +137,7 @@ class PulsarRegistry(Relaxing):
         progress: OnProgress = no_progress,
         warn: Warn = no_warning,
         cluster: str = "",
-        parallel: int = CONNECTIONS,
+        parallel: int = PARALLEL,
     ) -> None:
         self.url = url
         self._cluster = cluster

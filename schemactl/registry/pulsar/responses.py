@@ -320,9 +320,13 @@ def read_body(response: urllib3.BaseHTTPResponse, *, max_bytes: int = MAX_ANSWER
     """
     is_complete = False
     try:
-        if response.headers.get("Content-Encoding", "").strip().lower() not in _ENCODINGS:
+        encoding = response.headers.get("Content-Encoding", "").strip().lower()
+        if encoding not in _ENCODINGS:
             raise urllib3.exceptions.DecodeError("its answer is compressed in a way that was not asked for")
-        body = response.read(max_bytes + 1, decode_content=True)
+        size = getattr(response, "length_remaining", None)
+        # With the announced size, urllib3 does not try to read on behind the end.
+        amount = max_bytes + 1 if encoding or size is None else min(size, max_bytes + 1)
+        body = response.read(amount, decode_content=True)
         is_complete = len(body) <= max_bytes
     finally:
         if not is_complete:

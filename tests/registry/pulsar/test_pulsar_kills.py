@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import brokers
 import pytest
@@ -43,8 +42,8 @@ def apply_and_die(url: str, history: History, last: int, _: Say) -> None:
     """An apply; after so many requests that change something nobody lives to see the answer."""
     send_once, changes = AdminConnection.send_once, count(1)
 
-    def send_counted(self: AdminConnection, method: str, path: str, body: Any = None) -> Reply:
-        reply = send_once(self, method, path, body)
+    def send_counted(self: AdminConnection, method: str, path: str, data: bytes | None = None) -> Reply:
+        reply = send_once(self, method, path, data)
         if method != "GET" and next(changes) == last:
             kill_oneself()
         return reply
