@@ -235,6 +235,8 @@ class DriftRequest:
         approved = target.approved
         recorded = renamed_numbers(numbers, target.names) if numbers else target.numbers
         everything = approved.whole.catalog if scope.unmanaged else Catalog()
+        if not (scope.topics or scope.namespaces):
+            approved.read_ahead(approved.catalog.topics)
         return cls(target, scope, looked_up(approved.catalog), looked_up(everything), recorded)
 
     def observe(self) -> tuple[Catalog, RegistryState]:

@@ -323,6 +323,7 @@ class PlanRequest:
                 names.there(find(text, approved.catalog, globs=False).name) for text in args.allow_unreadable_messages
             ),
         )
+        approved.read_ahead(selected.topics)
         git = renamed(looked_up(selected), names)
         return cls(
             target,
@@ -380,22 +381,29 @@ class PlanRequest:
 
     def _find_effects(self, plan: Plan) -> dict[tuple[TopicName, int], VersionEffect]:
         """Return the effect of each version to register."""
-        from schemactl.checks.rollout import find_version_effects
         from schemactl.deploy.steps import RegisterVersion
 
         target = self.target
         versions = [(step.name, step.version) for step in plan.steps if isinstance(step, RegisterVersion)]
+        if not versions:
+            return {}
+        # The import takes a tenth of the time of a plan without steps.
+        from schemactl.checks.rollout import find_version_effects
+
         return find_version_effects(versions, self.catalog, target.place.project.defaults, target.waivers, target.name)
 
     def _find_upgrade_orders(self, plan: Plan) -> dict[str, UpgradeFirst]:
         """Return the clients to upgrade first, for each topic (or `TOPIC#KIND`) that has versions and gets another one."""
-        from schemactl.checks.rollout import find_upgrade_order
         from schemactl.deploy.steps import RegisterVersion
 
         steps_by_kind: dict[tuple[TopicName, str], list[RegisterVersion]] = {}
         for step in plan.steps:
             if isinstance(step, RegisterVersion):
                 steps_by_kind.setdefault((step.name, step.version.kind), []).append(step)
+        if not steps_by_kind:
+            return {}
+        from schemactl.checks.rollout import find_upgrade_order
+
         orders: dict[str, UpgradeFirst] = {}
         for (name, kind), steps in steps_by_kind.items():
             topic = self.catalog.topics[name]

@@ -383,9 +383,11 @@ def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     Layout, the properties of uploads, the names that clients give to the halves of a KEY_VALUE, and a client's spelling of a primitive
     do not count.
     """
-    left, right = (
-        formats.spec(info).declared(replace(info, properties=_declared_properties(info))) for info in (left, right)
-    )
+    left_properties, right_properties = _declared_properties(left), _declared_properties(right)
+    if (left.type, left.schema, left_properties) == (right.type, right.schema, right_properties):
+        return True
+    left = formats.spec(left).declared(replace(left, properties=left_properties))
+    right = formats.spec(right).declared(replace(right, properties=right_properties))
     if left == right:
         return True
     try:
@@ -395,7 +397,8 @@ def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
 
 
 def _declared_properties(info: SchemaInfo) -> dict[str, str]:
-    return {key: value for key, value in unstamped(info).properties.items() if key not in _NOT_DECLARED}
+    names = _list_upload_properties(info) | _NOT_DECLARED
+    return {key: value for key, value in info.properties.items() if key not in names}
 
 
 def upload(version: SchemaVersion, properties: Mapping[str, str] = EMPTY) -> SchemaInfo:

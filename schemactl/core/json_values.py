@@ -227,34 +227,30 @@ def shape_error(value: Any, shape: Any) -> str:
 
 def _find_mismatch(value: Any, shape: Any) -> tuple[list[str | int], str] | None:
     """Return the path to a part that does not fit, innermost key first, and the problem, or None if all parts fit."""
-    shapes = _list_alternatives(shape)
-    fitting = next((alternative for alternative in shapes if _is_kind(value, alternative)), None)
-    if fitting is None:
+    shapes = shape if type(shape) is tuple else shape.__args__ if isinstance(shape, UnionType) else (shape,)
+    for fitting in shapes:
+        if _is_kind(value, fitting):
+            break
+    else:
         expected = " or ".join(
             _KINDS[alternative if isinstance(alternative, type) else type(alternative)] for alternative in shapes
         )
         return [], f"is {_KINDS.get(type(value), 'a number with a fraction')}, expected {expected}"
+    if isinstance(fitting, type):
+        return None
     if isinstance(fitting, list):
         members: Iterable[tuple[str | int, Any, Any]] = (
             (index, member, fitting[0]) for index, member in enumerate(value)
         )
-    elif isinstance(fitting, dict):
+    else:
         keys = dict.fromkeys(value, fitting["*"]) if "*" in fitting else fitting
         members = ((key, value.get(key), member_shape) for key, member_shape in keys.items())
-    else:
-        return None
     for key, member, member_shape in members:
         if mismatch := _find_mismatch(member, member_shape):
             path, problem = mismatch
             is_missing = not path and isinstance(fitting, dict) and key not in value
             return [*path, key], "is missing" if is_missing else problem
     return None
-
-
-def _list_alternatives(shape: Any) -> tuple[Any, ...]:
-    if isinstance(shape, tuple):
-        return shape
-    return shape.__args__ if isinstance(shape, UnionType) else (shape,)
 
 
 def _is_kind(value: Any, shape: Any) -> bool:

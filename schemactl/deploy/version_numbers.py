@@ -155,8 +155,11 @@ def other_spellings(
     A broker takes the spellings of one STRING for different versions. If Git has no version of such a number, its messages
     cannot be misread, and it need not be recorded. `entries` is the registry's list of `topic`.
     """
+    spelled_entries = [entry for entry in live(entries) if entry.info and spec(entry.info).has_spellings]
+    if not spelled_entries:
+        return ()
     git = Contents(topic.versions)
-    pairs = [(entry, git.find(entry.info)) for entry in live(entries) if entry.info]
+    pairs = [(entry, git.find(entry.info)) for entry in spelled_entries if entry.info]
     in_place = {entry.number for entry, version in pairs if version and version.number == entry.number}
     highest = max((version.number for version in meant), default=-1)
     return tuple(

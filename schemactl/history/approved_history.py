@@ -16,7 +16,7 @@ import os
 import re
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -81,6 +81,9 @@ _MAX_CACHED_STATES: Final = 64
 
 _FEW_VERSIONS: Final = 3
 """The number of versions of a topic after which all others are expected to be read."""
+
+_MANY_TOPICS: Final = 200
+"""The number of topics from which on it is faster to read the rows of all topics at once."""
 
 
 class UnknownRef(HistoryError):
@@ -344,9 +347,10 @@ class History:
         if head is None or repository.top is None:
             return []
         overlays = {path for target in project.targets.values() for path in target.overlays}
-        definitions = {
-            path for schema, _ in self._cache.list_topics() for path in self._cache.list_definition_files(schema)
-        }
+        topics = self._cache.list_topics()
+        if len(topics) >= _MANY_TOPICS:
+            self._cache.read_ahead()
+        definitions = {path for schema, _ in topics for path in self._cache.list_definition_files(schema)}
         committed = CommitFiles(repository, head)
         committed.folders = project.roots
         worktree = WorktreeFiles(str(repository.top), folders=project.roots)
@@ -401,8 +405,10 @@ class History:
         state = self._cache.find_state(topic.schema_id, topic.domain)
         return state.numbers_by_kind if state and not state.deleted and self._is_in_current_roots(topic) else {}
 
-    def read_ahead(self, topics: Iterable[TopicName]) -> None:
+    def read_ahead(self, topics: Collection[TopicName]) -> None:
         """Read the files of topics from Git at once, before all their versions are loaded."""
+        if len(topics) >= _MANY_TOPICS:
+            self._cache.read_ahead()
         self._definitions.read_ahead([topic.schema_id for topic in topics])
 
     def declaration(self, topic: TopicName, kind: str = "") -> SchemaDeclaration | None:

@@ -161,7 +161,10 @@ def test_a_matrix_has_every_declared_client_and_every_version(tmp_path: Path) ->
         ["no", "schema", "accepted", "(P2)", "accepted", "(C1)"],
         ["the", "topic's", "own", "accepted", "(P4)", "accepted", "(C2)"],
     ]
-    assert "  C7  a consumer or reader with a schema that cannot read the versions that the strategy requires: rejected" in printed
+    assert (
+        "  C7  a consumer or reader with a schema that cannot read the versions that the strategy requires: rejected"
+        in printed
+    )
     report = json.loads(shop.run(repository.path, "admit", "--all", "orders", "--format", "json", code=100).out)
     assert {decision["row"] for decision in report["decisions"]} == report["rules"].keys()
     # Nothing is applied to the other target, and billing and audit do not run there.

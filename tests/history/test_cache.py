@@ -222,6 +222,43 @@ def test_what_cannot_be_written_is_still_followed(topic_repository: Scratch, mon
     assert list_subjects(read(topic_repository)) == ["v0", "v1", "v2"]
 
 
+def test_reading_ahead_changes_no_answer(topic_repository: Scratch) -> None:
+    scratch = topic_repository
+    scratch.commit({"topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"}, "policies")
+    scratch.commit({"topics/clicks.yaml": "topic: shop/web/clicks\nschema: {type: STRING}\n"}, "another topic")
+    scratch.commit({"topics/clicks.yaml": None}, "without it")
+    read(scratch)
+
+    def list_answers(cache: Cache) -> list[object]:
+        schemas = [ORDERS.schema_id, "shop/web/clicks", "shop/web/missing"]
+        paths = ["topics/orders.yaml", "topics/orders.avsc", "topics/clicks.yaml", "missing.yaml"]
+        about_schemas = [
+            cache.versions,
+            cache.made_of,
+            cache.kind_names,
+            cache.declarations,
+            cache.list_declaring_files,
+        ]
+        return [
+            cache.declarations(None),
+            cache.last_policies("shop/sales"),
+            cache.schema_properties("shop/sales"),
+            *(cache.state(schema, "persistent") for schema in schemas),
+            *(method(schema) for schema in schemas for method in about_schemas),
+            *((cache.entry(path), cache.declared(path), cache.users(path)) for path in paths),
+        ]
+
+    answers = []
+    for is_ahead in (False, True):
+        cache = open_cache(scratch.path)
+        assert cache is not None
+        if is_ahead:
+            cache.read_ahead()
+        answers.append([list_answers(cache.at(step)) for step in range(cache.last + 1)])
+    assert answers[0] == answers[1]
+    assert len(answers[0]) == 5
+
+
 def test_another_ref_is_read_beside_what_is_kept(topic_repository: Scratch) -> None:
     topic_repository.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="other", start=1)
     topic_repository.commit({"topics/orders.avsc": record("id", other=1)}, "other v2", branch="other")
