@@ -233,19 +233,19 @@ def test_reading_ahead_changes_no_answer(topic_repository: Scratch) -> None:
         schemas = [ORDERS.schema_id, "shop/web/clicks", "shop/web/missing"]
         paths = ["topics/orders.yaml", "topics/orders.avsc", "topics/clicks.yaml", "missing.yaml"]
         about_schemas = [
-            cache.versions,
-            cache.made_of,
-            cache.kind_names,
-            cache.declarations,
+            cache.list_versions,
+            cache.list_definition_files,
+            cache.list_kind_names,
+            cache.list_declarations_of,
             cache.list_declaring_files,
         ]
         return [
-            cache.declarations(None),
-            cache.last_policies("shop/sales"),
-            cache.schema_properties("shop/sales"),
-            *(cache.state(schema, "persistent") for schema in schemas),
+            cache.list_declarations_of(None),
+            cache.find_last_policies("shop/sales"),
+            cache.find_schema_properties("shop/sales"),
+            *(cache.find_state(schema, "persistent") for schema in schemas),
             *(method(schema) for schema in schemas for method in about_schemas),
-            *((cache.entry(path), cache.declared(path), cache.users(path)) for path in paths),
+            *((cache.entry(path), cache.list_declarations_in(path), cache.find_users(path)) for path in paths),
         ]
 
     answers = []
@@ -254,7 +254,7 @@ def test_reading_ahead_changes_no_answer(topic_repository: Scratch) -> None:
         assert cache is not None
         if is_ahead:
             cache.read_ahead()
-        answers.append([list_answers(cache.at(step)) for step in range(cache.last + 1)])
+        answers.append([list_answers(cache.at_step(step)) for step in range(cache.last + 1)])
     assert answers[0] == answers[1]
     assert len(answers[0]) == 5
 
