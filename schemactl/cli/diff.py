@@ -134,12 +134,12 @@ def _print_hint(side: Side, context: Context) -> None:
 
 
 def _print_all(args: argparse.Namespace, states: States, context: Context) -> int:
-    from schemactl.report import changes
+    from schemactl.report import changes, changes_json
 
     revision = read_revision(states, args.old, args.topic, args.namespace)
     error = states.find_broken(args.topic, args.namespace)
     if args.format == "json":
-        print(changes.render_revision_json(revision))
+        print(changes_json.render_revision_json(revision))
     else:
         context.report(changes.render_revision_text(revision, color=context.color))
     if error:
@@ -295,14 +295,14 @@ def configure_changelog(parser: argparse.ArgumentParser) -> None:
 
 def run_changelog(args: argparse.Namespace, context: Context) -> int:
     """Print the changelog."""
-    from schemactl.report import changes
+    from schemactl.report import changes, changes_json
 
     states = States(context, args.topic, args.namespace)
     if not is_range(args.range, states):
         raise UsageError(f"{args.range}: expected FROM..TO", fix=f"write {args.range}..HEAD for all since then")
     revision = read_revision(states, args.range, args.topic, args.namespace)
     error = states.find_broken(args.topic, args.namespace)
-    render = changes.render_revision_json if args.format == "json" else changes.render_changelog
+    render = changes_json.render_revision_json if args.format == "json" else changes.render_changelog
     print(render(revision), file=redirected(sys.stdout))
     if error:
         raise error

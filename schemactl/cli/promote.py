@@ -84,6 +84,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     """
     from schemactl import history
     from schemactl.report import changes as changes_report
+    from schemactl.report import changes_json
 
     chosen = target_of(args.target, context)
     target = chosen.target
@@ -104,7 +105,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     is_refused = promotion.is_back and not args.back and not args.dry_run
     is_moved = not (args.dry_run or is_refused) and pointer.move(repository, promotion)
     if not is_text:
-        print(changes_report.render_promotion_json(promotion, moved=is_moved, push=push))
+        print(changes_json.render_promotion_json(promotion, moved=is_moved, push=push))
     elif args.dry_run:
         context.report(f"\nThe {pointer} was not moved (--dry-run).")
     elif not is_refused:

@@ -1,21 +1,36 @@
-"""Convert shared types to and from JSON, for plans, results and reports. Keys are never renamed."""
+"""Convert dataclasses and shared types to and from JSON, for plans, results and reports. Keys are never renamed.
+
+A document of a report is a dataclass whose fields are its keys. `make_view` fills it from an object of the domain, and `to_json`
+encodes it by the types of its values.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
+from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar, cast
 
 from schemactl.core.catalog import Client, Metadata
 from schemactl.core.errors import SchemactlError
-from schemactl.core.findings import Answer, Breakage, Waiver
+from schemactl.core.findings import Answer, Breakage, Direction, Waiver
+from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit, SchemaInfo, SchemaType
 from schemactl.core.terminal import escape
 
 Json = dict[str, Any]
+
+JsonValue = str | int | float | bool | list[Any] | dict[str, Any] | None
+
+ViewT = TypeVar("ViewT")
+
+OPTIONAL: Final = {"is_optional": True}
+"""The metadata of a field that is left out of the JSON object if it is None."""
 
 
 _MAX_LONG = (1 << 63) - 1
@@ -142,6 +157,50 @@ def read_document(path: Path, *, what: str, keys: set[str], version: int, fix: s
     return value
 
 
+def to_json(value: Any) -> Any:
+    """Encode a value as JSON values.
+
+    A dataclass becomes an object with its fields as keys, in their order. Names of topics and namespaces become text, dates ISO
+    8601, enums their values, paths POSIX paths, bytes base64, and collections lists.
+    """
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, TopicName | NamespaceName):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(to_json(key)): to_json(member) for key, member in value.items()}
+    if is_dataclass(value):
+        members = ((field, getattr(value, field.name)) for field in fields(value))
+        return {
+            field.name: to_json(member)
+            for field, member in members
+            if member is not None or "is_optional" not in field.metadata
+        }
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return value.as_posix()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return [to_json(member) for member in value]
+
+
+def make_view(view: type[ViewT], source: object, **values: Any) -> ViewT:
+    """Return a dataclass whose fields have `values`, and otherwise the attributes of the same name of `source`.
+
+    An attribute that is an empty text becomes None if the type of the field allows None. Fields with a default keep it.
+    """
+    copied = {}
+    for field in fields(cast("Any", view)):
+        if field.name not in values and hasattr(source, field.name):
+            value = getattr(source, field.name)
+            # Annotations are text, because the modules of views postpone their evaluation.
+            copied[field.name] = None if value == "" and field.type.endswith("| None") else value
+    return view(**copied, **values)
+
+
 def commit_value(commit: Commit | None) -> Json | None:
     """Return a commit as JSON: full id, committer time, subject."""
     return None if commit is None else {"id": commit.id, "time_s": commit.time_s, "subject": commit.subject}
@@ -184,11 +243,45 @@ def read_schema(value: Json | None) -> SchemaInfo | None:
     return SchemaInfo(SchemaType[value["type"]], content, value["properties"])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaiverView:
+    """A waiver in JSON, without its location; `until` is its last valid day."""
+
+    rule: str
+    topic: TopicName
+    field: str
+    fingerprint: str
+    reason: str
+    owner: str
+    until: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakageView:
+    """An incompatibility with a stored version in JSON; `against` is the number of this version."""
+
+    rule: str
+    pointer: str
+    direction: Direction
+    against: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientView:
+    """A declared client in JSON; `runs_on` are its targets, or none for all targets."""
+
+    name: str
+    role: Literal["producer", "consumer", "reader"]
+    team: str | None
+    language: str | None
+    contact: str | None
+    built: str
+    runs_on: tuple[str, ...]
+
+
 def waiver_value(waiver: Waiver) -> Json:
     """Return a waiver as JSON, without its location."""
-    keys = ("rule", "topic", "field", "fingerprint", "reason", "owner", "until")
-    values = {key: getattr(waiver, key) for key in keys}
-    return values | {"topic": str(waiver.topic), "until": waiver.until.isoformat()}
+    return cast("Json", to_json(make_view(WaiverView, waiver)))
 
 
 def answer_value(answer: Answer) -> Json:
@@ -199,25 +292,13 @@ def answer_value(answer: Answer) -> Json:
 
 def breakage_value(breakage: Breakage) -> Json:
     """Return an incompatibility with a stored version as JSON."""
-    return {
-        "rule": breakage.incompatibility.rule,
-        "pointer": breakage.incompatibility.pointer,
-        "direction": breakage.direction,
-        "against": breakage.against,
-    }
+    reason = breakage.incompatibility
+    return cast("Json", to_json(make_view(BreakageView, breakage, rule=reason.rule, pointer=reason.pointer)))
 
 
-def client_value(client: Client) -> dict[str, Any]:
+def client_value(client: Client) -> Json:
     """Return a declared client as JSON."""
-    return {
-        "name": client.name,
-        "role": client.role,
-        "team": client.team or None,
-        "language": client.language or None,
-        "contact": client.contact or None,
-        "built": client.built,
-        "runs_on": list(client.targets),
-    }
+    return cast("Json", to_json(make_view(ClientView, client, runs_on=client.targets)))
 
 
 def shape_error(value: Any, shape: Any) -> str:

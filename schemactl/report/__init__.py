@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CHECK_FORMATS: dict[str, tuple[str, str]] = {
     "text": ("check_text", "render_text"),
     "concise": ("check_text", "render_concise"),
-    "json": ("check", "render_json"),
+    "json": ("check_json", "render_json"),
     "markdown": ("markdown", "render_check"),
     "github": ("github", "render_check"),
     "sarif": ("sarif", "render"),

@@ -1,4 +1,4 @@
-"""Render changes between revisions, promotions and rollouts (`diff`, `changelog`, `promote`, `rollout`) as text, JSON and Markdown."""
+"""Render changes between revisions, promotions and rollouts (`diff`, `changelog`, `promote`, `rollout`) as text and Markdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from schemactl.comparison.changes import (
 )
 from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
 from schemactl.core.findings import Waiver
-from schemactl.core.json_values import Json, commit_value, json_text, waiver_value
 from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.schema import Commit, SchemaVersion
 from schemactl.core.terminal import SIGNS, cut, on_one_line, paint
@@ -31,10 +30,6 @@ from schemactl.formats.type_spec import PartChange
 from schemactl.report.document import by_name
 from schemactl.report.markdown import bold, code, fenced, plain, prose
 from schemactl.report.plan import list_effect_lines
-
-PROMOTION_FORMAT_VERSION: Final = 1
-REVISION_FORMAT_VERSION: Final = 1
-"""Of the JSON documents; keys are not renamed within a format version."""
 
 _MAX_DOC_LENGTH: Final = 200
 """Characters of a documentation text that a terminal shows."""
@@ -164,66 +159,6 @@ def _name_version(version: SchemaVersion) -> str:
 def _describe_commit(commit: Commit) -> str:
     """Return `9f2c1abcd (2026-03-02: Count the orders)`."""
     return f"{commit.short} ({day(commit)}: {commit.subject})"
-
-
-def render_promotion_json(promotion: Promotion, *, moved: bool, push: str | None) -> str:
-    """Return the promotion as JSON.
-
-    Args:
-        promotion: the move of a target.
-        moved: whether the target has been moved.
-        push: the command that publishes the move, if there is one.
-    """
-    document = {
-        "format_version": PROMOTION_FORMAT_VERSION,
-        "target": promotion.target,
-        "promoted": promotion.ref,
-        "before": commit_value(promotion.before),
-        "after": commit_value(promotion.after),
-        "commits": promotion.commits,
-        "back": promotion.is_back,
-        "changes": [_change_json(change) for change in promotion.changes],
-        "waivers": [waiver_value(waiver) for waiver in promotion.waivers],
-        "waits_for": [*promotion.waits_for],
-        "moved": moved,
-        "push": push,
-    }
-    return json_text(document)
-
-
-def _change_json(change: Change) -> Json:
-    """Return a change as JSON: its kind, its namespace or topic, and its details."""
-    subject: Json = {kind_of(change.name): str(change.name)}
-    match change:
-        case NamespaceAdded():
-            return {"change": "namespace added", **subject}
-        case TopicAdded(_, topic):
-            return {"change": "topic added", **subject, "partitions": topic.partitions}
-        case PoliciesChanged(_, before, after):
-            values = {"before": {policy: before.get(policy) for policy in after.managed()}, "after": after.managed()}
-            return {"change": "policies", **subject, **values}
-        case PoliciesFormer(_, before, _):
-            return {"change": "policies reset", **subject, "before": before.managed()}
-        case PartitionsChanged(_, before, after):
-            return {"change": "partitions", **subject, "before": before, "after": after}
-        case GenerationBegins(_, number):
-            return {"change": "generation begins", **subject, "tombstone": number}
-        case VersionsMissing(_, versions) | VersionsUnknown(_, versions):
-            listed = [
-                {
-                    "version": version.number,
-                    "type": version.info.type.name if version.info else None,
-                    "kind": version.kind or None,
-                    "commit": commit_value(version.commit),
-                }
-                for version in versions
-            ]
-            kind = "versions" if isinstance(change, VersionsMissing) else "versions gone"
-            return {"change": kind, **subject, "versions": listed}
-        case TextDiffers(_, _, number, latest, kind):
-            return {"change": "text", **subject, "kind": kind or None, "version": number, "latest": latest}
-        case _:
-            return {"change": "schema removed", **subject}
 
 
 def render_rollout_text(rollout: Rollout) -> str:
@@ -365,80 +300,6 @@ def _describe_part(part: PartChange) -> str:
     if not part.after:
         return f"{part.text} is gone"
     return f"{part.text}: {cut(' '.join(part.after.split()), _MAX_DOC_LENGTH)}"
-
-
-def render_revision_json(revision: Revision) -> str:
-    """Return all changes as the JSON object that `schemas/revision.schema.json` describes."""
-    return json_text(
-        {
-            "format_version": REVISION_FORMAT_VERSION,
-            "before": {"name": revision.before, "commit": commit_value(revision.start)},
-            "after": {"name": revision.after, "commit": commit_value(revision.end)},
-            "commits": revision.commits,
-            "authors": [*revision.authors],
-            "versions": revision.versions,
-            "breaking": len(revision.breaking),
-            "subjects": [_subject_json(subject, revision) for subject in revision.subjects],
-        }
-    )
-
-
-def _subject_json(subject: Subject, revision: Revision) -> Json:
-    return {
-        kind_of(subject.name): str(subject.name),
-        "renamed_from": str(subject.former) if subject.former else None,
-        "deleted": subject.is_gone,
-        "since": _commit_json(subject.since, revision),
-        "changes": [_change_json(change) for change in subject.changes],
-        "metadata": [
-            {"key": key, "before": before or None, "after": after or None} for key, before, after in subject.said
-        ],
-        "parts": _parts_json(subject.parts),
-        "versions": [_version_json(version, revision) for version in subject.versions],
-    }
-
-
-def _version_json(new: NewVersion, revision: Revision) -> Json:
-    return {
-        "version": new.version.number,
-        "type": new.version.info.type.name if new.version.info else None,
-        "kind": new.version.kind or None,
-        "commit": _commit_json(new.version.commit, revision),
-        "before": new.before.number if new.before else None,
-        "parts": _parts_json(new.parts),
-        "breaking": new.is_breaking,
-        "breaks": [
-            {
-                "rule": breakage.rule,
-                "direction": breakage.direction,
-                "against": [*breakage.against],
-                "reason": breakage.reason,
-                "strict_only": breakage.strict_only,
-                "is_warning": breakage.is_warning,
-                "waiver": waiver_value(breakage.waiver) if breakage.waiver else None,
-            }
-            for breakage in new.breaks
-        ],
-    }
-
-
-def _parts_json(parts: Iterable[PartChange]) -> list[Json]:
-    return [
-        {
-            "kind": part.kind,
-            "part": part.part,
-            "before": part.before or None,
-            "after": part.after or None,
-            "former": part.former or None,
-        }
-        for part in parts
-    ]
-
-
-def _commit_json(commit: Commit | None, revision: Revision) -> Json | None:
-    """Return the commit with its author, or None if it is not approved yet or unknown."""
-    value = None if commit is None or commit.id == NOT_APPROVED else commit_value(commit)
-    return value and {**value, "author": revision.author_of.get(value["id"])}
 
 
 def render_changelog(revision: Revision) -> str:

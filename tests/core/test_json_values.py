@@ -1,16 +1,22 @@
-"""The text of JSON values is the text of `json.dumps`, as a whole and in pieces."""
+"""JSON of values and dataclasses, as a whole and in pieces; the text is the text of `json.dumps`."""
 
 from __future__ import annotations
 
 import json
-from enum import IntEnum, StrEnum
+from dataclasses import dataclass, field
+from datetime import date
+from enum import Enum, IntEnum, StrEnum
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.core.json_values import Json, json_pieces, json_text, laid_out
+from schemactl.core.findings import Outcome
+from schemactl.core.json_values import OPTIONAL, Json, json_pieces, json_text, laid_out, make_view, to_json
+from schemactl.core.names import TopicName
+from schemactl.core.schema import Commit, SchemaType
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -86,3 +92,67 @@ def test_lone_surrogates_are_escaped() -> None:
 def test_values_that_are_not_json_are_rejected(value: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         json_text(value)
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A dataclass with a key that may be left out."""
+
+    text: str
+    absent: int | None = None
+    left_out: int | None = field(default=None, metadata=OPTIONAL)
+
+
+class Severity(Enum):
+    """An enum whose values are text."""
+
+    HIGH = "high"
+
+
+TOPIC = TopicName.parse("shop/sales/orders")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        (True, True),
+        (1.5, 1.5),
+        (Severity.HIGH, "high"),
+        (Outcome.OK, "ok"),
+        (SchemaType.AVRO, 4),
+        (TOPIC, "persistent://shop/sales/orders"),
+        (TOPIC.namespace_name, "shop/sales"),
+        (date(2027, 1, 31), "2027-01-31"),
+        (Path("a") / "b", "a/b"),
+        (b"\0\1", "AAE="),
+        ((1, [TOPIC]), [1, ["persistent://shop/sales/orders"]]),
+        (iter((1, 2)), [1, 2]),
+        ({TOPIC: (Severity.HIGH,)}, {"persistent://shop/sales/orders": ["high"]}),
+        (Inner("a"), {"text": "a", "absent": None}),
+        (Inner("a", 1, 2), {"text": "a", "absent": 1, "left_out": 2}),
+        (Commit("ab", 5, "Subject"), {"id": "ab", "time_s": 5, "subject": "Subject"}),
+    ],
+)
+def test_a_value_is_encoded_by_its_type(value: object, expected: object) -> None:
+    encoded = to_json(value)
+    assert encoded == expected
+    assert type(encoded) is type(expected)
+    assert json.loads(json.dumps(encoded)) == expected
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of a commit."""
+
+    id: str
+    subject: str | None
+    short: str
+    version: int = 1
+
+
+def test_a_view_has_the_given_values_then_the_attributes_of_its_source() -> None:
+    assert make_view(View, Commit("abcdef0123456789", 0, "S")) == View("abcdef0123456789", "S", "abcdef012")
+    assert make_view(View, Commit("ab", 0), id="", short="x") == View("", None, "x")
+    with pytest.raises(TypeError, match="short"):
+        make_view(View, Inner("a"), id="", subject=None)
