@@ -31,7 +31,7 @@ SHEET_FORMATS = ("text", "json", "markdown", "github", "html")
 
 STATUS_FORMATS: dict[str, tuple[str, str]] = {
     "text": ("status", "render_text"),
-    "json": ("status", "render_json"),
+    "json": ("status_json", "render_json"),
     "prometheus": ("status", "render_prometheus"),
 }
 """The module and function that render each `--format` of `status`."""

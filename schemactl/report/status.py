@@ -1,26 +1,19 @@
-"""Render the status of targets as text, JSON and Prometheus metrics."""
+"""Render the status of targets as text and Prometheus metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from shlex import quote
 from typing import Final
 
 from schemactl.core.environment import version
-from schemactl.core.json_values import Json, commit_value, json_text
 from schemactl.core.terminal import on_one_line, paint, table
 from schemactl.core.wording import counted, moment
-from schemactl.deploy.broker_configuration import comparison_values
 from schemactl.deploy.drift import DriftKind
 from schemactl.deploy.geo_replication import clusters_said
-from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
-from schemactl.report.drift import broker_blocks, replicated_values, unreadable_block
+from schemactl.report.drift import broker_blocks, unreadable_block
 from schemactl.report.plan import left_out
-
-FORMAT_VERSION: Final = 1
-"""Of the JSON document; keys are not renamed within a format version."""
 
 _MAX_TOPICS: Final = 30
 """The most topics with differing versions that are listed without `--all-topics`."""
@@ -169,55 +162,6 @@ def _pending_lines(status: TargetStatus) -> Iterator[str]:
 
 def _counts_by_kind(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
-
-
-def render_json(report: StatusReport) -> str:
-    """Return the status of every target."""
-    return json_text(
-        {
-            "format_version": FORMAT_VERSION,
-            "schemactl": version(),
-            "time_s": report.time_s,
-            "targets": [_target_json(status) for status in report.targets],
-            "topics": [
-                {
-                    "topic": str(name),
-                    "approved": report.approved.get(name),
-                    "targets": {target: asdict(latest) for target, latest in latest_by_target.items()},
-                }
-                for name, latest_by_target in report.topics.items()
-            ],
-            "replicated": replicated_values(report.replicated),
-        }
-    )
-
-
-def _target_json(status: TargetStatus | UnknownStatus) -> Json:
-    if isinstance(status, UnknownStatus):
-        return {"target": status.target, "problem": status.problem}
-    origin, last, upload = status.drift.origin, status.last_apply, status.last_upload
-    return {
-        "target": status.target,
-        "problem": None,
-        "registry": origin.registry,
-        "pulsar": origin.release.value,
-        "approved": {"ref": origin.ref, "commit": commit_value(origin.tip)},
-        "topics": status.topics,
-        "versions": status.versions,
-        "unpromoted": status.unpromoted,
-        "pending": {"versions": status.pending_versions, "steps": status.pending_steps},
-        "repairs": len(status.repairs),
-        "rejected": status.rejected,
-        "waiting": dict(sorted(status.waiting.items())),
-        "misread": status.misread,
-        "unreadable": unreadable_values(status.unreadable),
-        "brokers": comparison_values(status.brokers),
-        "drift": dict(sorted(status.differences.items())),
-        "accepted": dict(sorted(status.accepted.items())),
-        "unused": status.unused,
-        "last_apply": asdict(last) if last else None,
-        "last_upload": asdict(upload) if upload else None,
-    }
 
 
 def render_prometheus(report: StatusReport) -> str:
