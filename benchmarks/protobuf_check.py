@@ -97,14 +97,14 @@ def run_once(command: list[str]) -> Run:
 
 
 def report(old: str, new: str, category: str) -> None:
-    """Print the findings of `proto_rules`, line by line as buf prints them."""
+    """Print the findings of `find_violations`, line by line as buf prints them."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-    from schemactl.formats.protobuf.compatibility import proto_rules
+    from schemactl.formats.protobuf.compatibility import find_violations
     from schemactl.formats.protobuf.descriptor import Image
 
     images = [Image.of(FileDescriptorSet.FromString(Path(path).read_bytes())) for path in (old, new)]
-    findings = proto_rules(old=images[0], new=images[1], category=category)  # type: ignore[arg-type]
+    findings = find_violations(old=images[0], new=images[1], category=category)  # type: ignore[arg-type]
     sys.stdout.write("".join(f"{one.file}:{one.line}:{one.column}:{one.message}\n" for one in findings))
 
 

@@ -89,11 +89,13 @@ def parse_schema(
     Raises:
         InvalidSchema: the definition does not parse; `pointer` is the location.
     """
-    from schemactl.formats import InvalidInput, described, problems
+    from schemactl.formats import InvalidInput, problems, read_request_definition
 
     schema = {"proto": definition, "message": message} if message else definition
     try:
-        info = described({"type": schema_type.name, "schema": schema, "properties": {**properties}}, "schema")
+        info = read_request_definition(
+            {"type": schema_type.name, "schema": schema, "properties": {**properties}}, "schema"
+        )
     except InvalidInput as error:
         raise InvalidSchema(str(error)) from None
     for problem in problems(info, release):

@@ -27,6 +27,7 @@ from schemactl.cli.schema_input import answer_lines
 from schemactl.cli.topic_selection import number_of_version_bytes
 from schemactl.codec import avro_schema
 from schemactl.codec.definition import InvalidDefinition
+from schemactl.codec.wire_format import join_pair
 from schemactl.core.errors import SchemactlError, meant
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
@@ -90,7 +91,7 @@ def _parse_native(text: str) -> object:
 
 
 def _key_value(text: str) -> object:
-    data = key_value.frame(text.encode(), text.encode())
+    data = join_pair(text.encode(), text.encode())
     return key_value.split(SchemaInfo(SchemaType.KEY_VALUE, data, {"key.schema.properties": text}))
 
 
@@ -153,8 +154,10 @@ PARSERS: Final[dict[str, Parser]] = {
     "a broker's page": _parse_answer("text/html", "<th>MESSAGE:</th><td>"),
     "a broker's JSON": _parse_answer("application/json", '{"reason":"An unexpected error occurred in the server'),
     "uploads": lambda text: http.read(text.encode()),
-    "legacy JSON": lambda text: validation.read(text.encode()),
-    "numbers in legacy JSON": _in_avro('{"type":"number","maximum":$}', lambda text: validation.read(text.encode())),
+    "legacy JSON": lambda text: validation.read_legacy(text.encode()),
+    "numbers in legacy JSON": _in_avro(
+        '{"type":"number","maximum":$}', lambda text: validation.read_legacy(text.encode())
+    ),
     "a KEY_VALUE's text": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(SchemaType.KEY_VALUE, text, {}),
     "a KEY_VALUE's value": lambda text: SPECS[SchemaType.KEY_VALUE].from_text(
         SchemaType.KEY_VALUE, '{"key":"","value":' + text, {}

@@ -8,20 +8,20 @@ from functools import cache
 from hashlib import sha256
 from typing import Final, Protocol
 
-from schemactl.broker import validation
 from schemactl.broker.exceptions import IO, NULL_POINTER, PARSE, VALIDATION, describe_exception, incompatible, is_error
 from schemactl.broker.validation import (
     SchemaData,
-    advanced_violation,
+    find_advanced_violation,
+    get_root_name,
     make_never_readable,
     parse_avro,
+    read_legacy,
     require_readable,
-    root_message,
-    split_pair,
+    split_key_value,
 )
 from schemactl.core.environment import of_other_packages
 from schemactl.core.errors import UsageError
-from schemactl.core.policies import _S, READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
+from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
 from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
 from schemactl.formats import SPECS
@@ -34,7 +34,9 @@ ENTRY_POINTS: Final = "schemactl.checkers"
 class Checker(Protocol):
     """A check whether a definition may follow others of its type (SchemaCompatibilityCheck)."""
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Check that `new` may follow `existing` under `strategy`.
 
         Args:
@@ -53,10 +55,12 @@ class Checker(Protocol):
 class DefaultChecker:
     """The checker of PROTOBUF and the primitives, which accepts every definition (SchemaCompatibilityCheck.DEFAULT)."""
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Raise JavaException under ALWAYS_INCOMPATIBLE only."""
         del existing, new, listed
-        if strategy is _S.ALWAYS_INCOMPATIBLE:
+        if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
             raise incompatible("Schema compatibility strategy is ALWAYS_INCOMPATIBLE")
 
 
@@ -66,7 +70,9 @@ class AvroChecker:
 
     release: Release
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Compare with the newest version first; BACKWARD, FORWARD and FULL compare with this version only."""
         del listed
         try:
@@ -84,7 +90,7 @@ class AvroChecker:
             raise
 
     def _validate(self, new: Schema, olds: Sequence[Schema], strategy: CompatibilityStrategy) -> None:
-        if strategy is _S.ALWAYS_COMPATIBLE or not olds:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE or not olds:
             return
         if strategy not in READS_OLD | READ_BY_OLD:
             raise make_never_readable(new)
@@ -98,7 +104,9 @@ class AvroChecker:
 class StrictJsonChecker(AvroChecker):
     """The checker of JSON since 4.2, for Avro definitions only (JsonSchemaCompatibilityCheck after PIP-464)."""
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Compare like the checker of AVRO; a single version that is not an Avro definition has its own message."""
         if not listed:
             # The broker catches every exception of the parser except a java.lang.Error.
@@ -114,7 +122,9 @@ class StrictJsonChecker(AvroChecker):
 class LegacyJsonChecker(AvroChecker):
     """The checker of JSON before 4.2, which accepts legacy definitions after Avro ones and vice versa (JsonSchemaCompatibilityCheck)."""
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Compare like the checker of AVRO, except a single version if either side is a legacy definition."""
         if listed:
             super().check(existing, new, strategy, listed=True)
@@ -147,7 +157,7 @@ def _is_avro_definition(data: SchemaData, release: Release, is_fatal: Callable[[
 
 def _is_legacy(data: SchemaData) -> bool:
     try:
-        validation.read(data.data or b"")
+        read_legacy(data.data or b"")
     except JavaException as thrown:
         if thrown.exception != IO:
             raise
@@ -156,7 +166,7 @@ def _is_legacy(data: SchemaData) -> bool:
 
 
 def _check_ids(old: SchemaData, new: SchemaData) -> None:
-    old_schema, new_schema = validation.read(old.data or b""), validation.read(new.data or b"")
+    old_schema, new_schema = read_legacy(old.data or b""), read_legacy(new.data or b"")
     if old_schema is None or old_schema.id is None or new_schema is None:
         raise JavaException(
             NULL_POINTER,
@@ -170,12 +180,14 @@ def _check_ids(old: SchemaData, new: SchemaData) -> None:
 class NativeChecker:
     """The checker of PROTOBUF_NATIVE: the root message keeps its full name (ProtobufNativeSchemaCompatibilityCheck)."""
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Compare with the oldest version first; all strategies with a direction are the same."""
         del listed
         for old in existing:
-            old_name, new_name = root_message(old), root_message(new)
-            if strategy is _S.ALWAYS_COMPATIBLE:
+            old_name, new_name = get_root_name(old), get_root_name(new)
+            if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
                 continue
             if strategy not in READS_OLD | READ_BY_OLD:
                 raise incompatible("Unknown SchemaCompatibilityStrategy.")
@@ -189,20 +201,24 @@ class NativeChecker:
 class AdvancedNativeChecker:
     """The optional checker of PROTOBUF_NATIVE since 5.0, field by field (ProtobufNativeSchemaAdvancedCompatibilityCheck)."""
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Compare with the oldest version first: whether the new schema can read it, then whether it can read the new schema."""
         del listed
-        if strategy is _S.ALWAYS_COMPATIBLE:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return
         if strategy not in READS_OLD | READ_BY_OLD:
-            rule = "ALWAYS_INCOMPATIBLE" if strategy is _S.ALWAYS_INCOMPATIBLE else "UNKNOWN_STRATEGY"
+            rule = (
+                "ALWAYS_INCOMPATIBLE" if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE else "UNKNOWN_STRATEGY"
+            )
             raise incompatible(f"{rule}: strategy={strategy}")
         for old in existing:
             for direction, strategies, reader, writer in (
                 ("BACKWARD", READS_OLD, new, old),
                 ("FORWARD", READ_BY_OLD, old, new),
             ):
-                violation = advanced_violation(reader=reader, writer=writer) if strategy in strategies else None
+                violation = find_advanced_violation(reader=reader, writer=writer) if strategy in strategies else None
                 if violation:
                     rule, path = violation
                     digest = sha256(old.data or b"").hexdigest()
@@ -213,7 +229,9 @@ class AdvancedNativeChecker:
 class ExternalChecker:
     """The checker of EXTERNAL since 4.2, which accepts every definition (ExternalSchemaCompatibilityCheck)."""
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Accept every definition: the registry has already rejected other types."""
 
 
@@ -224,15 +242,17 @@ class KeyValueChecker:
         self._checkers = checkers
         self._release = release
 
-    def check(self, existing: Sequence[SchemaData], new: SchemaData, strategy: _S, *, listed: bool) -> None:
+    def check(
+        self, existing: Sequence[SchemaData], new: SchemaData, strategy: CompatibilityStrategy, *, listed: bool
+    ) -> None:
         """Compare the types of every version, oldest first; then the keys, then the values. The encoding is not compared."""
         del listed
-        if strategy is _S.ALWAYS_COMPATIBLE:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return
-        key, value = split_pair(new, self._release)
+        key, value = split_key_value(new, self._release)
         old_keys, old_values = [], []
         for old in existing:
-            old_key, old_value = split_pair(old, self._release)
+            old_key, old_value = split_key_value(old, self._release)
             if old_key.type is not key.type or old_value.type is not value.type:
                 raise incompatible(
                     "Key schemas or Value schemas are different schema type, "
@@ -311,8 +331,8 @@ def type_of(name: str) -> SchemaType | None:
 
 
 @cache
-def checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
-    """Return the checkers of a broker of `release`: its defaults, those of other packages, and the named optional ones.
+def create_checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping[SchemaType, Checker]:
+    """Create the checkers of a broker of `release`: its default checkers, checkers of other packages, and the named optional ones.
 
     A type without a checker has `DEFAULT` (SchemaRegistryServiceImpl). A checker of another package counts although the default one is
     excluded.

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from schemactl.broker.checkers import known_to
 from schemactl.broker.exceptions import ILLEGAL_ARGUMENT, INCOMPATIBLE, INVALID, NOT_EXIST, to_answer
 from schemactl.broker.upload import NOT_FOUND, check_consumer, find_equal, put
-from schemactl.broker.validation import SchemaData, parse_avro, read_stored, read_upload, split_pair
+from schemactl.broker.validation import SchemaData, parse_avro, read_stored, read_upload, split_key_value
 from schemactl.core.catalog import Catalog
 from schemactl.core.documentation import find_documentation
 from schemactl.core.findings import Answer, Outcome
@@ -76,7 +76,7 @@ class Decision:
         row: the id of the rule behind the decision, as `admit` prints it.
         error: the wire protocol's ServerError, or the exception of a client that fails by itself; "" if allowed.
         message: the error's message; "" if allowed.
-        version: the schema version of a producer's messages, or None if they have none.
+        version: the schema version of a producer's messages, or None if they have no version.
         registered: the number of the version that the connect adds to the topic, or None.
         by_client: whether Java's client itself rejects the topic's schema.
     """
@@ -227,7 +227,7 @@ def _require_instance(data: SchemaData, release: Release) -> None:
             f"Retrieve schema instance from schema info for type '{data.type.name}' is not supported yet",
         )
     if data.type is SchemaType.KEY_VALUE:
-        for half in split_pair(data, release):
+        for half in split_key_value(data, release):
             _require_instance(half, release)
     elif data.type in _AVRO_TEXT:
         _require_record(data, release)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from schemactl.broker.checkers import DEFAULT, checkers
+from schemactl.broker.checkers import DEFAULT, create_checkers
 from schemactl.broker.exceptions import (
     INCOMPATIBLE,
     NOT_EXIST,
@@ -31,12 +31,17 @@ from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import JavaException
 from schemactl.formats.digest import digest, get_known_digest, is_known_plain
 
-_S = CompatibilityStrategy
-
 NOT_FOUND: Final = -1
 """The number of a version that does not exist."""
 
-_CONSUMER_READS_LATEST: Final = frozenset({_S.BACKWARD, _S.FORWARD, _S.FORWARD_TRANSITIVE, _S.FULL})
+_CONSUMER_READS_LATEST: Final = frozenset(
+    {
+        CompatibilityStrategy.BACKWARD,
+        CompatibilityStrategy.FORWARD,
+        CompatibilityStrategy.FORWARD_TRANSITIVE,
+        CompatibilityStrategy.FULL,
+    }
+)
 
 
 def put(
@@ -126,7 +131,7 @@ def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, relea
 
 
 def find_wedge(versions: Sequence[SchemaVersion], release: Release) -> SchemaVersion | None:
-    """Return the live version that makes every later upload of an AVRO, JSON or PROTOBUF definition fail, or None."""
+    """Return the live version that blocks every later upload of an AVRO, JSON or PROTOBUF definition, or None."""
     return unreadable_version(versions, _PROBE, release)
 
 
@@ -141,7 +146,7 @@ _PROBE: Final = SchemaInfo(SchemaType.AVRO, b'"string"')
 
 
 class _Search:
-    """The search for the oldest version with a key, in the order of the versions and only as far as it is needed."""
+    """A search for the oldest version with a key, which computes the keys of further versions only until one matches."""
 
     def __init__(self) -> None:
         self._number_by_key: dict[Hashable, int] = {}
@@ -172,7 +177,7 @@ class VersionList:
         """Create the list; `optional` has the class names of the broker's optional checkers (`OPTIONAL_CHECKERS`)."""
         self.versions: list[SchemaVersion] = []
         self.release = release
-        self._checkers = checkers(release, optional)
+        self._checkers = create_checkers(release, optional)
         self._clear()
         for version in versions:
             self.append(version)
@@ -187,7 +192,7 @@ class VersionList:
             self._has_known_plain |= is_known_plain(version.info)
 
     def _clear(self) -> None:
-        """Forget the versions that a tombstone hides."""
+        """Start without live versions, as after a tombstone."""
         self._live: list[SchemaVersion] = []
         # Stored definitions are read when an answer needs them: a plain one is found by the digest that the history of Git knows.
         self._data_by_number: dict[int, SchemaData] = {}
@@ -275,12 +280,12 @@ class VersionList:
         return Answer(Outcome.OK)
 
     def _check_consumer(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
-        if strategy is _S.ALWAYS_COMPATIBLE:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return Answer(Outcome.OK)
         if not self._live:
             raise JavaException(NOT_EXIST, "Topic does not have schema to check")
         if strategy in _CONSUMER_READS_LATEST:
-            self._check_latest(new, _S.BACKWARD)
+            self._check_latest(new, CompatibilityStrategy.BACKWARD)
         else:
             self._check_all(new, strategy)
         return Answer(Outcome.OK)
@@ -292,7 +297,7 @@ class VersionList:
             self._check_latest(new, strategy)
 
     def _check_latest(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
-        if strategy is _S.ALWAYS_COMPATIBLE or not self._live:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE or not self._live:
             return
         latest = self._read(self._live[-1])
         _require_type(new, latest)
@@ -300,7 +305,7 @@ class VersionList:
             self._checkers.get(new.type, DEFAULT).check([latest], new, strategy, listed=False)
 
     def _check_all(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
-        if strategy is _S.ALWAYS_COMPATIBLE:
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
             return
         existing = [self._read(version) for version in self._live]
         for old in existing:

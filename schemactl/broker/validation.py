@@ -21,6 +21,7 @@ from schemactl.broker.exceptions import (
     is_error,
     parse_message,
 )
+from schemactl.codec.wire_format import InvalidPair, split_pair
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS, protobuf
@@ -29,13 +30,13 @@ from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import JavaException, Schema, identity_key
 from schemactl.formats.gson import GsonError
-from schemactl.formats.key_value import FramingError, parse_properties, unframe
+from schemactl.formats.key_value import parse_properties, to_java_exception
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf.definition import ProtoDefinition
 
 _CACHE_SIZE: Final = 4096
-"""How many definitions, and pairs of definitions, are cached, since a topic's versions are read again and again."""
+"""The number of definitions, and of pairs of definitions, in the caches: a topic's versions are read again and again."""
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/=\s]")
 
@@ -112,7 +113,7 @@ def _validate_avro(data: SchemaData, release: Release) -> None:
 
 def _validate_legacy(data: SchemaData) -> None:
     try:
-        read(data.data or b"")
+        read_legacy(data.data or b"")
     except JavaException as thrown:
         if thrown.exception != IO:
             raise
@@ -125,7 +126,7 @@ def _invalid_definition(data: SchemaData) -> JavaException:
 
 def _validate_native(data: SchemaData, _release: Release) -> None:
     try:
-        root_message(data)
+        get_root_name(data)
     except JavaException as thrown:
         if is_error(thrown):
             raise
@@ -146,7 +147,7 @@ def _validate_primitive(data: SchemaData, _release: Release) -> None:
 
 
 def _validate_halves(data: SchemaData, release: Release) -> None:
-    for half in split_pair(data, release):
+    for half in split_key_value(data, release):
         validate(half, release)
 
 
@@ -170,7 +171,7 @@ _VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
 """The validators by `TypeSpec.validation`."""
 
 
-def split_pair(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
+def split_key_value(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaData]:
     """Return key and value, read like KeyValueSchemaInfo.decodeKeyValueSchemaInfo, which ignores trailing bytes.
 
     Raises:
@@ -179,9 +180,9 @@ def split_pair(data: SchemaData, release: Release) -> tuple[SchemaData, SchemaDa
     if data.data is None:
         raise JavaException(NULL_POINTER, 'Cannot read the array length because "array" is null')
     try:
-        key, value, _ = unframe(data.data)
-    except FramingError as error:
-        raise error.java from None
+        key, value, _ = split_pair(data.data)
+    except InvalidPair as error:
+        raise to_java_exception(error) from None
     return _read_half(data, "key", key, release), _read_half(data, "value", value, release)
 
 
@@ -298,7 +299,7 @@ _unable_to_read: Final = lru_cache(64)(
 # Protobuf
 
 
-def root_message(data: SchemaData) -> str:
+def get_root_name(data: SchemaData) -> str:
     """Return the full name of the root message in `data`.
 
     Raises:
@@ -308,7 +309,7 @@ def root_message(data: SchemaData) -> str:
     return name
 
 
-def advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None:
+def find_advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[str, str] | None:
     """Return the rule and path of the first violation that 5.0's advanced checker finds, or None if `reader` can read `writer`.
 
     Raises:
@@ -376,7 +377,7 @@ class JsonSchema:
     id: str | None
 
 
-def read(data: bytes) -> JsonSchema | None:
+def read_legacy(data: bytes) -> JsonSchema | None:
     """Return the legacy definition in `data`, or None for JSON `null` and for an array with only a type.
 
     It decides like `ObjectMapper.readValue(data, JsonSchema.class)` (jackson-module-jsonSchema 2.17) about definitions of Pulsar's
@@ -438,7 +439,7 @@ def _make_unknown_type(type_name: str) -> JavaException:
 
 
 def _find_first_type(text: str) -> str | None:
-    """Return the `type` of a text that is not JSON behind it, or None: Jackson reads no further than to a type that it does not know."""
+    """Return the `type` of a text that stops being JSON after it, or None: Jackson stops at a type that it does not know."""
     position = _skip_blanks(text, 0)
     if text.startswith("[", position):
         # Jackson reads one token more of an array.

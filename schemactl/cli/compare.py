@@ -104,7 +104,7 @@ def _parse_category(text: str) -> str:
 
 def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Answer the lines on standard input; return 1 if one has an error, else 0."""
-    from schemactl.broker.checkers import checkers
+    from schemactl.broker.checkers import create_checkers
     from schemactl.cli.schema_input import answer_lines
 
     if args.fingerprint:
@@ -113,7 +113,7 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
         answer = _compare_identity
     else:
         release, optional = Release(args.pulsar), tuple(args.checker)
-        checkers(release, optional)  # Raises UsageError if the release does not have such a checker.
+        create_checkers(release, optional)  # Raises UsageError if the release does not have such a checker.
         answer = partial(_verdicts, release=release, category=args.proto_rules, optional=optional)
     return 0 if answer_lines(sys.stdin.buffer, sys.stdout, answer, ahead=_compile_ahead) else 1
 
@@ -270,7 +270,7 @@ def _convert_schema(request: Request, *, spark: str) -> Answer:
     from schemactl.cli.schema_input import options_of, parse_nanoseconds, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
-    from schemactl.formats import InvalidInput, described, spec
+    from schemactl.formats import InvalidInput, read_request_definition, spec
     from schemactl.formats.avro.json_text import InvalidAvro
     from schemactl.formats.avro.parser import parse_for_spark
 
@@ -285,7 +285,7 @@ def _convert_schema(request: Request, *, spark: str) -> Answer:
         ),
     )
     try:
-        info = described(request, "schema")
+        info = read_request_definition(request, "schema")
         if spec(info).payload in ("avro", "json"):
             column = convert(parse_for_spark(info.schema, options.release), options)
             return {"struct": to_json(column.type), "nullable": column.nullable, "error": None}

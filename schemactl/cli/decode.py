@@ -379,14 +379,14 @@ def _decode_line(request: Request) -> Answer:
     from schemactl.codec.topic import json_rows
     from schemactl.codegen.topics import schema_of
     from schemactl.core.schema import Release
-    from schemactl.formats import InvalidInput, described, pair_of, spec
+    from schemactl.formats import InvalidInput, pair_of, read_request_definition, spec
     from schemactl.formats.avro.parser import parse
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(
         recursion_depth=recursion_depth(options_of(line), default=0), nanoseconds=parse_nanoseconds(options_of(line))
     )
-    writer, reader = (described(line, role) for role in ("writer", "reader"))
+    writer, reader = (read_request_definition(line, role) for role in ("writer", "reader"))
     payloads = _decode_messages(line.get("messages_b64"), "messages_b64")
     keys = _decode_messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
     if keys is not None and len(keys) != len(payloads):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from . import avro_reader, avro_resolution
 from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, is_too_wide, shape_of
 from .avro_columnar_reader import compile_program
-from .avro_resolution import encode_default, prefix_length, zigzag
+from .avro_resolution import encode_default, prefix_length
 from .avro_schema import (
     ArrayType,
     DecimalType,
@@ -36,6 +36,7 @@ from .byte_batch import Ints, Mask, make_binary_array, split_evenly
 from .definition import Definition
 from .payload_reader import PayloadReader, PayloadWriter
 from .values import LIMITS, ShapeWriter, scale_of
+from .wire_format import zigzag
 
 Pieces = list[pa.BinaryArray]
 
@@ -415,7 +416,7 @@ def _write_texts(values: pa.Array) -> Pieces:
 
 
 def encode_numbers(values: Ints) -> pa.BinaryArray:
-    """Encode numbers in Avro's variable-length zig-zag form (see `avro_resolution.zigzag`)."""
+    """Encode numbers in Avro's variable-length zig-zag form (see `wire_format.zigzag`)."""
     bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
     if not len(bits) or bits.max() < 0x80:
         return split_evenly(bits.astype(np.uint8), 1)

@@ -30,6 +30,7 @@ from .avro_schema import (
     list_children,
 )
 from .definition import InvalidDefinition
+from .wire_format import zigzag
 
 _PROMOTIONS: Final = frozenset(
     {
@@ -344,19 +345,6 @@ def encode_default(schema: Schema, value: Any) -> bytes:
         _encode(out, schema, value)
     except RecursionError:
         raise InvalidDefinition(f"a default of {full_name(schema)} is infinitely recursive") from None
-    return bytes(out)
-
-
-def zigzag(value: int) -> bytes:
-    """Encode a number in Avro's variable-length zig-zag form: seven bits for each byte, lowest bits first."""
-    bits = ((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF
-    if bits < 0x80:
-        return bytes((bits,))
-    out = bytearray()
-    while bits >= 0x80:
-        out.append(bits & 0x7F | 0x80)
-        bits >>= 7
-    out.append(bits)
     return bytes(out)
 
 

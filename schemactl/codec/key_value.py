@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from .byte_batch import ByteBatch, Ints, Mask, make_pairs, replace_rows, split_evenly
 from .definition import Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
+from .wire_format import join_pair, split_pair
 
 NO_PAYLOAD: Final = "the message has no payload: it is a null (which deletes its key where a topic is compacted)"
 """The reason for a message without a payload."""
@@ -31,7 +32,7 @@ class KeyValueReader:
         if self.encoding == "INLINE":
             if payload is None:
                 raise Unreadable(NO_PAYLOAD)
-            key, payload = _split_pair(payload, strict=self.strict)
+            key, payload = _split_payload(payload, strict=self.strict)
         pair = {}
         for name, reader, part in (("key", self.key, key), ("value", self.value, payload)):
             try:
@@ -63,7 +64,7 @@ class KeyValueReader:
         reasons = explain_absent_payloads(payloads)
         for row in rows[bad]:
             try:
-                _split_pair(payloads[int(row)].as_py(), strict=self.strict)
+                _split_payload(payloads[int(row)].as_py(), strict=self.strict)
             except Unreadable as error:
                 reasons[int(row)] = error.reason
         return _expand_rows(keys, rows, len(payloads)), _expand_rows(values, rows, len(payloads)), reasons
@@ -80,7 +81,7 @@ class KeyValueWriter:
         """See SingleWriter."""
         if self.encoding == "SEPARATED":
             return self._encode_part(value, "value")
-        return _join_pair(self._encode_part(value, "key"), self._encode_part(value, "value"))
+        return join_pair(self._encode_part(value, "key"), self._encode_part(value, "value"))
 
     def encode_key(self, value: Any) -> bytes | None:
         """See SingleWriter."""
@@ -148,31 +149,20 @@ def _set_nulls(values: pa.BinaryArray, nulls: Mask) -> pa.BinaryArray:
     return values.take(pa.array(np.arange(len(values)), mask=nulls))
 
 
-def _split_pair(payload: bytes, *, strict: bool = False) -> tuple[bytes | None, bytes | None]:
+def _split_payload(payload: bytes, *, strict: bool) -> tuple[bytes | None, bytes | None]:
     """Split an INLINE payload into key and value.
 
     Raises:
         Unreadable: a length is missing or exceeds the payload, or with `strict` bytes follow the value.
     """
-    parts: list[bytes | None] = []
-    at = 0
-    for name in ("key", "value"):
-        if len(payload) - at < 4:
-            raise Unreadable(f"the message ends before the {name}'s length", at)
-        length = int.from_bytes(payload[at : at + 4], "big", signed=True)
-        remaining = len(payload) - at - 4
-        if not -1 <= length <= remaining:
-            raise Unreadable(f"the {name} has a length of {length} bytes, but {remaining} are left", at)
-        at += 4
-        parts.append(None if length < 0 else payload[at : at + length])
-        at += max(length, 0)
-    if strict and at != len(payload):
-        raise Unreadable(f"{len(payload) - at} bytes follow the value", at)
-    return parts[0], parts[1]
+    key, value, end = split_pair(payload)
+    if strict and end != len(payload):
+        raise Unreadable(f"{len(payload) - end} bytes follow the value", end)
+    return key, value
 
 
 def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArray, pa.BinaryArray, Mask]:
-    """Split many INLINE payloads, and return keys, values, and the mask of rows that `_split_pair` rejects."""
+    """Split many INLINE payloads, and return keys, values, and the mask of rows that `_split_payload` rejects."""
     batch = ByteBatch(payloads)
     lengths = batch.view_as(">i4")
     at = batch.start
@@ -190,15 +180,8 @@ def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryAr
     return parts[0], parts[1], bad
 
 
-def _join_pair(key: bytes | None, value: bytes | None) -> bytes:
-    """Return the INLINE payload: key and value, each after its length in four big-endian bytes; -1 is null (KeyValue.encode)."""
-    return b"".join(
-        (-1 if part is None else len(part)).to_bytes(4, "big", signed=True) + (part or b"") for part in (key, value)
-    )
-
-
 def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the INLINE payloads of many pairs (see `_join_pair`)."""
+    """Return the INLINE payloads of many pairs (see `join_pair`)."""
     pieces = []
     for parts in (keys, values):
         lengths = pc.fill_null(pc.binary_length(parts), -1)

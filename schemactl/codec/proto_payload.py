@@ -18,6 +18,7 @@ from .payload_reader import PayloadReader, PayloadWriter
 from .proto_columns import make_column_reader, make_column_writer, make_plan
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name, load_descriptor, root_of
 from .values import PLAIN, check_list, get_python_converter, get_storage_converter, list_entries
+from .wire_format import decode_varint
 
 _MAX_DEPTH: Final = 100
 """The default limit of the parsers of C++, Java and Python."""
@@ -267,7 +268,7 @@ class _FaultFinder:
             raise Unreadable(f"messages are nested deeper than {_MAX_DEPTH}", at)
         while at < end:
             start = at
-            tag, at = self._read_number(at, end)
+            tag, at = decode_varint(self._payload, at, end)
             number, wire = tag >> 3, tag & 7
             if not 0 < number < 2**29:
                 raise Unreadable(f"{number} is not a field number", start)
@@ -287,7 +288,7 @@ class _FaultFinder:
 
     def _check_value(self, field: Any, number: int, wire: int, at: int, end: int, depth: int) -> int:
         if wire == _VARINT:
-            return self._read_number(at, end)[1]
+            return decode_varint(self._payload, at, end)[1]
         if wire in (_FIXED32, _FIXED64):
             size = 4 if wire == _FIXED32 else 8
             if end - at < size:
@@ -298,7 +299,7 @@ class _FaultFinder:
             return self.check_message(inner, at, end, depth=depth + 1, group=number)
         if wire != _SIZED:
             raise Unreadable(f"there is no wire type {wire}", at)
-        size, start = self._read_number(at, end)
+        size, start = decode_varint(self._payload, at, end)
         if size > end - start:
             raise Unreadable(f"a length of {size} bytes, but {end - start} are left", at)
         if field is not None:
@@ -319,17 +320,7 @@ class _FaultFinder:
             if size is not None and (end - at) % size:
                 raise Unreadable(f"{end - at} bytes are not a multiple of items of {size} bytes", at)
             while size is None and at < end:
-                at = self._read_number(at, end)[1]
-
-    def _read_number(self, at: int, end: int) -> tuple[int, int]:
-        """Read the variable-length number at a position, and return it with the position after it."""
-        value = 0
-        for index, byte in enumerate(self._payload[at : min(end, at + 10)]):
-            value |= (byte & 0x7F) << (7 * index)
-            if byte < 0x80:
-                return value, at + index + 1
-        problem = "a number has more than 10 bytes" if end - at > 9 else "the message ends inside a number"
-        raise Unreadable(problem, at)
+                at = decode_varint(self._payload, at, end)[1]
 
 
 # Writer

@@ -25,7 +25,7 @@ COMMIT_PROPERTY = "schemactl.commit"
 STAMPED_PROPERTY = "schemactl.stamped"
 """The property with the names of the other properties that an upload got from its target, as a JSON list.
 
-So every reader tells them from declared properties, also after the project file sets others.
+So every reader can distinguish them from declared properties, also after the project file sets others.
 """
 
 UNSET = (None, CompatibilityStrategy.UNDEFINED)
@@ -306,7 +306,7 @@ class Contents:
 
     @property
     def latest(self) -> SchemaVersion | None:
-        """The newest live version, or None if there is none (also if the newest entry is a tombstone)."""
+        """The newest live version, or None without live versions."""
         return self.live[-1] if self.live else None
 
     def find(self, info: SchemaInfo) -> SchemaVersion | None:

@@ -94,7 +94,7 @@ def judge(
     )
 
 
-def breakages(
+def find_breakages(
     existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, *, by_any_release: bool = False
 ) -> tuple[Breakage, ...]:
     """Return every way in which `new` breaks a reader that `strategy` protects; empty if a definition does not parse.
@@ -115,7 +115,7 @@ def find_changed_values(
 ) -> tuple[Breakage, ...]:
     """Return every way in which a reader that `strategy` protects fails or gets another value than the written one.
 
-    These are the `breakages`, then the misreadings that the latest version does not have as well, in the same order; empty if a
+    These are the results of `find_breakages`, then the misreadings that the latest version does not have as well, in the same order; empty if a
     definition does not parse. With a `language` whose client has separate rules, readers are these clients.
     """
     if formats.has_client_rules(new, language):

@@ -64,7 +64,7 @@ from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, lost_numbers, pair_up
 from schemactl.formats import identity, problems, record_name, spec
-from schemactl.formats.type_spec import changes, line_changes
+from schemactl.formats.type_spec import line_changes, list_changes
 
 
 class DriftKind(StrEnum):
@@ -927,7 +927,7 @@ def _find_nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> Sc
 def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
     """Return the differences, each with a sign (`+`, `-`, `~`): of fields, or of lines where no field differs."""
     try:
-        field_changes = list(changes(old=unstamped(old), new=unstamped(new)))
+        field_changes = list(list_changes(old=unstamped(old), new=unstamped(new)))
     except InvalidSchema:
         field_changes = []
     if field_changes:

@@ -13,7 +13,7 @@ from typing import Final
 from schemactl import formats
 from schemactl.broker.upload import unreadable_version
 from schemactl.comparison.changes import Contents, stamp, upload
-from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.compatibility import find_breakages
 from schemactl.core.catalog import Topic
 from schemactl.core.errors import did_you_mean
 from schemactl.core.findings import Answer, Outcome
@@ -227,7 +227,7 @@ def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
 def _explain_rejection(rejected: Rejected, git_contents: Contents, broker_says: str) -> str:
     """Explain the nearest breakage; if no data would break, quote the broker."""
     new = upload(rejected.version)
-    for breakage in breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
+    for breakage in find_breakages(rejected.stored, new, rejected.strategy, by_any_release=True):
         old = next(version for version in rejected.stored if version.number == breakage.against)
         if old.info is not None:
             reason = formats.explain(breakage, new=new, old=old.info).reason.rstrip(".")

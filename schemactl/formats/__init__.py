@@ -21,9 +21,18 @@ from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, Sche
 from schemactl.formats import primitive, protobuf
 from schemactl.formats.avro import AvroSpec
 from schemactl.formats.key_value import PairSpec, join
-from schemactl.formats.primitive import BytesSpec, number, time
+from schemactl.formats.primitive import BytesSpec, make_number_spec, make_time_spec
 from schemactl.formats.protobuf import ProtobufNativeSpec
-from schemactl.formats.type_spec import SPECS, Explanation, Pair, Rename, TypeSpec, misreading_of, pair_of, spec
+from schemactl.formats.type_spec import (
+    SPECS,
+    Explanation,
+    Pair,
+    Rename,
+    TypeSpec,
+    find_misread_for_direction,
+    pair_of,
+    spec,
+)
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf.protoc import Proto
@@ -34,7 +43,7 @@ __all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "pair_of", "spec"]
 def _explain_no_schema(name: str) -> tuple[str, str]:
     return (
         f"{name} means a topic without schema; an upload of it would lock the topic for every typed client",
-        "leave `schema` away",
+        "remove `schema`",
     )
 
 
@@ -51,22 +60,22 @@ SPECS.update(
         SchemaType.JSON: AvroSpec(payload="json", checker="json"),
         SchemaType.PROTOBUF: AvroSpec(payload="protobuf", declared_as="protobuf", checker="default"),
         SchemaType.AVRO: AvroSpec(payload="avro", checker="avro"),
-        SchemaType.BOOLEAN: number("?", "BooleanSchema", spark="boolean"),
-        SchemaType.INT8: number("b", "ByteSchema", spark="byte"),
-        SchemaType.INT16: number("h", "ShortSchema", spark="short"),
-        SchemaType.INT32: number("i", "IntSchema", spark="integer"),
-        SchemaType.INT64: number("q", "LongSchema", spark="long"),
-        SchemaType.FLOAT: number("f", "FloatSchema", spark="float"),
-        SchemaType.DOUBLE: number("d", "DoubleSchema", spark="double"),
-        SchemaType.DATE: time(primitive.moment, spark="date"),
-        SchemaType.TIME: time(primitive.time_of_day, spark="time"),
-        SchemaType.TIMESTAMP: time(primitive.moment, spark="timestamp"),
+        SchemaType.BOOLEAN: make_number_spec("?", "BooleanSchema", spark="boolean"),
+        SchemaType.INT8: make_number_spec("b", "ByteSchema", spark="byte"),
+        SchemaType.INT16: make_number_spec("h", "ShortSchema", spark="short"),
+        SchemaType.INT32: make_number_spec("i", "IntSchema", spark="integer"),
+        SchemaType.INT64: make_number_spec("q", "LongSchema", spark="long"),
+        SchemaType.FLOAT: make_number_spec("f", "FloatSchema", spark="float"),
+        SchemaType.DOUBLE: make_number_spec("d", "DoubleSchema", spark="double"),
+        SchemaType.DATE: make_time_spec(primitive.decode_moment, spark="date"),
+        SchemaType.TIME: make_time_spec(primitive.decode_time_of_day, spark="time"),
+        SchemaType.TIMESTAMP: make_time_spec(primitive.decode_moment, spark="timestamp"),
         SchemaType.KEY_VALUE: PairSpec(),
-        SchemaType.INSTANT: time(primitive.instant, spark="timestamp", first=struct.pack(">qi", 1, 0)),
-        SchemaType.LOCAL_DATE: time(primitive.local_date, spark="date"),
-        SchemaType.LOCAL_TIME: time(primitive.local_time, spark="time"),
-        SchemaType.LOCAL_DATE_TIME: time(
-            primitive.local_date_time, spark="timestamp_ntz", first=struct.pack(">2q", 1, 0)
+        SchemaType.INSTANT: make_time_spec(primitive.decode_instant, spark="timestamp", first=struct.pack(">qi", 1, 0)),
+        SchemaType.LOCAL_DATE: make_time_spec(primitive.decode_local_date, spark="date"),
+        SchemaType.LOCAL_TIME: make_time_spec(primitive.decode_local_time, spark="time"),
+        SchemaType.LOCAL_DATE_TIME: make_time_spec(
+            primitive.decode_local_date_time, spark="timestamp_ntz", first=struct.pack(">2q", 1, 0)
         ),
         SchemaType.PROTOBUF_NATIVE: ProtobufNativeSpec(),
         SchemaType.EXTERNAL: TypeSpec(
@@ -298,7 +307,7 @@ def reading(*, reader: SchemaVersion, writer: SchemaVersion, language: str = "",
 def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
     """Return a message that proves `breakage` and the reader's result, or None if no such message was found."""
     if old.type is not new.type:
-        return misreading_of(breakage.direction, new=new, old=old)
+        return find_misread_for_direction(breakage.direction, new=new, old=old)
     new, old = on_the_wire(new, old)
     return spec(new).counterexample(breakage, new=new, old=old)
 
@@ -390,7 +399,7 @@ def definition_of(entry: object, where: str) -> SchemaInfo:
     return SPECS[type_].from_text(type_, schema, properties)
 
 
-def described(request: Mapping[str, Any], role: str) -> SchemaInfo:
+def read_request_definition(request: Mapping[str, Any], role: str) -> SchemaInfo:
     """Return the definition under `role` in a request, with the request's `type` and `properties`; a text or its JSON.
 
     Raises:

@@ -51,7 +51,7 @@ def parse(text: str) -> Any:
         RecursionError: if it nests too deep.
     """
     try:
-        # Both read JSON without Gson's additions alike, but for NaN and Infinity, which are strings to Gson.
+        # Python and Gson read standard JSON alike, except NaN and Infinity, which are strings to Gson.
         return json.loads(text, parse_int=NumberText, parse_float=NumberText, parse_constant=str)
     except ValueError:
         return _Reader(text).read_document()
@@ -79,7 +79,7 @@ class _Reader:
         return value
 
     def _read_value(self) -> Any:
-        """Read the next value; the place is before it."""
+        """Read the next value, from before its first character."""
         match self._next():
             case "{":
                 return self._read_object()
@@ -192,7 +192,7 @@ class _Reader:
         return self.text[start : self.position]
 
     def _peek(self) -> str:
-        """Return the next character after blanks and comments, or "" at the end; the place is before it."""
+        """Return the next character after blanks and comments, or "" at the end, without reading it."""
         while self.position < len(self.text):
             character = self.text[self.position]
             if character in _WHITESPACE:

@@ -9,12 +9,12 @@ Sources: `KeyValueSchemaInfo` and `SchemaUtils` (org.apache.pulsar.client.impl.s
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any, Final, Literal, cast
 
+from schemactl.codec.wire_format import InvalidPair, join_pair, split_pair
 from schemactl.core.edits import DefinitionEdit
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
@@ -30,7 +30,7 @@ from schemactl.formats.type_spec import (
     Rename,
     TypeSpec,
     Wire,
-    misreading_of,
+    find_misread_for_direction,
     outline,
     spec,
 )
@@ -65,7 +65,7 @@ class PairSpec(TypeSpec):
         return split(info)
 
     def text(self, info: SchemaInfo) -> str:
-        """Return its text in the admin API: `{"key":...,"value":...}`, with `""` for a half without definition.
+        """Return the text in the admin API: `{"key":...,"value":...}`, with `""` for a half without definition.
 
         Raises:
             InvalidSchema: if `split` raises it for another reason than the encoding, or if a half's definition is not JSON.
@@ -88,7 +88,7 @@ class PairSpec(TypeSpec):
             key, value = (("" if halves[half] == "" else _render(halves[half])).encode() for half in _HALVES)
         except (RecursionError, UnicodeEncodeError) as error:
             raise InvalidSchema(f"{subject} cannot be stored: {error}") from None
-        return SchemaInfo(type_, frame(key, value), properties)
+        return SchemaInfo(type_, join_pair(key, value), properties)
 
     def problems(self, info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         """Yield the problems of the framing, or of the halves under `/key` and `/value`."""
@@ -222,11 +222,11 @@ class PairSpec(TypeSpec):
         """Return a whole message if the encoding changed; otherwise only the key or the value that breaks."""
         incompatibility = breakage.incompatibility
         if incompatibility.rule == "KEY_VALUE_ENCODING_CHANGED":
-            return misreading_of(breakage.direction, new=new, old=old)
+            return find_misread_for_direction(breakage.direction, new=new, old=old)
         half = _get_half(incompatibility.pointer)
         new_half, old_half = split(new).halves[half], split(old).halves[half]
         if incompatibility.rule == "KEY_VALUE_TYPE_CHANGED":
-            proof = misreading_of(breakage.direction, new=new_half, old=old_half)
+            proof = find_misread_for_direction(breakage.direction, new=new_half, old=old_half)
         else:
             inner_breakage = _move_inside(breakage, half, new_half)
             proof = spec(new_half).counterexample(inner_breakage, new=new_half, old=old_half)
@@ -261,19 +261,20 @@ class PairSpec(TypeSpec):
             if pair.encoding == "SEPARATED":
                 yield Wire(value.payload, key.payload)
             else:
-                yield Wire(frame(key.payload or b"", value.payload or b""))
+                yield Wire(join_pair(key.payload or b"", value.payload or b""))
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
-        """Return key and value; a missing one is null."""
+        """Return key and value; a missing part is null."""
         pair = split(info)
         if pair.encoding == "SEPARATED":
             parts = (wire.key, wire.payload)
         else:
             try:
-                parts = unframe(wire.payload or b"")[:2]
-            except FramingError as error:
-                java = error.java
-                detail = f": {java.message}" if java.message else f" ({error})" if error.length else ""
+                parts = split_pair(wire.payload or b"")[:2]
+            except InvalidPair as error:
+                java = to_java_exception(error)
+                lengths = f" (a length of {error.length}, and {error.remaining} bytes follow)" if error.length else ""
+                detail = f": {java.message}" if java.message else lengths
                 raise ReaderFailure(java.exception + detail) from None
         key, value = (
             "null" if data is None else spec(half).read(Wire(data), half)
@@ -334,7 +335,7 @@ def join(*, key: SchemaInfo, value: SchemaInfo, encoding: Encoding) -> SchemaInf
         halves = zip(_HALVES, (key, value), strict=True)
         return {f"/{half}{pointer}": text for half, info in halves for pointer, text in info.comments().items()}
 
-    return SchemaInfo(SchemaType.KEY_VALUE, frame(key.schema, value.schema), properties, comments=comments)
+    return SchemaInfo(SchemaType.KEY_VALUE, join_pair(key.schema, value.schema), properties, comments=comments)
 
 
 def split(info: SchemaInfo) -> Pair:
@@ -353,16 +354,16 @@ def split(info: SchemaInfo) -> Pair:
 def _split_halves(info: SchemaInfo) -> dict[Half, SchemaInfo]:
     """Return the halves as a broker reads them, which stores any encoding. Raises as `split`, but not for the encoding."""
     try:
-        key, value, rest = unframe(info.schema)
-    except FramingError as error:
+        key, value, end = split_pair(info.schema)
+    except InvalidPair as error:
         raise InvalidSchema(
-            f"a KEY_VALUE schema ends before the length of its {error.half}"
+            f"a KEY_VALUE schema ends before the length of its {error.part}"
             if error.length is None
-            else f"a KEY_VALUE schema gives its {error.half} {error.length} bytes, but {error.remaining} follow",
-            pointer=f"/{error.half}",
+            else f"a KEY_VALUE schema gives its {error.part} {error.length} bytes, but {error.remaining} follow",
+            pointer=f"/{error.part}",
         ) from None
-    if rest:
-        raise InvalidSchema(f"{len(rest)} bytes follow the value of a KEY_VALUE schema")
+    if end < len(info.schema):
+        raise InvalidSchema(f"{len(info.schema) - end} bytes follow the value of a KEY_VALUE schema")
     return {"key": _make_half(info, "key", key or b""), "value": _make_half(info, "value", value or b"")}
 
 
@@ -414,52 +415,12 @@ def _read_property(value: Any) -> str:
     raise gson.GsonError(f"java.lang.UnsupportedOperationException: {'JsonNull' if value is None else 'JsonObject'}")
 
 
-def frame(key: bytes, value: bytes) -> bytes:
-    """Return both definitions, each after its length in four bytes, big-endian."""
-    return struct.pack(">i", len(key)) + key + struct.pack(">i", len(value)) + value
-
-
-def unframe(data: bytes) -> tuple[bytes | None, bytes | None, bytes]:
-    """Return key, value and the bytes after them, like Java's KeyValue splits a pair: None for a length of -1.
-
-    Raises:
-        FramingError: if a length is missing, negative or too large.
-    """
-    halves: list[bytes | None] = []
-    for half in _HALVES:
-        if len(data) < 4:
-            raise FramingError(half, None, 0)
-        (length,) = struct.unpack_from(">i", data)
-        data = data[4:]
-        if not -1 <= length <= len(data):
-            raise FramingError(half, length, len(data))
-        halves.append(None if length < 0 else data[:length])
-        data = data[max(length, 0) :]
-    return halves[0], halves[1], data
-
-
-class FramingError(Exception):
-    """A length is missing, invalid, or larger than the rest of the bytes.
-
-    Attributes:
-        half: the half with this length.
-        length: the length, or None if the bytes end before it.
-        remaining: the number of bytes after it.
-    """
-
-    def __init__(self, half: Half, length: int | None, remaining: int) -> None:
-        super().__init__(f"a length of {length}, and {remaining} bytes follow")
-        self.half = half
-        self.length = length
-        self.remaining = remaining
-
-    @property
-    def java(self) -> JavaException:
-        """The exception of Java, which allocates an array of the length before it reads."""
-        length = self.length or 0
-        if length < 0:
-            return JavaException("NegativeArraySizeException", str(length))
-        return out_of_memory() if length > _HEAP_BYTES else JavaException("BufferUnderflowException")
+def to_java_exception(error: InvalidPair) -> JavaException:
+    """Return the exception of Java, which allocates an array of the length before it reads."""
+    length = error.length or 0
+    if length < 0:
+        return JavaException("NegativeArraySizeException", str(length))
+    return out_of_memory() if length > _HEAP_BYTES else JavaException("BufferUnderflowException")
 
 
 def _to_json(value: Any) -> str:

@@ -72,7 +72,7 @@ class PrimitiveSpec(TypeSpec):
         if info.schema and not self._is_empty(info.schema):
             yield InvalidSchema(
                 f"{info.type.name} has no definition, but {len(info.schema)} bytes are given",
-                fix="leave the definition away",
+                fix="remove the definition",
             )
 
     def _is_empty(self, schema: bytes) -> bool:
@@ -106,14 +106,14 @@ class StringSpec(PrimitiveSpec):
         Java, Go, C++, Node.js and .NET send, and `null`, which the Python client sends. .NET always names the charset. All
         other primitives have one spelling.
         """
-        if not self._is_empty(info.schema) or charset(info) != "utf-8":
+        if not self._is_empty(info.schema) or get_charset(info) != "utf-8":
             return info
         properties = {key: value for key, value in info.properties.items() if key != CHARSET}
         return replace(info, schema=b"", properties=properties)
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
         """Yield a changed charset: Pulsar's reader uses its own, never the writer's."""
-        reader_charset, writer_charset = charset(reader), charset(writer)
+        reader_charset, writer_charset = get_charset(reader), get_charset(writer)
         is_ascii_read = writer_charset == "ascii" and _extends_ascii(reader_charset)
         if reader_charset == writer_charset or is_ascii_read:
             return
@@ -142,7 +142,7 @@ class StringSpec(PrimitiveSpec):
 
     def counterexample(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
         """Return a letter that is read as another, or None if Python does not have the charset."""
-        reader_charset, writer_charset = (charset(info) for info in breakage.sides(new=new, old=old))
+        reader_charset, writer_charset = (get_charset(info) for info in breakage.sides(new=new, old=old))
         for letter in _LETTERS:
             try:
                 data = letter.encode(writer_charset)
@@ -158,14 +158,14 @@ class StringSpec(PrimitiveSpec):
         """Yield texts of one letter, unless Python does not have the charset."""
         for letter in _LETTERS:
             try:
-                yield Wire(_java_encode(letter, charset(info)))
+                yield Wire(_encode_like_java(letter, get_charset(info)))
             except (LookupError, UnicodeError):
                 continue
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the text, with U+FFFD for bytes that are not text."""
         try:
-            return json.dumps(_java_decode(wire.payload or b"", charset(info)), ensure_ascii=False)
+            return json.dumps(_decode_like_java(wire.payload or b"", get_charset(info)), ensure_ascii=False)
         except (LookupError, UnicodeError):
             raise UnknownWire from None
 
@@ -173,7 +173,7 @@ class StringSpec(PrimitiveSpec):
         return schema in (b"", _PYTHON_NULL)
 
 
-def charset(info: SchemaInfo) -> str:
+def get_charset(info: SchemaInfo) -> str:
     """Return Python's name for the charset of a STRING schema, or the charset itself if Python does not have it."""
     return _find_codec(info) or info.properties[CHARSET]
 
@@ -193,12 +193,12 @@ def _extends_ascii(charset: str) -> bool:
         return False
 
 
-def _java_encode(text: str, codec: str) -> bytes:
+def _encode_like_java(text: str, codec: str) -> bytes:
     # Java's UTF-16 is big-endian with a byte order mark, Python's depends on the machine.
     return b"\xfe\xff" + text.encode("utf-16-be") if codec == "utf-16" else text.encode(codec)
 
 
-def _java_decode(data: bytes, codec: str) -> str:
+def _decode_like_java(data: bytes, codec: str) -> str:
     if codec == "utf-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
         codec = "utf-16-be"
     return data.decode(codec, "replace")
@@ -230,7 +230,7 @@ class ValueSpec(PrimitiveSpec):
         return json.dumps(self.value(wire.payload or b""))
 
 
-def number(code: str, java: str, *, spark: str) -> ValueSpec:
+def make_number_spec(code: str, java: str, *, spark: str) -> ValueSpec:
     """Return the specification of a number with the struct format `code`, which the Java class `java` reads."""
     numbers = (1.5, 1.0) if code in "fd" else (1, 0)
     samples = tuple(struct.pack(f">{code}", number) for number in numbers)
@@ -245,23 +245,23 @@ def _unpack_number(data: bytes, code: str, java: str) -> bool | int | float:
     return cast("bool | int | float", value)
 
 
-def time(value: Callable[[bytes], str], *, spark: str, first: bytes = struct.pack(">q", 1)) -> ValueSpec:
+def make_time_spec(value: Callable[[bytes], str], *, spark: str, first: bytes = struct.pack(">q", 1)) -> ValueSpec:
     """Return the specification of a point in time with the sample `first`."""
     return ValueSpec(samples=(first,), value=value, spark=spark)
 
 
-def moment(data: bytes) -> str:
+def decode_moment(data: bytes) -> str:
     """Decode a DATE or TIMESTAMP: milliseconds since 1970."""
     days, milliseconds = divmod(_unpack_long(data), _DAY_MS)
     return f"{_format_date(days)}T{_format_time(milliseconds * 10**6)}Z"
 
 
-def time_of_day(data: bytes) -> str:
+def decode_time_of_day(data: bytes) -> str:
     """Decode a TIME: the time of milliseconds since 1970, of any day."""
     return _format_time(_unpack_long(data) % _DAY_MS * 10**6)
 
 
-def instant(data: bytes) -> str:
+def decode_instant(data: bytes) -> str:
     """Decode an INSTANT: seconds since 1970, and nanoseconds."""
     seconds, nanos = _unpack_prefix(data, ">qi")
     seconds += nanos // 10**9
@@ -273,17 +273,17 @@ def instant(data: bytes) -> str:
     return f"{_format_date(days)}T{_format_time(second * 10**9 + nanos % 10**9)}Z"
 
 
-def local_date(data: bytes) -> str:
+def decode_local_date(data: bytes) -> str:
     """Decode a LOCAL_DATE: days since 1970."""
     return _format_date(_check_epoch_day(_unpack_long(data)))
 
 
-def local_time(data: bytes) -> str:
+def decode_local_time(data: bytes) -> str:
     """Decode a LOCAL_TIME: nanoseconds of the day."""
     return _format_time(_check_nano_of_day(_unpack_long(data)))
 
 
-def local_date_time(data: bytes) -> str:
+def decode_local_date_time(data: bytes) -> str:
     """Decode a LOCAL_DATE_TIME: days since 1970, and nanoseconds of the day."""
     day, nano = _unpack_prefix(data, ">2q")
     return f"{_format_date(_check_epoch_day(day))}T{_format_time(_check_nano_of_day(nano))}"

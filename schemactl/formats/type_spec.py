@@ -58,7 +58,7 @@ class TypeSpec:
         first_release: the first release that knows the type.
         has_spellings: whether clients register several definitions that are declared as one (see `declared`).
         suffix: the file name suffix of a definition.
-        spark: the name of the Spark type of a value; "" if the definition decides, or there is none.
+        spark: the name of the Spark type of a value; "" if the definition decides, or if no Spark type fits.
     """
 
     language: Literal["", "avro", "protobuf", "pair"] = ""
@@ -354,16 +354,16 @@ class UnknownWire(Exception):
 # Misreadings between schema types
 
 
-def misreading_of(direction: Direction, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
+def find_misread_for_direction(direction: Direction, *, new: SchemaInfo, old: SchemaInfo) -> Counterexample | None:
     """Return a message that a reading side of `direction` misreads, or None if none was found."""
     if direction != "old_reads_new":
-        counterexample = misreading(reader=new, writer=old)
+        counterexample = find_misread_message(reader=new, writer=old)
         if counterexample or direction == "new_reads_old":
             return counterexample
-    return misreading(reader=old, writer=new)
+    return find_misread_message(reader=old, writer=new)
 
 
-def misreading(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
+def find_misread_message(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterexample | None:
     """Return the first small message of `writer` on which `reader` throws, or which it reads as another value, or None.
 
     The result is also None if a definition does not parse, or if protobuf is not installed.
@@ -447,7 +447,7 @@ class PartChange:
         return f"{name}{change}{f', was {self.former}' if self.former else ''}"
 
 
-def changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
+def list_changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
     """Yield the sign and text of each `PartChange` except documentation, in the order of `part_changes`.
 
     Raises:

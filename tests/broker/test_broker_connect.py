@@ -59,7 +59,7 @@ def list_live(versions: list[SchemaVersion]) -> list[tuple[str, int]]:
     ]
 
 
-def test_every_recorded_connect_is_decided_alike_and_names_a_row_that_says_so() -> None:
+def test_every_recorded_connect_has_the_recorded_decision_and_a_matching_rule() -> None:
     rules = set()
     for row in read_rows("connect_public"):
         state = row["topic_state"]

@@ -131,7 +131,7 @@ def test_every_question_has_an_answer(
 
 
 @given(histories, definitions, strategies, releases)
-def test_only_what_follows_the_last_tombstone_counts(
+def test_only_versions_after_the_last_tombstone_count(
     history: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
 ) -> None:
     assert all(version.info is not None for version in live(history))
@@ -143,7 +143,7 @@ def test_only_what_follows_the_last_tombstone_counts(
 
 
 @given(st.lists(st.none() | definitions, max_size=6), strategies, releases)
-def test_a_list_answers_uploads_one_after_the_other_like_each_list_read_anew(
+def test_list_with_appended_versions_answers_like_a_new_list(
     uploads: Sequence[SchemaInfo | None], strategy: CompatibilityStrategy, release: Release
 ) -> None:
     stored = VersionList([], release)
@@ -210,7 +210,7 @@ spellings = st.sampled_from(
 
 
 @given(st.lists(spellings | recorded_definitions, max_size=6), spellings | recorded_definitions, releases)
-def test_a_search_finds_what_a_scan_with_equals_finds(
+def test_search_and_scan_with_equals_find_the_same_version(
     infos: Sequence[SchemaInfo], new: SchemaInfo, release: Release
 ) -> None:
     versions = [SchemaVersion(number, info) for number, info in enumerate(infos)]
@@ -223,7 +223,7 @@ def test_a_search_finds_what_a_scan_with_equals_finds(
         assert number == scan(versions, data, release)
 
 
-def test_nothing_is_stored_after_a_version_that_cannot_be_read() -> None:
+def test_no_version_is_stored_after_an_unreadable_version() -> None:
     blocked_topics = 0
     for row in ROWS:
         existing, new = make_versions(row["existing"]), make_definition(row["new"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from scratch import Scratch
 
-from schemactl.broker.checkers import checkers
+from schemactl.broker.checkers import create_checkers
 from schemactl.broker.upload import check_consumer, put
 from schemactl.cli import main
 from schemactl.core.environment import of_other_packages
@@ -40,10 +40,10 @@ def _other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         "        raise incompatible('never')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    for cached_function in (checkers, of_other_packages):
+    for cached_function in (create_checkers, of_other_packages):
         cached_function.cache_clear()
     yield
-    for cached_function in (checkers, of_other_packages):
+    for cached_function in (create_checkers, of_other_packages):
         cached_function.cache_clear()
 
 
@@ -53,14 +53,14 @@ def make_protobuf(name: str) -> SchemaInfo:
 
 
 def test_external_has_a_checker_from_4_2_on() -> None:
-    assert SchemaType.EXTERNAL not in checkers(Release.R4_0)
+    assert SchemaType.EXTERNAL not in create_checkers(Release.R4_0)
     one, other = (SchemaInfo(SchemaType.EXTERNAL, data) for data in (b"", b"x"))
     strategy = CompatibilityStrategy.ALWAYS_INCOMPATIBLE
     assert put([], one, strategy, Release.R4_0).outcome is Outcome.ERROR
     assert put([SchemaVersion(0, one)], other, strategy, Release.R4_2).outcome is Outcome.OK
 
 
-def test_external_is_no_half_before_4_2() -> None:
+def test_external_is_not_a_key_or_value_before_4_2() -> None:
     halves = {"key.schema.type": "STRING", "value.schema.type": "EXTERNAL"}
     pair = SchemaInfo(SchemaType.KEY_VALUE, bytes(8), halves)
     longer, strategy = replace(pair, schema=bytes(9)), CompatibilityStrategy.BACKWARD
@@ -78,7 +78,7 @@ def test_another_package_plugs_a_checker_in() -> None:
     assert (answer.outcome, answer.message) == (Outcome.INCOMPATIBLE, "never")
 
 
-def test_nothing_is_plugged_in_here() -> None:
+def test_no_checker_of_another_package_is_installed() -> None:
     history = [SchemaVersion(0, make_protobuf("A"))]
     assert put(history, make_protobuf("B"), CompatibilityStrategy.FULL, Release.R4_0).outcome is Outcome.OK
 
@@ -86,8 +86,8 @@ def test_nothing_is_plugged_in_here() -> None:
 @pytest.mark.parametrize("release", [Release.R4_0, Release.R4_2])
 def test_an_optional_checker_belongs_to_its_releases(release: Release) -> None:
     with pytest.raises(UsageError, match=ADVANCED):
-        checkers(release, (ADVANCED,))
-    assert checkers(Release.R5_0, (ADVANCED,)) is not checkers(Release.R5_0)
+        create_checkers(release, (ADVANCED,))
+    assert create_checkers(Release.R5_0, (ADVANCED,)) is not create_checkers(Release.R5_0)
 
 
 def test_a_broker_may_be_configured_to_check_protobuf_as_avro() -> None:

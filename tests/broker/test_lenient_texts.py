@@ -67,7 +67,7 @@ def test_a_text_is_read_as_gson_reads_it(text: str, value: object) -> None:
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-def test_strict_json_is_read_without_the_lenient_reader_alike(value: object) -> None:
+def test_strict_json_reads_equally_without_the_lenient_reader(value: object) -> None:
     text = json.dumps(value)
     assert gson._Reader(text).read_document() == gson.parse(text)
 

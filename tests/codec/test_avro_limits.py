@@ -24,7 +24,7 @@ from schemactl.codec import (
     byte_batch,
     payload_reader,
 )
-from schemactl.codec.avro_resolution import zigzag
+from schemactl.codec.wire_format import zigzag
 
 MANY = 50
 """Enough rows for the columnar path."""

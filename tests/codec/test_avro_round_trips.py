@@ -15,8 +15,8 @@ from random_avro import Maker, damage_payload, for_fastavro
 from sample_codecs import codec_of, decode_both_ways, make_record
 
 from schemactl.codec import Unreadable
-from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.byte_batch import ByteBatch
+from schemactl.codec.wire_format import zigzag
 
 pytestmark = pytest.mark.slow
 

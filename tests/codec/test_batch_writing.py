@@ -19,8 +19,8 @@ from sample_codecs import codec_of, encode_both_ways, make_record
 from schemactl.codec import Definition, KeyValue, Options, Unwritable
 from schemactl.codec.arrow_types import shape_of
 from schemactl.codec.avro_payload import compile_column_writer, encode_numbers
-from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.avro_schema import parse
+from schemactl.codec.wire_format import zigzag
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 

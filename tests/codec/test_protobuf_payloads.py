@@ -27,8 +27,8 @@ from schemactl.codec import (
     Unwritable,
 )
 from schemactl.codec.arrow_types import to_numbers
-from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.proto_schema import root_of
+from schemactl.codec.wire_format import zigzag
 
 ORDER = """
 syntax = "proto3";

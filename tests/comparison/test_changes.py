@@ -31,7 +31,7 @@ def test_a_catalog_does_not_differ_from_itself() -> None:
     assert find_changes(same, same) == ()
 
 
-def test_everything_is_added_to_nothing() -> None:
+def test_all_declarations_are_added_to_an_empty_catalog() -> None:
     orders = make_topic(ORDERS, A, B, partitions=4, policies=Policies(S.FULL))
     assert find_changes(Catalog(), make_catalog(orders, sales=Policies(S.BACKWARD))) == (
         NamespaceAdded(SALES),
@@ -72,7 +72,7 @@ def test_a_doc_is_another_text_of_the_version() -> None:
     assert find_changes(make_catalog(make_topic(ORDERS, A)), target) == (TextDiffers(ORDERS, A_WITH_DOC, 0, 0),)
 
 
-def test_another_layout_is_no_change() -> None:
+def test_reformatted_definition_is_not_a_change() -> None:
     spaced = replace(A, schema=A.schema.replace(b", ", b" ,\n  "))
     assert find_changes(make_catalog(make_topic(ORDERS, A)), make_catalog(make_topic(ORDERS, A, schema=spaced))) == ()
 
@@ -89,13 +89,13 @@ def test_content_that_comes_back_after_a_deletion_keeps_its_number() -> None:
     assert find_changes(base, make_catalog(orders)) == (TopicAdded(ORDERS, orders), TextDiffers(ORDERS, A, 0, 1))
 
 
-def test_a_topic_deleted_long_ago_is_no_change() -> None:
+def test_deleted_topic_is_not_a_change() -> None:
     base = make_catalog(make_topic(ORDERS, A, schema=None, deleted=True))
     assert find_changes(base, make_catalog()) == ()
     assert find_changes(base, base) == ()
 
 
-def test_a_schema_that_is_no_longer_declared_is_removed() -> None:
+def test_undeclared_schema_is_removed() -> None:
     assert find_changes(make_catalog(make_topic(ORDERS, A)), make_catalog(make_topic(ORDERS, A, schema=None))) == (
         SchemaRemoved(ORDERS),
     )
@@ -125,12 +125,12 @@ def test_versions_before_a_tombstone_are_missing() -> None:
     assert find_changes(base, make_catalog(make_topic(ORDERS, A, B))) == (VersionsMissing(ORDERS, make_versions(A, B)),)
 
 
-def test_the_commit_stamp_is_no_difference() -> None:
+def test_commit_property_is_not_a_difference() -> None:
     stamped = replace(A, properties={COMMIT_PROPERTY: "0" * 40})
     assert find_changes(make_catalog(make_topic(ORDERS, stamped)), make_catalog(make_topic(ORDERS, A))) == ()
 
 
-def test_what_does_not_parse_is_equal_to_its_own_bytes_alone() -> None:
+def test_unparsable_definition_equals_only_its_own_bytes() -> None:
     broken = SchemaInfo(SchemaType.AVRO, b"{")
     assert find_changes(make_catalog(make_topic(ORDERS, broken)), make_catalog(make_topic(ORDERS, broken))) == ()
     missing, unknown = find_changes(make_catalog(make_topic(ORDERS, broken)), make_catalog(make_topic(ORDERS, A)))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from schemactl import compare, judge
 from schemactl.comparison import compatibility
-from schemactl.comparison.compatibility import breakages, find_changed_values
+from schemactl.comparison.compatibility import find_breakages, find_changed_values
 from schemactl.core.findings import Breakage, DataState, Direction, Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
@@ -36,7 +36,7 @@ def list_broken_rules(verdict: tuple[Breakage, ...], direction: Direction) -> li
     ]
 
 
-def test_every_recorded_history_breaks_where_avro_says() -> None:
+def test_every_recorded_history_breaks_as_in_avro() -> None:
     for row in read_rows("avro_chains_public"):
         versions = [SchemaVersion(number, make_avro(schema)) for number, schema in enumerate(row["existing"])]
         new = make_avro(row["new"])
@@ -49,7 +49,7 @@ def test_every_recorded_history_breaks_where_avro_says() -> None:
             S.FORWARD_TRANSITIVE: {n for n, ok in enumerate(read_by_old) if not ok},
             S.FULL_TRANSITIVE: {n for n, both in enumerate(zip(reads_old, read_by_old, strict=True)) if not all(both)},
         }.items():
-            data = breakages(versions, new, strategy)
+            data = find_breakages(versions, new, strategy)
             against = [breakage.against for breakage in data]
             assert set(against) == broken, (row["id"], strategy)
             assert against == sorted(against, reverse=True)
@@ -91,7 +91,7 @@ def test_a_change_of_type_breaks_who_is_protected(strategy: CompatibilityStrateg
         assert verdict.is_compatible is (nobody is S.ALWAYS_COMPATIBLE)
 
 
-def test_what_the_registry_cannot_see_in_key_value_is_said() -> None:
+def test_key_value_change_that_the_registry_ignores_is_reported() -> None:
     string, number = SchemaInfo(SchemaType.STRING), SchemaInfo(SchemaType.INT32)
     old = join(key=string, value=string, encoding="INLINE")
     new = join(key=number, value=string, encoding="SEPARATED")
@@ -111,7 +111,7 @@ def test_only_versions_after_the_last_tombstone_are_protected() -> None:
     assert (verdict.broker.outcome, verdict.broker.version) == (Outcome.OK, 2)
 
 
-def test_nothing_is_said_of_data_where_a_definition_does_not_parse() -> None:
+def test_data_is_not_judged_if_a_definition_does_not_parse() -> None:
     good, bad = make_avro("int"), SchemaInfo(SchemaType.AVRO, b"{")
     for strategy in S:
         assert compare([good], bad, strategy).state is DataState.UNPARSABLE
@@ -180,7 +180,7 @@ def test_every_definition_has_a_verdict(
 def test_full_is_backward_and_forward(history: Sequence[SchemaInfo], new: SchemaInfo) -> None:
     strategies = (S.FULL, S.BACKWARD, S.FORWARD)
     for strategy_group in (strategies, map(LATEST.__getitem__, strategies)):
-        full, backward, forward = (breakages(versions_of(history), new, strategy) for strategy in strategy_group)
+        full, backward, forward = (find_breakages(versions_of(history), new, strategy) for strategy in strategy_group)
         assert tuple(breakage for breakage in full if breakage.direction == "new_reads_old") == backward
         assert tuple(breakage for breakage in full if breakage.direction == "old_reads_new") == forward
 
@@ -199,14 +199,14 @@ def test_one_more_version_never_repairs_a_transitive_failure(
     history: Sequence[SchemaInfo], more: SchemaInfo, new: SchemaInfo, strategy: CompatibilityStrategy
 ) -> None:
     strategy = LATEST.get(strategy, strategy)
-    before = breakages(versions_of(history), new, strategy)
-    after = breakages(versions_of([*history, more]), new, strategy)
+    before = find_breakages(versions_of(history), new, strategy)
+    after = find_breakages(versions_of([*history, more]), new, strategy)
     assert set(before) <= set(after)
 
 
 @given(schemas, directional)
 def test_a_schema_reads_itself(schema: SchemaInfo, strategy: CompatibilityStrategy) -> None:
-    assert breakages(versions_of([schema, schema]), schema, strategy) == ()
+    assert find_breakages(versions_of([schema, schema]), schema, strategy) == ()
 
 
 def test_a_misreading_of_the_latest_version_is_approved() -> None:

@@ -1,4 +1,4 @@
-"""Fingerprints: of exactly one change, the same in every run and after a rebase."""
+"""Fingerprints identify exactly one change, in every run and after a rebase."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ CHANGE: dict[str, Any] = {
     ],
     ids=["enum", "plain", "record"],
 )
-def test_a_fingerprint_is_the_same_for_ever(info: SchemaInfo, digits: str) -> None:
-    # Waivers in Git's history hold it: a release that computes another one forgets them all.
+def test_fingerprint_does_not_change_between_releases(info: SchemaInfo, digits: str) -> None:
+    # Waivers in the history contain it: a release that computes another fingerprint would ignore them.
     assert fingerprint(**{**CHANGE, "new": info}).startswith(f"sha256:{digits}")
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        {"new": make_enum("PAID", doc="said otherwise")},
+        {"new": make_enum("PAID", doc="another text")},
         {"new": replace(PAID, schema=b" " + PAID.schema)},
         {"topic": replace(ORDERS, domain="non-persistent")},
         {"against": [OPEN, OPEN]},
     ],
     ids=["documentation", "layout", "the other domain", "two versions of one content"],
 )
-def test_what_is_the_same_change_has_the_same_fingerprint(other: dict[str, Any]) -> None:
+def test_same_change_has_the_same_fingerprint(other: dict[str, Any]) -> None:
     assert fingerprint(**{**CHANGE, **other}) == fingerprint(**CHANGE)
 
 
@@ -114,7 +114,7 @@ def make_nested(type_: SchemaType = SchemaType.AVRO, **parts: str) -> SchemaInfo
     ids=str,
 )
 @pytest.mark.parametrize("type_", [SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF])
-def test_what_changes_how_the_new_schema_reads_is_another_change(parts: dict[str, str], type_: SchemaType) -> None:
+def test_change_of_reading_parts_changes_the_fingerprint(parts: dict[str, str], type_: SchemaType) -> None:
     plain = fingerprint(**{**CHANGE, "new": make_nested(type_)})
     changed = fingerprint(**{**CHANGE, "new": make_nested(type_, **parts)})
     assert changed != plain

@@ -24,7 +24,7 @@ SEEDS = st.integers(min_value=0, max_value=2**32)
 
 
 @pytest.mark.parametrize("type_", [SchemaType.AVRO])
-def test_without_a_finding_a_reader_gets_what_was_written(type_: SchemaType) -> None:
+def test_reader_without_a_finding_gets_the_written_value(type_: SchemaType) -> None:
     kept_pairs = 0
 
     @given(SEEDS)
@@ -64,7 +64,7 @@ def swap_names(maker: ProtoMaker, file: Any) -> None:
             first.name, second.name = second.name, first.name
 
 
-def test_without_a_finding_a_reader_of_protobuf_gets_what_was_written() -> None:
+def test_protobuf_reader_without_a_finding_gets_the_written_value() -> None:
     kept_pairs = 0
 
     @given(SEEDS)

@@ -51,7 +51,7 @@ from schemactl.declare import project as declare_project
 from schemactl.declare import reader
 from schemactl.formats import resolve
 from schemactl.formats.protobuf.advanced_checker import advanced_violations
-from schemactl.formats.protobuf.compatibility import CATEGORIES, proto_rules
+from schemactl.formats.protobuf.compatibility import CATEGORIES, find_violations
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_all
 
@@ -175,7 +175,7 @@ def make_info(definition: Mapping[str, str]) -> SchemaInfo:
 @pytest.mark.parametrize("case", of_kind("category"))
 def test_a_category_of_bufs_finds_exactly_this(case: Case) -> None:
     old, new = compile_sides(case)
-    violations = proto_rules(old=parse(old.schema).image, new=parse(new.schema).image, category=case["category"])
+    violations = find_violations(old=parse(old.schema).image, new=parse(new.schema).image, category=case["category"])
     assert [{"rule": violation.rule, "place": str(new.locate(violation.pointer))} for violation in violations] == case[
         "expect"
     ]
@@ -356,7 +356,9 @@ def everything_found(old: SchemaInfo | InvalidSchema, new: SchemaInfo | InvalidS
     yield from (reason.rule for reason in resolve(reader=new, writer=old))
     before, after = parse(old.schema), parse(new.schema)
     for category in CATEGORIES:
-        yield from (violation.rule for violation in proto_rules(old=before.image, new=after.image, category=category))
+        yield from (
+            violation.rule for violation in find_violations(old=before.image, new=after.image, category=category)
+        )
     yield from (violation.rule for violation in advanced_violations(reader=after.root, writer=before.root))
 
 

@@ -140,7 +140,7 @@ def judge_pair(reader: str, writer: str) -> dict[str, Any]:
     from schemactl.core.schema import Release, SchemaInfo, SchemaType
     from schemactl.formats.avro.json_text import canonical_form, schema_fingerprints
     from schemactl.formats.avro.parser import parse
-    from schemactl.formats.type_spec import changes
+    from schemactl.formats.type_spec import list_changes
 
     new, old = (SchemaInfo(SchemaType.AVRO, text.encode()) for text in (reader, writer))
     outcome: dict[str, Any] = {}
@@ -150,7 +150,7 @@ def judge_pair(reader: str, writer: str) -> dict[str, Any]:
     try:
         formats.identity(new)
         schema_fingerprints(canonical_form(parse(reader, Release.R5_0)))
-        outcome["changes"] = len([*changes(old=old, new=new)])
+        outcome["changes"] = len([*list_changes(old=old, new=new)])
     except InvalidSchema as problem:
         outcome["invalid"] = problem.what[:80]
     verdict = compare([old], new)

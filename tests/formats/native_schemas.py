@@ -19,7 +19,7 @@ from corpora import CORPUS, read_rows
 from odd_descriptors import make_definitions
 
 from schemactl.broker.checkers import NativeChecker
-from schemactl.broker.validation import SchemaData, root_message, validate
+from schemactl.broker.validation import SchemaData, get_root_name, validate
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaType
 from schemactl.formats.avro.schema import JavaException
@@ -97,7 +97,7 @@ def predict(question: bytes | Pair, release: Release) -> Answer:
         old, new = _read(question.old), _read(question.new)
         return (_call(lambda: NativeChecker().check([old], new, question.strategy, listed=False)),)
     data = _read(question)
-    return _call(lambda: validate(data, release)), _call(lambda: root_message(data))
+    return _call(lambda: validate(data, release)), _call(lambda: get_root_name(data))
 
 
 def _read(schema: bytes) -> SchemaData:

@@ -77,7 +77,7 @@ def list_reasons(*, reader: Json, writer: Json) -> list[str]:
         ),
     ],
 )
-def test_places_are_those_that_java_tells(reader: Json, writer: Json, expected: list[str]) -> None:
+def test_locations_equal_javas(reader: Json, writer: Json, expected: list[str]) -> None:
     assert list_reasons(reader=reader, writer=writer) == expected
 
 
@@ -118,7 +118,7 @@ def assert_alike(*definitions: Json) -> None:
 
 @THOROUGH
 @given(draw_evolution())
-def test_verdicts_on_what_a_definition_becomes(pair: tuple[Json, Json]) -> None:
+def test_verdicts_on_changed_definitions(pair: tuple[Json, Json]) -> None:
     assert_alike(*pair)
 
 

@@ -41,7 +41,7 @@ def test_there_is_a_message_that_fails_exactly_where_java_does_not_read_all() ->
             assert not messages, row["id"]
 
 
-def test_what_only_strict_readers_refuse_decodes_in_java() -> None:
+def test_java_decodes_messages_that_only_strict_readers_reject() -> None:
     for row, reader, writer in read_pairs():
         try:
             reasons = incompatibilities(reader=reader, writer=writer)
@@ -78,7 +78,7 @@ def find_breakages(reader: Schema, writer: Schema) -> Iterator[tuple[Incompatibi
 LOST = re.compile(r"Java reads (\w+) as its default, (.+): the \w+ that was written, (.+), is lost")
 
 
-def test_java_loses_what_a_counterexample_says_is_lost(java: JavaAvro) -> None:
+def test_java_loses_the_value_of_the_counterexample(java: JavaAvro) -> None:
     proved = 0
     for row, _, reason, proof in recorded_breakages():
         lost = LOST.fullmatch(proof.result) if proof else None
@@ -107,7 +107,7 @@ def values_of(name: str, read: Any) -> Iterator[Any]:
             yield from values_of(name, item)
 
 
-def test_where_nothing_can_be_written_the_explanation_says_so() -> None:
+def test_explanation_states_that_no_message_can_be_written() -> None:
     def make_node(size: int) -> Schema:
         return parse_schema(record("Node", make_field("id", make_fixed("Id", size)), make_field("next", "Node")))
 

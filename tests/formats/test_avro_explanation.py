@@ -46,6 +46,6 @@ def test_a_rename_is_offered_as_a_rename(type_: SchemaType, strategy: str, fix: 
         ([ID, make_field("cost", "int")], [ID, make_field("price", "long"), make_field("tax", "long", default=0)]),
     ],
 )
-def test_a_field_that_may_be_several_or_none_is_new(old_fields: list[Json], new_fields: list[Json]) -> None:
+def test_field_with_several_or_no_candidates_is_new(old_fields: list[Json], new_fields: list[Json]) -> None:
     fix = explain_only_breakage(SchemaType.AVRO, "BACKWARD", old_fields, new_fields)
     assert fix == 'give the field a default, for example "default": 0.'

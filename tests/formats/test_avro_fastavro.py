@@ -18,7 +18,7 @@ from schemactl import compare
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
-from schemactl.formats.avro import parsed
+from schemactl.formats.avro import parse_cached
 from schemactl.formats.avro.counterexample import ONES, UnionValue, encode, list_candidates
 from schemactl.formats.avro.schema import Named, Schema, Union, parts
 
@@ -47,8 +47,8 @@ def is_read(reader: Json, writer: Json) -> bool:
     verdict = compare([old], new, CompatibilityStrategy.BACKWARD, Release.R4_2)
     if verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED) or verdict.data != ():
         return False
-    written = parsed(old.schema)
-    if has_namesakes(written) or has_namesakes(parsed(new.schema)):
+    written = parse_cached(old.schema)
+    if has_namesakes(written) or has_namesakes(parse_cached(new.schema)):
         return False
     fastavro_schemas: list[Any] = [
         fastavro.parse_schema(without_logical_types(definition)) for definition in (writer, reader)
@@ -64,7 +64,7 @@ def test_fastavro_reads_every_recorded_pair_that_passes() -> None:
 
 @settings(EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(draw_evolution())
-def test_fastavro_reads_what_both_verdicts_pass(pair: tuple[Json, Json]) -> None:
+def test_fastavro_reads_messages_that_both_verdicts_accept(pair: tuple[Json, Json]) -> None:
     reader, writer = pair
     is_read(reader, writer)
     is_read(writer, reader)
@@ -76,6 +76,6 @@ def test_fastavro_takes_a_namesake_for_the_branch_that_was_written() -> None:
     other = record("Order", make_field("kind", ["null", near, far]))
     assert not is_read(other, definition)
     fastavro_schemas: list[Any] = [fastavro.parse_schema(schema_json) for schema_json in (definition, other)]
-    message = encode(parsed(json.dumps(definition).encode()), {"kind": UnionValue(1, "B")})
+    message = encode(parse_cached(json.dumps(definition).encode()), {"kind": UnionValue(1, "B")})
     with pytest.raises(fastavro.read.SchemaResolutionError):
         fastavro.schemaless_reader(io.BytesIO(message), *fastavro_schemas)

@@ -67,7 +67,7 @@ def test_compare_answers_a_line_of_hostile_definitions() -> None:
     assert (answer["broker"], answer["data"]) == ("incompatible", "breaking")
 
 
-def test_half_a_surrogate_pair_is_told_as_it_is_escaped() -> None:
+def test_lone_surrogate_is_shown_escaped() -> None:
     line = json.dumps({"id": "7", "schema": '{"type": "record", "name": "\\ud800", "fields": []}'})
     command = [sys.executable, "-m", "schemactl", "compare", "--fingerprint"]
     done = subprocess.run(command, input=line, capture_output=True, text=True, check=False)

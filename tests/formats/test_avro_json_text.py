@@ -40,7 +40,7 @@ def test_doubles_are_written_as_by_double_to_string(value: float, text: str) -> 
 
 
 @given(st.floats(allow_nan=False))
-def test_a_double_reads_back_as_itself(value: float) -> None:
+def test_double_reads_back_unchanged(value: float) -> None:
     assert float(format_double(value).replace("Infinity", "inf")) == value
 
 
@@ -61,7 +61,7 @@ def test_jackson_escapes_little() -> None:
     )
 
 
-def test_a_double_that_is_no_number_is_quoted() -> None:
+def test_nan_and_infinities_are_quoted() -> None:
     assert json_text([float("nan"), float("inf")]) == '["NaN","Infinity"]'
 
 
@@ -94,7 +94,7 @@ def test_a_schema_is_printed_in_javas_order_of_keys() -> None:
     )
 
 
-def test_a_name_is_as_short_as_its_place_allows() -> None:
+def test_name_omits_the_enclosing_namespace() -> None:
     plain = make_fixed("Plain", 1) | {"namespace": ""}
     types: list[Any] = [
         plain, make_fixed("m.Other", 1), make_fixed("record", 1), "Plain", "m.Other", "n.record", "A",

@@ -123,7 +123,7 @@ def test_another_value_is_an_error_with_both_values(writer: Json, reader: Json, 
 
 
 @pytest.mark.parametrize(("writer", "reader"), WARNINGS)
-def test_what_may_be_meant_is_a_warning(writer: Json, reader: Json) -> None:
+def test_possibly_intended_change_is_a_warning(writer: Json, reader: Json) -> None:
     verdict = judge_pair(writer, reader)
     (misreading,) = verdict.misread
     assert (verdict.values, verdict.errors) == ("changed", ())
@@ -132,7 +132,7 @@ def test_what_may_be_meant_is_a_warning(writer: Json, reader: Json) -> None:
 
 
 @pytest.mark.parametrize(("writer", "reader"), KEPT)
-def test_what_every_reader_gets_as_it_was_written_is_kept(writer: Json, reader: Json) -> None:
+def test_value_that_every_reader_gets_unchanged_is_kept(writer: Json, reader: Json) -> None:
     assert judge_pair(writer, reader).values == "kept"
 
 
@@ -220,7 +220,9 @@ NAMES_WITH_NAMESPACES = [
 
 
 @pytest.mark.parametrize(("writer", "reader", "rule", "words"), NAMES_WITH_NAMESPACES)
-def test_what_java_loses_by_another_namespace_is_an_error(writer: Json, reader: Json, rule: str, words: str) -> None:
+def test_value_that_java_loses_in_another_namespace_is_an_error(
+    writer: Json, reader: Json, rule: str, words: str
+) -> None:
     verdict = judge_pair(writer, reader)
     (misreading,) = verdict.errors
     assert (verdict.state, misreading.incompatibility.rule) == ("compatible", rule)
@@ -229,7 +231,7 @@ def test_what_java_loses_by_another_namespace_is_an_error(writer: Json, reader: 
     assert proof.result.startswith(words)
 
 
-def test_another_namespace_alone_is_no_misreading() -> None:
+def test_changed_namespace_alone_is_not_a_misreading() -> None:
     assert judge_pair(renamed_record("a", "x"), renamed_record("b", "x")).values == "kept"
 
 

@@ -132,14 +132,14 @@ NESTED = '{"type": "record", "name": "R", "fields": [{"name": "b", "type": "%s"}
         (NESTED % "int", NESTED % "long", False),
     ],
 )
-def test_a_version_is_what_equality_tells_apart(*, one: str, other: str, is_same: bool) -> None:
+def test_versions_differ_exactly_if_schemas_are_not_equal(*, one: str, other: str, is_same: bool) -> None:
     record = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": %s}]}'
     infos = [SchemaInfo(SchemaType.AVRO, (record % type_).encode()) for type_ in (one, other)]
     for key in (identity, digest):
         assert (key(infos[0]) == key(infos[1])) is is_same
 
 
-def test_what_is_wrong_in_the_schema_goes_before_what_follows_it() -> None:
+def test_problem_in_the_schema_precedes_trailing_text() -> None:
     text = '{"type": "record", "name": "R", "fields": [{"name": "f", "type": "int", "default": "x"}]} x'
     for release in Release:
         with pytest.raises(InvalidAvro, match="follows the schema"):
@@ -230,7 +230,7 @@ TWICE = '{"name": "f", "type": "int"}, {"name": "f", "type": "int"}'
         (TWICE, "AvroRuntimeException"),
     ],
 )
-def test_of_several_problems_the_one_is_told_that_java_meets_first(fields: str, exception: str) -> None:
+def test_first_problem_of_java_is_reported(fields: str, exception: str) -> None:
     for release in Release:
         with pytest.raises(InvalidAvro) as refused:
             parse(f'{{"type": "record", "name": "R", "fields": [{fields}]}}', release)

@@ -38,7 +38,7 @@ def test_every_labelled_chain_is_answered_as_by_java() -> None:
             assert outcomes == [row["new_reads_old"][version], row["old_reads_new"][version]], row["id"]
 
 
-def test_what_is_said_to_decode_always_did() -> None:
+def test_pair_that_can_decode_always_decoded_random_messages() -> None:
     decoded = dict.fromkeys(("all", "some", "none", "n/a"), 0)
     for row in read_rows("avro_public"):
         try:

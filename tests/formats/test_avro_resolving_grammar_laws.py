@@ -41,7 +41,7 @@ def test_a_new_field_needs_a_default(definition: Json, release: Release, has_def
 
 @THOROUGH
 @given(draw_evolution(), RELEASES)
-def test_what_decodes_passes_and_printing_changes_nothing(pair: tuple[Json, Json], release: Release) -> None:
+def test_decodable_pair_passes_and_printing_keeps_the_verdict(pair: tuple[Json, Json], release: Release) -> None:
     reader, writer = (parse_schema(definition, release) for definition in pair)
     answer = can_read(reader=reader, writer=writer, release=release)
     assert answer.outcome == "ok" or not decodes_all(reader=reader, writer=writer, release=release)[0]
@@ -51,7 +51,7 @@ def test_what_decodes_passes_and_printing_changes_nothing(pair: tuple[Json, Json
 
 @settings(THOROUGH, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(pair=draw_evolution())
-def test_java_answers_decodes_and_explains_alike(java: JavaAvro, pair: tuple[Json, Json]) -> None:
+def test_java_has_the_same_answer_values_and_messages(java: JavaAvro, pair: tuple[Json, Json]) -> None:
     for one, other in (pair, reversed(pair)):
         reader, writer = parse_schema(one, Release.R4_2), parse_schema(other, Release.R4_2)
         java_reader, java_writer = java.parse(one), java.parse(other)

@@ -96,7 +96,7 @@ NOT_PLAIN = [
 
 
 @pytest.mark.parametrize("definition", PLAIN, ids=json.dumps)
-def test_every_release_reads_plain_definition_alike(definition: Any) -> None:
+def test_every_release_reads_plain_definition_equally(definition: Any) -> None:
     assert is_plain(definition)
     text = json.dumps(definition)
     schemas = [parse(text, release, validate_defaults=True) for release in Release]

@@ -112,7 +112,7 @@ def test_a_definition_that_changes_has_the_identities_of_its_states(
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
-def test_other_definitions_of_the_same_state_change_nothing(
+def test_identity_does_not_depend_on_other_definitions(
     open_digests: FileDigests, history: list[dict[str, str]]
 ) -> None:
     message = "p.q.A" if "package" in history[0]["a"] else "A"
@@ -136,7 +136,7 @@ FAULTY = {
 
 
 @pytest.mark.parametrize("faulty", FAULTY.values(), ids=FAULTY)
-def test_what_cannot_be_given_to_protoc_has_no_identity(open_digests: FileDigests, faulty: Proto) -> None:
+def test_definition_that_protoc_cannot_get_has_no_identity(open_digests: FileDigests, faulty: Proto) -> None:
     good = make_proto("good", "A", good="message A {}")
     assert [identity is None for identity in compare(open_digests, good, faulty)] == [False, True]
     assert compare(open_digests, good) != [None]
@@ -149,7 +149,7 @@ def test_a_file_in_place_of_a_folder_is_compiled(open_digests: FileDigests) -> N
         compare(open_digests, proto)
 
 
-def test_an_import_of_two_texts_is_compiled_by_itself(open_digests: FileDigests) -> None:
+def test_import_with_two_texts_is_compiled_separately(open_digests: FileDigests) -> None:
     proto = make_proto("a", a='import "google/" "protobuf/any.proto"; message A { google.protobuf.Any x = 1; }')
     open_digests.compile([proto])
     assert open_digests.identify(proto) is None

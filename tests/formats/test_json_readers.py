@@ -49,7 +49,7 @@ def _name_kind(name: str) -> str:
     return {"duration": "fixed"}.get(name, name.rpartition("-")[0] if is_time else name)
 
 
-def test_rules_are_those_of_the_table() -> None:
+def test_rules_equal_the_table() -> None:
     readers_by_writer: dict[str, set[str]] = {}
     for writer in KINDS:
         outcomes = MEASURED["outcomes"][writer]
@@ -227,7 +227,7 @@ KEPT_CHANGES: dict[str, tuple[list[Json], list[Json]]] = {
 
 
 @pytest.mark.parametrize("name", KEPT_CHANGES)
-def test_value_that_every_reader_gets_is_no_finding(name: str) -> None:
+def test_value_that_every_reader_gets_has_no_finding(name: str) -> None:
     writer, reader = (make_info(*fields) for fields in KEPT_CHANGES[name])
     assert [*resolve(reader=reader, writer=writer)] == []
     assert list_errors(reader=reader, writer=writer) == []

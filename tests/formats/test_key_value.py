@@ -90,7 +90,7 @@ def test_an_absent_half_is_an_empty_one() -> None:
     assert formats.identity(absent) == formats.identity(empty)
 
 
-def test_what_the_registry_cannot_see_is_another_version_here() -> None:
+def test_change_that_the_registry_ignores_is_another_version() -> None:
     inline = join(key=STRING, value=STRING, encoding="INLINE")
     separated = join(key=STRING, value=STRING, encoding="SEPARATED")
     numbers = join(key=INT64, value=STRING, encoding="INLINE")

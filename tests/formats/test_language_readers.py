@@ -71,7 +71,7 @@ def list_errors(language: str, schema_type: str, *, reader: Json, writer: Json) 
 
 
 @pytest.mark.parametrize(("language", "schema_type"), CLIENTS)
-def test_rules_are_those_of_the_types(language: str, schema_type: str) -> None:
+def test_rules_equal_the_rows_of_types(language: str, schema_type: str) -> None:
     wrong = {}
     for writer, outcomes in MEASURED[f"{language} {schema_type}"]["types"].items():
         for outcome, readers in outcomes.items():
@@ -112,7 +112,7 @@ def test_kinds_of_the_rules_are_kinds_of_the_table() -> None:
 
 @pytest.mark.parametrize(("language", "schema_type"), CLIENTS)
 @pytest.mark.parametrize("name", CASES)
-def test_rules_are_those_of_the_changes(language: str, schema_type: str, name: str) -> None:
+def test_rules_equal_the_rows_of_changes(language: str, schema_type: str, name: str) -> None:
     writer, reader, _ = CASES[name]
     outcome = MEASURED[f"{language} {schema_type}"]["cases"][name].split()[0]
     sides = {"reader": make_info(schema_type, reader), "writer": make_info(schema_type, writer)}

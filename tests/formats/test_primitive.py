@@ -28,7 +28,7 @@ def test_a_primitive_has_no_definition(kind: SchemaType) -> None:
 
 
 @pytest.mark.parametrize("kind", [SchemaType.BYTES, SchemaType.NONE, SchemaType.AUTO, SchemaType.AUTO_CONSUME])
-def test_what_is_never_a_topics_schema_is_refused(kind: SchemaType) -> None:
+def test_type_that_is_never_registered_is_rejected(kind: SchemaType) -> None:
     (problem,) = formats.problems(SchemaInfo(kind), Release.R5_0)
     assert problem.fix
 
@@ -45,7 +45,7 @@ def test_strings_of_java_and_python_are_two_versions() -> None:
     assert formats.identity(python) != formats.identity(make_string())
 
 
-def test_strings_of_all_clients_are_declared_alike() -> None:
+def test_strings_of_all_clients_have_one_declaration() -> None:
     for properties in ({}, {"__charset": "UTF-8"}, {"__charset": "utf8"}):
         for text in (b"", b"null"):
             assert to_declared(SchemaInfo(SchemaType.STRING, text, properties)) == make_string()

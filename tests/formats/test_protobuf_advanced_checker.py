@@ -30,7 +30,7 @@ def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> No
         assert expected["ok"] is (not violations)
 
 
-def test_every_refusal_has_a_rule_that_is_described_and_points_at_what_the_checker_names() -> None:
+def test_every_rejection_has_a_documented_rule_and_points_at_the_named_element() -> None:
     described = {rule.id for rule in rules().values() if "checkers" in rule.asked_with}
     for row, *infos in read_public_rows():
         old, new = (parse(info.schema).root for info in infos)
@@ -58,7 +58,7 @@ def test_a_string_that_is_checked_all_of_a_sudden_is_refused() -> None:
 @pytest.mark.parametrize(
     "option", ["option java_string_check_utf8 = true;", "option features.(pb.java).utf8_validation = VERIFY;"]
 )
-def test_java_may_check_a_string_for_reasons_of_its_own(option: str) -> None:
+def test_java_option_that_adds_utf8_validation_is_a_violation(option: str) -> None:
     edition = "features.(pb.java)" in option
     head = 'edition = "2023"; import "google/protobuf/java_features.proto";' if edition else 'syntax = "proto2";'
     none = " [features.utf8_validation = NONE]" if edition else ""
@@ -80,7 +80,7 @@ message M { string x = 1 [features.(pb.cpp).string_type = VIEW]; }
         'syntax = "proto2"; message M { option message_set_wire_format = true; extensions 4 to max; }',
     ],
 )
-def test_what_the_checker_does_not_understand_is_refused_on_both_sides(body: str) -> None:
+def test_unsupported_feature_is_rejected_on_both_sides(body: str) -> None:
     [(rule, _), (again, _), *_] = list_violations(body, body)
     assert rule == again == "UNSUPPORTED_FEATURE"
 

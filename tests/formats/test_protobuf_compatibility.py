@@ -17,7 +17,7 @@ from schemactl.core.rules import rules
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.advanced_checker import advanced_violations
-from schemactl.formats.protobuf.compatibility import CATEGORIES, fields_of, proto_rules
+from schemactl.formats.protobuf.compatibility import CATEGORIES, fields_of, find_violations
 from schemactl.formats.protobuf.counterexample import encode_required, make_message_class
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, Image, ProtoField, ProtoMessage
@@ -96,7 +96,7 @@ PROTO2_CASES = [
     ("head", "old", "new", "new_reads_old", "old_reads_new"),
     [(PROTO3, *case) for case in PROTO3_CASES] + [(PROTO2, *case) for case in PROTO2_CASES],
 )
-def test_what_readers_cannot_read(
+def test_unreadable_messages_are_incompatibilities(
     head: str, old: str, new: str, new_reads_old: list[str], old_reads_new: list[str]
 ) -> None:
     rules_by_direction = both_ways(f"{head} message M {{ {old} }}", f"{head} message M {{ {new} }}")
@@ -120,7 +120,7 @@ def test_a_root_message_of_another_name_in_another_package_reads_the_same_bytes(
     assert list_incompatibilities(reader=new, writer=old) == []
 
 
-def test_what_no_field_leads_to_is_not_judged() -> None:
+def test_unreachable_type_is_not_compared() -> None:
     old = f"{PROTO3} message M {{ int32 x = 1; }} message Other {{ int32 y = 1; }}"
     new = (
         f"{PROTO3} message M {{ int32 x = 1; }} message Other {{ string y = 1; }} service S {{ rpc R(M) returns (M); }}"
@@ -158,7 +158,7 @@ def test_every_breakage_of_a_public_pair_has_a_counterexample() -> None:
     assert proved > 200
 
 
-def test_what_is_compatible_reads_random_messages_as_they_were_meant() -> None:
+def test_compatible_reader_reads_random_messages_unchanged() -> None:
     rng = random.Random(7)  # noqa: S311  no secret
     read = 0
     for row, old, new in read_public_rows():
@@ -201,7 +201,7 @@ def test_a_long_circle_is_followed_to_its_end() -> None:
     )
 
 
-def test_messages_that_require_each_other_for_ever_have_no_counterexample() -> None:
+def test_endless_required_messages_have_no_counterexample() -> None:
     old = f"{PROTO2} message M {{ required M m = 1; optional int32 x = 2; }}"
     new = f"{PROTO2} message M {{ required M m = 1; optional string x = 2; }}"
     reader, writer = compile_definition(new), compile_definition(old)
@@ -320,7 +320,7 @@ EVERY: tuple[ProtoCategory, ...] = ("WIRE", "WIRE_JSON")
 def list_violations(old: Image, new: Image, category: ProtoCategory) -> list[tuple[str, int | None, str]]:
     return [
         (violation.rule, violation.line, violation.message)
-        for violation in proto_rules(old=old, new=new, category=category)
+        for violation in find_violations(old=old, new=new, category=category)
     ]
 
 
@@ -349,7 +349,7 @@ def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
         old, new = next(compiled), next(compiled)
         for category in EVERY:
             expected = [[*place, by_buf(message)] for *place, message in row["buf"][category]]
-            violations = proto_rules(old=old, new=new, category=category)
+            violations = find_violations(old=old, new=new, category=category)
             assert [
                 [violation.rule, violation.file, violation.line, violation.column, violation.message]
                 for violation in violations
@@ -358,14 +358,14 @@ def test_every_recorded_pair_is_judged_as_buf_judged_it_in_its_order() -> None:
     assert fired_rules == set().union(*CATEGORIES.values())
 
 
-def test_a_definition_breaks_nothing_of_its_own() -> None:
+def test_definition_violates_no_rule_against_itself() -> None:
     recorded = read_rows("proto_buf")[:40]
     for one, same in zip(
         compile_images(*(row["old"] for row in recorded)),
         compile_images(*(row["old"] for row in recorded)),
         strict=True,
     ):
-        assert all(proto_rules(old=one, new=same, category=category) == [] for category in EVERY)
+        assert all(find_violations(old=one, new=same, category=category) == [] for category in EVERY)
 
 
 def test_the_categories_are_as_large_as_bufs() -> None:
@@ -383,7 +383,7 @@ def test_many_findings_in_a_large_file_are_all_found() -> None:
     body = f"message M {{ {reserved} {fields} }}"
     changed = body.replace("int32", "double").replace("reserved 2", "reserved 3")
     old, new = compile_images(*({"a.proto": f'syntax = "proto3"; {text}'} for text in (body, changed)))
-    violations_by_rule = Counter(violation.rule for violation in proto_rules(old=old, new=new, category="WIRE"))
+    violations_by_rule = Counter(violation.rule for violation in find_violations(old=old, new=new, category="WIRE"))
     assert violations_by_rule["FIELD_WIRE_COMPATIBLE_TYPE"] == count - 1
     assert violations_by_rule["RESERVED_MESSAGE_NO_DELETE"] == count
 
@@ -395,7 +395,7 @@ def test_a_default_may_change_in_a_file_that_did_not() -> None:
         {"kind.proto": shared.format("AD = 0; LINK = 1;"), "click.proto": user},
         {"kind.proto": shared.format("LINK = 1; AD = 0;"), "click.proto": user},
     )
-    [violation] = proto_rules(old=old, new=new, category="WIRE")
+    [violation] = find_violations(old=old, new=new, category="WIRE")
     assert (violation.rule, violation.file, violation.pointer) == (
         "FIELD_SAME_DEFAULT",
         "click.proto",

@@ -58,7 +58,7 @@ def read_problem(info: SchemaInfo) -> str:
     return problem.what.removeprefix(f"{REFUSAL}: ")
 
 
-def test_the_broker_takes_what_is_taken_here() -> None:
+def test_broker_accepts_the_same_definitions() -> None:
     judged = 0
     for row in read_rows("broker_public"):
         if row["new"].get("type") == "PROTOBUF_NATIVE":
@@ -85,12 +85,12 @@ def test_the_broker_takes_what_is_taken_here() -> None:
         ({"rootMessageTypeName": "Click.At"}, "schema.proto declares no message 'Click.At'"),
     ],
 )
-def test_what_no_broker_can_read_is_refused_with_its_reason(changed: dict[str, Any], reason: str) -> None:
+def test_definition_that_no_broker_can_read_is_rejected_with_its_reason(changed: dict[str, Any], reason: str) -> None:
     assert read_problem(make_native(**changed)).startswith(reason)
 
 
 @pytest.mark.parametrize("text", [b"", b"null", b"[]", b"nope", b"{", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_object_is_refused(text: bytes) -> None:
+def test_text_that_is_not_a_json_object_is_rejected(text: bytes) -> None:
     assert read_problem(SchemaInfo(SchemaType.PROTOBUF_NATIVE, text)).startswith("not a JSON object")
 
 
@@ -126,7 +126,7 @@ def test_missing_and_circular_imports_are_refused() -> None:
     assert "imports itself" in read_problem(with_files(make_native(), files))
 
 
-def test_every_public_definition_is_written_as_it_was_read() -> None:
+def test_every_public_definition_is_written_unchanged() -> None:
     for _, old, new in read_public_rows():
         for info in (old, new):
             assert render_set(parse(info.schema).root) == info.schema
@@ -419,7 +419,7 @@ def test_everything_a_file_can_say(entry: str, message: str) -> None:
     assert identity(after) == identity(before), print_files(before).sources
 
 
-def test_what_cannot_be_printed_is_refused() -> None:
+def test_part_that_cannot_be_printed_is_rejected() -> None:
     text = 'syntax = "proto2"; message M { optional group G = 1 { optional int32 a = 1; } }'
     [info] = compile_all([Proto.of_text(text, "M")])
     assert isinstance(info, SchemaInfo)
@@ -507,7 +507,7 @@ def click_definition() -> SchemaInfo:
         ("nonsense", "web/click.proto:7:1"),
     ],
 )
-def test_a_pointer_leads_to_the_nearest_place(click_definition: SchemaInfo, pointer: str, place: str) -> None:
+def test_pointer_is_located_at_the_nearest_part(click_definition: SchemaInfo, pointer: str, place: str) -> None:
     assert str(click_definition.locate(pointer)) == place
 
 
@@ -533,13 +533,13 @@ def test_people_name_the_fields_on_the_way(click_definition: SchemaInfo, pointer
     assert field_path(pointer, parse(click_definition.schema).root) == path
 
 
-def test_what_comes_with_protoc_stands_where_the_root_does() -> None:
+def test_parts_of_protocs_own_files_are_located_at_the_root() -> None:
     text = 'syntax = "proto3";\nimport "google/protobuf/any.proto";\nmessage M { google.protobuf.Any x = 1; }'
     info = compile_proto(Proto.of_text(text, "M"))
     assert str(info.locate("/messages/google.protobuf.Any/fields/1")) == "schema.proto:3:1"
 
 
-def test_what_a_descriptor_set_declares_stands_at_the_set() -> None:
+def test_parts_of_a_descriptor_set_are_located_at_the_set() -> None:
     [data] = descriptor_sets({"web/click.proto": 'syntax = "proto3";\nmessage M {\n  int32 x = 1;\n}'})
     info = read_descriptor_set(data, "M", path="click.binpb")
     assert info.locate("/messages/M/fields/1/type") == Source("click.binpb")

@@ -71,7 +71,7 @@ def test_corpus_has_every_form_of_each_set_that_the_language_compiles() -> None:
 
 
 @EACH_SET
-def test_form_for_java_is_what_its_client_sends(record: Any) -> None:
+def test_form_for_java_equals_its_clients_text(record: Any) -> None:
     schema = compile_record(record).schema
     assert list(find_variants(schema, "java")) == (
         [] if record["java"] else ["it has protobuf-java 3.25, which does not support editions"]
@@ -81,7 +81,7 @@ def test_form_for_java_is_what_its_client_sends(record: Any) -> None:
 
 
 @EACH_SET
-def test_form_for_python_is_what_its_client_sends(record: Any) -> None:
+def test_form_for_python_equals_its_clients_text(record: Any) -> None:
     schema = render_as(compile_record(record).schema, "python")
     # The content of protobuf's own files depends on the release that is installed here.
     if not list(find_variants(schema, "python")):
@@ -89,7 +89,7 @@ def test_form_for_python_is_what_its_client_sends(record: Any) -> None:
 
 
 @EACH_SET
-def test_form_for_go_is_what_its_client_sends_unless_a_variant_is_announced(record: Any) -> None:
+def test_form_for_go_equals_its_clients_text_unless_a_variant_is_listed(record: Any) -> None:
     if not record["go"]:
         return
     schema = render_as(compile_record(record).schema, "go")
@@ -123,7 +123,7 @@ def test_forms_have_one_normalized_text(record: Any) -> None:
 
 
 @EACH_SET
-def test_form_is_found_in_what_a_client_sent(record: Any) -> None:
+def test_form_of_a_clients_text_is_found(record: Any) -> None:
     for language in ("java", "python"):
         if record[language]:
             assert find_rendering(record[language].encode()) == language
@@ -231,7 +231,7 @@ def test_files_have_the_order_of_a_hash_map_of_java() -> None:
 
 
 @EACH_SET
-def test_run_time_of_a_package_takes_what_a_client_sent_for_the_approved_definition(record: Any) -> None:
+def test_generated_package_recognizes_a_clients_text_of_the_approved_definition(record: Any) -> None:
     schema = compile_record(record).schema
     approved = describe_messages(Definition("PROTOBUF_NATIVE", normalize(schema).decode()))
     for language in LANGUAGES:

@@ -29,7 +29,7 @@ from schemactl.formats.type_spec import (
     TypeSpec,
     UnknownWire,
     Wire,
-    changes,
+    list_changes,
     outline,
     part_changes,
 )
@@ -93,7 +93,7 @@ def test_a_specification_answers_every_question(type_: SchemaType) -> None:
         assert formats.same_text(info, info)
         assert not list(formats.resolve(reader=info, writer=info))
         assert outline(info)
-        assert not list(changes(old=info, new=info))
+        assert not list(list_changes(old=info, new=info))
         text = type_spec.text(info)
         assert text is not None
         assert formats.identity(type_spec.from_text(type_, text, info.properties)) == formats.identity(info)
@@ -167,7 +167,7 @@ def test_a_made_up_type_goes_all_the_way(types_repository: Scratch, capsys: pyte
     assert "The column id is not in every message." in output
 
 
-def test_who_reads_whom_has_one_answer_with_its_reason() -> None:
+def test_reading_has_one_answer_with_its_reason() -> None:
     def make_version(number: int, text: str, type_: SchemaType = SchemaType.AVRO) -> SchemaVersion:
         return SchemaVersion(number, SchemaInfo(type_, text.encode()))
 
@@ -250,19 +250,19 @@ def test_an_avro_definition_may_have_no_name_and_be_deep() -> None:
 def test_changes_are_gone_then_new_and_changed_ones_in_order() -> None:
     old = make_avro(record("Old", make_field("a", "int"), make_field("b", "int")), owner="ada")
     new = make_avro(record("Old", make_field("b", "long"), make_field("c", "int")), owner="bob")
-    assert list(changes(old=old, new=new)) == [
+    assert list(list_changes(old=old, new=new)) == [
         ("-", "Old.a: int"),
         ("~", "Old.b: int -> long"),
         ("+", "Old.c: int"),
         ("~", "property owner: ada -> bob"),
     ]
-    assert list(changes(old=new, new=new)) == []
+    assert list(list_changes(old=new, new=new)) == []
 
 
 def test_another_type_is_one_change() -> None:
     old, new = SchemaInfo(SchemaType.INT32), SchemaInfo(SchemaType.INT64)
     assert outline(old) == {"": "INT32"}
-    assert list(changes(old=old, new=new)) == [("~", "type: INT32 -> INT64")]
+    assert list(list_changes(old=old, new=new)) == [("~", "type: INT32 -> INT64")]
 
 
 def test_key_and_value_are_outlined_under_their_names() -> None:
@@ -277,7 +277,10 @@ def test_key_and_value_are_outlined_under_their_names() -> None:
         "value: Order.id": "string",
     }
     new = join(key=SchemaInfo(SchemaType.INT64), value=value, encoding="SEPARATED")
-    assert list(changes(old=old, new=new)) == [("~", "encoding: INLINE -> SEPARATED"), ("~", "key: STRING -> INT64")]
+    assert list(list_changes(old=old, new=new)) == [
+        ("~", "encoding: INLINE -> SEPARATED"),
+        ("~", "key: STRING -> INT64"),
+    ]
 
 
 def test_protobuf_fields_are_known_by_their_numbers() -> None:
@@ -301,10 +304,10 @@ def test_protobuf_fields_are_known_by_their_numbers() -> None:
         "web.Kind.LEFT": "number 1",
     }
     new = make_proto("message Click { string key = 1; } enum Kind { NONE = 0; LEFT = 1; }")
-    assert ("~", "web.Click 1: string id -> string key") in list(changes(old=old, new=new))
+    assert ("~", "web.Click 1: string id -> string key") in list(list_changes(old=old, new=new))
 
 
-def test_what_became_of_each_avro_field_has_a_name() -> None:
+def test_changes_of_avro_fields_have_kinds() -> None:
     old = order(
         make_field("id", "string", doc="Its number."),
         make_field("amount", "int"),

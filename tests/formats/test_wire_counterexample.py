@@ -15,16 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl import formats
-from schemactl.comparison.compatibility import breakages
+from schemactl.comparison.compatibility import find_breakages
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS, protobuf
-from schemactl.formats.avro import parsed
+from schemactl.formats.avro import parse_cached
 from schemactl.formats.avro.counterexample import decode, encode, list_candidates
 from schemactl.formats.key_value import join, split
-from schemactl.formats.type_spec import Encoding, ReaderFailure, UnknownWire, Wire, misreading, spec
+from schemactl.formats.type_spec import Encoding, ReaderFailure, UnknownWire, Wire, find_misread_message, spec
 
 ORDER = b"""{"type": "record", "name": "Order", "fields": [
     {"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]}"""
@@ -50,14 +50,14 @@ def read(wire: Wire, info: SchemaInfo) -> str:
 
 
 def find_misreading(reader: SchemaInfo, writer: SchemaInfo) -> Counterexample:
-    counterexample = misreading(reader=reader, writer=writer)
+    counterexample = find_misread_message(reader=reader, writer=writer)
     assert counterexample is not None
     return counterexample
 
 
 @pytest.mark.parametrize(("writer", "reader"), list(permutations(PRIMITIVES, 2)), ids=lambda info: info.type.name)
 def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: SchemaInfo) -> None:
-    counterexample = misreading(reader=reader, writer=writer)
+    counterexample = find_misread_message(reader=reader, writer=writer)
     if {writer.type, reader.type} == SAME_MOMENT:
         assert counterexample is None
     else:
@@ -83,13 +83,13 @@ def test_every_primitive_is_misread_as_every_other(writer: SchemaInfo, reader: S
          'reads "1970-01-01T00:00:01Z"'),
     ],
 )  # fmt: skip
-def test_the_reader_gets_what_java_gives(writer: str, reader: str, message: str, data: str, result: str) -> None:
+def test_reader_gets_javas_value(writer: str, reader: str, message: str, data: str, result: str) -> None:
     counterexample = find_misreading(SchemaInfo(SchemaType[reader]), SchemaInfo(SchemaType[writer]))
     assert counterexample == Counterexample(message, bytes.fromhex(data), result)
 
 
 @given(st.integers(-719_162, 2_932_896))
-def test_days_are_those_of_the_calendar(day: int) -> None:
+def test_days_equal_the_calendars(day: int) -> None:
     text = read(Wire(struct.pack(">q", day)), SchemaInfo(SchemaType.LOCAL_DATE))
     assert json.loads(text) == date.fromordinal(day + 719_163).isoformat()
 
@@ -101,7 +101,7 @@ def test_the_calendar_repeats_every_four_hundred_years(day: int, eras: int) -> N
     assert json.loads(text).removeprefix("+") == f"{same.year + 400 * eras:04d}{same.isoformat()[4:]}"
 
 
-def test_json_is_no_avro_and_avro_no_json() -> None:
+def test_json_and_avro_do_not_read_each_other() -> None:
     counterexample = find_misreading(AVRO, JSON)
     assert json.loads(counterexample.message) == json.loads(counterexample.data) == {"id": 0, "note": None}
     assert counterexample.result == "ArrayIndexOutOfBoundsException: Index 17 out of bounds for length 2"
@@ -138,7 +138,7 @@ def prove_breakage(rule: str, pointer: str, direction: Any, *, new: SchemaInfo, 
         ("old_reads_new", r'reads "\u0000\u0000\u0000\u0001"'),
     ],
 )
-def test_a_direction_says_who_reads(direction: str, result: str) -> None:
+def test_direction_selects_the_reader(direction: str, result: str) -> None:
     assert prove_breakage("SCHEMA_TYPE_CHANGED", "", direction, new=INT32, old=STRING).result == result
 
 
@@ -146,18 +146,18 @@ def test_a_direction_says_who_reads(direction: str, result: str) -> None:
 def test_a_type_that_does_not_tell_its_bytes_has_no_message(kind: SchemaType) -> None:
     untold = SchemaInfo(kind, ORDER)
     assert not list(spec(untold).messages(untold))
-    assert misreading(reader=STRING, writer=untold) is None
-    assert misreading(reader=untold, writer=STRING) is None
+    assert find_misread_message(reader=STRING, writer=untold) is None
+    assert find_misread_message(reader=untold, writer=STRING) is None
 
 
 @pytest.mark.parametrize("text", [b"{", b'{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}'])
-def test_what_does_not_parse_or_end_is_no_counterexample(text: bytes) -> None:
+def test_unparsable_and_endless_definitions_have_no_counterexample(text: bytes) -> None:
     broken = SchemaInfo(SchemaType.AVRO, text)
-    assert misreading(reader=STRING, writer=broken) is None
-    assert misreading(reader=broken, writer=STRING) is None
+    assert find_misread_message(reader=STRING, writer=broken) is None
+    assert find_misread_message(reader=broken, writer=STRING) is None
 
 
-def test_a_foreign_count_of_nothings_is_given_up() -> None:
+def test_huge_count_of_items_without_bytes_is_not_decoded() -> None:
     nothings = SchemaInfo(SchemaType.AVRO, b'{"type": "array", "items": "null"}')
     with pytest.raises(UnknownWire):
         read(Wire(b"\xfe\xff\xff\xff\x0f"), nothings)
@@ -213,12 +213,12 @@ def test_a_changed_half_is_shown_alone(half: str) -> None:
     assert (counterexample.message, counterexample.data) == (f'{{"{half}": 1}}', b"\0\0\0\x01")
 
 
-def test_without_protobuf_nothing_is_shown_and_nothing_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_protobuf_means_no_counterexample_and_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def raise_missing(module: str) -> NoReturn:
         raise SchemactlError(module)
 
     monkeypatch.setattr(protobuf, "load", raise_missing)
-    assert misreading(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
+    assert find_misread_message(reader=STRING, writer=SchemaInfo(SchemaType.PROTOBUF_NATIVE, b"{}")) is None
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_foreign_bytes_are_read_or_refused(info: SchemaInfo, data: bytes, key: b
 
 def test_avro_reads_its_own_messages() -> None:
     for row in read_rows("avro_public")[::10]:
-        schema = parsed(json.dumps(row["writer"]).encode())
+        schema = parse_cached(json.dumps(row["writer"]).encode())
         for datum in list_candidates(schema):
             assert decode(encode(schema, datum), schema) == datum, row["id"]
 
@@ -264,7 +264,7 @@ def test_every_breakage_of_the_recorded_uploads_has_a_counterexample() -> None:
     proof_count = 0
     for row in read_rows("broker_public"):
         existing, new = make_versions(row["existing"]), make_definition(row["new"])
-        for breakage in breakages(existing, new, CompatibilityStrategy(row["strategy"])):
+        for breakage in find_breakages(existing, new, CompatibilityStrategy(row["strategy"])):
             old = existing[breakage.against].info
             assert old
             if not breakage.incompatibility.strict_only:

@@ -125,7 +125,7 @@ def test_text_depends_on_protoc_by_its_edition_and_the_files_of_protoc(text: str
 
 def test_a_run_of_protoc_without_an_answer_depends_on_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protoc, "_run_jobs", lambda *_: [""])
-    with pytest.raises(DependsOnProtoc, match="gave no answer"):
+    with pytest.raises(DependsOnProtoc, match="timed out"):
         compile_proto(Proto.of_text('syntax = "proto3"; message OfNoAnswer {}', "OfNoAnswer"))
 
 

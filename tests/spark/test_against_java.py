@@ -24,9 +24,9 @@ from written_values import find_difference
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
 from schemactl.codec.arrow_types import to_numbers
-from schemactl.codec.avro_resolution import zigzag
 from schemactl.codec.message import reading
 from schemactl.codec.values import decode_text
+from schemactl.codec.wire_format import zigzag
 from schemactl.comparison.compatibility import compare
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType

@@ -106,7 +106,7 @@ class PartNumbers:
     """Numbers for the parts of many definitions: two parts with one number differ in nothing that reading depends on."""
 
     def __init__(self, describe: Callable[[Schema], Iterable[Hashable]]) -> None:
-        """Start without parts. `describe` yields what reading depends on in a part, apart from its children."""
+        """Start without parts. `describe` yields the attributes of a part that reading depends on, except its children."""
         self._describe = describe
         self._unused = itertools.count()
         self._numbers: dict[Hashable, int] = {}
@@ -148,7 +148,7 @@ class PartNumbers:
 
 
 def _describe_for_verdict(schema: Schema) -> Iterator[Hashable]:
-    """Yield the attributes of a part that SchemaCompatibility compares, apart from its children."""
+    """Yield the attributes of a part that SchemaCompatibility compares, except its children."""
     if isinstance(schema, Named):
         yield from (schema.full_name, schema.aliases)
     if isinstance(schema, Record):

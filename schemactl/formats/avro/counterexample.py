@@ -15,6 +15,8 @@ from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
+from schemactl.codec.definition import Unreadable
+from schemactl.codec.wire_format import decode_varint, zigzag
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import Token, message_trace, trace_of
@@ -98,6 +100,8 @@ MAX_ITEMS: Final = 10_000
 
 _MAX_LENGTH: Final = 2**31 - 9
 
+_END_OF_DATA: Final = "SchemaSerializationException: java.io.EOFException"
+
 
 def counterexample(
     breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool, release: Release
@@ -139,7 +143,7 @@ def _is_at(message: UnreadableMessage, incompatibility: Incompatibility, trace: 
 def _rank_message(
     message: UnreadableMessage, incompatibility: Incompatibility, trace: Sequence[Token]
 ) -> tuple[int, int, int]:
-    """Return a sort key that is smaller the better the message proves the incompatibility."""
+    """Return a sort key: a better proof of the incompatibility has a smaller key."""
     failure = message.failure
     shared = 0
     for failure_token, token in zip(failure.tokens, trace, strict=False):
@@ -205,7 +209,7 @@ class UnreadableMessage:
 
 @lru_cache(maxsize=4)
 def find_unreadable_messages(*, writer: Schema, reader: Schema, release: Release) -> tuple[UnreadableMessage, ...]:
-    """Return the smallest message of `writer` for each place and exception at which `reader` fails, smallest message first.
+    """Return the smallest message of `writer` for each place and exception at which `reader` fails, in the order of size.
 
     The result is empty if every message decodes (a record was renamed), if no message can be written (a record must contain
     itself), or if every message is too large to show.
@@ -270,7 +274,7 @@ def list_candidates(
 
 
 def messages(schema: Schema) -> Iterator[Datum]:
-    """Yield small messages; of a primitive only one with a distinctive value, because zeros and empty texts look alike in many types."""
+    """Yield small messages. A primitive has one, with a distinctive value: zeros and empty texts look alike in many types."""
     return iter([_DISTINCTIVE[schema.type]]) if schema.type in _DISTINCTIVE else list_candidates(schema)
 
 
@@ -449,7 +453,7 @@ def find_simplest_branch(union: Union, sizes: Mapping[Schema, tuple[int, int]]) 
 
 @lru_cache(maxsize=4)  # called for each of possibly thousands of findings
 def can_be_written(schema: Schema) -> bool:
-    """Return whether a message exists: not if a record must contain itself, or an enum has no symbols."""
+    """Return whether a message can exist. It cannot if a record must contain itself or an enum has no symbols."""
     return schema in compute_least_sizes(schema)
 
 
@@ -468,7 +472,7 @@ class EndlessRecord(NamedTuple):
 
 
 def find_endless_record(schema: Schema) -> EndlessRecord | None:
-    """Return the first record in a schema that must contain itself, or None if there is none."""
+    """Return the first record in a schema that must contain itself, or None without such a record."""
     sizes = compute_least_sizes(schema)
     paths = _locate_parts(schema)
 
@@ -506,7 +510,7 @@ def _is_empty(schema: Schema) -> bool:
 def find_missing_symbols(schema: Schema) -> Iterator[tuple[str, str]]:
     """Yield the pointer of each default that sets an enum to a text that is not one of its symbols, and the problem.
 
-    Avro accepts the definition. Its readers fail on every message that lacks the field, and the check of a broker as well.
+    Avro accepts the definition, but its readers fail on every message that lacks the field, and a broker's check fails.
     """
     for part, path in _locate_parts(schema).items():
         for index, field in enumerate(part.fields if isinstance(part, Record) else ()):
@@ -742,7 +746,7 @@ def encode(schema: Schema, datum: Datum) -> bytes:
 def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
     match schema:
         case Union():
-            _append_long(out, datum.branch)
+            out += zigzag(datum.branch)
             _encode(out, schema.branches[datum.branch], datum.value)
         case Record():
             for field in schema.fields:
@@ -750,7 +754,7 @@ def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
         case Array() | Map():
             _encode_items(out, schema, datum)
         case Enum():
-            _append_long(out, schema.symbols.index(datum))
+            out += zigzag(schema.symbols.index(datum))
         case Fixed():
             out += datum
         case Primitive():
@@ -759,14 +763,14 @@ def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
 
 def _encode_items(out: bytearray, schema: Array | Map, datum: Datum) -> None:
     if datum:
-        _append_long(out, len(datum))
+        out += zigzag(len(datum))
     for item in datum:
         if isinstance(schema, Array):
             _encode(out, schema.items, item)
         else:
             _append_bytes(out, item.encode())
             _encode(out, schema.values, datum[item])
-    _append_long(out, 0)
+    out += zigzag(0)
 
 
 def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
@@ -774,7 +778,7 @@ def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
         case "boolean":
             out.append(datum)
         case "int" | "long":
-            _append_long(out, datum)
+            out += zigzag(datum)
         case "float":
             out += struct.pack("<f", datum)
         case "double":
@@ -785,17 +789,8 @@ def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
             _append_bytes(out, datum.encode())
 
 
-def _append_long(out: bytearray, value: int) -> None:
-    rest = (value << 1) ^ (value >> 63)
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-
-
 def _append_bytes(out: bytearray, data: bytes) -> None:
-    _append_long(out, len(data))
-    out += data
+    out += zigzag(len(data)) + data
 
 
 def decode(data: bytes, schema: Schema) -> Datum:
@@ -894,22 +889,21 @@ class _ByteReader:
                 yield
 
     def _read_varint(self, *, bits: int) -> int:
-        value = shift = 0
-        while True:
-            byte = self._take(1)[0]
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
-            if shift >= bits:
-                kind = "int" if bits == 32 else "long"
-                raise ReaderFailure(f"InvalidNumberEncodingException: Invalid {kind} encoding")
+        max_bytes = 5 if bits == 32 else 10
+        end = min(len(self._data), self._offset + max_bytes)
+        try:
+            value, self._offset = decode_varint(self._data, self._offset, end)
+        except Unreadable:
+            if end - self._offset < max_bytes:
+                raise ReaderFailure(_END_OF_DATA) from None
+            kind = "int" if bits == 32 else "long"
+            raise ReaderFailure(f"InvalidNumberEncodingException: Invalid {kind} encoding") from None
         value &= (1 << bits) - 1
         return (value >> 1) ^ -(value & 1)
 
     def _take(self, size: int) -> bytes:
         data = self._data[self._offset : self._offset + size]
         if len(data) < size:
-            raise ReaderFailure("SchemaSerializationException: java.io.EOFException")
+            raise ReaderFailure(_END_OF_DATA)
         self._offset += size
         return data

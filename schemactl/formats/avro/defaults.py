@@ -330,7 +330,7 @@ class DefaultCheck:
 
 
 def _join_path(steps: Sequence[str]) -> str:
-    """Return the path of a part of a default; a long one without its beginning."""
+    """Return the path of a part of a default; a long path lacks its beginning."""
     path = "".join(steps[-_MAX_SHOWN_STEPS:])
     return f"...{path}" if len(steps) > _MAX_SHOWN_STEPS else path.removeprefix(".")
 

@@ -51,7 +51,7 @@ _ALIASES_UNUSED = (
 _PLAIN_TYPES = PRIMITIVE_TYPES | {"fixed"}
 
 _WIDER_TYPES = frozenset({("int", "long"), ("int", "double"), ("float", "double")})
-"""Pairs of types, of which the second holds every value of the first without loss."""
+"""Pairs of types, of which the second has every value of the first without loss."""
 
 _MAX_LEVELS = 10
 """The number of nested unions into which a reason is followed."""
@@ -147,7 +147,7 @@ def _explain_missing_default(case: _Case) -> _Advice:
             fix = 'make it a union with null first, and "default": null'
         if renamed is None or field is None:
             return _Advice(reason, f"{fix}.", edit if field else None)
-        fix = f"{fix}, which loses what {renamed} holds."
+        fix = f"{fix}, which loses the values of {renamed}."
         if case.plain_json:
             pair = f"keep {renamed} next to it, give both a default and write both, because readers of JSON know no aliases"
             return _Advice(reason, f"if {field.name} is {renamed} under a new name, {pair}; otherwise {fix}")
@@ -217,7 +217,7 @@ def _explain_type_mismatch(case: _Case) -> _Advice:
     reason = f"{case.place}: {written} is written, {who} {read}, and Avro promotes neither to the other."
     ends_in_branch = any(is_writer_branch(token) for token in trace_of(case.incompatibility)[-1:])
     if case.upgraded and not ends_in_branch and _can_be_widened(case.walk.schema, writer_schema):
-        fix = f"keep {written}, which holds every {read} as well."
+        fix = f"keep {written}, which has every value of {read}."
         return _Advice(reason, fix, SetType(case.walk.pointer, written))
     if case.upgraded:
         wider = {"int": "long", "float": "double"}.get(written)
@@ -228,7 +228,7 @@ def _explain_type_mismatch(case: _Case) -> _Advice:
 
 
 def _can_be_widened(reader: Schema, writer: Schema) -> bool:
-    """Return whether the writer's type holds every value of the reader's type, which does not hold every value of the writer's."""
+    """Return whether the writer's type has all values of the reader's type, and more."""
     is_plain = not reader.properties.get("logicalType") and not writer.properties.get("logicalType")
     return is_plain and (reader.type, writer.type) in _WIDER_TYPES
 
@@ -297,7 +297,7 @@ def _explain_no_branch(case: _Case) -> _Advice:
         ]
         if len(narrower) == 1 and case.walk.parts[-1] is union:
             [(index, branch)] = narrower
-            fix = f"write {kind} in place of the branch {branch.type}, which it holds as well."
+            fix = f"write {kind} in place of the branch {branch.type}, which has all its values."
             return _Advice(reason, fix, SetType(f"{case.walk.pointer}/{index}", kind))
         return _Advice(reason, f"put a branch that reads the {name} back into the union.")
     return _Advice(reason, f"write the {name} only when every reader's union has a branch for it.")

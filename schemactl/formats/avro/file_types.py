@@ -64,7 +64,7 @@ class FileTypesReader:
         return FileTypes(composition(schema), missing, not has_comments and is_plain(json, missing))
 
     def _read_with_known_fields(self, text: str, json: dict[str, Any]) -> FileTypes | None:
-        """Read the types of a record, or return None if it is not plain: what it lacks could change what its types mean."""
+        """Read the types of a record, or return None if it is not plain: its missing types could change the meaning of the others."""
         items = json.get("fields")
         if type(items) is not list:
             return None

@@ -32,7 +32,7 @@ _PLAIN_FLOATS: Final = 1e21
 
 @dataclass(frozen=True, slots=True)
 class GoChange:
-    """A part that Go's client registers otherwise, or cannot read.
+    """A part that Go's client registers differently, or cannot read.
 
     Attributes:
         parts: the location, as tokens of a JSON pointer.
@@ -46,14 +46,14 @@ class GoChange:
 
 
 def find_changes(value: Any) -> Iterator[GoChange]:
-    """Yield the parts of a valid definition, as JSON values, that Go's client prints otherwise or rejects."""
+    """Yield the parts of a valid definition, as JSON values, that Go's client prints differently or rejects."""
     types: dict[str, Any] = {}
     _collect_types(value, "", types)
     yield from _check_type(value, (), "", types)
 
 
 def find_default_changes(default: Any, schema: Any, namespace: str, types: Mapping[str, Any]) -> Iterator[GoChange]:
-    """Yield the parts of a field's default that Go's client prints otherwise; `types` has the named types by full name."""
+    """Yield the parts of a field's default that Go's client prints differently; `types` has the named types by full name."""
     yield from _check_default(default, schema, (), namespace, types)
 
 
@@ -165,7 +165,7 @@ def _check_attribute(value: Any, parts: Parts, key: str) -> Iterator[GoChange]:
 
 
 def _describe_number(value: Any, *, is_long: bool = False) -> str:
-    """Return how Go's client prints a number, which it has as a float64 or, with `is_long`, as an int64 of one; "" if it is equal."""
+    """Return how Go's client prints a number, which it converts to a float64 and, with `is_long`, to an int64; "" if it is equal."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _PLAIN_FLOATS:
         return f"{int(value)}"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _EXACT:
@@ -184,7 +184,7 @@ def _write(value: float) -> str:
 def _check_default(
     default: Any, schema: Any, parts: Parts, namespace: str, types: Mapping[str, Any]
 ) -> Iterator[GoChange]:
-    """Yield the parts of a field's default that are printed otherwise."""
+    """Yield the parts of a field's default that Go's client prints differently."""
     if isinstance(schema, list):
         if not schema:
             return
@@ -230,7 +230,7 @@ def _check_default(
             if missing:
                 yield GoChange(
                     parts,
-                    f"the default gets the fields that it leaves out ({', '.join(missing)})",
+                    f"the default gets the fields that it lacks ({', '.join(missing)})",
                     "Write every field of the default.",
                 )
             for field in definition["fields"]:

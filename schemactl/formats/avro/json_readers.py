@@ -28,7 +28,14 @@ from schemactl.formats.avro.compatibility import (
     walk,
 )
 from schemactl.formats.avro.counterexample import ONES, Datum, SampleMessages, UnionValue, list_candidates
-from schemactl.formats.avro.logical_types import UNITS_PER_SECOND, ValueType, compare_value_types, value_type_of
+from schemactl.formats.avro.logical_types import (
+    MAX_DIGITS,
+    MAX_PAIRS,
+    UNITS_PER_SECOND,
+    ValueType,
+    compare_value_types,
+    value_type_of,
+)
 from schemactl.formats.avro.resolving_grammar import Likeness, Resolution
 from schemactl.formats.avro.schema import (
     NO_DEFAULT,
@@ -79,7 +86,7 @@ KEPT: Final[Mapping[Kind, frozenset[Kind]]] = {
     "BigInteger": frozenset({"BigInteger", "BigDecimal", "decimal", "float", "double"}),
     "Character": frozenset({"Character"}),
 }
-"""By the kind that is written: the kinds of readers that get the same value, apart from digits that floating-point numbers lose."""
+"""By the kind that is written: the kinds of readers that get the same value except digits that floating-point numbers lose."""
 
 KEPT_IN_UNION: Final = frozenset(
     {"null", "boolean", "int", "long", "string", "enum", "array", "map", "record", "uuid", "BigInteger"}
@@ -98,16 +105,10 @@ _JAVA_CLASSES: Final[Mapping[str, tuple[str, Kind]]] = {
 """By the property `java-class`: Avro's type of a class whose JSON differs from the JSON of the type, and the kind."""
 
 _WRITTEN_AS_TEXT: Final = frozenset({"bytes", "fixed", "float", "double"})
-"""The kinds, apart from text itself, whose values are text in JSON (of numbers only NaN and infinities)."""
+"""The kinds, except text itself, whose values are text in JSON (of numbers only NaN and infinities)."""
 
 _EXACT_DIGITS: Final = 15
 """The digits that every double keeps: a decimal in a union of several types is read as a double."""
-
-_MAX_PAIRS: Final = 200_000
-"""The maximum number of pairs of parts to compare for two definitions."""
-
-_MAX_DIGITS: Final = 1_000
-"""The maximum number of digits of a decimal that is shown."""
 
 _FORMS: Final[Mapping[Kind, str]] = {
     "int": "a number",
@@ -211,7 +212,7 @@ def _find_differences(reader: Schema, writer: Schema) -> Iterator[Incompatibilit
     branches = _Branches(reader)
     compared: set[_Pair] = set()
     pending: list[tuple[_Pair, Location] | Incompatibility] = [(_Pair(reader, writer), ())]
-    while pending and len(compared) < _MAX_PAIRS:
+    while pending and len(compared) < MAX_PAIRS:
         item = pending.pop()
         if isinstance(item, Incompatibility):
             yield item
@@ -366,7 +367,8 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
         return _make_misreading("type", location, message)
     becomes_object = pair.reader_is_object and not pair.writer_is_object
     becomes_text = pair.reader_takes_text and not pair.writer_takes_text and writer_kind in _WRITTEN_AS_TEXT
-    if becomes_text or (becomes_object and not _is_kept_in_union(writer_kind, writer_type)):
+    is_exact_decimal = writer_kind == "decimal" and writer_type.precision <= _EXACT_DIGITS
+    if becomes_text or (becomes_object and writer_kind not in KEPT_IN_UNION and not is_exact_decimal):
         return _make_misreading("union", location, message)
     if reader_kind == writer_kind == "decimal":
         return None if _has_digits_for(reader_type, writer_type) else _make_misreading("digits", location, message)
@@ -384,10 +386,6 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
 def _describe_type(schema: Schema, value_type: ValueType) -> str:
     kind = kind_of(schema)
     return f"{schema.type} of {kind}" if kind in KEPT and kind[:1].isupper() else value_type.text
-
-
-def _is_kept_in_union(writer_kind: Kind, writer_type: ValueType) -> bool:
-    return writer_kind in KEPT_IN_UNION or (writer_kind == "decimal" and writer_type.precision <= _EXACT_DIGITS)
 
 
 def _has_digits_for(reader_type: ValueType, writer_type: ValueType) -> bool:
@@ -587,7 +585,7 @@ def _make_decimal(reader_type: ValueType | None, writer_type: ValueType) -> str 
     """Return a decimal of the writer that the reader has too few digits for, or one of all digits; None if it is too long to show."""
     if reader_type and writer_type.scale > reader_type.scale:
         unscaled = 10 ** min(writer_type.scale, writer_type.precision - 1, 9) + 5
-    elif writer_type.precision > _MAX_DIGITS:
+    elif writer_type.precision > MAX_DIGITS:
         return None
     else:
         unscaled = int(("1234567890" * writer_type.precision)[: writer_type.precision])
@@ -595,9 +593,9 @@ def _make_decimal(reader_type: ValueType | None, writer_type: ValueType) -> str 
 
 
 def _format_decimal(unscaled: int, scale: int) -> str:
-    if scale > _MAX_DIGITS:
+    if scale > MAX_DIGITS:
         return f"{unscaled}E-{scale}"
-    return format(Decimal(unscaled).scaleb(-scale, Context(prec=3 * _MAX_DIGITS)), "f")
+    return format(Decimal(unscaled).scaleb(-scale, Context(prec=3 * MAX_DIGITS)), "f")
 
 
 def _describe_reading(text: str, writer_kind: Kind, reader_kind: Kind) -> str:

@@ -26,7 +26,7 @@ from schemactl.formats.avro.compatibility import (
     walk,
 )
 from schemactl.formats.avro.counterexample import ONES, SampleMessages, UnionValue, encode, to_json, write_json
-from schemactl.formats.avro.logical_types import ValueType, compare_value_types, value_type_of
+from schemactl.formats.avro.logical_types import MAX_PAIRS, ValueType, compare_value_types, value_type_of
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
 from schemactl.formats.type_spec import Explanation
@@ -40,9 +40,6 @@ Kind = str
 """A type as the clients distinguish it: Avro's name of it, or the logical type without its unit."""
 
 Problem = Literal["type", "nullable", "null", "union", "form", "branch", "alias", "absent", "symbols", "size"]
-
-_MAX_PAIRS: Final = 200_000
-"""The maximum number of pairs of parts to compare for two definitions."""
 
 _TIMES: Final = frozenset({"date", "timestamp", "local-timestamp"})
 """The kinds of a point in time, which Go's client has as `time.Time` in AVRO, and as a number in JSON."""
@@ -282,7 +279,7 @@ def _find_differences(reader: Schema, writer: Schema, rules: ReaderRules) -> Ite
         return
     compared: set[_Pair] = set()
     pending: list[tuple[_Pair, Location] | Incompatibility] = [(_Pair(reader, writer), ())]
-    while pending and len(compared) < _MAX_PAIRS:
+    while pending and len(compared) < MAX_PAIRS:
         item = pending.pop()
         if isinstance(item, Incompatibility):
             yield item
@@ -428,7 +425,7 @@ def _list_branches(schema: Schema) -> list[tuple[int, Schema]]:
 
 
 def _is_bare(schema: Schema) -> bool:
-    """Return whether Go's client has the values of a part bare in a variable of any type."""
+    """Return whether Go's client keeps the values of a part without a wrapper in a variable of any type."""
     if not isinstance(schema, Union):
         return True
     return all((kind_of(branch, GO_AVRO) in _RESOLVABLE) for branch in schema.branches)
@@ -635,7 +632,7 @@ _LENIENT: Final = frozenset({*_TIMES, "time", "decimal"})
 
 
 def _name_go_type(schema: Schema) -> str:
-    """Return Go's type, as the errors of its client have it; `struct` for every record."""
+    """Return the name of a Go type in the errors of Go's client: `struct` for every record."""
     match schema:
         case Array():
             return f"[]{_name_go_type(schema.items)}"

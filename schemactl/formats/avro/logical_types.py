@@ -1,7 +1,7 @@
-"""Find the values that a reader of another logical type, or of a narrower type, takes for other values.
+"""Find the values that a reader decodes to other values, because its logical type differs or its type is narrower.
 
 Avro's schema resolution does not look at logical types: a number in milliseconds is decoded by a reader in microseconds without an
-error, as another time. Nor does it ask whether a promoted value keeps its digits.
+error, as another time. It also does not check whether a promoted value keeps its digits.
 
 Sources: the sections "Logical Types" and "Schema Resolution" of the specification, LogicalTypes of Avro 1.12.
 """
@@ -83,10 +83,10 @@ _SECONDS_PER_DAY: Final = 86_400
 
 _SAMPLE_UUID: Final = UUID("123e4567-e89b-12d3-a456-426614174000")
 
-_MAX_DIGITS: Final = 1_000
+MAX_DIGITS: Final = 1_000
 """The maximum number of digits of a decimal that is shown."""
 
-_MAX_PAIRS: Final = 200_000
+MAX_PAIRS: Final = 200_000
 """The maximum number of pairs of parts to compare for two definitions."""
 
 
@@ -218,7 +218,7 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
     pairing = _Pairing(reader, writer)
     compared: set[tuple[Schema, Schema]] = set()
     pending: list[_Meeting] = [] if pairing.are_equal(reader, writer) else [_Meeting(reader, writer, ())]
-    while pending and len(compared) < _MAX_PAIRS:
+    while pending and len(compared) < MAX_PAIRS:
         meeting = pending.pop()
         reader_part, writer_part, location = meeting
         reader_type, writer_type = value_type_of(reader_part), value_type_of(writer_part)
@@ -252,7 +252,7 @@ class _Meeting(NamedTuple):
 
 
 def _describe_part(schema: Schema) -> Iterator[Hashable]:
-    """Yield the attributes of a part that a misreading depends on, apart from its children."""
+    """Yield the attributes of a part that a misreading depends on, except its children."""
     yield value_type_of(schema)
     if isinstance(schema, Named):
         yield from (schema.full_name, schema.aliases)
@@ -317,7 +317,7 @@ class _Pairing:
         _NUMBERS.add(reader, writer)
 
     def are_equal(self, reader: Schema, writer: Schema) -> bool:
-        """Return whether two parts are equal in all that a misreading depends on."""
+        """Return whether two parts have equal attributes, as far as a misreading depends on them."""
         number = _NUMBERS[reader]
         return number is not None and number == _NUMBERS[writer]
 
@@ -377,7 +377,7 @@ class _Pairing:
         return self._branch_indices[reader]
 
     def _rename(self, writer: Schema) -> Schema:
-        """Return a part of the writer under the reader's names, which its aliases give."""
+        """Return a part of the writer with the names that the reader's aliases map it to."""
         if isinstance(writer, Primitive) or not has_aliases(self._reader):
             return writer
         if writer not in self._renamed:
@@ -438,7 +438,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema, plain_json: 
 def _follow(
     trace: Sequence[Token], *, reader: Schema, writer: Schema
 ) -> tuple[list[Token], Schema | None, Schema | None]:
-    """Return the tokens of a misreading in the writer's message, and the parts of reader and writer there; None for a lost way."""
+    """Return the tokens of a misreading in the writer's message, and the parts of reader and writer there; None if the tokens do not lead there."""
     message_tokens: list[Token] = []
     field: Field | None = None
     reader_part: Schema | None = reader
@@ -502,7 +502,7 @@ def _make_decimal_sample(
     if writer_type.logical == reader_type.logical and reader_type.precision < writer_type.precision:
         # The shortest number that does not fit the reader's digits.
         digit_count = reader_type.precision + 1
-    if digit_count > _MAX_DIGITS:
+    if digit_count > MAX_DIGITS:
         return None
     number = int("1234567890" * (digit_count // 10) + "1234567890"[: digit_count % 10])
     return number.to_bytes(number.bit_length() // 8 + 1 if size is None else size, "big", signed=True)

@@ -1,4 +1,4 @@
-"""Recognize definitions about which all releases agree, so that nobody has to parse them again.
+"""Recognize definitions that all releases read alike, so that they are not parsed again for each release.
 
 An upload is compared with every version of its topic, and a broker parses each. A topic can have thousands of versions, and nearly
 all of them are plain: the parsers of all releases read the same schema, and every default is a value of its type.

@@ -16,7 +16,7 @@ def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> I
         new: the definition with the new name.
         old: the definition with the old name.
         old_name: a name, or `Record.field`, with the name of the record now.
-        new_name: likewise.
+        new_name: a name, or `Record.field`.
     """
     old_types = {part.full_name: part for part in parts(old) if isinstance(part, Named)}
     new_types = dict(_list_types(new, "", set()))
@@ -27,7 +27,10 @@ def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> I
             if is_renamed and named.full_name not in old_types and old_type.full_name not in new_names:
                 alias = old_type.name if old_type.namespace == named.namespace else old_type.full_name
                 yield Rename(AddAlias(pointer, alias), is_done=old_type.full_name in named.aliases)
-        old_record = _find_old_record(named, old_types, root=old if named is new else None)
+        # The record that this type was, by its name, its aliases, or as the whole definition.
+        candidates: list[Schema | None] = [old_types.get(name) for name in (named.full_name, *named.aliases)]
+        candidates.append(old if named is new else None)
+        old_record = next((candidate for candidate in candidates if isinstance(candidate, Record)), None)
         if not isinstance(named, Record) or old_record is None:
             continue
         old_field_name, new_field_name = (_get_field_name(name, named) for name in (old_name, new_name))
@@ -37,13 +40,6 @@ def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> I
             if field.name == new_field_name and field.name not in old_record.fields_by_name:
                 edit = AddAlias(f"{pointer}/fields/{index}", old_field_name)
                 yield Rename(edit, is_done=old_field_name in field.aliases)
-
-
-def _find_old_record(named: NamedSchema, old_types: dict[str, NamedSchema], root: Schema | None) -> Record | None:
-    """Return the record that `named` was, by its name, its aliases, or as the whole definition."""
-    candidates = [old_types.get(name) for name in (named.full_name, *named.aliases)]
-    records = [candidate for candidate in (*candidates, root) if isinstance(candidate, Record)]
-    return records[0] if records else None
 
 
 def _get_names(named: NamedSchema) -> tuple[str, str]:

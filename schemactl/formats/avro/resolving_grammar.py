@@ -7,7 +7,8 @@ throws if it does not fit, and a union chooses one branch for good.
 
 This module builds the grammar in one pass, in Java's order, and leaves out symbols that cannot fail. The order matters for
 recursive records: Java flattens the grammar by copying the productions of records into one another, and while two records are
-unfinished at the same time, some copies are never completed. Java then throws, even if a schema is compared with itself.
+unfinished at the same time, some copies are never completed. Java then throws, even if a schema is compared with itself. A check of
+the pairs alone, without the grammar, is much simpler, but it changes 105 of 9,000 answers to random pairs, all where Java throws.
 """
 
 from __future__ import annotations
@@ -393,7 +394,7 @@ class Likeness:
 
 
 def _is_alike_without_children(writer: Schema, reader: Schema) -> bool:
-    """Return whether two schemas of one type are alike, apart from the schemas inside them."""
+    """Return whether two schemas of one type are alike, except for the schemas inside them."""
     match writer, reader:
         case Union() as w, Union() as r:
             return len(w.branches) == len(r.branches)

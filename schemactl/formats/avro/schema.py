@@ -259,7 +259,7 @@ def has_aliases(schema: Schema) -> bool:
 
 
 def doc_of(schema: Schema) -> str:
-    """Return the documentation of the named type of a value or its items, or "" if there is none or there are several types."""
+    """Return the documentation of the named type of a value or its items, or "" without such a type or with several."""
     match schema:
         case Array(items=inner) | Map(values=inner):
             return doc_of(inner)
@@ -302,7 +302,7 @@ def equal(left: Schema, right: Schema) -> bool:
 
 
 def _is_equal_without_children(left: Schema, right: Schema) -> bool:
-    """Return whether two schemas of one type are equal, apart from the schemas inside them."""
+    """Return whether two schemas of one type are equal, except for the schemas inside them."""
     if isinstance(left, Named) and isinstance(right, Named) and left.full_name != right.full_name:
         return False
     if isinstance(left, Enum) and isinstance(right, Enum) and left.symbols != right.symbols:

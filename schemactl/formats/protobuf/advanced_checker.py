@@ -41,7 +41,7 @@ _KNOWN_JAVA_FEATURES = range(1, 6)
 
 @dataclass(frozen=True, slots=True)
 class AdvancedViolation:
-    """A rule of the advanced checker that a reader violates for messages of a writer.
+    """A rule of the advanced checker that a pair of reader and writer violates.
 
     Attributes:
         rule: the name of the rule.
@@ -145,7 +145,7 @@ def _compare_messages(writer: ProtoMessage, reader: ProtoMessage, path: str, wor
 
 
 def _find_broken_rule(writer: ProtoField, reader: ProtoField) -> str | None:
-    """Return the first rule that a pair of fields breaks, apart from the messages inside them."""
+    """Return the first rule that a pair of fields breaks, except for the messages inside them."""
     rule = None
     if (writer.cardinality == MAP) != (reader.cardinality == MAP):
         rule = "MAP_CHANGED"

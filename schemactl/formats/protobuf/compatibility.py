@@ -128,9 +128,9 @@ def find_incompatibilities(*, reader: ProtoMessage, writer: ProtoMessage) -> Ite
         InvalidSchema: if messages meet in more than MAX_PAIRS pairs.
     """
     compared_enums: set[tuple[str, str]] = set()
-    for pair in pairs(reader=reader, writer=writer):
+    for pair in iterate_pairs(reader=reader, writer=writer):
         yield from _compare_messages(pair.reader, pair.writer)
-        for reader_field, writer_field in pair.fields():
+        for reader_field, writer_field in pair.pair_fields():
             if writer_field is None:
                 continue
             yield from _compare_fields(reader_field, writer_field)
@@ -143,26 +143,26 @@ def find_incompatibilities(*, reader: ProtoMessage, writer: ProtoMessage) -> Ite
 
 
 def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
-    """Yield the values of `writer` that `reader` decodes, by buf's WIRE rules, and takes for others.
+    """Yield the values of `writer` that `reader` decodes, by buf's WIRE rules, but to another value than the written one.
 
-    A name that has another number finds the value of another name, and a smaller integer type loses bits. A name alone does not
-    count: a field whose number gets a new name is renamed. The order is the same as in `find_incompatibilities`.
+    A name that has another number gets the value of another name, and a smaller integer type loses bits. A new name for a number is
+    only a rename. The order is the same as in `find_incompatibilities`.
 
     Raises:
         InvalidSchema: if messages meet in more than MAX_PAIRS pairs.
     """
     compared_enums: set[tuple[str, str]] = set()
-    for pair in pairs(reader=reader, writer=writer):
+    for pair in iterate_pairs(reader=reader, writer=writer):
         reader_names = {field.name for field in fields_of(pair.reader).values()}
         writer_names = {field.name for field in fields_of(pair.writer).values()}
-        for reader_field, writer_field in pair.fields():
+        for reader_field, writer_field in pair.pair_fields():
             if writer_field is None or not _has_same_form(reader_field, writer_field):
                 continue
             is_other_name = reader_field.name != writer_field.name
             if is_other_name and (reader_field.name in writer_names or writer_field.name in reader_names):
                 message = f"number {reader_field.proto.number} of {pair.reader.full_name} is written as {writer_field.name} and read as {reader_field.name}"
                 yield Incompatibility("NUMBERS_SWAPPED", reader_field.pointer, message)
-            elif not _holds_all(reader_field.kind, writer_field.kind):
+            elif not _has_all_values(reader_field.kind, writer_field.kind):
                 types = f"is written as {descriptor.KIND_NAMES[writer_field.kind]} and read as {descriptor.KIND_NAMES[reader_field.kind]}"
                 yield Incompatibility(
                     "NARROWER_TYPE",
@@ -177,7 +177,7 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
                     yield from _compare_enum_names(reader_field, writer_field.enum)
 
 
-def _holds_all(reader: descriptor.Kind, writer: descriptor.Kind) -> bool:
+def _has_all_values(reader: descriptor.Kind, writer: descriptor.Kind) -> bool:
     """Return whether a reader's kind has every value of a writer's kind of the same group."""
     if reader not in INTEGER_RANGES or writer not in INTEGER_RANGES:
         return True
@@ -188,7 +188,7 @@ def _holds_all(reader: descriptor.Kind, writer: descriptor.Kind) -> bool:
 def _compare_enum_names(reader_field: ProtoField, writer: ProtoEnum) -> Iterator[Incompatibility]:
     swapped_numbers = list_swapped_numbers(reader=reader_field.enum, writer=writer)
     if reader_field.is_closed_enum:
-        # A parser puts numbers that the enum lacks aside, which is ENUM_VALUE_NO_DELETE.
+        # A parser keeps a number that the enum lacks as an unknown field, which is ENUM_VALUE_NO_DELETE.
         swapped_numbers = [swapped for swapped in swapped_numbers if swapped[2]]
     if swapped_numbers:
         names = [
@@ -232,14 +232,14 @@ class MessagePair:
     writer: ProtoMessage
     path: tuple[int, ...] = ()
 
-    def fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
+    def pair_fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
         """Yield the reader's fields in file order, extensions last, each with the writer's field of this number."""
         writer_fields = fields_of(self.writer)
         for number, field in fields_of(self.reader).items():
             yield field, writer_fields.get(number)
 
 
-def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair]:
+def iterate_pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair]:
     """Yield the roots, and all other pairs of messages that meet below them; each pair once, at the nearest place.
 
     Raises:
@@ -250,7 +250,7 @@ def pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[MessagePair
     while queue:
         pair = queue.popleft()
         yield pair
-        for reader_field, writer_field in pair.fields():
+        for reader_field, writer_field in pair.pair_fields():
             if writer_field is None or not reader_field.is_message or not _has_same_form(reader_field, writer_field):
                 continue
             types = reader_field.type_name, writer_field.type_name
@@ -366,7 +366,7 @@ class Violation:
         message: buf's message.
         file: the `.proto` file with the violation.
         line: the line from 1, as buf reports it; 1 if the file has no place for it.
-        column: the column from 1, likewise.
+        column: the column from 1, as buf reports it.
         pointer: the place for `definition.find`, also in another text of the same definition.
     """
 
@@ -386,13 +386,13 @@ EnumRule = Callable[[ProtoEnum, ProtoEnum], Iterator[Violation]]
 MethodRule = Callable[[Method, Method], Iterator[Violation]]
 
 
-def proto_rules(*, old: Image, new: Image, category: ProtoCategory) -> list[Violation]:
+def find_violations(*, old: Image, new: Image, category: ProtoCategory) -> list[Violation]:
     """Return every violation of the category's rules, in the order of `buf breaking NEW --against OLD`."""
     change = _Change(old, new)
-    if any(_may_change_defaults(*enums) for enums in change.enums()):
-        # Fields of unchanged files can have another default then.
+    if any(_may_change_defaults(*enums) for enums in change.pair_enums()):
+        # Then the fields of unchanged files can have another default.
         change = _Change(old, new, everything=True)
-    violations = set(_find_violations(change, CATEGORIES[category]))
+    violations = set(_apply_all_rules(change, CATEGORIES[category]))
     return sorted(
         violations,
         key=lambda violation: (violation.file, violation.line, violation.column, violation.rule, violation.message),
@@ -417,12 +417,12 @@ class _Change:
         self.old = declared_by(chain((old_file for old_file, _ in self.files), removed_files))
         self.new = declared_by(chain((new_file for _, new_file in self.files), added_files))
 
-    def enums(self) -> _Pairs[ProtoEnum]:
-        return _common(self.old.enums, self.new.enums)
+    def pair_enums(self) -> _Pairs[ProtoEnum]:
+        return _pair_common(self.old.enums, self.new.enums)
 
-    def messages(self) -> _Pairs[ProtoMessage]:
-        """Yield each message that is in both and differs."""
-        for old, new in _common(self.old.messages, self.new.messages):
+    def pair_messages(self) -> _Pairs[ProtoMessage]:
+        """Yield the messages of both images that differ."""
+        for old, new in _pair_common(self.old.messages, self.new.messages):
             if (
                 self.everything
                 or old.proto != new.proto
@@ -431,18 +431,18 @@ class _Change:
             ):
                 yield old, new
 
-    def fields(self) -> _Pairs[ProtoField]:
-        """Yield each field and extension that is in both, by message and number."""
-        for old, new in self.messages():
-            yield from _common(old.fields(), new.fields())
-        yield from _common(self.old.extensions, self.new.extensions)
+    def pair_fields(self) -> _Pairs[ProtoField]:
+        """Yield the fields and extensions of both images, by message and number."""
+        for old, new in self.pair_messages():
+            yield from _pair_common(old.fields(), new.fields())
+        yield from _pair_common(self.old.extensions, self.new.extensions)
 
-    def methods(self) -> _Pairs[Method]:
-        for old, new in _common(self.old.services, self.new.services):
-            yield from _common(old.methods(), new.methods())
+    def pair_methods(self) -> _Pairs[Method]:
+        for old, new in _pair_common(self.old.services, self.new.services):
+            yield from _pair_common(old.methods(), new.methods())
 
 
-def _common(old: Mapping[_Key, _Part], new: Mapping[_Key, _Part]) -> _Pairs[_Part]:
+def _pair_common(old: Mapping[_Key, _Part], new: Mapping[_Key, _Part]) -> _Pairs[_Part]:
     return ((part, new[key]) for key, part in old.items() if key in new)
 
 
@@ -456,12 +456,12 @@ def _may_change_defaults(old: ProtoEnum, new: ProtoEnum) -> bool:
     return any(new_numbers.get(name, number) != number for name, number in old_numbers.items())
 
 
-def _find_violations(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
+def _apply_all_rules(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
     yield from _apply_rules(change.files, FILE_RULES, rules)
-    yield from _apply_rules(change.enums(), ENUM_RULES, rules)
-    yield from _apply_rules(change.messages(), MESSAGE_RULES, rules)
-    yield from _apply_rules(change.fields(), FIELD_RULES, rules)
-    yield from _apply_rules(change.methods(), METHOD_RULES, rules)
+    yield from _apply_rules(change.pair_enums(), ENUM_RULES, rules)
+    yield from _apply_rules(change.pair_messages(), MESSAGE_RULES, rules)
+    yield from _apply_rules(change.pair_fields(), FIELD_RULES, rules)
+    yield from _apply_rules(change.pair_methods(), METHOD_RULES, rules)
 
 
 def _apply_rules(

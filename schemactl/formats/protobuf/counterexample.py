@@ -13,6 +13,7 @@ from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from schemactl.codec.wire_format import encode_varint
 from schemactl.core.edits import SetType
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import SchemaInfo
@@ -21,11 +22,11 @@ from schemactl.formats.protobuf.compatibility import (
     INTEGER_RANGES,
     MessagePair,
     fields_of,
+    iterate_pairs,
     list_swapped_numbers,
-    pairs,
     select_independent,
 )
-from schemactl.formats.protobuf.definition import ProtoDefinition, encode_varint, field_path, is_shipped, parse
+from schemactl.formats.protobuf.definition import ProtoDefinition, field_path, is_shipped, parse
 from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
 from schemactl.formats.protobuf.python_runtime import build_pool
 from schemactl.formats.type_spec import Explanation
@@ -56,7 +57,7 @@ _EXTREME_INTEGERS: Final = (2**32 + 1, 2**31, -1, 2, 2**63)
 """Integers that some type does not have, the most typical first."""
 
 _CONSEQUENCES = {
-    "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser puts other numbers aside, and the field looks as if it were not set.",
+    "ENUM_VALUE_NO_DELETE": "The enum is closed: a parser keeps other numbers as unknown fields, and the field looks unset.",
     "FIELD_SAME_DEFAULT": "A message that does not carry the field means one thing to its writer and another to the reader.",
     "FIELD_SAME_ONEOF": "The first value in the message is lost.",
     "FIELD_WIRE_COMPATIBLE_CARDINALITY": "The reader keeps one of several values or none, or takes one value for a list.",
@@ -118,10 +119,10 @@ class _Attempt:
 
 def _list_attempts(incompatibility: Incompatibility, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[_Attempt]:
     """Yield messages of the writer that may show the incompatibility, the simplest first."""
-    for pair in pairs(reader=reader, writer=writer):
+    for pair in iterate_pairs(reader=reader, writer=writer):
         field_pairs = [
             (reader_field, writer_field)
-            for reader_field, writer_field in pair.fields()
+            for reader_field, writer_field in pair.pair_fields()
             if _is_about(incompatibility, reader_field, pair)
             and (writer_field is not None or incompatibility.rule == "MESSAGE_SAME_REQUIRED_FIELDS")
         ]
@@ -272,7 +273,7 @@ def _to_text(value: Any) -> str:
 
 
 _WIDER_TYPES: Final = frozenset({("int32", "int64"), ("uint32", "uint64"), ("sint32", "sint64")})
-"""Pairs of types with the same bytes for a value, of which the second holds every value of the first."""
+"""Pairs of types with the same bytes for a value, of which the second has every value of the first."""
 
 
 def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
@@ -290,7 +291,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     if incompatibility.rule == "NARROWER_TYPE" and not is_older:
         written, read = _get_written_and_read(incompatibility)
         if (read, written) in _WIDER_TYPES:
-            fix, edit = f"Write {written}, which holds every {read} as well.", SetType(pointer, written)
+            fix, edit = f"Write {written}, which has every value of {read}.", SetType(pointer, written)
     return Explanation(
         field_path(pointer, new_root, old_root),
         f"{sentence} {_CONSEQUENCES[incompatibility.rule]}",
@@ -311,8 +312,8 @@ def is_provable(incompatibility: Incompatibility, *, reader: ProtoMessage, write
     """Return whether a message can reach the incompatibility: not if it must contain itself, or very many others."""
     writer_messages = [
         pair.writer
-        for pair in pairs(reader=reader, writer=writer)
-        if any(_is_about(incompatibility, reader_field, pair) for reader_field, _ in pair.fields())
+        for pair in iterate_pairs(reader=reader, writer=writer)
+        if any(_is_about(incompatibility, reader_field, pair) for reader_field, _ in pair.pair_fields())
     ]
     return not writer_messages or any(
         encode_required(message, leave_out=set()) is not None for message in writer_messages
@@ -322,12 +323,12 @@ def is_provable(incompatibility: Incompatibility, *, reader: ProtoMessage, write
 def _translate_pointer(pointer: str, *, reader: ProtoMessage, writer: ProtoMessage) -> str:
     """Translate a pointer into the reader's definition to the writer's, in which the message or enum can have another name."""
     noun, name, *rest = pointer.split("/")[1:]
-    for pair in pairs(reader=reader, writer=writer):
+    for pair in iterate_pairs(reader=reader, writer=writer):
         names = [(pair.reader.full_name, pair.writer.full_name)]
         if noun == "enums":
             names = [
                 (reader_field.type_name, writer_field.type_name)
-                for reader_field, writer_field in pair.fields()
+                for reader_field, writer_field in pair.pair_fields()
                 if writer_field
             ]
         for reader_name, writer_name in names:

@@ -39,12 +39,13 @@ from google.protobuf.descriptor_pb2 import (
     FileDescriptorProto,
     FileDescriptorSet,
     MethodDescriptorProto,
-    ServiceDescriptorProto,
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
+from schemactl.codec.definition import Unreadable
+from schemactl.codec.wire_format import decode_varint, encode_varint
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.schema import Locator
 from schemactl.formats.avro.schema import JavaException
@@ -343,20 +344,19 @@ def _rewrite_as_java_reads(data: bytes, message: Any) -> bytes:
     rewritten = bytearray()
     position = 0
 
-    def read_varint(position: int) -> tuple[int, int]:
-        value = 0
-        for shift, byte in zip(range(0, 70, 7), data[position : position + 10], strict=False):
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value & 0xFFFFFFFF, position + shift // 7 + 1
-        raise DecodeError("a number does not end")
+    def read_number(position: int) -> tuple[int, int]:
+        try:
+            value, position = decode_varint(data, position)
+        except Unreadable as error:
+            raise DecodeError(str(error)) from None
+        return value & 0xFFFFFFFF, position
 
     while position < len(data):
-        tag, start = read_varint(position)
+        tag, start = read_number(position)
         rewritten += encode_varint(tag)
         wire_type, position = tag & 7, start
         if wire_type == 2:
-            size, start = read_varint(position)
+            size, start = read_number(position)
             position = start + size
             body = data[start:position]
             field = message.fields_by_number.get(tag >> 3)
@@ -366,7 +366,7 @@ def _rewrite_as_java_reads(data: bytes, message: Any) -> bytes:
                 body = _rewrite_as_java_reads(body, field.message_type)
             rewritten += encode_varint(len(body)) + body
         elif wire_type == 0:
-            _, position = read_varint(start)
+            _, position = read_number(start)
             rewritten += data[start:position]
         else:
             position += {1: 8, 5: 4}.get(wire_type, 0)
@@ -374,16 +374,6 @@ def _rewrite_as_java_reads(data: bytes, message: Any) -> bytes:
         if position > len(data):
             raise DecodeError("the message ends early")
     return bytes(rewritten)
-
-
-def encode_varint(value: int) -> bytes:
-    """Return a number from 0 on in base 128, as protobuf writes tags and lengths."""
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
 
 
 def find_message(image: Image, message: str, *, among: Collection[str] = ()) -> ProtoMessage:
@@ -542,12 +532,8 @@ def adapt_for_python(schema: bytes) -> bytes:
         pass
     protos = files or [image.files[name].proto for name in definition.reachable]
     data = FileDescriptorSet(file=protos).SerializeToString(deterministic=True)
-    return json.dumps(_make_envelope(data, root), separators=(",", ":")).encode()
-
-
-def _make_envelope(descriptor_set: bytes, root: Any) -> dict[str, str]:
-    values = (base64.b64encode(descriptor_set).decode(), root.full_name, root.file.name)
-    return dict(zip(ENVELOPE_KEYS, values, strict=True))
+    values = (base64.b64encode(data).decode(), root.full_name, root.file.name)
+    return json.dumps(dict(zip(ENVELOPE_KEYS, values, strict=True)), separators=(",", ":")).encode()
 
 
 # Places in the `.proto` file
@@ -757,7 +743,8 @@ class _Printer:
         if file.extension:
             yield from ("", *self._extension_lines(file.extension))
         for service in file.service:
-            yield from ("", *_service_lines(service))
+            methods = (line for method in service.method for line in _method_lines(method))
+            yield from ("", *_block_lines(f"service {service.name}", [*_option_lines(service.options), *methods]))
 
     def _message_lines(self, message: DescriptorProto, scope: str) -> Iterator[str]:
         full_name = f"{scope}.{message.name}" if scope else message.name
@@ -788,7 +775,8 @@ class _Printer:
         remaining = list(message.nested_type)
         printed_oneofs: set[int] = set()
         for field in message.field:
-            entry = _find_map_entry(field, entries)
+            # A list of the messages that protoc made for a map field is printed as the map.
+            entry = entries.get(field.type_name.rpartition(".")[2]) if field.label == _REPEATED else None
             if entry is not None and entry in remaining:
                 index = remaining.index(entry)
                 for nested in remaining[:index]:
@@ -799,8 +787,12 @@ class _Printer:
             elif field.oneof_index not in printed_oneofs:
                 printed_oneofs.add(field.oneof_index)
                 oneof = message.oneof_decl[field.oneof_index]
-                members = [member for member in message.field if _is_member_of(member, field.oneof_index)]
-                member_lines = [self._field_line(member, None) for member in members]
+                members = [
+                    member for member in message.field if member.HasField("oneof_index") and not member.proto3_optional
+                ]
+                member_lines = [
+                    self._field_line(member, None) for member in members if member.oneof_index == field.oneof_index
+                ]
                 yield from _block_lines(f"oneof {oneof.name}", [*_option_lines(oneof.options), *member_lines])
         for nested in remaining:
             yield from self._message_lines(nested, full_name)
@@ -844,25 +836,11 @@ class _Printer:
         return "optional " if optional else ""
 
 
-def _service_lines(service: ServiceDescriptorProto) -> Iterator[str]:
-    methods = (line for method in service.method for line in _method_lines(method))
-    return _block_lines(f"service {service.name}", [*_option_lines(service.options), *methods])
-
-
 def _method_lines(method: MethodDescriptorProto) -> Iterator[str]:
     request = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
     response = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
     head, options = f"rpc {method.name} ({request}) returns ({response})", list(_option_lines(method.options))
     return _block_lines(head, options) if options else iter([f"{head};"])
-
-
-def _find_map_entry(field: FieldDescriptorProto, entries: dict[str, DescriptorProto]) -> DescriptorProto | None:
-    """Return the entry message of a map field, or None for another field."""
-    return entries.get(field.type_name.rpartition(".")[2]) if field.label == _REPEATED else None
-
-
-def _is_member_of(field: FieldDescriptorProto, oneof: int) -> bool:
-    return field.HasField("oneof_index") and not field.proto3_optional and field.oneof_index == oneof
 
 
 def _type_text(field: FieldDescriptorProto) -> str:

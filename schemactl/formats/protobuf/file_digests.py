@@ -72,7 +72,7 @@ class _Definition:
 
 @dataclass(slots=True)
 class _Batch:
-    """Definitions whose files one run of protoc compiles: each name means one text, and no missing import is found by chance."""
+    """Definitions whose files one run of protoc compiles: each name has one text, and no file of another definition replaces a missing import."""
 
     definitions: list[_Definition] = field(default_factory=list)
     sources: dict[str, bytes] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class FileDigests:
                 new_definitions[definition.entry_key] = definition
         batches: list[_Batch] = []
         for definition in new_definitions.values():
-            # One definition with an error makes the whole run fail, and often has an error in the next state, too.
+            # A definition with an error makes the whole run fail, and often still has an error in the next state.
             has_failed = definition.path in self._failed_keys
             batch = None if has_failed else next((batch for batch in batches if batch.can_add(definition)), None)
             if batch is None:
@@ -244,7 +244,7 @@ class FileDigests:
         return True
 
     def _write_files(self, sources: Mapping[str, bytes]) -> Path | None:
-        """Make the folder hold exactly these texts, and return it, or None if a file cannot be written."""
+        """Write exactly these texts to the folder and return it, or return None if a file cannot be written."""
         if self._folder is None:
             self._folder = TemporaryDirectory(prefix="schemactl-protoc-")
             self._written.clear()

@@ -19,7 +19,6 @@ from google.protobuf.descriptor_pb2 import (
     EnumDescriptorProto,
     FieldDescriptorProto,
     FileDescriptorProto,
-    ServiceDescriptorProto,
 )
 
 from schemactl.core.errors import InvalidSchema
@@ -135,14 +134,16 @@ class JavaFile:
         for enum in proto.enum_type:
             self._add_enum(enum, prefix)
         for service in proto.service:
-            self._add_service(service, prefix)
+            for method in service.method:
+                self._add("method", f"{prefix}{service.name}.", method)
+            self._add("service", prefix, service)
         for extension in proto.extension:
             self._add_extension(extension, prefix)
 
     def find(self, full_name: str, kinds: frozenset[str] | None = None) -> Symbol | None:
         """Return the symbol of one of `kinds` (default: all), in this file or else in a visible one (DescriptorPool.findSymbol).
 
-        If two visible files declare the symbol, Java takes either of them, as the addresses of objects have it.
+        If two visible files declare the symbol, Java takes one of them, depending on the addresses of objects.
         """
         symbol = self.symbols.get(full_name)
         if symbol is not None and (kinds is None or symbol.kind in kinds):
@@ -268,11 +269,6 @@ class JavaFile:
         for value in enum.value:
             self._add("value", f"{full_name}.", value)
         self._add("enum", prefix, enum)
-
-    def _add_service(self, service: ServiceDescriptorProto, prefix: str) -> None:
-        for method in service.method:
-            self._add("method", f"{prefix}{service.name}.", method)
-        self._add("service", prefix, service)
 
     def link_types(self) -> None:
         """Look up all types, and check what depends on them (FileDescriptor.crossLink).
@@ -424,7 +420,7 @@ _MAX_IMPORT_DEPTH: Final = 1_750
 
 
 def build_files(files: Mapping[str, FileDescriptorProto], name: str | None) -> dict[str, JavaFile]:
-    """Build the file `name` and its imports, and return them by name, each after its own imports. None is the name of no file.
+    """Build the file `name` and its imports, and return them by name, each after its own imports. `name` None is not the name of a file.
 
     The imports are built in the order of ProtobufNativeSchemaUtils.deserializeFileDescriptor, so the first problem is also Java's first.
 
@@ -468,7 +464,7 @@ def build_files(files: Mapping[str, FileDescriptorProto], name: str | None) -> d
 
 
 def find_root(file: JavaFile, name: str | None) -> Symbol:
-    """Return the message that `name` means in the root file, with or without the package (ProtobufNativeSchemaUtils.deserialize).
+    """Return the message that `name` refers to in the root file, with or without the package (ProtobufNativeSchemaUtils.deserialize).
 
     Raises:
         RejectedDefinition: if the file does not declare it, or if the package is not a regular expression.

@@ -107,7 +107,7 @@ def compile_proto(proto: Proto) -> SchemaInfo:
 
 
 def compile_all(protos: Sequence[Proto]) -> list[SchemaInfo | InvalidSchema]:
-    """Return the result or the InvalidSchema of `compile_proto` for each; one process compiles all that are not cached.
+    """Return the result of `compile_proto`, or its InvalidSchema, for each definition; one process compiles all without a cached result.
 
     Raises:
         SchemactlError: if protoc is not installed.
@@ -205,7 +205,7 @@ def has_protoc() -> bool:
 
 
 def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
-    """Yield protoc's answer to each: a descriptor set with source info, or the reason for its absence."""
+    """Yield protoc's answer to each definition: a descriptor set with source info, or the reason for its absence."""
     if not protos:
         return
     site, include = _find_protoc()
@@ -285,7 +285,7 @@ def _make_arguments(proto: Proto) -> list[str]:
 def find_problem(proto: Proto) -> InvalidSchema | None:
     """Return the reason why the files cannot be given to protoc, or None if they can."""
     if sum(map(len, proto.sources.values())) > MAX_SOURCE_BYTES:
-        return InvalidSchema(f"its files hold more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores")
+        return InvalidSchema(f"its files have more than {MAX_SOURCE_BYTES:,} bytes, more than a broker stores")
     for name in proto.sources:
         # protoc would read a leading - or @ as an option.
         if not _FILE_NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
@@ -314,7 +314,7 @@ def _read_outcome(job: Path, code: str) -> bytes | InvalidSchema:
     if code == "0":
         return (job / "out").read_bytes()
     if not code:
-        return DependsOnProtoc(f"protoc gave no answer within {TIMEOUT_S:.0f} s, or crashed on it")
+        return DependsOnProtoc(f"protoc timed out after {TIMEOUT_S:.0f} s, or crashed")
     output = (job / "err").read_text(encoding="utf-8", errors="replace").replace(f"{job}/in/", "")
     for line in output.split("\n"):
         match = _MESSAGE_WITH_PLACE.fullmatch(line)

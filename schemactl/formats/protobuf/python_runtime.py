@@ -126,7 +126,7 @@ def _adapt_file(file: File, adapted_names: Collection[str]) -> FileDescriptorPro
 
 
 def _holder_name(enum: ProtoEnum) -> str:
-    """Return the name of the message that has an enum to itself: names of values are unique in a message, not in an enum."""
+    """Return the name of the message that contains one enum alone: names of values are unique in a message, not in an enum."""
     return f"EnumOf_{enum.proto.name}"
 
 

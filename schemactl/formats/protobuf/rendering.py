@@ -107,7 +107,7 @@ def convert(schema: bytes, rendering: ProtoRendering) -> bytes:
 
 
 def normalize(schema: bytes) -> bytes:
-    """Return the same bytes for each form that a client sends: all JSON names, the files sorted by name. Other definitions stay.
+    """Return the same bytes for each form that a client sends: all JSON names, the files sorted by name. Other definitions are unchanged.
 
     Raises:
         InvalidSchema: if a broker rejects it.
@@ -165,7 +165,7 @@ def find_variants(schema: bytes, language: ProtoRendering) -> Iterator[str]:
     """Yield why a client may send another text than the form of its language, each as a clause about the client ("it ...").
 
     Args:
-        schema: the definition in the form of any language; nothing is known of other texts.
+        schema: the definition in the form of any language; other texts have no known variants.
         language: the client's language.
     """
     try:

@@ -17,7 +17,7 @@ from faulty import forward
 from scratch import record, write_declaration
 from scripted import Response, respond_json, serve
 
-from schemactl.broker.checkers import checkers, from_classes, list_classes
+from schemactl.broker.checkers import create_checkers, from_classes, list_classes
 from schemactl.broker.upload import put
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Outcome
@@ -494,7 +494,7 @@ def test_checkers_and_their_classes_are_one_to_one(release: Release) -> None:
         assert from_classes(release, list_classes(release, optional)) == optional
     assert from_classes(release, ["com.example.Ours"]) is None
     with pytest.raises(UsageError):
-        checkers(Release.R4_0, ("AvroSchemaCompatibilityCheck",))
+        create_checkers(Release.R4_0, ("AvroSchemaCompatibilityCheck",))
 
 
 @pytest.mark.broker
