@@ -34,7 +34,18 @@ from schemactl.core.catalog import parse_day
 from schemactl.core.errors import meant
 from schemactl.core.findings import Severity
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
-from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Names, OneOf, Parts, Setting, Switch, Whole
+from schemactl.core.policies import (
+    SCHEMA_POLICIES,
+    SETTINGS,
+    CompatibilityStrategy,
+    Names,
+    OneOf,
+    Parts,
+    Policies,
+    Setting,
+    Switch,
+    Whole,
+)
 from schemactl.core.project import (
     CHECKER_PACKAGE,
     DEFAULT_CHECKERS,
@@ -51,6 +62,7 @@ from schemactl.core.schema import SchemaType, describe_older_release
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
 from schemactl.declare.source_location import Tokens
+from schemactl.declare.target_numbers import MAX_NUMBER
 from schemactl.formats import SPECS
 from schemactl.registry import url
 
@@ -746,6 +758,135 @@ class WaiverShape(MappingShape):
     until: Day = Field(description="The last day, in UTC, on which it approves anything.")
 
 
+# The numbers file of a target
+
+
+def recorded(expected: str, fits: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> ValueShape:
+    """Return the annotation of a value of the numbers file, which editors have no schema for.
+
+    Args:
+        expected: the noun of the message.
+        fits: returns whether a value is valid.
+        convert: converts a valid value.
+    """
+
+    def parse(value: object) -> object:
+        if not fits(value):
+            raise ValueError(f"expected {expected}, found {found(value)}")
+        return convert(value) if convert else value
+
+    return ValueShape(parse, {})
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_day(value: object) -> bool:
+    with suppress(ValueError):
+        return isinstance(value, str) and bool(re.fullmatch(_DAY, value)) and bool(date.fromisoformat(value))
+    return False
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
+
+
+def _are_properties(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _is_undeclarable(value: object) -> bool:
+    return isinstance(value, str) and value in SchemaType.__members__ and bool(SPECS[SchemaType[value]].undeclarable)
+
+
+def _are_policies(value: object) -> bool:
+    if not isinstance(value, dict) or not value or not value.keys() <= {*Policies.names()}:
+        return False
+    strategy = value.get("schema_compatibility_strategy", "FULL")
+    others = [value[name] for name in SCHEMA_POLICIES[1:] if name in value]
+    fits = all(row.shape.fits(value[name]) for name, row in SETTINGS.items() if name in value)
+    return fits and strategy in _STRATEGIES and all(isinstance(policy, bool) for policy in others)
+
+
+def _are_broker_policies(value: object) -> bool:
+    return isinstance(value, dict) and _are_policies(value) and value.keys() <= {*SCHEMA_POLICIES}
+
+
+def _are_checkers(value: object) -> bool:
+    return isinstance(value, dict) and bool(value) and all(isinstance(is_listed, bool) for is_listed in value.values())
+
+
+_RecordedReason = Annotated[str, recorded("the reason, a text", _is_text)]
+_RecordedOwner = Annotated[str, recorded("a person or a team", _is_text)]
+_Accepted = Annotated[date, recorded("a day such as 2026-11-22", _is_day, date.fromisoformat)]
+_Until = Annotated[date, recorded("a day such as 2027-01-31", _is_day, date.fromisoformat)]
+_True = Annotated[bool, recorded("true", lambda value: value is True)]
+
+
+class NumberShape(MappingShape):
+    """The meaning of a version number of a target."""
+
+    git: Key[Annotated[int, recorded("the number of one of Git's versions", _is_number)]] = None
+    foreign: Key[Annotated[str, recorded("a file's path", _is_text)]] = None
+    type: Key[
+        Annotated[
+            SchemaType,
+            recorded(
+                "a schema type such as AVRO",
+                lambda value: isinstance(value, str) and value in SchemaType.__members__,
+                SchemaType.__getitem__,
+            ),
+        ]
+    ] = None
+    properties: Annotated[dict[str, str], recorded("texts by their names", _are_properties)] = Field({})
+    deleted: _True = False
+    reason: _RecordedReason = ""
+    accepted: Key[_Accepted] = None
+    owner: _RecordedOwner = ""
+
+
+class AcceptanceShape(MappingShape):
+    """The accepted drift of a namespace or topic."""
+
+    unmanaged: _True = False
+    undeclarable: Annotated[
+        str, recorded("a schema type that no file can declare, such as BYTES", _is_undeclarable)
+    ] = ""
+    policies: Annotated[
+        Policies,
+        recorded("values by their policies, such as {schema_validation_enforced: true}", _are_policies, Policies.of),
+    ] = Policies()
+    fingerprint: Annotated[
+        str,
+        recorded(
+            "a fingerprint such as sha256:0f3a..., as `schemactl drift --accept` writes it",
+            lambda value: isinstance(value, str) and bool(re.fullmatch("sha256:[0-9a-f]{64}", value)),
+        ),
+    ] = ""
+    reason: _RecordedReason = ""
+    owner: _RecordedOwner = ""
+    accepted: Key[_Accepted] = None
+    until: Key[_Until] = None
+
+
+class BrokersShape(MappingShape):
+    """The accepted settings of the brokers."""
+
+    policies: Annotated[
+        Policies,
+        recorded(f"values by their policies, of {', '.join(SCHEMA_POLICIES)}", _are_broker_policies, Policies.of),
+    ] = Policies()
+    checkers: Annotated[
+        dict[str, bool],
+        recorded("true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}", _are_checkers),
+    ] = Field({})
+    reason: _RecordedReason = ""
+    owner: _RecordedOwner = ""
+    accepted: Key[_Accepted] = None
+    until: Key[_Until] = None
+
+
 # Topics, namespaces and schemas
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
@@ -1170,6 +1311,14 @@ KINDS: Final[dict[str, type[MappingShape]]] = {
 }
 
 
+_RECORDS: Final[dict[str, type[MappingShape]]] = {
+    "number": NumberShape,
+    "acceptance": AcceptanceShape,
+    "brokers": BrokersShape,
+}
+"""The models of the parts of a numbers file."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """A part of a document that does not fit its model.
@@ -1192,8 +1341,8 @@ class Mismatch:
 
 
 def read_model(kind: str, value: object) -> MappingShape | list[Mismatch]:
-    """Read `value` as a document of the kind `kind` (see KINDS), and return its model, or all its mismatches."""
-    shape = KINDS[kind]
+    """Read `value` as a document of the kind `kind`, or a part of a numbers file, and return its model, or all its mismatches."""
+    shape = KINDS.get(kind) or _RECORDS[kind]
     try:
         return shape.model_validate(value)
     except ValidationError as error:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
@@ -18,7 +17,6 @@ from schemactl.core import atomic_files
 from schemactl.core.catalog import Catalog
 from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, SchemactlError, Source, meant
 from schemactl.core.names import NamespaceName, TopicName, parse_name
-from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, live, next_number
 from schemactl.core.wording import found, policy_words, shortened
@@ -26,6 +24,7 @@ from schemactl.declare.document import limit_problems
 from schemactl.declare.files import MAX_PROBLEMS, Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
 from schemactl.declare.source_location import node_place
 from schemactl.declare.target_numbers import (
+    MAX_NUMBER,
     Acceptance,
     AcceptanceReason,
     NumberEntry,
@@ -36,22 +35,18 @@ from schemactl.declare.target_numbers import (
 from schemactl.declare.yaml_parser import YamlDocument, read_yaml, scalar
 from schemactl.formats import SPECS, spec
 
+if TYPE_CHECKING:
+    from schemactl.declare.models import AcceptanceShape, BrokersShape, NumberShape
+
 # Reading
 
-MAX_NUMBER: Final = 100_000
-"""The highest recorded number: schemactl reads no more versions of a topic from a registry."""
-
-KEYS: Final = ("git", "foreign", "type", "properties", "deleted", "reason", "accepted", "owner")
 _STATES: Final = ("unmanaged", "undeclarable", "policies")
 _ACCEPTANCE_KEYS: Final = (*_STATES, "fingerprint", "reason", "owner", "accepted", "until")
 BROKERS: Final = "brokers"
 """The key of the accepted settings of the brokers, next to the names of namespaces and topics."""
 
-_BROKER_KEYS: Final = ("policies", "checkers", "reason", "owner", "accepted", "until")
 _ENTRY_EXAMPLES: Final = "{git: 3}, {foreign: foreign/orders-4.avsc, type: AVRO} or {deleted: true}"
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]*")
-_FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
-_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def numbers_path(project: Project, target: Target) -> str:
@@ -150,43 +145,58 @@ class _NumbersReader:
                 yield number, number_entry
 
     def _read_entry(self, number: int, key: yaml.Node, node: yaml.Node, value: Any) -> NumberEntry | None:
+        from schemactl.declare.models import NumberShape
+
+        items = [*self._iterate_items(node, value, "the meaning of the number")]
+        if not isinstance(value, dict):
+            return None
         problem_count = len(self.problems)
-        nodes: dict[str, yaml.Node] = {}
-        for item_key, value_node, _ in self._iterate_items(node, value, "the meaning of the number"):
-            if item_key.value in KEYS:
-                nodes[item_key.value] = value_node
-            else:
-                # Finding similar keys is slow, and only MAX_PROBLEMS problems are reported.
-                near = meant(item_key.value, KEYS) if len(self.problems) < MAX_PROBLEMS else None
-                fix = f"write `{near}`" if near else f"the keys here are {', '.join(KEYS)}"
-                self._report(item_key, f"unknown key `{shortened(item_key.value)}`", fix)
-        if len(self.problems) == problem_count:
-            self._check_entry(number, key, nodes, value)
+        shape = self._read_model("number", items)
+        nodes = {item_key.value: value_node for item_key, value_node, _ in items}
+        if nodes.keys() <= NumberShape.model_fields.keys():
+            self._check_entry(number, key, nodes)
         if len(self.problems) > problem_count:
             return None
-        foreign, path = self._read_foreign(nodes["foreign"], value) if "foreign" in nodes else (None, None)
+        foreign, path = self._read_foreign(nodes["foreign"], shape) if shape.foreign else (None, None)
         return NumberEntry(
             number,
-            git=value.get("git"),
+            git=shape.git,
             foreign=foreign,
-            deleted=value.get("deleted", False),
-            reason=value.get("reason", ""),
-            accepted=date.fromisoformat(value["accepted"]) if "accepted" in value else None,
-            owner=value.get("owner", ""),
+            deleted=shape.deleted,
+            reason=shape.reason,
+            accepted=shape.accepted,
+            owner=shape.owner,
             source=node_place(shown(self.path), key),
             path=path,
         )
 
+    def _read_model(self, kind: str, items: Sequence[_Item]) -> Any:
+        """Return the model of a mapping with these items, or report its mismatches; a kind is a key of `models.KINDS`."""
+        # Importing pydantic is slow, and only needed here.
+        from schemactl.declare.models import read_model
+
+        result = read_model(kind, {key.value: value for key, _, value in items})
+        if not isinstance(result, list):
+            return result
+        nodes = {key.value: (key, node) for key, node, _ in items}
+        has_unknown_keys = any(mismatch.kind == "extra_forbidden" for mismatch in result)
+        for mismatch in result:
+            key = mismatch.parts[0]
+            if mismatch.kind == "extra_forbidden":
+                # Finding similar keys is slow, and only MAX_PROBLEMS problems are reported.
+                near = meant(key, mismatch.keys) if kind == "number" and len(self.problems) < MAX_PROBLEMS else None
+                fix = f"write `{near}`" if near else f"the keys here are {', '.join(mismatch.keys)}"
+                self._report(nodes[key][0], f"unknown key `{shortened(key)}`", fix)
+            elif kind != "number" or not has_unknown_keys:
+                self._report(nodes[key][1], str(mismatch.context["error"]), "")
+        return None
+
     def _read_acceptance(self, name: NamespaceName | TopicName, name_node: yaml.Node, items: Iterable[_Item]) -> None:
         """Read the accepted drift of a namespace or topic into `accepted`, or report its problems."""
-        nodes = {key.value: (node, value) for key, node, value in items if key.value in _ACCEPTANCE_KEYS}
-        problem_count = len(self.problems)
-        for key, (node, value) in nodes.items():
-            fits, expected = _VALUE_CHECKS[key]
-            if not fits(value):
-                self._report(node, f"expected {expected}, found {found(value)}", "")
-        if len(self.problems) > problem_count or not nodes:
+        items = [item for item in items if item[0].value in _ACCEPTANCE_KEYS]
+        if not items or (shape := self._read_model("acceptance", items)) is None:
             return
+        nodes = {key.value: node for key, node, _ in items}
         states = [key for key in _STATES if key in nodes]
         is_of_schemas = bool({"unmanaged", "undeclarable"} & nodes.keys()) and isinstance(name, TopicName)
         if not states:
@@ -194,61 +204,44 @@ class _NumbersReader:
         elif states[:2] == ["unmanaged", "undeclarable"] or (
             "undeclarable" in states and isinstance(name, NamespaceName)
         ):
-            self._report(nodes["undeclarable"][0], "`undeclarable` is for a topic, instead of `unmanaged`", "keep one")
+            self._report(nodes["undeclarable"], "`undeclarable` is for a topic, instead of `unmanaged`", "keep one")
         elif is_of_schemas != ("fingerprint" in nodes):
             fix = "`schemactl drift --accept` writes it" if is_of_schemas else "remove it"
             self._report(name_node, "a `fingerprint` belongs to `unmanaged` and `undeclarable` of a topic", fix)
         elif missing := [key for key in ("reason", "accepted") if key not in nodes]:
             self._report(name_node, f"the accepted state of {name} needs its `{missing[0]}`", f"add {missing[0]}: ...")
         else:
-            values = {key: value for key, (_, value) in nodes.items()}
             self.accepted[name] = Acceptance(
-                values.get("unmanaged", False),
-                values.get("undeclarable", ""),
-                values.get("fingerprint", ""),
-                Policies.of(values.get("policies", {})),
-                decision=_read_decision(values),
+                shape.unmanaged,
+                shape.undeclarable,
+                shape.fingerprint,
+                shape.policies,
+                decision=_build_reason(shape),
                 source=node_place(shown(self.path), name_node),
             )
 
-    def _read_brokers(self, name_node: yaml.Node, items: Iterable[_Item]) -> None:
+    def _read_brokers(self, name_node: yaml.Node, items: Sequence[_Item]) -> None:
         """Read the accepted settings of the brokers, or report their problems."""
-        problem_count = len(self.problems)
-        values = {}
-        for key, node, value in items:
-            if key.value not in _BROKER_KEYS:
-                self._report(
-                    key, f"unknown key `{shortened(key.value)}`", f"the keys here are {', '.join(_BROKER_KEYS)}"
-                )
-                continue
-            fits, expected = _BROKER_VALUE_CHECKS.get(key.value) or _VALUE_CHECKS[key.value]
-            if not fits(value):
-                self._report(node, f"expected {expected}, found {found(value)}", "")
-            values[key.value] = value
-        if len(self.problems) > problem_count:
+        if (shape := self._read_model("brokers", items)) is None:
             return
-        if not {"policies", "checkers"} & values.keys():
+        keys = {key.value for key, _, _ in items}
+        if not {"policies", "checkers"} & keys:
             fix = "write policies: {schema_compatibility_strategy: BACKWARD}, or remove it"
             self._report(name_node, "nothing says which settings of the brokers are accepted", fix)
-        elif missing := [key for key in ("reason", "accepted") if key not in values]:
+        elif missing := [key for key in ("reason", "accepted") if key not in keys]:
             self._report(
                 name_node, f"accepted settings of the brokers need their `{missing[0]}`", f"add {missing[0]}: ..."
             )
         else:
             self.brokers = Acceptance(
-                policies=Policies.of(values.get("policies", {})),
-                checkers=values.get("checkers", {}),
-                decision=_read_decision(values),
+                policies=shape.policies,
+                checkers=shape.checkers,
+                decision=_build_reason(shape),
                 source=node_place(shown(self.path), name_node),
             )
 
-    def _check_entry(
-        self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node], value: Mapping[str, Any]
-    ) -> None:
-        """Report the problems of the values of an entry with valid keys."""
-        for name, (fits, expected) in _VALUE_CHECKS.items():
-            if name in nodes and not fits(value[name]):
-                self._report(nodes[name], f"expected {expected}, found {found(value[name])}", "")
+    def _check_entry(self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node]) -> None:
+        """Report the contradictions between the keys of an entry."""
         if "git" in nodes and "foreign" in nodes:
             self._report(
                 nodes["foreign"], "a number means one version: `git` and `foreign` exclude each other", "keep one"
@@ -261,9 +254,9 @@ class _NumbersReader:
         if "foreign" in nodes and "type" not in nodes:
             self._report(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
 
-    def _read_foreign(self, node: yaml.Node, value: Mapping[str, Any]) -> tuple[SchemaInfo | None, str | None]:
+    def _read_foreign(self, node: yaml.Node, shape: NumberShape) -> tuple[SchemaInfo | None, str | None]:
         """Return the foreign definition and its path, or (None, None) with a problem."""
-        written = value["foreign"]
+        written = shape.foreign or ""
         try:
             path = resolve(self.folder, written)
         except ValueError as error:
@@ -283,7 +276,7 @@ class _NumbersReader:
             return None, None
         try:
             data = read_bytes(self.files, path)
-            return _build_info(path, data, SchemaType[value["type"]], value.get("properties", {})), path
+            return _build_info(path, data, shape.type or SchemaType.NONE, shape.properties), path
         except DeclarationError as error:
             self.problems += error.problems
         except (InvalidSchema, UnicodeDecodeError) as error:
@@ -305,14 +298,8 @@ class _NumbersReader:
         self.problems.append(Problem(node_place(shown(self.path), node), message, fix))
 
 
-def _read_decision(values: Mapping[str, Any]) -> AcceptanceReason:
-    """Return the reason in the valid values of an acceptance."""
-    return AcceptanceReason(
-        values["reason"].strip(),
-        values.get("owner", "").strip(),
-        date.fromisoformat(values["accepted"]),
-        date.fromisoformat(values["until"]) if "until" in values else None,
-    )
+def _build_reason(shape: AcceptanceShape | BrokersShape) -> AcceptanceReason:
+    return AcceptanceReason(shape.reason.strip(), shape.owner.strip(), shape.accepted, shape.until)
 
 
 def _build_info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
@@ -321,74 +308,6 @@ def _build_info(path: str, data: bytes, kind: SchemaType, properties: Mapping[st
         read = SPECS[kind].from_text(kind, data.decode(), properties)
         return SchemaInfo(kind, read.schema, dict(properties), Source(shown(path)))
     return SchemaInfo(kind, data, dict(properties), Source(shown(path)))
-
-
-def _is_day(value: Any) -> bool:
-    if not isinstance(value, str) or not _DAY.fullmatch(value):
-        return False
-    try:
-        date.fromisoformat(value)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
-
-
-def _are_properties(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
-
-
-def _are_policies(value: Any) -> bool:
-    if not isinstance(value, dict) or not value or not value.keys() <= {*Policies.names()}:
-        return False
-    other_policies = {key: policy for key, policy in value.items() if key not in SETTINGS}
-    strategy = other_policies.pop("schema_compatibility_strategy", CompatibilityStrategy.FULL.name)
-    is_strategy = isinstance(strategy, str) and strategy in CompatibilityStrategy.__members__
-    fits = all(row.shape.fits(value[name]) for name, row in SETTINGS.items() if name in value)
-    return fits and is_strategy and all(isinstance(policy, bool) for policy in other_policies.values())
-
-
-def _are_broker_policies(value: Any) -> bool:
-    return _are_policies(value) and value.keys() <= {*SCHEMA_POLICIES}
-
-
-def _are_checkers(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value) and all(isinstance(is_listed, bool) for is_listed in value.values())
-
-
-_VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "git": (_is_number, "the number of one of Git's versions"),
-    "foreign": (lambda value: isinstance(value, str) and bool(value.strip()), "a file's path"),
-    "type": (lambda value: isinstance(value, str) and value in SchemaType.__members__, "a schema type such as AVRO"),
-    "properties": (_are_properties, "texts by their names"),
-    "deleted": (lambda value: value is True, "true"),
-    "reason": (lambda value: isinstance(value, str) and bool(value.strip()), "the reason, a text"),
-    "accepted": (_is_day, "a day such as 2026-11-22"),
-    "owner": (lambda value: isinstance(value, str) and bool(value.strip()), "a person or a team"),
-    "until": (_is_day, "a day such as 2027-01-31"),
-    "unmanaged": (lambda value: value is True, "true"),
-    "undeclarable": (
-        lambda value: (
-            isinstance(value, str) and value in SchemaType.__members__ and bool(SPECS[SchemaType[value]].undeclarable)
-        ),
-        "a schema type that no file can declare, such as BYTES",
-    ),
-    "policies": (_are_policies, "values by their policies, such as {schema_validation_enforced: true}"),
-    "fingerprint": (
-        lambda value: isinstance(value, str) and bool(_FINGERPRINT.fullmatch(value)),
-        "a fingerprint such as sha256:0f3a..., as `schemactl drift --accept` writes it",
-    ),
-}
-"""For each key, a predicate for its value, and the noun of the message for other values."""
-
-_BROKER_VALUE_CHECKS: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
-    "policies": (_are_broker_policies, f"values by their policies, of {', '.join(SCHEMA_POLICIES)}"),
-    "checkers": (_are_checkers, "true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}"),
-}
-"""The same for the keys of accepted settings of the brokers, where they differ."""
 
 
 # Writing

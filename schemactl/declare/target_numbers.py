@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import Final
 
 from schemactl import formats
 from schemactl.comparison.changes import Contents, last_tombstone
@@ -111,6 +112,9 @@ def joined(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acc
 
 
 # Version numbers
+
+MAX_NUMBER: Final = 100_000
+"""The highest recorded number: schemactl reads no more versions of a topic from a registry."""
 
 
 @dataclass(frozen=True, slots=True)
