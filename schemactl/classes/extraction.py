@@ -107,10 +107,11 @@ def extract(
     is_portable: bool = True,
     on_note: Callable[[str], None] | None = None,
 ) -> SchemaInfo:
-    """Return the schema of a class: the one that Pulsar's Python client registers for it, if the client supports the class.
+    """Return the schema of a class, as Pulsar's Python client registers it if the client supports the class.
 
-    Go's client prints definitions again, and would register some otherwise. Of annotated classes, the definition is written so that
-    it registers the same: whole numbers without a point, no scale of 0, and no default that it prints as another value.
+    Go's client formats a definition before it registers it, which changes some definitions. The definition of an annotated class is
+    written so that Go's client does not change it: whole numbers without a point, no scale of 0, and no default that the client
+    would write as another value.
 
     Args:
         kind: a dataclass, a pydantic model, an attrs class, a `pulsar.schema.Record`, or the class of a protobuf message.
@@ -119,11 +120,11 @@ def extract(
         release: the Pulsar release whose broker has to accept the definition.
         role: whether the class reads or writes messages, by default both. A consumer does not read computed fields, and may read a field by
             another name than it writes it.
-        is_portable: whether the definition is written as Go's client prints it.
-        on_note: takes a sentence about each default that is left out for this.
+        is_portable: whether the definition is written as Go's client formats it.
+        on_note: takes a sentence about each default that is omitted for this.
 
     Raises:
-        SchemactlError: if the class is another one, or has something that Avro cannot express.
+        SchemactlError: if the class is of another kind, or has a part that Avro cannot express.
     """
     if _is_message(kind):
         _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
@@ -187,7 +188,7 @@ class JsonDifference(NamedTuple):
 
 
 def find_json_differences(kind: type) -> Iterator[JsonDifference]:
-    """Yield the fields that `JsonSchema` of Python's client writes as other JSON than other clients. Other classes have no such fields."""
+    """Yield the fields of a `pulsar.schema.Record` that `JsonSchema` of Python's client writes as other JSON than other clients."""
     if is_client_record(kind):
         yield from _find_json_differences(kind, kind.__name__, frozenset())
 
@@ -225,10 +226,10 @@ def _find_json_differences(kind: Any, path: str, outer_kinds: frozenset[Any]) ->
 
 
 def _require_type(kind: type, description: str, schema_type: SchemaType | None, *possible: SchemaType) -> None:
-    """Raise SchemactlError if the class cannot have the schema type; `description` says which sort of class it is."""
+    """Raise SchemactlError if the class, which `description` describes, cannot have the schema type."""
     if schema_type and schema_type not in possible:
         raise SchemactlError(
-            f"{name_of(kind)} is {description}, of which no schema of type {schema_type.name} is made",
+            f"{name_of(kind)} is {description}, which cannot have a schema of type {schema_type.name}",
             fix=f"--type {' or '.join(possible_type.name for possible_type in possible)}",
         )
 

@@ -53,7 +53,7 @@ from schemactl.declare.references import (
 from schemactl.declare.source_location import JsonText, Tokens, place, pointer, tokens
 from schemactl.declare.strict_json import read_json
 from schemactl.declare.text_edits import make_proto_edit, make_text_edit
-from schemactl.declare.yaml_parser import YamlPart, scalar_place
+from schemactl.declare.yaml_parser import YamlPart, locate_in_scalar
 from schemactl.formats import SPECS
 from schemactl.formats.key_value import join, split
 from schemactl.formats.protobuf import load
@@ -353,7 +353,7 @@ class _DefinitionReader:
 
     @property
     def unused(self) -> set[Tokens]:
-        """The places of the references that name a file of which the definition uses nothing; a folder or glob is an offer."""
+        """The places of the references that name one file from which the definition uses no type."""
         unused = {("references", str(index)) for index in self.listed - self.used}
         return unused | {(half, *parts) for half, part in self.halves.items() for parts in part.unused}
 
@@ -722,7 +722,7 @@ class _DefinitionReader:
     def _locate_in_text(self, offset: int) -> Source:
         """Return the place of an offset in a definition that is JSON text in YAML."""
         text, parts = self.declaration.text, (*self.declaration.parts, "definition")
-        return scalar_place(text.path, text.data, text.node(self.declaration.document, parts), offset)
+        return locate_in_scalar(text.path, text.data, text.node(self.declaration.document, parts), offset)
 
     def _find_block(self) -> str | None:
         """Return the content of the YAML file if its literal block (`|`) is the definition, else None."""
@@ -874,12 +874,9 @@ def _add_default_properties(info: SchemaInfo, defaults: Mapping[str, str]) -> Sc
         for half, part in pair.halves.items()
     }
     joined = join(key=halves["key"], value=halves["value"], encoding=pair.encoding)
-    return replace(info, properties={**joined.properties, **info.properties, **_select_inner_properties(joined)})
-
-
-def _select_inner_properties(info: SchemaInfo) -> dict[str, str]:
-    names = ("key.schema.properties", "value.schema.properties")
-    return {name: info.properties[name] for name in names if name in info.properties}
+    part_names = ("key.schema.properties", "value.schema.properties")
+    part_properties = {name: joined.properties[name] for name in part_names if name in joined.properties}
+    return replace(info, properties={**joined.properties, **info.properties, **part_properties})
 
 
 def _edit_inlined(inlined: Inlined, edit: DefinitionEdit) -> TextEdit | None:

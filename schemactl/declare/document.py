@@ -23,7 +23,7 @@ from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
 from schemactl.core.wording import found, shortened
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.payload import WHY_NO_NAME, find_name_problem
-from schemactl.declare.source_location import Tokens, key_node, node_at, node_place, tokens
+from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node, tokens
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import SPECS
 from schemactl.formats.primitive import CHARSET
@@ -259,7 +259,7 @@ def _group_by_document(
     """Group the problems of a file by the document that they are in; of many problems, the last is their number."""
     problems = list(problems)
     limited_problems = limit_problems(problems)
-    first_lines = [node_place(shown(path), document.node).line for document in documents]
+    first_lines = [locate_node(shown(path), document.node).line for document in documents]
 
     def find_number(problem: Problem) -> int:
         return max(bisect_right(first_lines, problem.source.line) - 1, 0)
@@ -311,7 +311,7 @@ def _validate_document(document: YamlDocument, path: str) -> tuple[Any, list[Pro
     value, root = document.value, document.node
     if not isinstance(value, dict):
         message = "this document is empty" if value is None else f"expected a mapping, found {found(value)}"
-        return None, [Problem(node_place(path, root), message, "declare a topic or a namespace: `topic: ...`")]
+        return None, [Problem(locate_node(path, root), message, "declare a topic or a namespace: `topic: ...`")]
     if "topic" in value:
         shape = _read_similar_topic(value)
         return (shape, []) if shape else read_shape("topic", value, root, path, _check_topic)
@@ -320,7 +320,7 @@ def _validate_document(document: YamlDocument, path: str) -> tuple[Any, list[Pro
     message = "this document has neither `topic` nor `namespace`, so it declares nothing"
     matches = ((key, meant(key, ("topic", "namespace"))) for key in value)
     fixes = (f"write `{match}` for `{key}`" for key, match in matches if match)
-    return None, [Problem(node_place(path, root), message, next(fixes, "add one of the two keys"))]
+    return None, [Problem(locate_node(path, root), message, next(fixes, "add one of the two keys"))]
 
 
 def _read_similar_topic(value: dict[str, Any]) -> Any:
@@ -584,7 +584,7 @@ def _build_document(
     client_definitions = {}
     for index, client in enumerate(topic.clients):
         if client.file and (declaration := kinds.get(client.kind, schema)):
-            client_source = node_place(shown(text.path), node_at(document.node, ("clients", str(index), "schema")))
+            client_source = locate_node(shown(text.path), find_node(document.node, ("clients", str(index), "schema")))
             client_definitions[client.name] = replace(
                 declaration,
                 parts=("clients", str(index)),
@@ -609,7 +609,7 @@ def build_overlay(shape: Any, document: YamlDocument, text: YamlText, number: in
 def _find_places(document: YamlDocument, text: YamlText, number: int) -> tuple[Source, Callable[[str], Source]]:
     """Return the place of the name of a declaration, and its locator, which returns this place for keys that it does not have."""
     name_key = "topic" if "topic" in document.value else "namespace"
-    source = node_place(shown(text.path), node_at(document.node, (name_key,)))
+    source = locate_node(shown(text.path), find_node(document.node, (name_key,)))
     keys = frozenset(document.value)
 
     def locate(pointer: str) -> Source:
@@ -657,11 +657,11 @@ def _build_schema(
     }
     return SchemaDeclaration(
         values.get("type", SchemaType.NONE),
-        node_place(shown(text.path), node_at(root, parts)),
+        locate_node(shown(text.path), find_node(root, parts)),
         text,
         number,
         parts,
-        node_place(shown(text.path), node_at(root, (*parts, "definition"))),
+        locate_node(shown(text.path), find_node(root, (*parts, "definition"))),
         definition=values.get("definition"),
         references=tuple(values.get("references", ())),
         properties=values.get("properties") or EMPTY,
@@ -733,10 +733,10 @@ def locate_misfits(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> lis
 
 
 def _locate_misfit(root: yaml.Node, misfit: Misfit, path: str) -> Source:
-    node = node_at(root, misfit.parts)
+    node = find_node(root, misfit.parts)
     if misfit.of_key:
-        node = key_node(node_at(root, misfit.parts[:-1]), misfit.parts[-1]) or node
-    return node_place(path, node)
+        node = find_key_node(find_node(root, misfit.parts[:-1]), misfit.parts[-1]) or node
+    return locate_node(path, node)
 
 
 def read_shape(

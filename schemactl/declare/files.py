@@ -285,7 +285,7 @@ def _is_named_in_folder(files: Files, folder: str, name: str, *, besides: str) -
     return False
 
 
-def folders_with_yaml(files: Files, folder: str) -> list[str]:
+def list_folders_with_yaml(files: Files, folder: str) -> list[str]:
     """Return the paths of the direct subfolders of `folder` that contain YAML files at any depth."""
     if isinstance(files, WorktreeFiles):
         with suppress(OSError):

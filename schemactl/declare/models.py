@@ -361,8 +361,8 @@ def _suggest_package(package: str) -> str:
     return f"{first.strip('_') or 'pulsar'}_schemas{dot}{rest}"
 
 
-def _find_owner(package: str) -> str:
-    """Return a noun phrase for the owner of the name `package`, or "" if it is free. Only the first part of a dotted name counts.
+def _describe_owner(package: str) -> str:
+    """Describe the owner of the name `package`, or return "" if it is free. Only the first part of a dotted name counts.
 
     Names of distributions ignore case, and treat runs of `-`, `_` and `.` as equal (PEP 503); a wheel has the name of its
     package.
@@ -409,7 +409,7 @@ def _parse_module(name: str) -> str:
     """Return the name of a generated package."""
     if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
-    if owner := _find_owner(name):
+    if owner := _describe_owner(name):
         message = f"`{shortened(name)}` is {owner}: a generated package of that name would take its place"
         raise ValueError(message, f"write another name, such as {shortened(_suggest_package(name))}")
     return name
@@ -1352,7 +1352,10 @@ def read_model(kind: str, value: object) -> MappingShape | list[Mismatch]:
                 detail["type"],
                 detail["input"],
                 detail.get("ctx", {}),
-                _describe_keys(_find_shape(shape, detail["loc"][:-1])),
+                {
+                    field.alias or name: field.description or ""
+                    for name, field in _find_shape(shape, detail["loc"][:-1]).model_fields.items()
+                },
                 _find_schema_type(value, detail["loc"]),
             )
             for detail in error.errors(include_url=False)
@@ -1395,10 +1398,6 @@ def _find_inner_shape(annotation: object) -> type[MappingShape] | None:
         return _find_inner_shape(arguments[-1])
     is_optional = type(None) in arguments
     return _find_inner_shape(arguments[0]) if is_optional or get_origin(annotation) is Annotated else None
-
-
-def _describe_keys(shape: type[MappingShape]) -> dict[str, str]:
-    return {field.alias or name: field.description or "" for name, field in shape.model_fields.items()}
 
 
 _EDITOR_SCHEMAS: Final = {

@@ -22,7 +22,7 @@ from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, live, n
 from schemactl.core.wording import found, policy_words, shortened
 from schemactl.declare.document import limit_problems
 from schemactl.declare.files import MAX_PROBLEMS, Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
-from schemactl.declare.source_location import node_place
+from schemactl.declare.source_location import locate_node
 from schemactl.declare.target_numbers import (
     MAX_NUMBER,
     Acceptance,
@@ -77,7 +77,7 @@ def read_numbers(files: Files, project: Project, target: Target) -> TargetNumber
         return TargetNumbers(target.name, path)
     if len(documents) > 1:
         problems.append(
-            Problem(node_place(shown(path), documents[1].node), "a numbers file has one document", "remove `---`")
+            Problem(locate_node(shown(path), documents[1].node), "a numbers file has one document", "remove `---`")
         )
     reader = _NumbersReader(files, path)
     topics = reader.read_topics(documents[0]) if documents else {}
@@ -122,7 +122,7 @@ class _NumbersReader:
                 continue
             self._read_acceptance(name, key, items)
             if isinstance(name, TopicName) and (entries or name not in self.accepted):
-                topics[name] = TopicNumbers(entries, node_place(shown(self.path), key))
+                topics[name] = TopicNumbers(entries, locate_node(shown(self.path), key))
         return topics
 
     def _read_entries(self, items: Iterable[_Item], *, is_topic: bool) -> Iterator[tuple[int, NumberEntry]]:
@@ -166,7 +166,7 @@ class _NumbersReader:
             reason=shape.reason,
             accepted=shape.accepted,
             owner=shape.owner,
-            source=node_place(shown(self.path), key),
+            source=locate_node(shown(self.path), key),
             path=path,
         )
 
@@ -217,7 +217,7 @@ class _NumbersReader:
                 shape.fingerprint,
                 shape.policies,
                 decision=_build_reason(shape),
-                source=node_place(shown(self.path), name_node),
+                source=locate_node(shown(self.path), name_node),
             )
 
     def _read_brokers(self, name_node: yaml.Node, items: Sequence[_Item]) -> None:
@@ -237,7 +237,7 @@ class _NumbersReader:
                 policies=shape.policies,
                 checkers=shape.checkers,
                 decision=_build_reason(shape),
-                source=node_place(shown(self.path), name_node),
+                source=locate_node(shown(self.path), name_node),
             )
 
     def _check_entry(self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node]) -> None:
@@ -295,7 +295,7 @@ class _NumbersReader:
                 yield key, value_node, value[key.value]
 
     def _report(self, node: yaml.Node, message: str, fix: str) -> None:
-        self.problems.append(Problem(node_place(shown(self.path), node), message, fix))
+        self.problems.append(Problem(locate_node(shown(self.path), node), message, fix))
 
 
 def _build_reason(shape: AcceptanceShape | BrokersShape) -> AcceptanceReason:

@@ -43,7 +43,7 @@ from schemactl.declare.files import (
     YAML_SUFFIXES,
     Files,
     WorktreeFiles,
-    folders_with_yaml,
+    list_folders_with_yaml,
     obstacle,
     read_bytes,
     resolve,
@@ -148,7 +148,7 @@ def check_roots(files: Files, project: Project, data: bytes) -> None:
     """
     problems = []
     for index, root in enumerate(project.roots):
-        folders = folders_with_yaml(files, posixpath.dirname(root))
+        folders = list_folders_with_yaml(files, posixpath.dirname(root))
         similar_folder = None if root in folders else meant(root, folders)
         source = YamlText(project.path, data).locate(0, ("roots", str(index)))
         if similar_folder and similar_folder not in project.roots and source.line > 1:

@@ -367,19 +367,19 @@ def _build_string_error(text: str, offset: int) -> JsonSyntaxError:
 # YAML nodes
 
 
-def node_at(root: yaml.Node, parts: Tokens) -> yaml.Node:
+def find_node(root: yaml.Node, parts: Tokens) -> yaml.Node:
     """Return the YAML node under `root` that `parts` leads to, or the last existing node in that path."""
     return nearest(root, parts, _get_child)
 
 
-def node_place(path: str, node: yaml.Node) -> Source:
+def locate_node(path: str, node: yaml.Node) -> Source:
     """Return the place of `node` in the file `path`. It has an end only if the node is on one line."""
     mark = node.start_mark
     is_one_line = node.end_mark.line == mark.line
     return Source(path, mark.line + 1, mark.column + 1, node.end_mark.column + 1 if is_one_line else None)
 
 
-def key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
+def find_key_node(mapping: yaml.Node, key: str) -> yaml.Node | None:
     """Return the node of the key in a mapping, or None if `mapping` does not have it or is not a mapping."""
     pair = _find_member(mapping, key) if isinstance(mapping, yaml.MappingNode) else None
     return pair[0] if pair else None

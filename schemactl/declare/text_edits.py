@@ -16,7 +16,15 @@ from schemactl.core.edits import AddAlias, AddKey, AddReserved, AvroEdit, Defini
 from schemactl.core.errors import Source
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import EscapedText, JsonSyntaxError, JsonText, Scan, Tokens, key_node, tokens
+from schemactl.declare.source_location import (
+    EscapedText,
+    JsonSyntaxError,
+    JsonText,
+    Scan,
+    Tokens,
+    find_key_node,
+    tokens,
+)
 from schemactl.declare.yaml_parser import YamlPart, scalar
 
 _Replacement = tuple[int, int, str]
@@ -231,16 +239,16 @@ def _edit_yaml(part: YamlPart, edit: AvroEdit) -> _Replacement | None:
     if node is None:
         return None
     if isinstance(edit, RenameKey):
-        key = key_node(part.node(parts[:-1]), parts[-1])
+        key = find_key_node(part.node(parts[:-1]), parts[-1])
         return _replace_scalar(key, edit.name) if key else None
     if isinstance(edit, AddKey):
         return _add_yaml_key(part, node, edit)
     if isinstance(edit, AddAlias):
-        if key_node(node, "aliases"):
+        if find_key_node(node, "aliases"):
             return _add_yaml_item(part, part.node((*parts, "aliases")), edit.name)
         return _add_yaml_key(part, node, AddKey(edit.pointer, ("name", "type"), "aliases", [edit.name]))
     is_mapping = isinstance(node, yaml.MappingNode)
-    if is_mapping and key_node(node, "type") is None:
+    if is_mapping and find_key_node(node, "type") is None:
         return None
     return _replace_scalar(part.node((*parts, "type")) if is_mapping else node, edit.name)
 
@@ -250,7 +258,7 @@ def _find_node(part: YamlPart, parts: Tokens) -> yaml.Node | None:
     node = part.node(())
     for length, token in enumerate(parts, 1):
         is_list = isinstance(node, yaml.SequenceNode) and token.isdigit() and int(token) < len(node.value)
-        if not is_list and key_node(node, token) is None:
+        if not is_list and find_key_node(node, token) is None:
             return None
         node = part.node(parts[:length])
     return node
@@ -264,11 +272,11 @@ def _replace_scalar(node: yaml.Node, text: str) -> _Replacement | None:
 
 
 def _add_yaml_key(part: YamlPart, node: yaml.Node, edit: AddKey) -> _Replacement | None:
-    if not isinstance(node, yaml.MappingNode) or key_node(node, edit.key):
+    if not isinstance(node, yaml.MappingNode) or find_key_node(node, edit.key):
         return None
     text, entry = part.text.data.decode(), f"{scalar(edit.key)}: {_to_flow(edit.value)}"
     for name in edit.after:
-        key = key_node(node, name)
+        key = find_key_node(node, name)
         if key is None:
             continue
         value = next(child for child_key, child in node.value if child_key is key)

@@ -15,7 +15,7 @@ from schemactl.core.rules import rules
 from schemactl.core.wording import found, shortened
 from schemactl.declare.document import Misfit, describe_unknown_rule, limit_problems, read_shape
 from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
-from schemactl.declare.source_location import node_place
+from schemactl.declare.source_location import locate_node
 from schemactl.declare.yaml_parser import compose, read_yaml, scalar
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def parse_waivers(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Pro
     documents, problems = read_yaml(path, data)
     source = Source(shown(path))
     if len(documents) > 1:
-        second = node_place(source.path, documents[1].node)
+        second = locate_node(source.path, documents[1].node)
         problems.append(Problem(second, "a waiver file has one document", "remove `---`"))
     if not documents or documents[0].value is None:
         return (), limit_problems(problems)
     root, value = documents[0].node, documents[0].value
     if not isinstance(root, yaml.SequenceNode):
         message = f"expected a list of waivers, found {found(value)}"
-        return (), limit_problems([*problems, Problem(node_place(source.path, root), message, "write `- rule: ...`")])
+        return (), limit_problems([*problems, Problem(locate_node(source.path, root), message, "write `- rule: ...`")])
     # A key or value that the YAML reader rejected gets no second problem from validation.
     places = {problem.source for problem in problems}
     waivers = []
@@ -65,7 +65,7 @@ def parse_waivers(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Pro
                 shape.reason.strip(),
                 shape.owner.strip(),
                 shape.until,
-                node_place(source.path, node),
+                locate_node(source.path, node),
                 shape.field or "",
             )
             waivers.append(waiver)

@@ -23,7 +23,7 @@ from schemactl.declare import reader
 from schemactl.declare.formatter import laid_out_json
 from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
 from schemactl.declare.source_location import JsonText
-from schemactl.declare.yaml_parser import Value, yaml_text
+from schemactl.declare.yaml_parser import Value, render_yaml
 from schemactl.formats import SPECS, find_rendering, list_native_parts, pair_of, spec
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
@@ -53,7 +53,7 @@ Files: TypeAlias = Mapping[str, bytes]
 
 def namespace_text(namespace: Namespace) -> bytes:
     """Render the declaration of a namespace with all its policies."""
-    return yaml_text({"namespace": str(namespace.name), **_policy_values(namespace.policies)}).encode()
+    return render_yaml({"namespace": str(namespace.name), **_policy_values(namespace.policies)}).encode()
 
 
 def _policy_values(policies: Policies) -> dict[str, Value]:
@@ -99,7 +99,7 @@ def declared_topic_files(
         values["schema"] = schemas[""]
     elif schemas:
         values["schemas"] = schemas
-    return {f"{stem}.yaml": yaml_text(values).encode(), **files}
+    return {f"{stem}.yaml": render_yaml(values).encode(), **files}
 
 
 def _build_schema(
@@ -277,7 +277,7 @@ def misread(
 def project_text(*, root: str, target: str, registry: str, release: Release) -> bytes:
     """Render a project file for the declarations in the folder `root`, with one target."""
     targets = {target: {"registry": registry}}
-    return yaml_text({"version": 1, "roots": [root], "pulsar": release.value, "targets": targets}).encode()
+    return render_yaml({"version": 1, "roots": [root], "pulsar": release.value, "targets": targets}).encode()
 
 
 # New declarations, which `check` accepts before anyone edits them
@@ -386,7 +386,7 @@ def _list_folders(name: NamespaceName, catalog: Catalog) -> list[str]:
 def namespace_files(name: NamespaceName, folder: str, strategy: str, metadata: Mapping[str, Value]) -> dict[str, str]:
     """Render the declaration of a namespace without automatic updates; the strategy "" is not declared."""
     policies = {"schema_compatibility_strategy": strategy} if strategy else {}
-    text = yaml_text({"namespace": str(name), **policies, "is_allow_auto_update_schema": False, **metadata})
+    text = render_yaml({"namespace": str(name), **policies, "is_allow_auto_update_schema": False, **metadata})
     return {posixpath.join(folder, f"{NAMESPACE_FILE}.yaml"): text}
 
 
@@ -410,7 +410,7 @@ def new_topic_files(
     """
     files: dict[str, str] = {}
     schema = {"schema": _new_schema(start.type, name, stem, start, files)} if start.type else {}
-    text = yaml_text({"topic": str(name), **values, **metadata, **schema})
+    text = render_yaml({"topic": str(name), **values, **metadata, **schema})
     return {f"{stem}.yaml": text, **files}
 
 

@@ -25,8 +25,7 @@ from yaml.scanner import Scanner
 from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.core.terminal import escape
 from schemactl.declare.files import MAX_BYTES, decode, shown
-from schemactl.declare.source_location import MAX_DEPTH, Tokens, node_at, node_place, place
-from schemactl.declare.source_location import key_node as find_key_node
+from schemactl.declare.source_location import MAX_DEPTH, Tokens, find_key_node, find_node, locate_node, place
 
 MAX_VALUES: Final = 200_000
 """The maximum number of keys and values in a file; more take seconds to read."""
@@ -189,10 +188,10 @@ class _ValueBuilder:
         return value
 
     def _build_error(self, node: yaml.Node, message: str, fix: str) -> DeclarationError:
-        return DeclarationError([*self.problems, Problem(node_place(self.path, node), message, fix)])
+        return DeclarationError([*self.problems, Problem(locate_node(self.path, node), message, fix)])
 
     def _add_problem(self, node: yaml.Node, message: str, fix: str) -> None:
-        self.problems.append(Problem(node_place(self.path, node), message, fix))
+        self.problems.append(Problem(locate_node(self.path, node), message, fix))
 
 
 # Places
@@ -211,11 +210,11 @@ class YamlText:
             nodes = _composed(self.path, self.data)
         except DeclarationError:
             return Source(shown(self.path))
-        return node_place(shown(self.path), node_at(nodes[document], parts))
+        return locate_node(shown(self.path), find_node(nodes[document], parts))
 
     def node(self, document: int, parts: Tokens) -> yaml.Node:
         """Return the node at `parts`, which exists."""
-        return node_at(_composed(self.path, self.data)[document], parts)
+        return find_node(_composed(self.path, self.data)[document], parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +232,7 @@ class YamlPart:
     def locate_key(self, parts: Tokens) -> Source:
         """Return the place of the key of the value at `parts`, which exists, or of the value if it has no key."""
         key = find_key_node(self.node(parts[:-1]), parts[-1]) if parts else None
-        return node_place(shown(self.text.path), key) if key else self.locate(parts)
+        return locate_node(shown(self.text.path), key) if key else self.locate(parts)
 
     def node(self, parts: Tokens) -> yaml.Node:
         """Return the node at `parts` of the value, which exists."""
@@ -247,7 +246,7 @@ _QUOTED_CHARACTER: Final = {
 """One written character inside each kind of quotes."""
 
 
-def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source:
+def locate_in_scalar(path: str, data: bytes, node: yaml.Node, offset: int) -> Source:
     """Return the place of the character at `offset` of a scalar in the file.
 
     The place is exact for a literal block (`|`) and for quotes on one line. For a folded block (`>`) and for quotes over several
@@ -267,7 +266,7 @@ def scalar_place(path: str, data: bytes, node: yaml.Node, offset: int) -> Source
         content = lines[start.line][start.column + 1 : end.column - 1]
         preceding = [character[0] for character in _QUOTED_CHARACTER[style].finditer(content)][:offset]
         return Source(shown(path), start.line + 1, start.column + 2 + sum(map(len, preceding)))
-    return node_place(shown(path), node)
+    return locate_node(shown(path), node)
 
 
 # Composition of nodes
@@ -345,7 +344,7 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
             if len(nodes) > MAX_DOCUMENTS:
                 message = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first beyond"
                 raise DeclarationError(
-                    [Problem(node_place(shown(path), nodes[-1]), message, "put them into several files")]
+                    [Problem(locate_node(shown(path), nodes[-1]), message, "put them into several files")]
                 )
     except _LimitExceeded as error:
         raise DeclarationError([Problem(Source(shown(path)), str(error))]) from None
@@ -423,7 +422,7 @@ _RESERVED_WORD: Final = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n)")
 _TO_ESCAPE: Final = re.compile("[^\n\r\t -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
 
-def yaml_text(values: Mapping[str, Value]) -> str:
+def render_yaml(values: Mapping[str, Value]) -> str:
     """Render `values` as one YAML document. The order of keys stays, and empty mappings are omitted."""
     return "".join(f"{line}\n" for line in _render_lines(values, 0))
 

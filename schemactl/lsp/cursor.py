@@ -106,7 +106,7 @@ def _find_in_yaml(path: str, text: str, offset: int) -> Cursor | None:
         node = document.node
         if not node.start_mark.index <= offset <= node.end_mark.index:
             continue
-        parts, value, is_key = _descend(node, offset)
+        parts, value, is_key = _find_innermost(node, offset)
         # The definition of a schema may be written in place of a path.
         index = next((index for index, part in enumerate(parts) if part == _DEFINITION), None)
         if index is None or (isinstance(value, yaml.ScalarNode) and index == len(parts) - 1 and value.style != "|"):
@@ -122,7 +122,7 @@ def _find_in_yaml(path: str, text: str, offset: int) -> Cursor | None:
     return None
 
 
-def _descend(node: yaml.Node, offset: int) -> tuple[Tokens, yaml.Node, bool]:
+def _find_innermost(node: yaml.Node, offset: int) -> tuple[Tokens, yaml.Node, bool]:
     """Return the place of the innermost node at `offset`, the node, and whether the offset is in its key."""
     parts: list[str] = []
     while True:

@@ -1,4 +1,4 @@
-"""Explain the part at the cursor: the versions of a topic, since when a field exists and who reads it, and the keys of a declaration."""
+"""Describe the part at the cursor: the versions of a topic, the first version with a field and its readers, or a key of a declaration."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def _list_keys(part: DefinitionPart) -> list[str]:
 
 
 def _describe_uses(workspace: Workspace, cursor: Cursor, keys: Sequence[str]) -> Iterator[str]:
-    """Yield lines about each topic that uses the definition: since when the part exists, and who reads it."""
+    """Yield lines about each topic that uses the definition: the first version with the part, and its readers."""
     names = workspace.find_topics(cursor)
     versions_by_topic = _read_versions(workspace, names[:_MAX_TOPICS])
     for name, versions in versions_by_topic.items():
         topic = workspace.declared.catalog.topics[name]
-        since = _find_first(versions, keys)
+        since = _find_first_version(versions, keys)
         latest = f"; the latest version is {versions[-1].number}" if versions else ""
         yield f"* `{name}`: {f'since {_describe_version(since)}' if since else 'new in this change'}{latest}"
         for client in topic.clients:
@@ -100,8 +100,8 @@ def _describe_uses(workspace: Workspace, cursor: Cursor, keys: Sequence[str]) ->
         yield f"* and {counted(len(names) - _MAX_TOPICS, 'more topic')}"
 
 
-def _find_first(versions: Sequence[SchemaVersion], keys: Sequence[str]) -> SchemaVersion | None:
-    """Return the first of the latest versions that all have the part, or None if the latest has not."""
+def _find_first_version(versions: Sequence[SchemaVersion], keys: Sequence[str]) -> SchemaVersion | None:
+    """Return the version since which all versions have the part, or None if the latest version does not have it."""
     first = None
     for version in reversed(versions):
         if version.info is None or not _has_part(version.info, keys):
@@ -120,10 +120,9 @@ def _has_part(schema: SchemaInfo, keys: Sequence[str]) -> bool:
 
 
 def _describe_reader(client: Client, versions: Sequence[SchemaVersion], keys: Sequence[str]) -> str:
-    who = f"read by {on_one_line(client.who)}, built with {client.built}"
-    schemas = [build.info for build in client.builds(versions)]
-    lacks = any(schema and not _has_part(schema, keys) for schema in schemas)
-    return f"{who}, which does not have it" if lacks else who
+    description = f"read by {on_one_line(client.who)}, built with {client.built}"
+    has_part = all(_has_part(build.info, keys) for build in client.builds(versions))
+    return description if has_part else f"{description}, which does not have it"
 
 
 # Declarations

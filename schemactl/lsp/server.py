@@ -1,7 +1,7 @@
 """Serve the Language Server Protocol on standard input and output, on pygls.
 
-All work on the project is done by one thread, because a repository and its caches belong to one. A document is checked a moment
-after the last keystroke; an answer that is out of date by then is not published.
+One thread does all work on projects, because a repository and its caches can be used by one thread only. A document is checked a
+moment after the last keystroke. The result is not published if the document has changed again by then.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 _DELAY_S: Final = 0.2
 """The time without a keystroke after which a document is checked."""
 
-_LOOK_INTERVAL_S: Final = 10.0
+_REREAD_INTERVAL_S: Final = 10.0
 """The time after which files are read again, if the editor does not tell which files change on disk."""
 
 _SEVERITIES: Final = {
@@ -63,14 +63,14 @@ class _Project:
         diagnostics: the published diagnostics, by path.
         edits: the number of changes so far, by which an outdated check is recognized.
         failure: the last message about the approved history.
-        looked_s: the time at which the files on disk were read last, by the monotonic clock.
+        last_read_s: the time at which the files on disk were read last, by the monotonic clock.
     """
 
     workspace: Workspace
     diagnostics: dict[str, list[Diagnostic]] = field(default_factory=dict)
     edits: int = 0
     failure: str = ""
-    looked_s: float = field(default_factory=time.monotonic)
+    last_read_s: float = field(default_factory=time.monotonic)
 
 
 def serve(directory: str, config: str | None) -> None:
@@ -110,7 +110,7 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def on_save(_params: types.DidSaveTextDocumentParams) -> None:
-        await look_again()
+        await reread_files()
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     async def on_close(params: types.DidCloseTextDocumentParams) -> None:
@@ -118,17 +118,17 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
             project, path = place
             buffers = project.workspace.buffers
             project.workspace.buffers = {other: data for other, data in buffers.items() if other != path}
-        await look_again()
+        await reread_files()
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def on_watched_files(_params: types.DidChangeWatchedFilesParams) -> None:
-        await look_again()
+        await reread_files()
 
-    async def look_again() -> None:
+    async def reread_files() -> None:
         """Read the files on disk again, and check every project."""
         for project in projects.values():
-            project.workspace.look_again()
-            project.looked_s = time.monotonic()
+            project.workspace.reread_files()
+            project.last_read_s = time.monotonic()
         await asyncio.gather(*(check(project) for project in projects.values()))
 
     async def run(work: Callable[[], T]) -> T:
@@ -171,9 +171,9 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
             await asyncio.sleep(_DELAY_S)
         if edits != project.edits:
             return
-        if not _is_watching(server) and time.monotonic() - project.looked_s > _LOOK_INTERVAL_S:
-            workspace.look_again()
-            project.looked_s = time.monotonic()
+        if not _is_watching(server) and time.monotonic() - project.last_read_s > _REREAD_INTERVAL_S:
+            workspace.reread_files()
+            project.last_read_s = time.monotonic()
         try:
             diagnostics = await run(workspace.diagnose)
         except SchemactlError as error:

@@ -42,7 +42,7 @@ from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile
 from schemactl.declare.source_location import JsonText, place
 from schemactl.declare.strict_json import read_json
-from schemactl.declare.yaml_parser import YamlPart, YamlText, read_yaml, scalar_place
+from schemactl.declare.yaml_parser import YamlPart, YamlText, locate_in_scalar, read_yaml
 from schemactl.lsp.cursor import Cursor, get_value
 
 if TYPE_CHECKING:
@@ -143,8 +143,8 @@ class Workspace:
     def _list_changes(self) -> dict[str, bytes]:
         return {path: data for path, data in self.buffers.items() if path.endswith(SUFFIXES)}
 
-    def look_again(self) -> None:
-        """Read files again that changed on disk."""
+    def reread_files(self) -> None:
+        """Read the files that changed on disk again, at the next check."""
         self._cache.files.forget()
 
     def diagnose(self) -> dict[str, list[Diagnostic]]:
@@ -164,7 +164,7 @@ class Workspace:
             list(self._check())
         for module in _USED_BY_FINDINGS:
             import_module(module)
-        # Thousands of declarations stay. Python would go through all of them, again and again, to look for garbage.
+        # Thousands of declarations stay in memory: a garbage collection does not traverse frozen objects.
         gc.collect()
         gc.freeze()
 
@@ -263,7 +263,7 @@ class Workspace:
         if not isinstance(value, str):
             return AvroFile(cursor.path, value, YamlPart(yaml_text, cursor.document, cursor.parts))
         node = yaml_text.node(cursor.document, cursor.parts)
-        json_text = JsonText(value, lambda offset: scalar_place(cursor.path, yaml_text.data, node, offset))
+        json_text = JsonText(value, lambda offset: locate_in_scalar(cursor.path, yaml_text.data, node, offset))
         return AvroFile(cursor.path, read_json(json_text), json_text)
 
     def find_topics(self, cursor: Cursor) -> list[TopicName]:

@@ -581,7 +581,7 @@ def test_only_a_class_that_says_what_it_holds_has_a_definition() -> None:
     for kind in (Color, str, ModuleType):
         with pytest.raises(SchemactlError, match="no definition can be taken from"):
             extract(kind, release=Release.R4_0)
-    with pytest.raises(SchemactlError, match="of which no schema of type PROTOBUF_NATIVE is made"):
+    with pytest.raises(SchemactlError, match="which cannot have a schema of type PROTOBUF_NATIVE"):
         extract(Plain, SchemaType.PROTOBUF_NATIVE, release=Release.R4_0)
     with pytest.raises(SchemactlError, match="whose `required` decides which fields may be null"):
         extract(Order, java=JavaOptions(jsr310=True), release=Release.R4_0)

@@ -16,8 +16,8 @@ from schemactl.core.errors import Source
 from schemactl.declare.source_location import (
     JsonSyntaxError,
     JsonText,
-    node_at,
-    node_place,
+    find_node,
+    locate_node,
     place,
     pointer,
     scan,
@@ -73,7 +73,7 @@ def test_every_pointer_into_yaml_lands_on_its_node(value: Any) -> None:
     root = yaml.compose(yaml.safe_dump(value))
     assert root is not None
     for way, expected in list_pointers(value):
-        assert yaml.SafeLoader("").construct_document(node_at(root, way)) == expected
+        assert yaml.SafeLoader("").construct_document(find_node(root, way)) == expected
 
 
 def test_what_does_not_exist_is_placed_at_the_nearest_that_does() -> None:
@@ -85,8 +85,8 @@ def test_what_does_not_exist_is_placed_at_the_nearest_that_does() -> None:
     assert definition.locate(("fields", "1", "type")) == Source("a.avsc", 1, 12)
     assert definition.locate(("symbols",)) == Source("a.avsc", 1, 1)
     root = compose("a.yaml", b"a: [b, {c: d}]")[0]
-    assert node_place("a.yaml", node_at(root, ("a", "1", "c", "e"))) == Source("a.yaml", 1, 12)
-    assert node_place("a.yaml", node_at(root, ("a", "x"))) == Source("a.yaml", 1, 4)
+    assert locate_node("a.yaml", find_node(root, ("a", "1", "c", "e"))) == Source("a.yaml", 1, 12)
+    assert locate_node("a.yaml", find_node(root, ("a", "x"))) == Source("a.yaml", 1, 4)
 
 
 def test_text_that_is_no_json_is_placed_at_its_start() -> None:

@@ -19,7 +19,7 @@ from schemactl.core.errors import DeclarationError, Source
 from schemactl.declare import yaml_parser
 from schemactl.declare.files import MAX_BYTES
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
-from schemactl.declare.yaml_parser import PythonComposer, YamlText, read_yaml, scalar_place
+from schemactl.declare.yaml_parser import PythonComposer, YamlText, locate_in_scalar, read_yaml
 
 pytestmark = pytest.mark.slow
 
@@ -194,7 +194,7 @@ def test_json_inside_yaml_has_exact_places(value: Any, style: str) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=None if "quotes" in style else 1)
     file = EMBEDDED[style](text)
     node = YamlText("a.yaml", file.encode()).node(0, ("a", "b"))
-    definition = JsonText(node.value, partial(scalar_place, "a.yaml", file.encode(), node))
+    definition = JsonText(node.value, partial(locate_in_scalar, "a.yaml", file.encode(), node))
     for way in list_pointers(value):
         source = definition.locate(way)
         first, *others = file.split("\n")[source.line - 1 :]
@@ -212,7 +212,7 @@ def test_json_inside_yaml_has_exact_places(value: Any, style: str) -> None:
 def test_a_folded_text_is_placed_at_its_start() -> None:
     data = b"a:\n  b: >\n    [1,\n    2]\n"
     node = YamlText("a.yaml", data).node(0, ("a", "b"))
-    assert scalar_place("a.yaml", data, node, 3) == Source("a.yaml", 2, 6)
+    assert locate_in_scalar("a.yaml", data, node, 3) == Source("a.yaml", 2, 6)
 
 
 def test_a_yaml_text_locates_keys_of_each_document() -> None:
