@@ -189,14 +189,15 @@ class VersionList:
             self._clear()
         else:
             self._live.append(version)
-            self._has_known_plain |= is_known_plain(version.info)
+            self._known_plain_count += is_known_plain(version.info)
 
     def _clear(self) -> None:
         """Start without live versions, as after a tombstone."""
         self._live: list[SchemaVersion] = []
         # Stored definitions are read when an answer needs them: a plain one is found by the digest that the history of Git knows.
         self._data_by_number: dict[int, SchemaData] = {}
-        self._has_known_plain = False
+        self._known_plain_count = 0
+        self._contents = _Search()
         self._identities = _Search()
         self._digests = _Search()
 
@@ -209,7 +210,9 @@ class VersionList:
 
     def put(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
         """Answer an upload; see the function `put`."""
-        return _call(lambda: self._put(read_upload(new), strategy))
+        return _call(
+            lambda: self._put(read_upload(new), strategy, get_known_digest(new) if is_known_plain(new) else None)
+        )
 
     def test(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
         """Answer like the compatibility endpoint; see the function `test`."""
@@ -219,34 +222,40 @@ class VersionList:
         """Answer the connect of a consumer; see the function `check_consumer`."""
         return _call(lambda: self._check_consumer(read_upload(consumer), strategy))
 
-    def find_equal(self, new: SchemaData) -> int:
-        """Return the number of the oldest live version that equals `new`; see the function `find_equal`."""
+    def find_equal(self, new: SchemaData, plain_digest: bytes | None = None) -> int:
+        """Return the number of the oldest live version that equals `new`; see the function `find_equal`.
+
+        `plain_digest` is the digest of `new` if it is known to be plain.
+        """
         if not self._live:
             return NOT_FOUND
         if SPECS[new.type].language != "avro":
             if new.data is None:
                 raise _make_hash_error()
-            return self._find_content(new)
+            if SPECS[new.type].language == "protobuf":
+                return self._find_protobuf(new)
+            return self._contents.find(self._live, [new.content], lambda version: self._read(version).content)
+        if plain_digest is not None and self._known_plain_count == len(self._live):
+            return self._digests.find(self._live, [plain_digest], self._identify_by_digest)
         identity = identify_avro(new, self.release)
-        plain_digest = _digest_plain(new) if self._has_known_plain else None
+        plain_digest = _digest_plain(new) if self._known_plain_count else None
         if plain_digest is None:
             return self._identities.find(self._live, [identity], self._identify)
         return self._digests.find(self._live, [plain_digest, identity], self._identify_by_digest)
 
-    def _find_content(self, new: SchemaData) -> int:
-        """Return the number of the oldest live version with the type and bytes of `new`, or NOT_FOUND."""
-        candidates = self._live
-        if SPECS[new.type].language == "protobuf":
-            # Equal bytes have equal digests: a `.proto` of the history with another digest is not compiled. The digest of a pair, in
-            # contrast, also covers its properties, which the broker does not compare.
-            known_digests: set[bytes | None] = {None}
-            with suppress(InvalidSchema):
-                known_digests.add(digest(SchemaInfo(new.type, new.data or b"")))
-            candidates = [
-                version for version in candidates if version.info and get_known_digest(version.info) in known_digests
-            ]
-        content = new.content
-        return next((version.number for version in candidates if self._read(version).content == content), NOT_FOUND)
+    def _find_protobuf(self, new: SchemaData) -> int:
+        """Return the number of the oldest live version with the type and bytes of a protobuf definition, or NOT_FOUND.
+
+        Equal bytes have equal digests, so a `.proto` of the history with another digest is not compiled.
+        """
+        known_digests: set[bytes | None] = {None}
+        with suppress(InvalidSchema):
+            known_digests.add(digest(SchemaInfo(new.type, new.data or b"")))
+        for version in self._live:
+            is_candidate = version.info is not None and get_known_digest(version.info) in known_digests
+            if is_candidate and self._read(version).content == new.content:
+                return version.number
+        return NOT_FOUND
 
     def _identify(self, version: SchemaVersion) -> Hashable:
         """Return the identity of an Avro definition, and None for a definition of another language."""
@@ -263,9 +272,9 @@ class VersionList:
             return get_known_digest(version.info)
         return self._identify(version)
 
-    def _put(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
+    def _put(self, new: SchemaData, strategy: CompatibilityStrategy, plain_digest: bytes | None) -> Answer:
         validate(new, self.release)
-        number = self.find_equal(new)
+        number = self.find_equal(new, plain_digest)
         if number != NOT_FOUND:
             return Answer(Outcome.UNCHANGED, number)
         if self._live:

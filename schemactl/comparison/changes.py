@@ -408,7 +408,7 @@ def upload(version: SchemaVersion, properties: Mapping[str, str] = EMPTY) -> Sch
     info = stamp_properties(version.info, properties)
     if version.commit is None:
         return info
-    return replace(info, properties={**info.properties, COMMIT_PROPERTY: version.commit.id})
+    return info.add_properties({COMMIT_PROPERTY: version.commit.id})
 
 
 def stamp_properties(info: SchemaInfo, properties: Mapping[str, str]) -> SchemaInfo:
@@ -418,7 +418,7 @@ def stamp_properties(info: SchemaInfo, properties: Mapping[str, str]) -> SchemaI
     if not stamped:
         return info
     names = json.dumps(sorted(stamped), ensure_ascii=False)
-    return replace(info, properties={**info.properties, **stamped, STAMPED_PROPERTY: names})
+    return info.add_properties({**stamped, STAMPED_PROPERTY: names})
 
 
 def stamp(info: SchemaInfo | None) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from functools import partial
 from types import MappingProxyType
@@ -151,6 +151,10 @@ class SchemaInfo:
         """Return an edit of the definition as an edit of its file, or None if only a person can make it."""
         return self.editor(edit) if self.editor else None
 
+    def add_properties(self, properties: Mapping[str, str]) -> SchemaInfo:
+        """Return the definition with more properties, which do not belong to its content."""
+        return replace(self, properties={**self.properties, **properties})
+
     def load(self) -> SchemaInfo:
         """Read the definition from Git unless it was read before, and return it."""
         return self
@@ -251,6 +255,13 @@ class DeferredInfo(SchemaInfo):
                 object.__setattr__(self, "editor", partial(_edit_again, read))
             object.__setattr__(self, "_read", None)
         return self
+
+    def add_properties(self, properties: Mapping[str, str]) -> SchemaInfo:
+        """See `SchemaInfo.add_properties`. The facts that are known before the definition is read are kept."""
+        info = super().add_properties(properties)
+        object.__setattr__(info, "digest", getattr(self, "digest", None))
+        object.__setattr__(info, "is_plain", getattr(self, "is_plain", False))
+        return info
 
     def __getattr__(self, name: str) -> Any:
         """Read the definition for the first attribute that is used."""

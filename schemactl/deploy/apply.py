@@ -118,7 +118,7 @@ def _expect_unchanged(plan: Plan, registry: Registry) -> None:
     if changes := list(state_changes(plan.state, state_values(state, plan.scope))):
         more = f"; and {len(changes) - _MOST_LISTED} more" if len(changes) > _MOST_LISTED else ""
         stale = StalePlan(
-            f"{registry.url} is no longer as it was when the plan was made ({'; '.join(changes[:_MOST_LISTED])}{more}); "
+            f"{registry.url} has changed since the plan was made ({'; '.join(changes[:_MOST_LISTED])}{more}); "
             "nothing was changed",
             fix="look at a new plan: schemactl plan",
         )

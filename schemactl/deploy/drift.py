@@ -62,7 +62,7 @@ from schemactl.deploy.refusals import (
 )
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
-from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, lost_numbers, pair_up
+from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, find_lost_numbers, pair_up
 from schemactl.formats import identity, problems, record_name, spec
 from schemactl.formats.type_spec import line_changes, list_changes
 
@@ -205,7 +205,7 @@ def find(
     not_compared = {*scalable, *(twin for name in shadowed for twin in name.twins)}
     approved = only(applicable_part, lambda name: name not in not_compared)
     apart = find_apart(approved, state.catalog, numbers)
-    lost = lost_numbers(approved, state.catalog, numbers)
+    lost = find_lost_numbers(approved, state.catalog, numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
     for refusal in plan.refusals:
         if isinstance(refusal.name, TopicName):
@@ -253,9 +253,9 @@ def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: dat
     if item.state.parts <= acceptance.parts:
         if acceptance.counts(today):
             return replace(item, accepted=acceptance.decision)
-        return replace(item, message=f"{item.message}; that it is accepted ended on {acceptance.decision.until}")
+        return replace(item, message=f"{item.message}; its acceptance ended on {acceptance.decision.until}")
     if {part for part, _ in item.state.parts} & {part for part, _ in acceptance.parts}:
-        changed = f"it is not as it was accepted on {acceptance.decision.accepted}"
+        changed = f"it changed after it was accepted on {acceptance.decision.accepted}"
         return replace(item, message=f"{item.message}; {changed}")
     return item
 
@@ -294,7 +294,7 @@ class Advice(Commands):
 
     def advise_to_unblock(self, name: TopicName) -> str:
         """Return the fix for a topic that `apply` would leave out."""
-        return f"what stands in the way comes first: {self.plan(name)}"
+        return f"first repair the reason why `apply` leaves the topic out: {self.plan(name)}"
 
     def find_rejection(self, name: TopicName) -> PlanRefusal | None:
         """Return the rejection of one of Git's versions, or None if the registry would accept all of them."""
@@ -471,7 +471,7 @@ class TopicAndPolicyDrift:
         self, name: NamespaceName | TopicName, policy: str, value: object, expected: object, declarer: str
     ) -> DriftItem:
         level = kind_of(name)
-        shown, wanted = policy_word(value), policy_word(expected)
+        registered, wanted = policy_word(value), policy_word(expected)
         undefined = policy_word(CompatibilityStrategy.UNDEFINED)
         # Of all policies, only a strategy can be declared as UNDEFINED.
         remove = (
@@ -479,12 +479,12 @@ class TopicAndPolicyDrift:
             if policy != "schema_compatibility_strategy"
             else f"approve `{policy}: {undefined}` for the {level}: `apply` removes the {level}'s own value"
         )
-        ways = f"approve `{policy}: {shown}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}"
+        ways = f"approve `{policy}: {registered}` for the {level}, if it is right\n{remove}\naccept it: {self.advice.accept(name)}"
         effect = _OVERRIDE_EFFECTS.get(policy, "it decides which messages are kept")
         return DriftItem(
             name,
             DriftKind.POLICY_OVERRIDDEN,
-            f"{policy} of the {level} is {shown}, which Git does not declare; it wins over {wanted} of {declarer}: {effect}",
+            f"{policy} of the {level} is {registered}, which Git does not declare; it wins over {wanted} of {declarer}: {effect}",
             "something other than `apply` set it: the registry keeps no history of policies",
             ways,
             state=Acceptance(policies=Policies.of({policy: value})),
@@ -748,8 +748,8 @@ class VersionDrift:
                     "another kind of event, declare it with a key under `schemas`, and merge that"
                 )
             return (
-                f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: for "
-                "readers that are to know it, write it to the topic's definition, and have that approved, too"
+                f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: to "
+                "adopt it, add it to the topic's definition, and merge that"
             )
         delete = f"{advice.delete(name, '--allow-delete')}: its messages can then not be read"
         if all(version.info and version.info.type in WITHOUT_SCHEMA for version in live(self.topics[name].versions)):
@@ -856,8 +856,8 @@ class VersionDrift:
     def _were_approved_later(self, name: TopicName, versions: Sequence[SchemaVersion]) -> bool:
         """Return whether all of the versions were approved after something was last applied."""
         holder = self.applied(name) if self.applied else None
-        known = {version.number for version in holder.versions} if isinstance(holder, Topic) else set[int]()
-        return self.applied is not None and not any(version.number in known for version in versions)
+        numbers = {version.number for version in holder.versions} if isinstance(holder, Topic) else set[int]()
+        return self.applied is not None and not any(version.number in numbers for version in versions)
 
     def _is_stored(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
         """Return whether the registry considers the version equal to a registered one, so that no upload adds it."""

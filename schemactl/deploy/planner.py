@@ -128,17 +128,17 @@ def make_plan(
         return planner
 
     catalog = applicable(target)
-    planner = settle(catalog, compute)
+    planner = keep_strict_policies(catalog, compute)
     plan = planner.plan()
     if waiting := awaited(plan):
-        planner = settle(catalog, compute)
+        planner = keep_strict_policies(catalog, compute)
         plan = planner.plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
         for name, topic in target.topics.items()
         if is_draft(topic)
     ]
-    notes = sorted([*planner.notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
+    notes = sorted([*planner.find_notes(plan.apart), *drafts], key=lambda note: (note.name, note.kind))
     return replace(plan, notes=tuple(notes))
 
 
@@ -195,7 +195,7 @@ class PlannedState(PredictedState):
             set(base.missing_tenants),
         )
 
-    def catalog(self) -> Catalog:
+    def build_catalog(self) -> Catalog:
         """Return the state as a catalog."""
         topics = {}
         for name, topic in self.topics.items():
@@ -209,7 +209,7 @@ class PlannedState(PredictedState):
         self.steps.append(step)
         step.predict(self)
 
-    def strategy(self, name: TopicName) -> CompatibilityStrategy:
+    def get_strategy(self, name: TopicName) -> CompatibilityStrategy:
         """Return the strategy in force for uploads to the topic."""
         topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
         own = strategy_of(topic.policies if topic else None, space.policies if space else None)
@@ -294,11 +294,11 @@ class Planner(PlannedState):
         self.steps += deletions
         self.refuse_scalable_topics()
 
-    def notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
+    def find_notes(self, apart: tuple[TopicApart, ...]) -> Iterator[PlanNote]:
         """Yield the differences that remain after all steps; `apart` has the numbers that differ from Git's."""
         rejected = {refusal.name for refusal in self.refusals}
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
-        for change in find_changes(self.catalog(), self.target) if self.steps else self.changes:
+        for change in find_changes(self.build_catalog(), self.target) if self.steps else self.changes:
             match change:
                 case TextDiffers() if change.name not in rejected:
                     yield _note_unstored_text(change)
@@ -325,12 +325,12 @@ class Planner(PlannedState):
 
     def plan(self) -> Plan:
         """Return the plan without notes and without steps of topics that are left out."""
-        _leave_out_topics(self)
+        _remove_skipped_topics(self)
         self.losses.sort(key=lambda loss: (str(loss.name), loss.allow))
         allowed = [step.address for step in self.steps if isinstance(step, SetPolicies) and step.loses]
         self.losses = [*refusals.advise_to_allow(self.losses, allowed, self.commands)]
         scope = _find_scope(self)
-        apart = find_apart(self.git, self.catalog(), self.numbers)
+        apart = find_apart(self.git, self.build_catalog(), self.numbers)
         # Without steps, the registry stays as it is.
         apart_now = find_apart(self.git, self.base.catalog, self.numbers) if self.steps else apart
         return Plan(
@@ -388,7 +388,7 @@ class Planner(PlannedState):
 
     def register(self, name: TopicName, missing: tuple[SchemaVersion, ...]) -> None:
         """Add the uploads of the missing versions in this order, or a refusal."""
-        strategy, stored = self.strategy(name), self.list_versions(name)
+        strategy, stored = self.get_strategy(name), self.list_versions(name)
         uploads = self._predict_uploads(name, missing, strategy, stored)
         is_relaxed = (
             uploads.rejected is not None
@@ -439,7 +439,7 @@ class Planner(PlannedState):
         """Return the command that deletes the registry's versions and registers Git's, or None if that would not help."""
         if self.numbers and name in self.numbers.topics:
             return None  # it would register what is recorded
-        for strategy, options in ((self.strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
+        for strategy, options in ((self.get_strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
             if self._predict_uploads(name, git, strategy, ()).rejected is None:
                 return self.commands.start_again(name, *options)
         return None
@@ -651,7 +651,7 @@ def _format_numbers(versions: tuple[SchemaVersion, ...]) -> str:
 Planned = TypeVar("Planned", bound=PlannedState)
 
 
-def settle(target: Catalog, compute: Callable[[Catalog], Planned]) -> Planned:
+def keep_strict_policies(target: Catalog, compute: Callable[[Catalog], Planned]) -> Planned:
     """Compute the planned state for `target` in which no namespace becomes less strict for a topic that is left out.
 
     Such a namespace keeps its policies, and topics that need the new policies are left out as well: the part of a change that
@@ -676,9 +676,9 @@ def settle(target: Catalog, compute: Callable[[Catalog], Planned]) -> Planned:
     return planned
 
 
-def _leave_out_topics(planned: PlannedState) -> None:
+def _remove_skipped_topics(planned: PlannedState) -> None:
     """Remove the steps of topics that are left out, but still restore topics that a killed `apply` left relaxed."""
-    omitted = _find_left_out(planned)
+    omitted = _find_skipped_topics(planned)
     refused = {refusal.name for refusal in planned.refusals}
     # Their settings are not applied, so that they lose nothing.
     planned.losses = [loss for loss in planned.losses if loss.name not in omitted]
@@ -731,7 +731,7 @@ def _find_scope(planned: PlannedState) -> Scope:
 def _find_relaxed_namespaces(planned: PlannedState) -> dict[NamespaceName, list[TopicName]]:
     """Return the namespaces that become less strict for topics that are left out, each with these topics."""
     topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
-    for name in sorted(_find_left_out(planned)):
+    for name in sorted(_find_skipped_topics(planned)):
         space = name.namespace_name
         before, after = planned.base.catalog.namespaces.get(space), planned.namespaces.get(space)
         topic = planned.base.catalog.topics.get(name)
@@ -766,13 +766,11 @@ def _add_namespace_refusals(
             message = f"needs the new policies of {space}, which are left out. {refusal.message}"
             planned.refusals[index] = replace(refusal, message=message, fix=_advise_to_skip(planned, unchanged[space]))
     for space, names in unchanged.items():
-        message = (
-            f"keeps its policies: the new ones would let more in to {topics_by_namespace[space]}, which is left out"
-        )
+        message = f"keeps its policies: the new ones would accept more schemas or clients on {topics_by_namespace[space]}, which is left out"
         planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
 
 
-def _find_left_out(planned: PlannedState) -> set[TopicName]:
+def _find_skipped_topics(planned: PlannedState) -> set[TopicName]:
     """Return the topics with refusals, and the topics that share their lists of schemas."""
     rejected = {refusal.name.schema_id for refusal in planned.refusals if isinstance(refusal.name, TopicName)}
     return {name for name in planned.target.topics if name.schema_id in rejected}
@@ -782,8 +780,8 @@ def _advise_to_skip(planned: PlannedState, names: Iterable[TopicName]) -> str:
     """Return the advice to apply the rest without these topics."""
     skipped = " ".join(f"--skip {planned.commands.topic(name)}" for name in names)
     return (
-        f"repair that first\n`schemactl apply {planned.commands.on} {skipped}`: all the rest is applied, policies included, and "
-        "that stays as it is"
+        f"repair that first\n`schemactl apply {planned.commands.on} {skipped}`: everything else is applied, "
+        "policies included"
     )
 
 
@@ -971,7 +969,7 @@ def select(
 def with_later(
     git: Catalog,
     later: Mapping[TopicName, tuple[SchemaVersion, ...]],
-    held: Catalog,
+    registered_catalog: Catalog,
     find_later_partitions: Callable[[TopicName], int | None] = lambda _: None,
 ) -> Catalog:
     """Return `git`, the approved history up to a position, with the `later` versions and partitions that a registry already has.
@@ -981,12 +979,12 @@ def with_later(
     """
     topics = dict(git.topics)
     for name, topic in git.topics.items():
-        registered_topic, later_count = held.topics.get(name), find_later_partitions(name)
+        registered_topic, later_count = registered_catalog.topics.get(name), find_later_partitions(name)
         count = registered_topic.partitions if registered_topic else None
         if topic.partitions and count and later_count and topic.partitions < count <= later_count:
             topics[name] = replace(topic, partitions=count)
     for name, versions in later.items():
-        contents = Contents(held.versions(name))
+        contents = Contents(registered_catalog.versions(name))
         registered_numbers = [
             version.number for version in versions if version.info and contents.find(version.info.load())
         ]

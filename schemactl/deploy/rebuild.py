@@ -20,7 +20,7 @@ from schemactl.core.wording import numbers as listed
 from schemactl.core.wording import versions
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.deploy import refusals
-from schemactl.deploy.planner import RELAX, Planner, PredictedUploads, UploadKey, applicable, settle
+from schemactl.deploy.planner import RELAX, Planner, PredictedUploads, UploadKey, applicable, keep_strict_policies
 from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, topic_value
@@ -81,7 +81,7 @@ def make_rebuild(
         rebuilder.refuse_scalable_topics()
         return rebuilder
 
-    plan = settle(others, compute).plan()
+    plan = keep_strict_policies(others, compute).plan()
     return replace(
         plan,
         lists=tuple(topic_value(name, pairs) for name, pairs in sorted(lists.items()) if name in plan.scope.topics),

@@ -213,7 +213,7 @@ def _list_fixes_of_incompatibility(
         yield f"{restart}: {_READ_AS_GITS.format(what=subject)}"
     if relax:
         apart = f"; Git's v{git} becomes v{number}, which is to be recorded then" if number != git else ""
-        yield f"{relax}: it keeps what is there, and registers what was approved all the same{apart}"
+        yield f"{relax}: it keeps the registered versions, and registers the approved ones{apart}"
 
 
 def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
@@ -263,12 +263,12 @@ def refuse_partitions(name: TopicName, registered: int | None, declared: int, co
     """Return the refusal of a number of partitions that Pulsar cannot set."""
     if registered is None:
         fix = (
-            "remove `partitions` from the topic's declaration, and have that approved\n"
+            "remove `partitions` from the topic's declaration, and merge that\n"
             f"`pulsar-admin topics delete {quote(str(name))}`, then {commands.apply(name)}: it deletes the topic with its messages and "
             "schemas, and creates it with its partitions"
         )
     else:
-        fix = f"approve `partitions: {registered}` for the topic, which is what it has"
+        fix = f"approve `partitions: {registered}` for the topic, its number of partitions in the registry"
     message = f"the topic {partitioned(registered)}, and Git asks for {declared}: Pulsar can only add partitions to a partitioned topic"
     return PlanRefusal(name, message, fix)
 
@@ -276,7 +276,7 @@ def refuse_partitions(name: TopicName, registered: int | None, declared: int, co
 def refuse_waiting_topics(awaited: Mapping[TopicName, Awaited], commands: Commands) -> Iterator[PlanRefusal]:
     """Yield a refusal for each topic that waits for another target."""
     for name, other in awaited.items():
-        fix = f"apply it to {other.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: all the rest is applied"
+        fix = f"apply it to {other.target} first\n`schemactl apply {commands.on} --skip {commands.topic(name)}`: everything else is applied"
         yield PlanRefusal(name, other.message, fix, waits_for=other.target)
 
 
@@ -293,7 +293,7 @@ def refuse_namespace_elsewhere(name: TopicName, cluster: str, clusters: Sequence
         name,
         f"the namespace {name.namespace_name} is on {cluster_names} only, and brokers of {cluster} keep no topic of it",
         f"apply it where it is, on {cluster_names}, and leave it out here: `exclude` of the target\n"
-        f"declare `replication_clusters` with {cluster}, too",
+        f"add {cluster} to the declared `replication_clusters`",
     )
 
 
@@ -342,8 +342,8 @@ def refuse_scalable_topic(name: TopicName, release: Release) -> PlanRefusal:
 def finish_deletion(name: NamespaceName, commands: Commands) -> str:
     """Return the fix that finishes the deletion of a namespace, and creates it again."""
     return (
-        f"`pulsar-admin namespaces delete {quote(str(name))}`, then {commands.apply(name)}: what is left of it is deleted, and it is "
-        "created again; its schemas outlive that"
+        f"`pulsar-admin namespaces delete {quote(str(name))}`, then {commands.apply(name)}: its remains are deleted, and it is "
+        "created again; its schemas are kept"
     )
 
 
@@ -351,10 +351,10 @@ def refuse_lost_schemas(name: TopicName, retained: str, commands: Commands) -> P
     """Return the refusal to register versions on a topic that lost its schemas but retains messages with version numbers."""
     return PlanRefusal(
         name,
-        f"the topic has lost its schemas, but {retained}: `apply` does not number Git's versions anew, as something else may have had "
-        "their numbers",
-        f"{commands.rebuild(name)}: it gives versions the numbers that the target's numbers file records, else Git's; with the name "
-        "of a list that was kept (`apply --result`, `drift --format json`), those of the list",
+        f"the topic has lost its schemas, but {retained}: `apply` does not register Git's versions, because their "
+        "numbers may have belonged to other definitions",
+        f"{commands.rebuild(name)}: it gives versions the numbers that the target's numbers file records, else Git's; with the file "
+        "of a saved list (`apply --result`, `drift --format json`), the numbers of that list",
     )
 
 

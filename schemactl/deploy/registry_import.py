@@ -82,7 +82,7 @@ class ImportResult:
 
 
 def import_catalog(
-    held: Catalog,
+    registered: Catalog,
     *,
     root: str,
     target: str,
@@ -91,10 +91,10 @@ def import_catalog(
     exists: Callable[[str], bool],
     every_version: bool,
 ) -> ImportResult:
-    """Render declarations of everything in `held` that `declared` does not have.
+    """Render declarations of everything in `registered` that `declared` does not have.
 
     Args:
-        held: the content of the registry, by the names to declare.
+        registered: the content of the registry, by the names to declare.
         root: the folder for declarations, relative to the repository's top level.
         target: the target, for the commands in notes.
         release: the registry's Pulsar release.
@@ -102,7 +102,7 @@ def import_catalog(
         exists: returns whether a path exists.
         every_version: whether to declare every readable version of a topic, not only the latest.
     """
-    importer = _Importer(held, Paths(root, exists), root, target, release)
+    importer = _Importer(registered, Paths(root, exists), root, target, release)
     importer.add_namespaces(declared)
     importer.add_topics(declared, every_version=every_version)
     return ImportResult(
@@ -117,8 +117,8 @@ def import_catalog(
 
 
 class _Importer:
-    def __init__(self, held: Catalog, paths: Paths, root: str, target: str, release: Release) -> None:
-        self.held = held
+    def __init__(self, registered: Catalog, paths: Paths, root: str, target: str, release: Release) -> None:
+        self.registered = registered
         # The topics to declare, with the policies that can be declared.
         self.topics: dict[TopicName, Topic] = {}
         self.paths = paths
@@ -138,7 +138,7 @@ class _Importer:
 
     def add_namespaces(self, declared: Catalog) -> None:
         """Add a file for every namespace that is not declared."""
-        for name, namespace in sorted(self.held.namespaces.items()):
+        for name, namespace in sorted(self.registered.namespaces.items()):
             if name not in declared.namespaces:
                 declarable = replace(namespace, policies=self._select_policies(name, namespace.policies))
                 self.namespace_files[f"{self.paths.of_namespace(name)}.yaml"] = namespace_text(declarable)
@@ -162,7 +162,7 @@ class _Importer:
             else:
                 settings[setting] = value
         if isinstance(name, TopicName) and policies.schema_validation_enforced is False:
-            namespace = self.held.namespaces.get(name.namespace_name)
+            namespace = self.registered.namespaces.get(name.namespace_name)
             if namespace and not namespace.policies.schema_validation_enforced:
                 # Brokers answer false for a topic without a value, whose declaration would change nothing.
                 policies = replace(policies, schema_validation_enforced=None)
@@ -214,17 +214,17 @@ class _Importer:
 
     def _select_topics(self, declared: set[str]) -> Iterator[Topic]:
         """Yield the topics to declare."""
-        known = set(declared)
+        taken_ids = set(declared)
         composed = {normalize("NFC", schema_id): schema_id for schema_id in declared}
         # Of two topics with one name, the persistent one comes first, because its messages are retained.
         for name, topic in sorted(
-            self.held.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
+            self.registered.topics.items(), key=lambda item: (item[0].schema_id, item[0].domain != "persistent")
         ):
-            if name.schema_id in known:
+            if name.schema_id in taken_ids:
                 if name.schema_id not in declared:
                     first = next(other for other in self.topics if other.schema_id == name.schema_id)
                     self._leave_out(name, f"it shares its list of schemas with {first}, which is declared")
-            elif not name.is_scalable and name.scalable in self.held.topics:
+            elif not name.is_scalable and name.scalable in self.registered.topics:
                 self._leave_out(
                     name, f"it shares its list of schemas with {name.scalable}, which is declared in its place"
                 )
@@ -243,7 +243,7 @@ class _Importer:
                 )
             else:
                 self.topics[name] = replace(topic, policies=self._select_policies(name, topic.policies))
-                known.add(name.schema_id)
+                taken_ids.add(name.schema_id)
                 composed[normalize("NFC", name.schema_id)] = name.schema_id
                 yield self.topics[name]
 
@@ -327,7 +327,7 @@ class _Importer:
 
     def _compare_numbers(self, name: TopicName, declared: Sequence[SchemaVersion]) -> None:
         """Add the topic to `apart` if Git will not number its versions, of which `declared` are declared, as the registry does."""
-        numbers = [version.number for version in self.held.topics[name].versions]
+        numbers = [version.number for version in self.registered.topics[name].versions]
         if name in self.kind_versions and len(declared) == 1:
             declared = self._list_newest_versions(name)
         contents = {content_identity(spec(version.info).declared(version.info)) for version in declared if version.info}
@@ -343,7 +343,7 @@ class _Importer:
 
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Add notes on unexpected facts about a declared topic."""
-        topic = self.held.topics[name]
+        topic = self.registered.topics[name]
         current = live(topic.versions)
         if current[0].number:
             message = f"{versions(range(current[0].number))} can no longer be read: a tombstone came after"

@@ -140,8 +140,7 @@ class TargetStatus:
     @property
     def versions(self) -> int:
         """The number of their versions that can be read in the registry."""
-        held = self.drift.held
-        return sum(len(live(held.versions(name))) for name in self.drift.git.topics)
+        return sum(len(live(self.drift.held.versions(name))) for name in self.drift.git.topics)
 
     @cached_property
     def _steps(self) -> Mapping[bool, Sequence[PlanStep]]:

@@ -110,7 +110,9 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
     return tuple(topics)
 
 
-def lost_numbers(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> dict[TopicName, tuple[int, ...]]:
+def find_lost_numbers(
+    git: Catalog, registry: Catalog, numbers: TargetNumbers | None
+) -> dict[TopicName, tuple[int, ...]]:
     """Return, by topic, the recorded numbers after the end of the registry's list, whose schemas were therefore lost.
 
     Only topics with a declared schema count: a new upload would take another version's number. All three use the target's names.
@@ -359,7 +361,7 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
     if value["topics"] is None:
         raise SchemactlError(
             f"{path} holds no numbers: the registry could not be read when it was written",
-            fix="name an older file; what was approved since follows as `apply` would have added it",
+            fix="name an older file; versions that were approved later are added as by `apply`",
         )
     return lists_of(value["topics"], path=path, git=git)
 

@@ -140,7 +140,7 @@ def test_a_plan_is_stale_if_the_registry_changed_before_it_was_confirmed(unappli
             return "yes\n"
 
     err = unapplied_estate.run("apply", stdin=Terminal(), code=4).err
-    assert "is no longer as it was when the plan was made" in err
+    assert "has changed since the plan was made" in err
     assert unapplied_estate.read_definitions() == []
 
 

@@ -647,7 +647,9 @@ def test_no_namespace_becomes_less_strict_for_a_topic_that_is_left_out(strict_re
     assert plan.steps == ()
     reasons = {refusal.name: refusal.message for refusal in plan.refusals}
     assert reasons.keys() == {SALES, *TOPICS[:2]}
-    assert reasons[SALES] == (f"keeps its policies: the new ones would let more in to {FIRST_TOPIC}, which is left out")
+    assert reasons[SALES] == (
+        f"keeps its policies: the new ones would accept more schemas or clients on {FIRST_TOPIC}, which is left out"
+    )
     assert reasons[TOPICS[1]].startswith("needs the new policies of shop/sales, which are left out. ")
 
 

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from approved import (
@@ -113,62 +114,101 @@ def test_every_upload_is_stamped_with_its_commit(registry: EmbeddedRegistry) -> 
     assert version.info.properties == {"owner": "orders-team", COMMIT_PROPERTY: commit(0).id}
 
 
-def test_only_what_is_missing_is_registered(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, make_orders(A))
-    assert plan_for(registry, make_orders(A, B, C)).steps == (
-        RegisterVersion(ORDERS, make_versions(A, B)[1], Answer(Outcome.OK, 1)),
-        RegisterVersion(ORDERS, make_versions(A, B, C)[2], Answer(Outcome.OK, 2)),
-    )
+class PlanCase(NamedTuple):
+    """A registry to which `applied` was applied, and `others` uploaded (None: deleted), and the plan of `target` for it.
+
+    Attributes:
+        registered: Git's number and the registry's of each version that the plan registers.
+        notes: the notes of this plan, and of the next one.
+    """
+
+    target: Catalog
+    registered: tuple[tuple[int, int], ...] = ()
+    notes: tuple[tuple[PlanNoteKind, str], ...] = ()
+    applied: Catalog | None = None
+    others: tuple[SchemaInfo | None, ...] = ()
 
 
-def test_a_doc_at_the_tip_would_store_nothing(registry: EmbeddedRegistry) -> None:
-    target = make_orders(A, schema=A_WITH_DOC)
-    first, second = carry_out(registry, target), plan_for(registry, target)
-    message = "would store nothing: only doc, aliases, enum default or properties differ from v0"
-    assert list_notes(first) == list_notes(second) == [(PlanNoteKind.NOT_STORED, message)]
-    assert second.steps == ()
-    assert read_definitions(registry, ORDERS) == [A]
+def make_pair(encoding: str) -> SchemaInfo:
+    properties = {"key.schema.type": "STRING", "value.schema.type": "INT64", "kv.encoding.type": encoding}
+    return SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), properties)
 
 
-def test_properties_of_a_primitive_would_store_nothing(registry: EmbeddedRegistry) -> None:
-    latin = SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"})
-    plan = plan_for(registry, make_orders(SchemaInfo(SchemaType.STRING), schema=latin))
-    assert list_notes(plan) == [(PlanNoteKind.NOT_STORED, "would store nothing: only properties differ from v0")]
+LATIN = SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"})
+DOC_DIFFERS = "would store nothing: only doc, aliases, enum default or properties differ from v0"
+PROPERTIES_DIFFER = "would store nothing: only properties differ from v0"
+OLD_CONTENT = "declares an older version's content again: an upload returns v0, latest stays v{}"
+KEPT = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
+IS_DRAFT = (PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
+DIFFER, UNKNOWN = PlanNoteKind.NUMBERS_DIFFER, PlanNoteKind.UNKNOWN_VERSION
+EQUAL_FOR_BROKERS = "Git's v1 would store nothing: the registry takes it for its v0"
+
+PLAN_CASES = {
+    "missing versions": PlanCase(make_orders(A, B, C), ((1, 1), (2, 2)), applied=make_orders(A)),
+    "doc at the tip": PlanCase(make_orders(A, schema=A_WITH_DOC), ((0, 0),), ((PlanNoteKind.NOT_STORED, DOC_DIFFERS),)),
+    "properties of a primitive": PlanCase(
+        make_orders(SchemaInfo(SchemaType.STRING), schema=LATIN),
+        ((0, 0),),
+        ((PlanNoteKind.NOT_STORED, PROPERTIES_DIFFER),),
+    ),
+    "revert": PlanCase(
+        make_orders(A, B, C, schema=A), ((0, 0), (1, 1), (2, 2)), ((PlanNoteKind.OLD_VERSION, OLD_CONTENT.format(2)),)
+    ),
+    "foreign version": PlanCase(
+        make_orders(A, B),
+        ((0, 1), (1, 2)),
+        (
+            (DIFFER, "in the registry Git's v0 is v1, Git's v1 is v2"),
+            (UNKNOWN, "the registry holds v0, which Git does not know"),
+        ),
+        others=(OWN,),
+    ),
+    "version of a producer": PlanCase(make_orders(A, B), ((1, 1),), others=(A_WITH_DOC,)),
+    "tombstone": PlanCase(
+        make_orders(A, B),
+        ((0, 3), (1, 4)),
+        ((DIFFER, "in the registry Git's v0 is v3, Git's v1 is v4"),),
+        applied=make_orders(A, B),
+        others=(None,),
+    ),
+    "older version after a newer one": PlanCase(
+        make_orders(A, record(ID, NOTE)),
+        ((0, 1),),
+        ((DIFFER, "in the registry Git's v1 is v0, Git's v0 is v1"), (PlanNoteKind.OLD_VERSION, OLD_CONTENT.format(1))),
+        others=(B,),
+    ),
+    "equal versions for brokers": PlanCase(
+        make_orders(make_pair("INLINE"), make_pair("SEPARATED")),
+        ((0, 0),),
+        ((PlanNoteKind.INDISTINGUISHABLE, EQUAL_FOR_BROKERS),),
+    ),
+    "deletion": PlanCase(
+        make_orders(A, B, schema=None, deleted=True),
+        notes=((PlanNoteKind.DELETION_SKIPPED, KEPT),),
+        applied=make_orders(A, B),
+    ),
+    "draft": PlanCase(make_orders(A, lifecycle="draft", sales=None), notes=(IS_DRAFT,)),
+    "new draft": PlanCase(make_orders(A, B, lifecycle="draft"), notes=(IS_DRAFT,), applied=make_orders(A)),
+}
 
 
-def test_a_revert_at_the_tip_returns_the_old_version(registry: EmbeddedRegistry) -> None:
-    target = make_orders(A, B, C, schema=A)
-    first, second = carry_out(registry, target), plan_for(registry, target)
-    message = "declares an older version's content again: an upload returns v0, latest stays v2"
-    assert list_notes(first) == list_notes(second) == [(PlanNoteKind.OLD_VERSION, message)]
-    assert second.steps == ()
-
-
-def test_a_foreign_version_shifts_numbers_but_content_is_still_found(registry: EmbeddedRegistry) -> None:
-    registry.create_namespace(SALES)
-    registry.put_schema(ORDERS, OWN)
-    first, second = carry_out(registry, make_orders(A, B)), plan_for(registry, make_orders(A, B))
-    assert list_registered(first) == [(0, 1), (1, 2)]
-    expected = [
-        (PlanNoteKind.NUMBERS_DIFFER, "in the registry Git's v0 is v1, Git's v1 is v2"),
-        (PlanNoteKind.UNKNOWN_VERSION, "the registry holds v0, which Git does not know"),
-    ]
-    assert list_notes(first) == list_notes(second) == expected
-    assert second.steps == ()
-
-
-def test_what_a_producer_registered_already_is_not_registered_again(registry: EmbeddedRegistry) -> None:
-    registry.create_namespace(SALES)
-    registry.put_schema(ORDERS, A_WITH_DOC)
-    assert list_registered(plan_for(registry, make_orders(A, B))) == [(1, 1)]
-
-
-def test_after_a_tombstone_every_version_is_registered_anew(registry: EmbeddedRegistry) -> None:
-    target = make_orders(A, B)
-    carry_out(registry, target)
-    registry.delete_schema(ORDERS)
-    assert list_registered(carry_out(registry, target)) == [(0, 3), (1, 4)]
-    assert plan_for(registry, target).steps == ()
+@pytest.mark.parametrize("case", PLAN_CASES.values(), ids=PLAN_CASES)
+def test_missing_versions_are_registered_and_other_differences_are_noted(
+    registry: EmbeddedRegistry, case: PlanCase
+) -> None:
+    if case.applied:
+        carry_out(registry, case.applied)
+    elif case.others:
+        registry.create_namespace(SALES)
+    for info in case.others:
+        if info is None:
+            registry.delete_schema(ORDERS)
+        else:
+            registry.put_schema(ORDERS, info)
+    plan = carry_out(registry, case.target)
+    assert (list_registered(plan), list_notes(plan), plan.refusals) == ([*case.registered], [*case.notes], ())
+    next_plan = plan_for(registry, case.target)
+    assert (next_plan.steps, list_notes(next_plan)) == ((), [*case.notes])
 
 
 def test_schemas_that_outlived_their_namespace_count(registry: EmbeddedRegistry) -> None:
@@ -243,14 +283,6 @@ def test_a_topic_left_relaxed_is_restored_first(registry: EmbeddedRegistry) -> N
     assert registry.strategy(ORDERS) is S.FULL_TRANSITIVE
 
 
-def test_a_deletion_is_shown_and_skipped(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, make_orders(A, B))
-    deleted = make_orders(A, B, schema=None, deleted=True)
-    plan = plan_for(registry, deleted)
-    message = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
-    assert (plan.steps, list_notes(plan)) == ((), [(PlanNoteKind.DELETION_SKIPPED, message)])
-
-
 @pytest.mark.parametrize("force", [False, True])
 def test_a_permitted_deletion_leaves_the_topic_itself(registry: EmbeddedRegistry, *, force: bool) -> None:
     carry_out(registry, make_catalog(make_topic(ORDERS, A, B), make_topic(REFUNDS, A)))
@@ -297,18 +329,6 @@ def test_a_deletion_spares_the_twin_of_the_other_domain(registry: EmbeddedRegist
     assert (plan.steps, plan.notes) == ((), ())
 
 
-def test_a_draft_is_not_applied(registry: EmbeddedRegistry) -> None:
-    target = make_orders(A, lifecycle="draft", sales=None)
-    plan = plan_for(registry, target)
-    assert (plan.steps, list_notes(plan)) == ((), [(PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")])
-
-
-def test_what_becomes_a_draft_again_is_left_alone(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, make_orders(A))
-    plan = plan_for(registry, make_orders(A, B, lifecycle="draft"))
-    assert (plan.steps, [kind for kind, _ in list_notes(plan)]) == ((), [PlanNoteKind.DRAFT])
-
-
 def test_a_namespace_that_no_file_declares_is_created_for_its_topics(registry: EmbeddedRegistry) -> None:
     target = make_orders(A, sales=None)
     assert carry_out(registry, target).steps[0] == CreateNamespace(SALES)
@@ -317,19 +337,6 @@ def test_a_namespace_that_no_file_declares_is_created_for_its_topics(registry: E
 
 def test_a_deleted_topic_needs_no_namespace(registry: EmbeddedRegistry) -> None:
     assert plan_for(registry, make_orders(A, schema=None, deleted=True, sales=None)).steps == ()
-
-
-def test_a_version_the_registry_cannot_tell_apart_is_told(registry: EmbeddedRegistry) -> None:
-    def make_pair(encoding: str) -> SchemaInfo:
-        properties = {"key.schema.type": "STRING", "value.schema.type": "INT64", "kv.encoding.type": encoding}
-        return SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), properties)
-
-    target = make_orders(make_pair("INLINE"), make_pair("SEPARATED"))
-    plan = carry_out(registry, target)
-    message = "Git's v1 would store nothing: the registry takes it for its v0"
-    assert (PlanNoteKind.INDISTINGUISHABLE, message) in list_notes(plan)
-    assert list_registered(plan) == [(0, 0)]
-    assert plan_for(registry, target).steps == ()
 
 
 def test_partitions_grow(registry: EmbeddedRegistry) -> None:
@@ -389,19 +396,6 @@ def test_a_selection_keeps_the_namespaces_of_its_topics() -> None:
         select(whole, topics=["*/ordres"])
     with pytest.raises(UsageError, match="no such namespace in the approved history"):
         select(whole, namespaces=["shop/wbe"])
-
-
-def test_notes_of_compatible_reordering(registry: EmbeddedRegistry) -> None:
-    """A version that arrives after a newer one becomes the registry's latest, and the plan says so."""
-    registry.create_namespace(SALES)
-    registry.put_schema(ORDERS, B)
-    target = make_orders(A, record(ID, NOTE))
-    plan = carry_out(registry, target)
-    assert list_registered(plan) == [(0, 1)]
-    assert (
-        PlanNoteKind.OLD_VERSION,
-        "declares an older version's content again: an upload returns v0, latest stays v1",
-    ) in list_notes(plan)
 
 
 GONE = make_orders(A, B, schema=None, deleted=True)

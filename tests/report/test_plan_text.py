@@ -91,7 +91,7 @@ def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
     assert "needed" in text
     assert text.endswith(
         "\n  Fix: approve another strategy for the topic."
-        "\n   or: `schemactl apply --target local --topic shop/sales/orders --relax-while-replaying`: it keeps what is there, and registers what was approved all the same."
+        "\n   or: `schemactl apply --target local --topic shop/sales/orders --relax-while-replaying`: it keeps the registered versions, and registers the approved ones."
         "\n\nNothing can be applied; left out: 1 topic."
     )
     assert "Unable to read schema" not in text

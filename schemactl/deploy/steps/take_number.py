@@ -63,5 +63,5 @@ class TakeNumber(Step):
         if taken != self.number:
             raise RegistryError(
                 f"{self.name}: a tombstone took v{taken} where v{self.number} was expected: somebody else is writing to it",
-                fix="look at a new plan",
+                fix="look at a new plan: schemactl plan",
             )

@@ -137,7 +137,7 @@ def test_a_further_version_is_drift_again(estate: Estate) -> None:
     document = json.loads(estate.run(*NIGHTLY, code=2).out)
     [changed] = document["differences"]
     assert changed["topic"] == str(OLD)
-    assert "it is not as it was accepted on " in changed["message"]
+    assert "it changed after it was accepted on " in changed["message"]
     assert [difference["kind"] for difference in document["accepted"]] == ["foreign version", "unmanaged namespace"]
     estate.accept("--unmanaged")
     assert json.loads(estate.run(*NIGHTLY).out)["differences"] == []
@@ -151,7 +151,7 @@ def test_another_value_of_an_accepted_policy_is_drift_again(estate: Estate) -> N
         registry.set_namespace_policies(SALES, Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE))
     [changed] = json.loads(estate.run(*NIGHTLY, code=2).out)["differences"]
     assert "ALWAYS_COMPATIBLE" in changed["message"]
-    assert "it is not as it was accepted on " in changed["message"]
+    assert "it changed after it was accepted on " in changed["message"]
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_what_has_expired_is_drift_again(estate: Estate) -> None:
     path.write_text(path.read_text() + "  until: 2026-01-31\n")
     estate.scratch.git("commit", "-q", "-a", "-m", "It ends")
     [document] = json.loads(estate.run(*NIGHTLY, code=2).out)["differences"]
-    assert document["message"].endswith("; that it is accepted ended on 2026-01-31")
+    assert document["message"].endswith("; its acceptance ended on 2026-01-31")
     estate.accept("--until", str(datetime.now(UTC).date().replace(day=28).replace(year=2027, month=1)))
     [accepted] = json.loads(estate.run(*NIGHTLY).out)["accepted"]
     assert accepted["accepted"]["until"] == "2027-01-28"

@@ -240,7 +240,7 @@ def test_nothing_is_advised_that_would_be_refused(estate: Estate, read_drift: An
     assert "Until then `apply` refuses to touch the topic" in lost["fix"]
     assert (
         missing["fix"]
-        == "what stands in the way comes first: `schemactl plan --target local --topic shop/sales/orders`"
+        == "first repair the reason why `apply` leaves the topic out: `schemactl plan --target local --topic shop/sales/orders`"
     )
 
 

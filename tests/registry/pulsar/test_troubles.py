@@ -533,7 +533,7 @@ TROUBLES = {
             Way(
                 (
                     (
-                        "remove `partitions` from the topic's declaration, and have that approved.",
+                        "remove `partitions` from the topic's declaration, and merge that.",
                         commit_files(orders_yaml=write_declaration()),
                     ),
                     APPLY,
@@ -551,7 +551,7 @@ TROUBLES = {
             Way(
                 (
                     (
-                        "approve `partitions: 4` for the topic, which is what it has.",
+                        "approve `partitions: 4` for the topic, its number of partitions in the registry.",
                         commit_files(orders_yaml=write_declaration(more="partitions: 4\n")),
                     ),
                 )
@@ -1048,7 +1048,9 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
     # Unapproved partitions are drift there as well; the printed fix repairs it once it is merged and promoted.
     it.call("POST", "/persistent/TOPIC/partitions", 6)
     assert "the topic has 6 partitions, and Git asks for 2" in it.run("plan", code=100).out
-    assert it.list_advice(it.run("drift").out) == {("approve `partitions: 6` for the topic, which is what it has.",)}
+    assert it.list_advice(it.run("drift").out) == {
+        ("approve `partitions: 6` for the topic, its number of partitions in the registry.",)
+    }
     commit_files(orders_yaml=write_declaration(more="partitions: 6\n"))(it)
     it.run("promote", "local", "--to", "main")
     expect_nothing_left(it)
