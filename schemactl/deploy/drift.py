@@ -247,7 +247,7 @@ def _make_scalable_item(name: TopicName, state: RegistryState) -> DriftItem:
 
 
 def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
-    """Return the difference with the reason of its acceptance, or with why the acceptance no longer holds."""
+    """Return the difference with the reason of its acceptance, or with the reason why the acceptance has ended."""
     if acceptance is None or item.state is None:
         return item
     if item.state.parts <= acceptance.parts:
@@ -282,8 +282,8 @@ class Advice(Commands):
     lost: Mapping[TopicName, Sequence[int]]
     refusals: Mapping[TopicName, Sequence[PlanRefusal]]
 
-    def bring(self, name: NamespaceName | TopicName, effect: str) -> str:
-        """Return the command that makes a namespace or topic what Git approved, and its effect.
+    def advise_to_apply(self, name: NamespaceName | TopicName, effect: str) -> str:
+        """Return the command that applies the approved state of a namespace or topic, and its effect.
 
         After a loss, the command keeps recorded numbers.
         """
@@ -392,7 +392,7 @@ class TopicAndPolicyDrift:
                         DriftKind.NAMESPACE_MISSING,
                         "the registry does not have this namespace",
                         "the registry does not show whether it ever existed",
-                        self.advice.bring(name, "creates it"),
+                        self.advice.advise_to_apply(name, "creates it"),
                         is_pending=not self._has_left_schemas(name)
                         and (self.applied is None or self.applied(name) is None),
                     )
@@ -409,7 +409,7 @@ class TopicAndPolicyDrift:
                         DriftKind.PARTITIONS,
                         f"the topic {partitioned(before)}, but Git approved {after}",
                         "the registry does not show since when and by whom",
-                        f"{self.advice.bring(name, 'adds them')}\napprove that number in Git"
+                        f"{self.advice.advise_to_apply(name, 'adds them')}\napprove that number in Git"
                         if before is not None and before < after
                         else refuse_partitions(name, before, after, self.advice).fix,
                         is_pending=self._had_partitions(name, before),
@@ -518,7 +518,7 @@ class TopicAndPolicyDrift:
                 DriftKind.POLICY,
                 f"{policy} is {registered}, but Git approved {wanted}",
                 "the registry does not show since when and by whom: it keeps no history of policies",
-                f"{self.advice.bring(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
+                f"{self.advice.advise_to_apply(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
                 is_pending=self._had_policy(name, policy, before.get(policy)),
             )
 
@@ -536,7 +536,7 @@ class TopicAndPolicyDrift:
                     f"{policy} is {current[policy]}; Git declares it no longer, and declared {declared[policy]} last",
                     "something other than `apply` set it: the registry keeps no history of policies",
                     f"approve {policy}: {current[policy]} in Git\n"
-                    f"approve {policy}: {policy_word(inherited)}, which is what it would inherit\n"
+                    f"approve {policy}: {policy_word(inherited)}, the value that it would inherit\n"
                     f"accept it: {self.advice.accept(name)}",
                     state=Acceptance(policies=Policies.of({policy: registered})),
                 )
@@ -551,9 +551,9 @@ class TopicAndPolicyDrift:
                 f"the registry does not have this topic{lost}",
                 "the registry does not show whether it ever existed: a topic that is deleted, by somebody or by "
                 "the broker because nobody used it, leaves nothing behind",
-                self.advice.bring(name, "creates it, and gives the versions the numbers that are recorded")
+                self.advice.advise_to_apply(name, "creates it, and gives the versions the numbers that are recorded")
                 if name in self.advice.lost or name in self.advice.refusals
-                else f"{self.advice.bring(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
+                else f"{self.advice.advise_to_apply(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
                 "be read, it gives the versions the numbers they had",
                 is_pending=is_new(name, self.applied),
             )
@@ -563,7 +563,7 @@ class TopicAndPolicyDrift:
             f"the topic does not exist, though its schema does ({_format_versions(live(registered.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
-            self.advice.bring(name, "creates it"),
+            self.advice.advise_to_apply(name, "creates it"),
         )
 
     def _is_schema_kept(self, name: TopicName) -> bool:
@@ -611,17 +611,17 @@ def _make_wedged_item(
 ) -> DriftItem:
     """Return the difference of a topic whose schema Git does not declare and whose brokers store nothing after a version."""
     release = advice.origin.release
-    reason, aside = "", ""
+    reason, note = "", ""
     if wedge.info:
         reason = next((problem.what for problem in problems(wedge.info, release)), "")
         with suppress(InvalidSchema):
             identity(wedge.info)
-            aside = ". Its messages can be read, as they do not need the default"
+            note = ". Its messages can be read, as they do not need the default"
     return DriftItem(
         name,
         DriftKind.WEDGED,
         f"the topic is wedged by the registry's v{wedge.number}, and Git declares no schema of it: brokers of Pulsar {release} cannot read it "
-        f"({reason}), and store no schema after it{aside}",
+        f"({reason}), and store no schema after it{note}",
         "it was the first version: a broker checks the defaults of later ones only",
         f"{describe_way_out(advice.delete(name, '--force-delete'))}\n{fix}",
         version=wedge,
@@ -709,9 +709,9 @@ class VersionDrift:
         type_name = entry.info.type.name if entry.info else ""
         owner = f" of the kind {entry.kind}" if entry.kind else " of no kind" if topic.kind_names else ""
         message = f"v{entry.number} ({type_name}{owner}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
-        like = _find_nearest(entry, [version for version in topic.versions if version.kind == entry.kind])
+        nearest = _find_nearest(entry, [version for version in topic.versions if version.kind == entry.kind])
         if pair.stamp:
-            return self._make_unexplained_item(name, entry, message, pair.stamp, like)
+            return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
         rejection = self.advice.find_rejection(name)
         cause = f"it has no commit's stamp, so `apply` did not upload it. {self._describe_uploader(name)}"
         if rejection and rejection.wedged_by == entry.number:
@@ -726,7 +726,7 @@ class VersionDrift:
             )
             message += f"; no file can declare it: {problem}" if problem and not topic.schema else ""
             kind, fix = DriftKind.FOREIGN_VERSION, self._advise_on_foreign_version(name, topic, entry, problem)
-        return DriftItem(name, kind, message, cause, fix, version=entry, nearest=like)
+        return DriftItem(name, kind, message, cause, fix, version=entry, nearest=nearest)
 
     def _advise_on_foreign_version(self, name: TopicName, topic: Topic, entry: SchemaVersion, problem: str) -> str:
         """Return what to do about a foreign version; `problem` is why no file can declare it."""
@@ -760,13 +760,15 @@ class VersionDrift:
     def _describe_uploader(self, name: TopicName) -> str:
         space = self.spaces.get(name.namespace_name)
         allowed = space.policies.is_allow_auto_update_schema if space else None
-        who = "The registry does not show who did: a producer or consumer that connected, an upload by hand or another "
+        uploaders = (
+            "The registry does not show who did: a producer or consumer that connected, an upload by hand or another "
+        )
         if allowed is False:
-            return f"{who}tool. `is_allow_auto_update_schema` is false now: unless that is newer, no producer or consumer did"
-        return f"{who}tool; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
+            return f"{uploaders}tool. `is_allow_auto_update_schema` is false now: unless that is newer, no producer or consumer did"
+        return f"{uploaders}tool; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
 
     def _make_unexplained_item(
-        self, name: TopicName, entry: SchemaVersion, message: str, stamp: str, like: SchemaVersion | None
+        self, name: TopicName, entry: SchemaVersion, message: str, stamp: str, nearest: SchemaVersion | None
     ) -> DriftItem:
         commit = self.commit(stamp)
         if commit:
@@ -786,7 +788,7 @@ class VersionDrift:
                 "approved history was rewritten"
             )
             fix = "git fetch --all; if no remote has that commit any more, approve the content shown here again"
-        return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, message, cause, fix, version=entry, nearest=like)
+        return DriftItem(name, DriftKind.UNEXPLAINED_VERSION, message, cause, fix, version=entry, nearest=nearest)
 
     def _compare_tombstones(
         self, name: TopicName, entries: Sequence[SchemaVersion], *, is_whole: bool
@@ -804,7 +806,9 @@ class VersionDrift:
         fix = (
             f"{self.advice.accept(name)}: messages with those numbers are then rejected"
             if is_whole
-            else self.advice.bring(name, "registers what is missing under new numbers, which are to be recorded then")
+            else self.advice.advise_to_apply(
+                name, "registers what is missing under new numbers, which are to be recorded then"
+            )
         )
         yield DriftItem(
             name,
@@ -849,7 +853,7 @@ class VersionDrift:
                 f"the registry does not have Git's {', '.join(map(format_version, missing))}"
                 + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; it does not show which",
-                stuck.fix if stuck else self.advice.bring(name, "registers them"),
+                stuck.fix if stuck else self.advice.advise_to_apply(name, "registers them"),
                 is_pending=self._were_approved_later(name, missing),
             )
 
@@ -889,7 +893,7 @@ class VersionDrift:
             if lost
             else self.advice.advise_to_unblock(name)
             if name in self.advice.refusals
-            else f"{self.advice.bring(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
+            else f"{self.advice.advise_to_apply(name, 'registers them')}\n{self.advice.rebuild(name)}: if messages of old versions are still to be "
             "read, it gives them the numbers they had",
             # Without a trace of an apply, the topic may have been deleted and created again.
             is_pending=lost is None and self.applied is not None and is_new(name, self.applied),
@@ -918,7 +922,9 @@ def _find_nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> Sc
     best: tuple[float, SchemaVersion] | None = None
     for version in versions:
         if entry.info and version.info:
-            count = _count_differences(old=version.info, new=entry.info)
+            # Another type is another schema, however similar the texts are.
+            is_same_type = version.info.type is entry.info.type
+            count = len(differences(old=version.info, new=entry.info)) if is_same_type else float("inf")
             if best is None or count <= best[0]:
                 best = count, version
     return best[1] if best else None
@@ -934,8 +940,3 @@ def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
         return field_changes
     text = line_changes(old=old, new=new)[2:]
     return [(line[0], line[1:].strip()) for line in text if line[:1] in "+-"]
-
-
-def _count_differences(*, old: SchemaInfo, new: SchemaInfo) -> float:
-    # Another type is another schema, however alike the texts are.
-    return float("inf") if old.type is not new.type else len(differences(old=old, new=new))

@@ -131,7 +131,9 @@ def make_plan(
     planner = keep_strict_policies(catalog, compute)
     plan = planner.plan()
     if waiting := awaited(plan):
-        planner = keep_strict_policies(catalog, compute)
+        planner.refusals += refusals.refuse_waiting_topics(waiting, planner.commands)
+        if _find_relaxed_namespaces(planner):
+            planner = keep_strict_policies(catalog, compute)
         plan = planner.plan()
     drafts = [
         PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")

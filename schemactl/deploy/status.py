@@ -150,7 +150,7 @@ class TargetStatus:
         steps: dict[bool, list[PlanStep]] = {True: [], False: []}
         for step in self.drift.plan.steps:
             repaired = {(step.name, kind) for kind in _REPAIRED_KINDS.get(type(step), ())}
-            # A killed `apply` left a topic relaxed, whatever was approved for it since.
+            # Restoring a topic that a killed `apply` left relaxed is a repair, even if changes of the topic were approved since.
             is_restoring = isinstance(step, RestoreStrategy) and step.left is not None
             steps[is_restoring or (bool(repaired & drift) and not repaired & pending)].append(step)
         return steps
@@ -225,7 +225,7 @@ class TargetStatus:
 
     @property
     def last_upload(self) -> LastUpload | None:
-        """The newest upload of an `apply` that the registry holds."""
+        """The newest upload by an `apply` in the registry, or None."""
         # Of several uploads in one millisecond, the one with the highest number is the newest.
         uploads = [
             (version.timestamp_ms, version.number, commit)

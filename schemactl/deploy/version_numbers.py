@@ -49,7 +49,7 @@ class NumberApart:
         git: Git's version with the same content, or None if Git does not have it or the content is unknown.
         state: `deleted`: before a tombstone, and still shown; `tombstone`: not shown; `unexplained`: uploaded by an `apply`
             from a commit that the approved history does not have.
-        recorded: whether the target's record says so, or gives the earlier meaning of the number.
+        recorded: whether the target's record has this meaning, or the earlier meaning of the number.
     """
 
     registry: int
@@ -74,7 +74,7 @@ class TopicApart:
 
     @property
     def recorded(self) -> bool:
-        """Whether the record says exactly what the registry holds."""
+        """Whether the record equals the numbers in the registry."""
         return all(number.recorded for number in self.numbers)
 
     @property
