@@ -124,10 +124,12 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         results = find_drifts(targets, scope)
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
+        has_json = any(name == "json" for name, _ in outputs)
 
         def make_sheet(report: DriftReport) -> tuple[SheetReport, int]:
             sheet = short_drift_sheet(report) if args.summary else drift_sheet(report, namespaces)
-            sheet_report = sheet, document(report, namespaces)
+            # The JSON has the version numbers of every topic.
+            sheet_report = sheet, document(report, namespaces) if has_json else {}
             return sheet_report, _exit_code(report, detailed=args.detailed_exitcode)
 
         sheets, codes = target_sheets("drift", results, make_sheet)
