@@ -73,7 +73,7 @@ def open_registry(
         ) from error
     return PulsarRegistry(
         target.registry,
-        credentials=Credentials.of(target.credentials, folder),
+        credentials=Credentials.from_target(target.credentials, folder),
         release=release,
         defaults=defaults,
         progress=progress,

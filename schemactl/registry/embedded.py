@@ -142,7 +142,7 @@ class RegistryMetadata:
             json.loads(values.get(_BUNDLES, "[]")),
         )
 
-    def need_namespace(self, name: NamespaceName) -> StoredNamespace:
+    def require_namespace(self, name: NamespaceName) -> StoredNamespace:
         """Return the namespace; raise RegistryError if it does not exist."""
         namespace = self.namespace(name)
         if namespace is None:
@@ -175,7 +175,7 @@ class RegistryMetadata:
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`. Raise RegistryError if the namespace does not exist."""
         with self._database.write() as rows:
-            self.need_namespace(name)
+            self.require_namespace(name)
             self._put_settings(name, policies)
             for column, value in replace(policies, settings={}).managed().items():
                 rows.execute(f"UPDATE namespaces SET {column} = ? WHERE namespace = ?", (value, str(name)))  # noqa: S608  a field's name
@@ -183,20 +183,20 @@ class RegistryMetadata:
     def set_namespace_properties(self, name: NamespaceName, properties: Mapping[str, str | None]) -> None:
         """Set each property, or delete it if the value is None; raise RegistryError if the namespace does not exist."""
         with self._database.write() as rows:
-            text = _merge_properties(self.need_namespace(name).properties, properties)
+            text = _merge_properties(self.require_namespace(name).properties, properties)
             rows.execute("UPDATE namespaces SET properties = ? WHERE namespace = ?", (text, str(name)))
 
     def set_bundles(self, name: NamespaceName, boundaries: Sequence[str]) -> None:
         """Set the boundaries of the namespace's bundles; raise RegistryError if it does not exist."""
         with self._database.write() as rows:
-            self.need_namespace(name)
+            self.require_namespace(name)
             row = (str(name), _BUNDLES, json.dumps(boundaries))
             rows.execute("INSERT OR REPLACE INTO settings VALUES (?, ?, ?)", row)
 
     def set_auto_update_strategy(self, name: NamespaceName, strategy: CompatibilityStrategy | None) -> None:
         """Set the meaning of the namespace's deprecated auto-update policy; None unsets it."""
         with self._database.write() as rows:
-            self.need_namespace(name)
+            self.require_namespace(name)
             rows.execute(
                 "UPDATE namespaces SET schema_auto_update_compatibility_strategy = ? WHERE namespace = ?",
                 (strategy, str(name)),
@@ -228,7 +228,7 @@ class RegistryMetadata:
         )
 
     def count_topic_policies(self, namespace: NamespaceName) -> int:
-        """Return the number of topics of the namespace that have policies of their own."""
+        """Return the number of topics of the namespace that have own policies."""
         with self._database.read() as rows:
             (count,) = rows.execute(
                 "SELECT count(*) FROM topics WHERE namespace = ? AND (schema_compatibility_strategy != 'UNDEFINED'"
@@ -238,7 +238,7 @@ class RegistryMetadata:
             ).fetchone()
         return int(count)
 
-    def need_topic(self, name: TopicName) -> StoredTopic:
+    def require_topic(self, name: TopicName) -> StoredTopic:
         """Return the topic; raise RegistryError if it does not exist."""
         topic = self.topic(name)
         if topic is None:
@@ -248,7 +248,7 @@ class RegistryMetadata:
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """Create the topic unless it exists; raise RegistryError if the namespace does not exist."""
         with self._database.write() as rows:
-            self.need_namespace(name.namespace_name)
+            self.require_namespace(name.namespace_name)
             rows.execute(
                 "INSERT OR IGNORE INTO topics (topic, namespace, partitions) VALUES (?, ?, ?)",
                 (str(name), str(name.namespace_name), partitions),
@@ -268,7 +268,7 @@ class RegistryMetadata:
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`. Raise RegistryError if the topic does not exist."""
         with self._database.write() as rows:
-            self.need_topic(name)
+            self.require_topic(name)
             self._put_settings(name, policies)
             for column, value in replace(policies, settings={}).managed().items():
                 if column == "is_allow_auto_update_schema":
@@ -278,7 +278,7 @@ class RegistryMetadata:
     def set_topic_properties(self, name: TopicName, properties: Mapping[str, str | None]) -> None:
         """Set each property, or delete it if the value is None; raise RegistryError if the topic does not exist."""
         with self._database.write() as rows:
-            text = _merge_properties(self.need_topic(name).properties, properties)
+            text = _merge_properties(self.require_topic(name).properties, properties)
             rows.execute("UPDATE topics SET properties = ? WHERE topic = ?", (text, str(name)))
 
     def _read_values(self, name: NamespaceName | TopicName) -> dict[str, str]:
@@ -311,7 +311,7 @@ def _to_boolean(value: int | None) -> bool | None:
     return None if value is None else bool(value)
 
 
-def wall_clock_ms() -> int:
+def read_clock_ms() -> int:
     """Return the time of an upload in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
@@ -335,7 +335,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         url: str | None = None,
         release: Release = Release.R4_0,
         defaults: BrokerDefaults = BrokerDefaults(),
-        clock_ms: Callable[[], int] = wall_clock_ms,
+        clock_ms: Callable[[], int] = read_clock_ms,
     ) -> None:
         """Open the registry in the SQLite file at `path`, with schemas in `storage` if given."""
         self.url = url or f"sqlite:{path}"
@@ -369,7 +369,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         self._database.close()
 
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the registry against changes by other threads and processes; an exception undoes changes to its file."""
         with self._database.write():
             yield
@@ -418,7 +418,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """See `Registry.versions`."""
-        return tuple(version(stored) for stored in self._storage.get_all(topic.schema_id))
+        return tuple(read_entry(stored) for stored in self._storage.get_all(topic.schema_id))
 
     def version_of_message(self, topic: TopicName, schema_version: bytes) -> SchemaVersion | None:
         """Return the live version with the number in a message's `schema_version`, or None if it does not exist.
@@ -445,7 +445,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
         with self._database.write():
-            current = self.need_topic(name).partitions
+            current = self.require_topic(name).partitions
             if current is None or partitions < current:
                 raise RegistryError(f"{name} {partitioned(current)} and cannot have {partitions}")
             self.set_partitions(name, partitions)
@@ -457,7 +457,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         # between, the check is repeated under the lock.
         old_state, prediction = self._predict(topic, info)
         with self._database.write():
-            self.need_namespace(topic.namespace_name)
+            self.require_namespace(topic.namespace_name)
             strategy = self._strategy(topic)
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
@@ -514,7 +514,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             decisions: list[Decision] = []
 
             def decide(stored: Sequence[StoredSchema]) -> bytes | None:
-                versions = tuple(map(version, stored))
+                versions = tuple(map(read_entry, stored))
                 state = TopicState(versions, producers, consumers, has_data)
                 decisions.append(admit(role, client, state, policies, self.release))
                 return self._make_entry(client) if decisions[-1].registered is not None else None
@@ -529,17 +529,17 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def test_with_strategy(self, topic: TopicName, info: SchemaInfo) -> tuple[Answer, CompatibilityStrategy]:
         """Return the answer of the compatibility endpoint, and the strategy that it applied."""
         with self._database.read():
-            self.need_namespace(topic.namespace_name)
+            self.require_namespace(topic.namespace_name)
             versions, strategy = self.versions(topic), self._strategy(topic)
         return test(versions, info, strategy, self.release, optional=self._checkers), strategy
 
     def retained(self, topic: TopicName, *, written_with_schema: bool = False) -> str:
-        """See `Registry.retained`. It has no messages."""
+        """See `Registry.retained`. Return "", because messages are at brokers."""
         del topic, written_with_schema
         return ""
 
     def clients(self, topics: Iterable[TopicName]) -> Mapping[TopicName, TopicClients]:
-        """See `Registry.clients`. It has no clients."""
+        """See `Registry.clients`. Raise RegistryError, because clients connect to brokers."""
         del topics
         raise RegistryError(
             f"{self.url} is an embedded registry, which has no clients: they connect to brokers",
@@ -579,20 +579,20 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     ) -> tuple[tuple[CompatibilityStrategy, tuple[StoredSchema, ...]], Answer]:
         """Return the current strategy and entries of a topic, and the answer to an upload in this state."""
         with self._database.read():
-            self.need_namespace(topic.namespace_name)
+            self.require_namespace(topic.namespace_name)
             state = self._strategy(topic), tuple(self._storage.get_all(topic.schema_id))
         return state, self._answer_upload(state[1], info, state[0])
 
     def _answer_upload(
         self, stored: Sequence[StoredSchema], info: SchemaInfo, strategy: CompatibilityStrategy
     ) -> Answer:
-        return put([*map(version, stored)], info, strategy, self.release, optional=self._checkers)
+        return put([*map(read_entry, stored)], info, strategy, self.release, optional=self._checkers)
 
-    def _own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
+    def _read_own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
         stored = self.topic(topic)
         return (stored.policies.schema_compatibility_strategy if stored else None) or UNDEFINED
 
-    def _updates_allowed(self, namespace: NamespaceName) -> bool:
+    def _are_updates_allowed(self, namespace: NamespaceName) -> bool:
         return self.is_allow_auto_update_schema(namespace)
 
     def _property(self, name: NamespaceName | TopicName, key: str) -> str | None:
@@ -605,7 +605,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         else:
             self.set_namespace_properties(name, {key: value})
 
-    def _let_clients_see(self) -> None:
+    def _wait_for_clients(self) -> None:
         pass  # clients see policies at once
 
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
@@ -643,10 +643,10 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             texts = [text.encode(errors="replace") for pair in info.properties.items() for text in pair]
             if sum(map(len, (info.schema, *texts))) > LARGEST_BYTES:
                 raise SchemaRejected(Outcome.ERROR, "Not enough non-faulty bookies available")
-        return entry(info, self._clock_ms())
+        return make_entry(info, self._clock_ms())
 
 
-def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
+def make_entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
     """Return the entry of a version, or of a tombstone if `info` is None, as JSON that anyone can read."""
     if info is None:
         return _to_json({"deleted": True, "timestamp": timestamp_ms})
@@ -660,22 +660,20 @@ def entry(info: SchemaInfo | None, timestamp_ms: int) -> bytes:
     return _to_json({"type": schema_type.name, **schema, "properties": properties, "timestamp": timestamp_ms})
 
 
-def version(stored: StoredSchema) -> SchemaVersion:
-    """Return the version in an entry; raise RegistryError if it was not written by `entry`."""
+def read_entry(stored: StoredSchema) -> SchemaVersion:
+    """Return the version in an entry; raise RegistryError if it was not written by `make_entry`."""
     try:
         fields = json.loads(stored.data)
-        info = None if fields.get("deleted") else _parse_info(fields)
+        info = None
+        if not fields.get("deleted"):
+            schema = base64.b64decode(fields["schema_b64"]) if "schema_b64" in fields else fields["schema"].encode()
+            info = SchemaInfo(SchemaType[fields["type"]], schema, MappingProxyType(fields["properties"]))
         return SchemaVersion(stored.version, info, timestamp_ms=fields["timestamp"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RegistryError(
             f"entry {stored.version} of the schema storage cannot be read: {error!r}",
-            fix="check that the storage holds what this registry put there, and gives it back byte for byte",
+            fix="check that the storage returns each entry byte for byte, as this registry stored it",
         ) from error
-
-
-def _parse_info(fields: dict[str, Any]) -> SchemaInfo:
-    schema = base64.b64decode(fields["schema_b64"]) if "schema_b64" in fields else fields["schema"].encode()
-    return SchemaInfo(SchemaType[fields["type"]], schema, MappingProxyType(fields["properties"]))
 
 
 def _to_json(fields: dict[str, Any]) -> bytes:

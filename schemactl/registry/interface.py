@@ -295,11 +295,11 @@ class Relaxing(ABC):
         """See `Registry.set_namespace_policies`."""
 
     @abstractmethod
-    def _own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
+    def _read_own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """Return the topic's own strategy, or UNDEFINED."""
 
     @abstractmethod
-    def _updates_allowed(self, namespace: NamespaceName) -> bool:
+    def _are_updates_allowed(self, namespace: NamespaceName) -> bool:
         """Return whether clients may register schemas; True for a namespace that does not exist."""
 
     @abstractmethod
@@ -311,24 +311,24 @@ class Relaxing(ABC):
         """Set the property; None deletes it."""
 
     @abstractmethod
-    def _let_clients_see(self) -> None:
+    def _wait_for_clients(self) -> None:
         """Wait until the latest policies apply to clients that connect."""
 
     def relax(self, topic: TopicName) -> None:
         """See `Registry.relax`."""
-        own, namespace = self._own_strategy(topic), topic.namespace_name
+        own, namespace = self._read_own_strategy(topic), topic.namespace_name
         if own is _ALWAYS_COMPATIBLE:
             return
         self._set_property(topic, RELAXED_FROM, own)
-        if self._updates_allowed(namespace):
+        if self._are_updates_allowed(namespace):
             self._set_property(namespace, UPDATES_OFF_FOR, str(topic))
             self.set_namespace_policies(namespace, Policies(is_allow_auto_update_schema=False))
-            self._let_clients_see()
+            self._wait_for_clients()
         self.set_topic_policies(topic, Policies(_ALWAYS_COMPATIBLE))
 
     def relaxed(self, topic: TopicName) -> RelaxedTopic | None:
         """See `Registry.relaxed`. A saved value counts only together with a policy that `relax` sets."""
-        own = self._own_strategy(topic)
+        own = self._read_own_strategy(topic)
         updates_off = self.updates_off_for(topic.namespace_name) == topic
         saved = self._property(topic, RELAXED_FROM) if own is _ALWAYS_COMPATIBLE else None
         if saved is not None:
@@ -337,7 +337,7 @@ class Relaxing(ABC):
 
     def updates_off_for(self, namespace: NamespaceName) -> TopicName | None:
         """See `Registry.updates_off_for`."""
-        saved = None if self._updates_allowed(namespace) else self._property(namespace, UPDATES_OFF_FOR)
+        saved = None if self._are_updates_allowed(namespace) else self._property(namespace, UPDATES_OFF_FOR)
         if saved is None:
             return None
         try:
@@ -357,7 +357,7 @@ class Relaxing(ABC):
         if relaxed_topic and relaxed_topic.accepts_all:
             self.set_topic_policies(topic, Policies(relaxed_topic.strategy))
         if self.updates_off_for(namespace) == topic:
-            self._let_clients_see()
+            self._wait_for_clients()
             self.set_namespace_policies(namespace, Policies(is_allow_auto_update_schema=True))
         if self._property(namespace, UPDATES_OFF_FOR) == str(topic):
             self._set_property(namespace, UPDATES_OFF_FOR, None)

@@ -17,7 +17,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import key_value
-from schemactl.registry.embedded import EmbeddedRegistry, entry
+from schemactl.registry.embedded import EmbeddedRegistry, make_entry
 from schemactl.registry.storage import Database, SqliteStorage
 
 pytestmark = pytest.mark.slow
@@ -269,7 +269,7 @@ def test_a_record_that_holds_no_more_is_told(estate: Estate) -> None:
 )
 def test_whatever_somebody_stored_can_be_recorded(estate: Estate, info: SchemaInfo) -> None:
     with closing(SqliteStorage(Database(str(estate.scratch.path / ".schemactl/registry.db")))) as storage:
-        storage.put(ORDERS.schema_id, lambda _stored: entry(info, 0))
+        storage.put(ORDERS.schema_id, lambda _stored: make_entry(info, 0))
     estate.accept()
     estate.run("drift")
     estate.run("drift", "--accept", "--reason", "again")

@@ -1,4 +1,4 @@
-"""Random clients at a real broker: it lets in whom the embedded registry lets in, and whom `admit` predicted, and has registered the same then."""
+"""A real broker accepts the random clients that the embedded registry accepts and `admit` predicts, and registers the same versions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Carried(Schema):  # type: ignore[misc]  # the client has no types
 
 @contextmanager
 def connected(broker: brokers.Broker, log: Path) -> Iterator[Any]:
-    """A client that does not wait for long."""
+    """A client with short time limits."""
     logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(log))
     opened = pulsar.Client(broker.service_url, operation_timeout_seconds=5, logger=logger)
     yield opened
@@ -85,7 +85,7 @@ def connect(client: Any, opened: ExitStack, topic: TopicName, role: Role, info: 
 
 @dataclass
 class Both:
-    """One topic of a broker and of an embedded registry, which is told what clients there are."""
+    """One topic of a broker and of an embedded registry, which gets the numbers of clients as arguments."""
 
     rest: admin_rest.Client
     client: Any
@@ -113,7 +113,7 @@ class Both:
 
     def list_versions(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
         ours = live(self.registry.versions(self.topic))
-        return _held(self.rest, self.topic), [
+        return _list_versions(self.rest, self.topic), [
             (version.number, version.info.type.name) for version in ours if version.info
         ]
 
@@ -139,7 +139,7 @@ def assert_the_same(broker: brokers.Broker, client: Any, seed: int) -> None:
         both = Both(rest, client, registry, topic, stack.enter_context(ExitStack()))
         trail: list[object] = [seed, policies]
         for number in range(chance.randint(3, 6)):
-            info = _info(chance)
+            info = _make_info(chance)
             if chance.random() < 0.3 and info.type is not SchemaType.BYTES:
                 trail.append(("upload", info))
                 theirs, ours = both.upload(info)
@@ -170,13 +170,13 @@ def _upload(rest: admin_rest.Client, topic: TopicName, info: SchemaInfo) -> bool
     return rest.call("POST", f"/schemas/{topic.schema_id}/schema", payload).status == 200
 
 
-def _held(rest: admin_rest.Client, topic: TopicName) -> list[tuple[int, str]]:
-    """The numbers and types of the versions that the broker has."""
+def _list_versions(rest: admin_rest.Client, topic: TopicName) -> list[tuple[int, str]]:
+    """Return the numbers and types of the broker's versions."""
     response = rest.call("GET", f"/schemas/{topic.schema_id}/schemas").json()
     return [(version["version"], version["type"]) for version in response["getSchemaResponses"]]
 
 
-def _info(chance: random.Random) -> SchemaInfo:
+def _make_info(chance: random.Random) -> SchemaInfo:
     # The client knows these types only; any other goes out as no schema.
     kind = chance.choice([SchemaType.AVRO] * 4 + [SchemaType.JSON] * 2 + [SchemaType.STRING, SchemaType.BYTES])
     described = kind in (SchemaType.AVRO, SchemaType.JSON)
@@ -184,28 +184,28 @@ def _info(chance: random.Random) -> SchemaInfo:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A client at a topic of its own, before anything is done.
+class PlannedClient:
+    """A client that will connect to a separate topic.
 
     Attributes:
-        uploads: what is uploaded before, whether the broker takes it or not.
-        beside: a client without schema that is connected before; None: nobody is.
-        decision: what `admit` says.
-        versions: the numbers and types of the versions then.
+        uploads: the schemas to upload before, including rejected ones.
+        earlier_client: the role of a client without schema that is connected before, or None.
+        decision: the prediction of `admit`.
+        versions: the predicted numbers and types of the versions.
     """
 
     topic: TopicName
     policies: Policies
     uploads: tuple[SchemaInfo, ...]
-    beside: Role | None
+    earlier_client: Role | None
     role: Role
     info: SchemaInfo
     decision: Decision
     versions: list[tuple[int, str]]
 
 
-def planned(seed: int, release: Release) -> Planned:
-    """A random client and the answer that it will get."""
+def plan_client(seed: int, release: Release) -> PlannedClient:
+    """Make a random client with the prediction for it."""
     chance = random.Random(seed)  # noqa: S311  no secret
     strategy, enforced = chance.choice(list(CompatibilityStrategy)), chance.random() < 0.4
     policies = Policies(strategy, chance.random() < 0.7, schema_validation_enforced=enforced)
@@ -214,22 +214,22 @@ def planned(seed: int, release: Release) -> Planned:
         policies.is_allow_auto_update_schema is not False,
         schema_validation_enforced=enforced,
     )
-    uploads = [info for _ in range(chance.randint(0, 3)) if (info := _info(chance)).type is not SchemaType.BYTES]
+    uploads = [info for _ in range(chance.randint(0, 3)) if (info := _make_info(chance)).type is not SchemaType.BYTES]
     versions: list[SchemaVersion] = []
     for info in uploads:
         if put(versions, info, in_force.strategy, release).outcome is Outcome.OK:
             versions.append(SchemaVersion(len(versions), info))
-    beside = chance.choice([None, None, *ROLES[:2]])
-    if beside == "producer" and versions and enforced:
-        beside = None
-    role, info = chance.choice(ROLES), _info(chance)
-    state = TopicState(tuple(versions), producers=beside == "producer", consumers=beside == "consumer")
+    earlier_client = chance.choice([None, None, *ROLES[:2]])
+    if earlier_client == "producer" and versions and enforced:
+        earlier_client = None
+    role, info = chance.choice(ROLES), _make_info(chance)
+    state = TopicState(tuple(versions), producers=earlier_client == "producer", consumers=earlier_client == "consumer")
     decision = admit(role, info, state, in_force, release)
     if decision.registered is not None:
         versions.append(SchemaVersion(decision.registered, info))
     registered = [(version.number, version.info.type.name) for version in versions if version.info]
     topic = TopicName(brokers.new_tenant(), "ns", "topic")
-    return Planned(topic, policies, tuple(uploads), beside, role, info, decision, registered)
+    return PlannedClient(topic, policies, tuple(uploads), earlier_client, role, info, decision, registered)
 
 
 @pytest.mark.live
@@ -237,11 +237,11 @@ def planned(seed: int, release: Release) -> Planned:
 @pytest.mark.parametrize("release", brokers.VERSIONS)
 def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tmp_path: Path) -> None:
     broker = brokers.start_broker(release)
-    plans = [planned(seed, Release(release)) for seed in range(1000, 1000 + PREDICTED)]
+    plans = [plan_client(seed, Release(release)) for seed in range(1000, 1000 + PREDICTED)]
     assert {plan.decision.allowed for plan in plans} == {True, False}
     assert len({plan.decision.row for plan in plans}) > 12
     with connected(broker, tmp_path / "log") as client, ThreadPoolExecutor(8) as threads:
-        seen = list(threads.map(partial(carried_out, broker, client), plans))
+        seen = list(threads.map(partial(run_client, broker, client), plans))
     differing = [
         (plan, outcome)
         for plan, outcome in zip(plans, seen, strict=True)
@@ -250,13 +250,13 @@ def test_200_clients_get_the_answers_that_were_predicted_before(release: str, tm
     assert differing == []
 
 
-def carried_out(broker: brokers.Broker, client: Any, plan: Planned) -> tuple[bool, list[tuple[int, str]]]:
+def run_client(broker: brokers.Broker, client: Any, plan: PlannedClient) -> tuple[bool, list[tuple[int, str]]]:
     """Return whether the broker accepted the client, and its versions afterwards."""
     with closing(admin_rest.Client(broker.url)) as rest, ExitStack() as opened:
         _make(rest, plan.topic, plan.policies)
         for info in plan.uploads:
             _upload(rest, plan.topic, info)
-        if plan.beside:
+        if plan.earlier_client:
             nothing = SchemaInfo(SchemaType.BYTES)
-            assert connect(client, opened, plan.topic, plan.beside, nothing, "beside")
-        return connect(client, opened, plan.topic, plan.role, plan.info, "s"), _held(rest, plan.topic)
+            assert connect(client, opened, plan.topic, plan.earlier_client, nothing, "earlier_client")
+        return connect(client, opened, plan.topic, plan.role, plan.info, "s"), _list_versions(rest, plan.topic)

@@ -56,7 +56,7 @@ def list_entries(registry: Registry, name: TopicName) -> list[tuple[int, SchemaI
     return [(version.number, version.info) for version in entry.versions] if entry else []
 
 
-class Outside:
+class OtherClient:
     """Changes by other clients that `Registry` does not support."""
 
     def __init__(self, registry: EmbeddedRegistry | PulsarRegistry) -> None:
@@ -106,13 +106,13 @@ def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Embedde
 
 
 @pytest.fixture
-def outside(registry: EmbeddedRegistry | PulsarRegistry) -> Outside:
-    return Outside(registry)
+def other_client(registry: EmbeddedRegistry | PulsarRegistry) -> OtherClient:
+    return OtherClient(registry)
 
 
 @pytest.fixture(autouse=True)
 def sales(registry: Registry) -> NamespaceName:
-    """A namespace that exists, in a tenant of the test's own."""
+    """A namespace that exists, in a separate tenant."""
     name = NamespaceName(new_tenant(), "sales")
     registry.create_namespace(name)
     return name
@@ -246,10 +246,10 @@ def test_an_upload_needs_the_namespace(registry: Registry, orders: TopicName) ->
     assert topic(registry, nowhere) is None
 
 
-def test_schemas_outlive_a_deleted_namespace(registry: Registry, outside: Outside, orders: TopicName) -> None:
+def test_schemas_outlive_a_deleted_namespace(registry: Registry, other_client: OtherClient, orders: TopicName) -> None:
     sales = orders.namespace_name
     registry.put_schema(orders, record(ID))
-    outside.delete_namespace(sales)
+    other_client.delete_namespace(sales)
     assert sales not in registry.read(Scope(frozenset({sales}), frozenset())).namespaces
     registry.create_namespace(sales)
     assert registry.put_schema(orders, record(ID, NOTE)) == 1
@@ -292,14 +292,14 @@ def test_the_endpoint_for_compatibility_stores_nothing(registry: Registry, order
 
 
 def test_a_strategy_is_the_topics_then_the_namespaces_then_the_default(
-    registry: Registry, outside: Outside, orders: TopicName
+    registry: Registry, other_client: OtherClient, orders: TopicName
 ) -> None:
     sales = orders.namespace_name
     registry.create_topic(orders, None)
     assert (registry.strategy(orders), registry.default_strategy(sales)) == (S.FULL, S.FULL)
     own = registry.defaults
     assert (own.is_allow_auto_update_schema, own.schema_validation_enforced) == (True, False)
-    outside.set_auto_update_strategy(sales, S.FORWARD)
+    other_client.set_auto_update_strategy(sales, S.FORWARD)
     assert (registry.strategy(orders), registry.default_strategy(sales)) == (S.FORWARD, S.FORWARD)
     registry.set_namespace_policies(sales, Policies(S.BACKWARD))
     assert registry.strategy(orders) is S.BACKWARD
@@ -308,7 +308,7 @@ def test_a_strategy_is_the_topics_then_the_namespaces_then_the_default(
     registry.set_topic_policies(orders, Policies(S.UNDEFINED))
     registry.set_namespace_policies(sales, Policies(S.UNDEFINED))
     assert registry.strategy(orders) is S.FORWARD
-    outside.set_auto_update_strategy(sales, None)
+    other_client.set_auto_update_strategy(sales, None)
     assert registry.strategy(orders) is S.FULL
 
 

@@ -1,4 +1,4 @@
-"""The embedded registry, driven at random, against a model of it that fits on a page."""
+"""Random calls have the same results on the embedded registry and on a model of one page."""
 
 from __future__ import annotations
 

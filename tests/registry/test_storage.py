@@ -1,4 +1,4 @@
-"""Every storage, including the documented example, fulfills the contract and supports a registry; and the registry's file is made when needed, refused when foreign, whole after a kill, and shared by processes."""
+"""Every storage, including the documented example, fulfills the contract and supports a registry; and the registry's file is created by the first write, rejected if it is foreign, complete after a kill, and shared by processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Polic
 from schemactl.core.project import Target
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.registry import open_registry
-from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry, entry, version
+from schemactl.registry.embedded import LARGEST_BYTES, EmbeddedRegistry, make_entry, read_entry
 from schemactl.registry.interface import Registry, Scope
 from schemactl.registry.storage import FORMAT_VERSION, Database, SchemaStorage, SqliteStorage, StoredSchema, number_of
 from schemactl.registry.storage_contract import StorageContract
@@ -57,7 +57,7 @@ class TestMemory(StorageContract):
 
 
 class InFolder(StorageContract):
-    """The contract, where what is stored outlives the storage."""
+    """The contract for a storage whose entries stay after it is closed."""
 
     @pytest.fixture(autouse=True)
     def _in_a_folder(self, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ class TestFolder(InFolder):
 
 
 class Forgetful(SqliteStorage):
-    """Gives every entry the number 0."""
+    """A storage that gives every entry the number 0."""
 
     def get_all(self, key: str) -> tuple[StoredSchema, ...]:
         return tuple(StoredSchema(entry.data, 0) for entry in super().get_all(key))
@@ -134,7 +134,7 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
 
 @pytest.mark.usefixtures("module")
 @pytest.mark.parametrize(
-    ("url", "kind", "what"),
+    ("url", "kind", "problem"),
     [
         ("folder_storage:FolderStorage?path=x", UsageError, "does not say where namespaces"),
         ("folder_storage:FolderStorage?metadata=m.db", UsageError, "does not take these options"),
@@ -142,8 +142,8 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
         ("no_such_module:Storage?metadata=m.db", RegistryError, "cannot be imported"),
     ],
 )
-def test_an_impossible_storage_is_one_error(tmp_path: Path, url: str, kind: type[Exception], what: str) -> None:
-    with pytest.raises(kind, match=what):
+def test_an_impossible_storage_is_one_error(tmp_path: Path, url: str, kind: type[Exception], problem: str) -> None:
+    with pytest.raises(kind, match=problem):
         open_storage(url, tmp_path)
     assert not (tmp_path / "m.db").exists()
 
@@ -183,14 +183,14 @@ def test_a_registry_in_memory_is_gone_with_it(tmp_path: Path) -> None:
     ],
 )
 def test_an_entry_holds_the_whole_version(info: SchemaInfo | None) -> None:
-    stored = version(StoredSchema(entry(info, 5), 3))
+    stored = read_entry(StoredSchema(make_entry(info, 5), 3))
     assert (stored.info, stored.number, stored.timestamp_ms) == (info, 3, 5)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"type": "NOPE", "schema": "", "timestamp": 1}', b"\xff"])
 def test_an_entry_of_something_else_is_one_error(data: bytes) -> None:
     with pytest.raises(RegistryError, match="entry 7 of the schema storage cannot be read"):
-        version(StoredSchema(data, 7))
+        read_entry(StoredSchema(data, 7))
 
 
 def test_the_number_of_a_message_finds_its_version() -> None:
@@ -239,7 +239,7 @@ def writer(path: Path, name: str, count: int) -> tuple[int, IO[str]]:
 
 
 def numbers_of(process: int, output: IO[str]) -> list[int]:
-    """The numbers that a writer got, at its end."""
+    """Return the numbers that a writer printed."""
     with output:
         numbers = [int(line) for line in output]
     assert os.waitpid(process, 0)[1] == 0
@@ -263,7 +263,7 @@ def read(path: Path) -> Catalog:
 
 
 def make(path: Path) -> None:
-    """The registry at `path` has the namespace SALES."""
+    """Create the namespace SALES in the registry at `path`."""
     with closing(EmbeddedRegistry(str(path))) as registry:
         registry.create_namespace(SALES)
 
@@ -352,7 +352,7 @@ def test_a_file_without_properties_of_namespaces_gets_them(tmp_path: Path) -> No
     with closing(EmbeddedRegistry(str(path))) as registry:
         (space,) = registry.namespaces()
         registry.set_namespace_properties(space, {"k": "v"})
-        assert registry.need_namespace(space).properties == {"k": "v"}
+        assert registry.require_namespace(space).properties == {"k": "v"}
 
 
 def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:

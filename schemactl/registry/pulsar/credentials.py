@@ -43,7 +43,7 @@ class Credentials:
     certificate: ClientCertificate | None = None
 
     @classmethod
-    def of(cls, written: Mapping[str, Any], folder: Path) -> Credentials:
+    def from_target(cls, written: Mapping[str, Any], folder: Path) -> Credentials:
         """Read the credentials of a target in the project file; relative paths start at `folder`.
 
         Raises:
@@ -58,12 +58,12 @@ class Credentials:
         elif "token_env" in written:
             variable = written["token_env"]
             bearer = Bearer(lambda: (_read_environment(variable), math.inf), set(), f"the variable {variable}")
-            bearer.token()
+            bearer.get_token()
         elif "token_file" in written:
             # Read again for each token, because the file may be replaced at any time.
             path = folder / written["token_file"]
             bearer = Bearer(lambda: (_read_token_file(path), math.inf), set(), f"the file {path}")
-            bearer.token()
+            bearer.get_token()
         certificate = None
         if "cert_file" in written:
             path = folder / written["cert_file"]
@@ -78,16 +78,16 @@ class Credentials:
     @property
     def has_expired(self) -> bool:
         """Whether the token expired, by the clock of this machine."""
-        claims = (self.bearer.claims() if self.bearer else None) or {}
+        claims = (self.bearer.parse_claims() if self.bearer else None) or {}
         end_s = _read_time(claims, "exp")
         return end_s is not None and end_s <= time.time()
 
-    def role(self) -> str:
+    def describe_role(self) -> str:
         """Return the role in the token as text for a message."""
-        role = (self.bearer.claims() or {}).get("sub") if self.bearer else None
+        role = (self.bearer.parse_claims() or {}).get("sub") if self.bearer else None
         return f"the role {on_one_line(role[:_MAX_SHOWN])}" if isinstance(role, str) and role else "the role"
 
-    def why_rejected(self) -> tuple[str, str]:
+    def explain_rejection(self) -> tuple[str, str]:
         """Return the probable reason why a broker rejected the credentials, and a fix."""
         if self.bearer is None:
             if self.certificate:
@@ -102,7 +102,7 @@ class Credentials:
                 "give it `token_env`, `token_file`, `oauth2`, or `cert_file` with `key_file`: schemactl docs reference/targets",
             )
         token = f"the token from {self.bearer.source}"
-        claims = self.bearer.claims()
+        claims = self.bearer.parse_claims()
         if claims is None:
             return (
                 f"{token} is no JSON Web Token, or only a part of one",
@@ -116,7 +116,7 @@ class Credentials:
         validity = "has no end" if end_s is None else f"is valid until {_format_time(end_s)}"
         return (
             f"{token} {validity}, but is not accepted: it is signed with another key, or meant for another cluster",
-            f"have a token made for {self.role()} with the key of this cluster",
+            f"have a token made for {self.describe_role()} with the key of this cluster",
         )
 
     def redact(self, text: str) -> str:
@@ -143,7 +143,7 @@ class Bearer:
         self._until_s = 0.0
         self.secrets = secrets
 
-    def token(self) -> str:
+    def get_token(self) -> str:
         """Return a valid token; raise RegistryError if none can be fetched."""
         with self._lock:
             if time.monotonic() >= self._until_s:
@@ -152,7 +152,7 @@ class Bearer:
                 self._until_s = time.monotonic() + max(lifetime_s * 0.9 - 5.0, 1.0)
             return self._token
 
-    def claims(self) -> dict[str, Any] | None:
+    def parse_claims(self) -> dict[str, Any] | None:
         """Return the unverified claims of the token, or None if it is not a JSON Web Token (RFC 7519)."""
         parts = self._token.split(".")
         try:
@@ -166,7 +166,7 @@ class Bearer:
         with self._lock:
             if self._token == rejected:
                 self._until_s = 0.0
-        return self.token() != rejected
+        return self.get_token() != rejected
 
 
 def is_private(url: str) -> bool:
@@ -222,7 +222,9 @@ class _OAuth2:
         endpoint = configuration.get("token_endpoint")
         if not isinstance(endpoint, str):
             raise self._make_error("its configuration names no token_endpoint")
-        if not _is_endpoint_private(endpoint, issuer):
+        # An https issuer must not send the secret over http, even to this machine.
+        is_downgraded = issuer.startswith("https:") and not endpoint.startswith("https:")
+        if is_downgraded or not is_private(endpoint):
             raise self._make_error(
                 f"its configuration names {endpoint[:_MAX_SHOWN]!r} as token_endpoint, and a secret is never sent over http, but "
                 "to this machine"
@@ -282,11 +284,6 @@ class _OAuth2:
             f"no token from {self._written['issuer']}: {problem}",
             fix=f"check `oauth2` of the target and the variable {self._written['client_secret_env']}",
         )
-
-
-def _is_endpoint_private(endpoint: str, issuer: str) -> bool:
-    """Return whether a secret for `issuer` may be sent to `endpoint`: for an https issuer only over https."""
-    return is_private(endpoint) and (not issuer.startswith("https:") or endpoint.startswith("https:"))
 
 
 def _read_environment(name: str) -> str:

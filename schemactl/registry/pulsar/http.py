@@ -107,7 +107,7 @@ class AdminConnection:
             self._bases = parse(url).addresses
         except ValueError as error:
             raise RegistryError(error.args[0], fix=error.args[1]) from None
-        self._configured = frozenset(map(_host_port, self._bases))
+        self._configured = frozenset(map(_parse_address, self._bases))
         self._cluster = set(self._configured)
         self._credentials = credentials
         for base in self._bases:
@@ -345,7 +345,7 @@ class AdminConnection:
         problem = f"{self.url}: {request} answers {reply.status}{_source_clause(reply)}"
         message = on_one_line(self.error_message(reply)[:_MAX_MESSAGE])
         if is_unauthenticated(reply, has_expired=self._credentials.has_expired):
-            reason, fix = self._credentials.why_rejected()
+            reason, fix = self._credentials.explain_rejection()
             raise UnusableCredentials(f"{problem}{f' ({message})' if message else ''}: {reason}", fix=fix)
         problem = f"{problem}{': ' if message else ''}{message}"
         if message.startswith(_UNKNOWN_CLUSTER):
@@ -356,7 +356,7 @@ class AdminConnection:
             raise RegistryError(f"{problem}{f' ({cause})' if cause else ''}", fix=fix)
         raise NotPermitted(
             problem,
-            fix=f"give {self._credentials.role()} the permission: `schemactl docs reference/targets` lists the permissions of each command",
+            fix=f"give {self._credentials.describe_role()} the permission: `schemactl docs reference/targets` lists the permissions of each command",
         )
 
     def error_message(self, reply: Reply) -> str:
@@ -421,10 +421,10 @@ class AdminConnection:
         bearer = self._credentials.bearer
         if bearer is None:
             return self._request(method, base, target, data, None)
-        token = bearer.token()
+        token = bearer.get_token()
         reply = self._request(method, base, target, data, token)
         if reply.status == _UNAUTHORIZED and bearer.renew(token):
-            return self._request(method, base, target, data, bearer.token())
+            return self._request(method, base, target, data, bearer.get_token())
         return reply
 
     def _request(self, method: str, base: str, target: str, data: bytes | None, token: str | None) -> Reply:
@@ -433,7 +433,11 @@ class AdminConnection:
             headers = {**headers, "Authorization": f"Bearer {token}"}
         started_s, wait = time.monotonic(), getattr(responses.current, "wait", None) or AnswerWait()
         try:
-            response = self._get_pool(base).urlopen(
+            # A lookup in urllib3's manager costs as much as a request.
+            pool = self._pools.get(base)
+            if pool is None:
+                pool = self._pools[base] = responses.open_pool(self._manager, base)
+            response = pool.urlopen(
                 method,
                 target,
                 data,
@@ -449,9 +453,9 @@ class AdminConnection:
             wait.end()
         except (HTTPError, UnicodeError) as error:
             failure = self._describe_failure(base, wait.explain(error))
-            self._audit(method, base + target, failure.what.removeprefix(f"{self.url}: "), started_s)
+            self._audit_request(method, base + target, failure.what.removeprefix(f"{self.url}: "), started_s)
             raise failure from None
-        self._audit(method, base + target, str(response.status), started_s)
+        self._audit_request(method, base + target, str(response.status), started_s)
         self._has_answered = True
         if is_success:
             return Reply(response.status, body=body, has_schema_version=_MESSAGE_VERSION in response.headers)
@@ -466,9 +470,9 @@ class AdminConnection:
             retry_after_s(response_headers.get("Retry-After", "")),
         )
 
-    def _audit(self, method: str, url: str, outcome: str, started_s: float) -> None:
+    def _audit_request(self, method: str, url: str, outcome: str, started_s: float) -> None:
         attempt = getattr(self._local, "attempt", 1)
-        if not url.startswith(self._bases) and _host_port(url) not in self._configured:
+        if not url.startswith(self._bases) and _parse_address(url) not in self._configured:
             # The query of a redirect can contain secrets of the server.
             url = url.partition("?")[0]
         audit_request(method, self._credentials.redact(url), self._credentials.redact(outcome), started_s, attempt)
@@ -479,15 +483,8 @@ class AdminConnection:
         host, slash, prefix = rest.partition("/")
         return f"{scheme}://{host}", f"{slash}{prefix}/admin/v2/{path}"
 
-    def _get_pool(self, base: str) -> urllib3.HTTPConnectionPool:
-        # The lookup in urllib3's manager costs as much as a request.
-        pool = self._pools.get(base)
-        if pool is None:
-            pool = self._pools[base] = responses.open_pool(self._manager, base)
-        return pool
-
     def _describe_failure(self, base: str, error: HTTPError | UnicodeError) -> RegistryError:
-        host, port = _host_port(base)
+        host, port = _parse_address(base)
         cause = explain_failure(
             error,
             base,
@@ -523,7 +520,7 @@ class AdminConnection:
             raise RegistryError(f"{self.url}: redirected from https to {parts.hostname} without encryption")
         base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self._require_private(base, f"{self.url}: redirected to {base[:_MAX_SHOWN]}, and ")
-        if self._credentials.has_secret and not self._is_of_cluster(_host_port(base)):
+        if self._credentials.has_secret and not self._is_of_cluster(_parse_address(base)):
             raise RegistryError(
                 f"{self.url}: redirected to {base}, which is not known to be of the cluster, so the credentials were not "
                 "sent there",
@@ -566,7 +563,7 @@ def _source_clause(reply: Reply) -> str:
     return f" (redirected to {reply.redirected_to})" if reply.redirected_to else ""
 
 
-def _host_port(url: str) -> HostPort:
+def _parse_address(url: str) -> HostPort:
     parts = urlsplit(url)
     return (parts.hostname or "").lower(), parts.port or (443 if parts.scheme == "https" else 80)
 
@@ -576,7 +573,7 @@ def _parse_addresses(urls: Iterable[str]) -> set[HostPort]:
     addresses = set()
     for url in urls:
         with suppress(ValueError):
-            addresses.add(_host_port(url))
+            addresses.add(_parse_address(url))
     return addresses
 
 

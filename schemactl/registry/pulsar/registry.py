@@ -48,7 +48,7 @@ from schemactl.registry.pulsar import schemas
 from schemactl.registry.pulsar import settings as pulsar_settings
 from schemactl.registry.pulsar.credentials import Credentials
 from schemactl.registry.pulsar.http import AdminConnection
-from schemactl.registry.pulsar.responses import LONGEST_VERSION, is_unauthenticated, strategy_named
+from schemactl.registry.pulsar.responses import LONGEST_VERSION, is_unauthenticated, parse_strategy
 from schemactl.registry.pulsar.settings import BrokerSettings
 
 VERSION_PROPERTY: Final = "schemactl.version"
@@ -251,7 +251,7 @@ class PulsarRegistry(Relaxing):
         names = list(topics)
         if scalable := next((name for name in names if name.is_scalable), None):
             raise RegistryError(f"{scalable}: the clients of a scalable topic are not read", fix="leave the topic out")
-        clients = self._map_in_threads(lambda name: read_clients(self._connection, _path(name)), names)
+        clients = self._map_in_threads(lambda name: read_clients(self._connection, _make_path(name)), names)
         return dict(zip(names, clients, strict=True))
 
     def versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
@@ -301,7 +301,7 @@ class PulsarRegistry(Relaxing):
     def set_namespace_policies(self, name: NamespaceName, policies: Policies) -> None:
         """See `Registry.set_namespace_policies`."""
         self._set_policies(replace(policies, settings={}).managed(), f"namespaces/{name}", of=f"namespace {name}")
-        pulsar_settings.put(self._connection, f"namespaces/{name}", policies, of=f"namespace {name}")
+        pulsar_settings.put_settings(self._connection, f"namespaces/{name}", policies, of=f"namespace {name}")
 
         def read_back() -> Policies:
             namespace = self._read_namespace(name, frozenset(policies.settings))
@@ -316,7 +316,7 @@ class PulsarRegistry(Relaxing):
             return
         if name.scalable in self._list_scalable(name.namespace_name):
             raise refuse_shared_name(name, name.scalable)
-        path, body = (_path(name), None) if partitions is None else (f"{_path(name)}/partitions", partitions)
+        path, body = (_make_path(name), None) if partitions is None else (f"{_make_path(name)}/partitions", partitions)
         namespace = f"namespace {name.namespace_name}"
         reply = self._connection.change("PUT", path, body, of=namespace, allowed=409)
         if reply.status == 409 and (count := self._count_partitions(name)) != partitions:
@@ -331,7 +331,7 @@ class PulsarRegistry(Relaxing):
             self._list_topics(name.namespace_name, "persistent") or ()
         ):
             raise refuse_shared_name(name, persistent)
-        self._connection.change("PUT", _path(name), of=f"namespace {name.namespace_name}", allowed=409)
+        self._connection.change("PUT", _make_path(name), of=f"namespace {name.namespace_name}", allowed=409)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
@@ -339,7 +339,7 @@ class PulsarRegistry(Relaxing):
         if count is None or partitions < count:
             raise RegistryError(f"{name} {partitioned(count)} and cannot have {partitions}")
         if partitions > count:
-            self._connection.change("POST", f"{_path(name)}/partitions", partitions)
+            self._connection.change("POST", f"{_make_path(name)}/partitions", partitions)
 
     def set_topic_policies(self, name: TopicName, policies: Policies) -> None:
         """See `Registry.set_topic_policies`."""
@@ -351,8 +351,8 @@ class PulsarRegistry(Relaxing):
         if "is_allow_auto_update_schema" in managed:
             raise RegistryError(f"{name}: is_allow_auto_update_schema is a policy of namespaces, not of topics")
         # UNDEFINED unsets the policy. A DELETE would do the same, but with a truncated path it would delete the topic.
-        self._set_policies(managed, _path(name), of=f"topic {name}")
-        pulsar_settings.put(self._connection, _path(name), policies, of=f"topic {name}", is_topic=True)
+        self._set_policies(managed, _make_path(name), of=f"topic {name}")
+        pulsar_settings.put_settings(self._connection, _make_path(name), policies, of=f"topic {name}", is_topic=True)
         names = frozenset(policies.settings)
         pulsar_settings.wait_until_in_force(str(name), policies, lambda: self._read_topic_policies(name, names))
 
@@ -383,8 +383,10 @@ class PulsarRegistry(Relaxing):
         count = self._count_partitions(topic) if existing[topic] else None
         suffixes = [""] if count is None else [f"-partition-{index}" for index in range(count)]
         for suffix in suffixes:
-            path = f"{_path(topic)}{suffix}"
-            if entries := pulsar_settings.retained(self._connection, path, written_with_schema=written_with_schema):
+            path = f"{_make_path(topic)}{suffix}"
+            if entries := pulsar_settings.describe_retained(
+                self._connection, path, written_with_schema=written_with_schema
+            ):
                 return f"{topic.topic}{suffix} retains {entries}"
         return ""
 
@@ -399,7 +401,7 @@ class PulsarRegistry(Relaxing):
         if topic not in existing:
             schemas.delete(self._connection, topic, force=True)
             return
-        path = f"{_path(topic)}/partitions" if existing[topic] else _path(topic)
+        path = f"{_make_path(topic)}/partitions" if existing[topic] else _make_path(topic)
         self._connection.change("DELETE", path, allowed=404)
 
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
@@ -420,7 +422,11 @@ class PulsarRegistry(Relaxing):
         if strategies and strategies.auto_update in AUTO_UPDATE_STRATEGIES:
             return AUTO_UPDATE_STRATEGIES[strategies.auto_update]
         if self._broker_strategy is None:
-            self._broker_strategy = self._settings.strategy() or self._test_for_strategy(namespace)
+            self._broker_strategy = self._settings.get_strategy()
+        # A compatibility test answers with the namespace's own strategy, if it has one.
+        if self._broker_strategy is None and strategies and not strategies.own:
+            probe = TopicName(namespace.tenant, namespace.name, _PROBE_TOPIC)
+            self._broker_strategy = schemas.test_for_strategy(self._connection, probe)
         return self._broker_strategy or self._defaults.schema_compatibility_strategy
 
     def relax(self, topic: TopicName) -> None:
@@ -466,15 +472,15 @@ class PulsarRegistry(Relaxing):
             self._strategies[name] = None
             return None
         policies = Policies(
-            strategy_named(fields.get("schema_compatibility_strategy")),
+            parse_strategy(fields.get("schema_compatibility_strategy")),
             fields.get("is_allow_auto_update_schema"),
             fields.get("schema_validation_enforced"),
-            settings=pulsar_settings.select(fields, settings, f"namespace {name}"),
+            settings=pulsar_settings.parse_settings(fields, settings, f"namespace {name}"),
         )
         self._strategies[name] = _NamespaceStrategies(
             strategy_of(policies), fields.get("schema_auto_update_compatibility_strategy")
         )
-        clusters = pulsar_settings.select(fields, [REPLICATION], f"namespace {name}").get(REPLICATION, ())
+        clusters = pulsar_settings.parse_settings(fields, [REPLICATION], f"namespace {name}").get(REPLICATION, ())
         return Namespace(name, policies, deleted=bool(fields.get("deleted")), clusters=tuple(clusters))
 
     def _list_topics(self, namespace: NamespaceName, domain: str) -> dict[TopicName, bool] | None:
@@ -505,8 +511,8 @@ class PulsarRegistry(Relaxing):
     ) -> dict[NamespaceName, Policies]:
         """Return the policies that all topics of a namespace share, for namespaces with several of the existing `topics`.
 
-        Brokers store topic policies as messages of one topic in the namespace. While that topic is empty, no topic has policies
-        of its own, so one topic is enough.
+        Brokers store topic policies as messages of one topic in the namespace. While that topic is empty, no topic has own
+        policies, so reading those of one topic is enough.
         """
         topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
         for name in topics:
@@ -514,7 +520,7 @@ class PulsarRegistry(Relaxing):
 
         def have_no_policies(names: list[TopicName]) -> list[TopicName] | None:
             path = f"persistent/{names[0].namespace_name}/__change_events"
-            return names if pulsar_settings.is_empty(self._connection, path) else None
+            return names if pulsar_settings.is_topic_empty(self._connection, path) else None
 
         candidates = [names for names in topics_by_namespace.values() if len(names) > 1]
         groups = [names for names in self._map_in_threads(have_no_policies, candidates) if names]
@@ -532,7 +538,7 @@ class PulsarRegistry(Relaxing):
         if existing is not None and name.domain == "non-persistent":
             # Such a topic counts as existing, although it exists only while it has clients.
             existing = {name: False, **existing}
-        if (existing is None or name not in existing) and not schemas.next_number(self._connection, name):
+        if (existing is None or name not in existing) and not schemas.read_next_number(self._connection, name):
             # One request instead of the two that reading no versions takes.
             return None
         versions = self.versions(name)
@@ -544,7 +550,7 @@ class PulsarRegistry(Relaxing):
 
     def _count_partitions(self, name: TopicName) -> int | None:
         """Return the number of partitions, or None if the topic is not partitioned; raise RegistryError if it does not exist."""
-        count: int = self._connection.get(f"{_path(name)}/partitions", {"partitions": int})["partitions"]
+        count: int = self._connection.get(f"{_make_path(name)}/partitions", {"partitions": int})["partitions"]
         if count < 0:
             raise RegistryError(f"{name}: the registry says it has {count} partitions")
         return count or None
@@ -558,14 +564,14 @@ class PulsarRegistry(Relaxing):
         """Return the topic's own policies; they are unset if the topic does not exist or cannot have policies."""
         if name.is_scalable:
             return _UNSET_POLICIES
-        path = _path(name)
+        path = _make_path(name)
         own = enforced = None
         if "schema_compatibility_strategy" in schema_policies:
             own = self._connection.get(f"{path}/schemaCompatibilityStrategy", str | None, absent=None)
         if "schema_validation_enforced" in schema_policies:
             enforced = self._connection.get(f"{path}/schemaValidationEnforced", bool | None, absent=None)
         values = pulsar_settings.read_topic_settings(self._connection, path, settings)
-        return Policies(strategy_named(own), schema_validation_enforced=enforced, settings=values)
+        return Policies(parse_strategy(own), schema_validation_enforced=enforced, settings=values)
 
     def _read_own_policies(
         self, name: TopicName, namespace: Namespace | None, settings: frozenset[str] = frozenset()
@@ -576,7 +582,7 @@ class PulsarRegistry(Relaxing):
             return policies
         # With `applied`, brokers answer with the value of the namespace for a topic without the policy.
         is_enforced = namespace is None or namespace.policies.schema_validation_enforced
-        path = f"{_path(name)}/schemaValidationEnforced?applied=true"
+        path = f"{_make_path(name)}/schemaValidationEnforced?applied=true"
         if is_enforced and not self._connection.get(path, bool | None, absent=None):
             return policies
         return replace(policies, schema_validation_enforced=None)
@@ -586,10 +592,10 @@ class PulsarRegistry(Relaxing):
             method, endpoint = _SETTERS[policy]
             self._connection.change(method, f"{path}/{endpoint}", value, of=of)
 
-    def _own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
+    def _read_own_strategy(self, topic: TopicName) -> CompatibilityStrategy:
         return self._read_topic_policies(topic).schema_compatibility_strategy or CompatibilityStrategy.UNDEFINED
 
-    def _updates_allowed(self, namespace: NamespaceName) -> bool:
+    def _are_updates_allowed(self, namespace: NamespaceName) -> bool:
         # Brokers accept uploads over the admin API even if this is false (measured on 4.0.7 and 4.2.4).
         stored = self._read_namespace(namespace)
         own = stored.policies.is_allow_auto_update_schema if stored else True
@@ -598,7 +604,7 @@ class PulsarRegistry(Relaxing):
     def _property(self, name: NamespaceName | TopicName, key: str) -> str | None:
         if isinstance(name, TopicName) and name.domain != "persistent":
             return None
-        properties = self._connection.get(f"{_path(name)}/properties", dict | None, absent=None) or {}
+        properties = self._connection.get(f"{_make_path(name)}/properties", dict | None, absent=None) or {}
         value = properties.get(key)
         if value is not None and not isinstance(value, str):
             raise RegistryError(f"{name}: its property {key} is not text")
@@ -606,24 +612,17 @@ class PulsarRegistry(Relaxing):
 
     def _set_property(self, name: NamespaceName | TopicName, key: str, value: str | None) -> None:
         if value is not None:
-            self._connection.change("PUT", f"{_path(name)}/properties", {key: value})
+            self._connection.change("PUT", f"{_make_path(name)}/properties", {key: value})
         elif isinstance(name, TopicName):
-            self._connection.change("DELETE", f"{_path(name)}/properties?key={key}")
+            self._connection.change("DELETE", f"{_make_path(name)}/properties?key={key}")
         else:
-            self._connection.change("DELETE", f"{_path(name)}/property/{key}")
+            self._connection.change("DELETE", f"{_make_path(name)}/property/{key}")
 
-    def _let_clients_see(self) -> None:
+    def _wait_for_clients(self) -> None:
         time.sleep(_CONNECTS_FOLLOW_S)
 
-    def _test_for_strategy(self, name: NamespaceName) -> CompatibilityStrategy | None:
-        """Return the broker's strategy by a compatibility test, or None if the namespace has a strategy or does not exist."""
-        strategies = self._strategies[name]
-        if strategies is None or strategies.own:
-            return None
-        return schemas.strategy_in_force(self._connection, TopicName(name.tenant, name.name, _PROBE_TOPIC))
 
-
-def _path(name: NamespaceName | TopicName) -> str:
+def _make_path(name: NamespaceName | TopicName) -> str:
     if isinstance(name, NamespaceName):
         return f"namespaces/{name}"
     resource = "scalable" if name.is_scalable else name.domain

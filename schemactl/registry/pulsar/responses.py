@@ -129,16 +129,12 @@ def error_message(reply: Reply) -> str:
     """
     text = _find_reason(reply) or reply.reason
     if _UNEXPECTED in text and "Message:" in text:
-        text = _extract_message(text)
+        # The message ends before a line that begins with "Stacktrace:".
+        lines = text.partition("Message:")[2].split("\n")
+        ends = (index for index, line in enumerate(lines) if index and line.lstrip().startswith("Stacktrace:"))
+        text = "\n".join(lines[: next(ends, None)])
     text = text.strip()
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
-
-
-def _extract_message(text: str) -> str:
-    """Return the text between "Message:" and a line that begins with "Stacktrace:"."""
-    lines = text.partition("Message:")[2].split("\n")
-    end = next((index for index, line in enumerate(lines) if index and line.lstrip().startswith("Stacktrace:")), None)
-    return "\n".join(lines[:end])
 
 
 def _find_reason(reply: Reply) -> str:
@@ -221,7 +217,7 @@ def retry_after_s(header: str) -> float | None:
         return None
 
 
-def strategy_named(text: str | None) -> CompatibilityStrategy:
+def parse_strategy(text: str | None) -> CompatibilityStrategy:
     """Return the strategy with this name, or UNDEFINED for None; raise RegistryError for an unknown name."""
     try:
         return CompatibilityStrategy.UNDEFINED if text is None else CompatibilityStrategy(text)

@@ -23,7 +23,7 @@ from schemactl.registry.pulsar.responses import (
     find_exception,
     is_concurrent_modification,
     is_too_big,
-    strategy_named,
+    parse_strategy,
 )
 
 _CONFLICT, _INVALID, _SERVER_ERROR = 409, 422, 500
@@ -46,24 +46,24 @@ def read_versions(connection: AdminConnection, topic: TopicName) -> tuple[Schema
     Pulsar shows only the versions after the last tombstone. Earlier versions cannot be read, so they count as tombstones.
     """
     answer = connection.get(
-        f"{_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE_SHAPE]}, absent={"getSchemaResponses": ()}
+        f"{_make_path(topic)}/schemas", {"getSchemaResponses": [_RESPONSE_SHAPE]}, absent={"getSchemaResponses": ()}
     )
     readable = [_parse_version(topic, response) for response in answer["getSchemaResponses"]]
     if any(later.number <= earlier.number for earlier, later in pairwise(readable)):
         raise RegistryError(f"{topic}: the registry lists its versions out of order")
-    first = readable[0].number if readable else next_number(connection, topic)
-    return (*map(_tombstone, range(first)), *readable)
+    first = readable[0].number if readable else read_next_number(connection, topic)
+    return (*map(_make_tombstone, range(first)), *readable)
 
 
 @lru_cache(maxsize=MAX_VERSIONS)
-def _tombstone(number: int) -> SchemaVersion:
+def _make_tombstone(number: int) -> SchemaVersion:
     """Return the tombstone with a number; topics share these objects, so a hostile registry cannot exhaust the memory."""
     return SchemaVersion(number, None)
 
 
 def get(connection: AdminConnection, topic: TopicName, number: int | None) -> SchemaVersion | None:
     """Return the readable version with this number, or the latest version; None if it does not exist."""
-    path = f"{_path(topic)}/schema" + ("" if number is None else f"/{number}")
+    path = f"{_make_path(topic)}/schema" + ("" if number is None else f"/{number}")
     answer = connection.get(path, _RESPONSE_SHAPE, absent=None)
     return None if answer is None else _parse_version(topic, answer)
 
@@ -80,8 +80,8 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
             f"{topic}: a {info.type.name} schema is not uploaded: Pulsar would store it and then refuse all others",
             fix="declare the topic without `schema`",
         )
-    payload = _upload_body(info)
-    reply = connection.send("POST", f"{_path(topic)}/schema", payload)
+    payload = _make_upload(info)
+    reply = connection.send("POST", f"{_make_path(topic)}/schema", payload)
     if reply.is_success:
         answer = connection.read_json(reply, f"upload to {topic}", {"version": {"version": int}})
         number: int = answer["version"]["version"]
@@ -92,7 +92,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
             f"{topic}: the definition is too big for Pulsar: {len(info.schema):,} bytes",
             fix="stay below 5,242,710 bytes",
         )
-    outcome = _upload_outcome(reply)
+    outcome = _find_outcome(reply)
     if outcome is None:
         connection.expect(reply, f"upload to {topic}", of=f"namespace {topic.namespace_name}")
     raise SchemaRejected(outcome or Outcome.ERROR, connection.error_message(reply))
@@ -100,7 +100,7 @@ def put(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> int:
 
 def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Answer:
     """Return the answer of the compatibility endpoint, which reports a rejection as an unexpected error."""
-    reply = connection.send("POST", f"{_path(topic)}/compatibility", _upload_body(info))
+    reply = connection.send("POST", f"{_make_path(topic)}/compatibility", _make_upload(info))
     if reply.is_success:
         return Answer(Outcome.OK)
     if reply.status != _SERVER_ERROR:
@@ -111,15 +111,15 @@ def test(connection: AdminConnection, topic: TopicName, info: SchemaInfo) -> Ans
 
 def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int | None:
     """Append a tombstone and return its number; with `force`, delete all versions and return None."""
-    path = f"{_path(topic)}/schema"
+    path = f"{_make_path(topic)}/schema"
     if force:
         connection.change("DELETE", f"{path}?force=true")
         return None
     # Each soft delete writes another tombstone, so a lost response must not lead to a second request.
-    expected = next_number(connection, topic)
+    expected = read_next_number(connection, topic)
 
     def find_lost_reply() -> Reply | None:
-        number = next_number(connection, topic) - 1
+        number = read_next_number(connection, topic) - 1
         return Reply(200, body=b'{"version": %d}' % number) if number >= expected else None
 
     reply = connection.send("DELETE", path, find_lost_reply=find_lost_reply)
@@ -128,22 +128,22 @@ def delete(connection: AdminConnection, topic: TopicName, *, force: bool) -> int
     return number
 
 
-def strategy_in_force(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
+def test_for_strategy(connection: AdminConnection, topic: TopicName) -> CompatibilityStrategy | None:
     """Return the strategy that the compatibility endpoint applies to a topic, which need not exist, or None without permission."""
-    reply = connection.send("POST", f"{_path(topic)}/compatibility", _upload_body(SchemaInfo(SchemaType.STRING)))
+    reply = connection.send("POST", f"{_make_path(topic)}/compatibility", _make_upload(SchemaInfo(SchemaType.STRING)))
     if not reply.is_success:
         return None
     answer = connection.read_json(reply, f"compatibility test for {topic}", {"schemaCompatibilityStrategy": str})
-    return strategy_named(answer["schemaCompatibilityStrategy"])
+    return parse_strategy(answer["schemaCompatibilityStrategy"])
 
 
-def next_number(connection: AdminConnection, topic: TopicName) -> int:
+def read_next_number(connection: AdminConnection, topic: TopicName) -> int:
     """Return one more than the number of the last entry, tombstones included."""
-    metadata = connection.get(f"{_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
+    metadata = connection.get(f"{_make_path(topic)}/metadata", ({"info": {"version": int}}, NoneType), absent=None)
     return _check_number(topic, metadata["info"]["version"]) + 1 if metadata else 0
 
 
-def _path(topic: TopicName) -> str:
+def _make_path(topic: TopicName) -> str:
     # Brokers decode the topic in these paths twice (SchemasResource), and everywhere else once.
     local_name = quote(quote(topic.topic, safe=""), safe="")
     return f"schemas/{topic.tenant}/{topic.namespace}/{local_name}"
@@ -159,7 +159,7 @@ def _check_number(topic: TopicName, number: int) -> int:
     return number
 
 
-def _upload_body(info: SchemaInfo) -> dict[str, Any]:
+def _make_upload(info: SchemaInfo) -> dict[str, Any]:
     # Without the types of key and value in the properties, Pulsar silently drops both definitions.
     if spec(info).language == "pair":
         missing = {"key.schema.type", "value.schema.type"} - info.properties.keys()
@@ -192,7 +192,7 @@ def _parse_version(topic: TopicName, response: Mapping[str, Any]) -> SchemaVersi
     return SchemaVersion(number, info, timestamp_ms=timestamp_ms)
 
 
-def _upload_outcome(reply: Reply) -> Outcome | None:
+def _find_outcome(reply: Reply) -> Outcome | None:
     """Return the outcome of an upload, or None if the reply is not about the definition."""
     if reply.status == _CONFLICT and not is_concurrent_modification(reply):
         return Outcome.INCOMPATIBLE

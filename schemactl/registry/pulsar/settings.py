@@ -20,7 +20,7 @@ from schemactl.core.policies import (
 from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY
 from schemactl.core.wording import counted
 from schemactl.registry.pulsar.http import AdminConnection
-from schemactl.registry.pulsar.responses import strategy_named
+from schemactl.registry.pulsar.responses import parse_strategy
 
 _VISIBLE_WITHIN_S: Final = 15.0
 """The time limit until a change of a policy can be read back."""
@@ -49,7 +49,7 @@ _SYSTEM_TOPIC_SERVICE: Final = "SystemTopicBasedTopicPoliciesService"
 """The default class that stores topic policies."""
 
 
-def select(values: Mapping[str, Any], names: Iterable[str], owner: str) -> dict[str, Any]:
+def parse_settings(values: Mapping[str, Any], names: Iterable[str], owner: str) -> dict[str, Any]:
     """Return the settings `names` that are set in `values`; raise RegistryError for a value of another kind."""
     settings = {}
     for name in names:
@@ -71,10 +71,12 @@ def read_topic_settings(connection: AdminConnection, path: str, names: Iterable[
         for name in names
         if SETTINGS[name].topic_path
     }
-    return select(values, values, path)
+    return parse_settings(values, values, path)
 
 
-def put(connection: AdminConnection, path: str, policies: Policies, *, of: str, is_topic: bool = False) -> None:
+def put_settings(
+    connection: AdminConnection, path: str, policies: Policies, *, of: str, is_topic: bool = False
+) -> None:
     """Set each setting in `policies` on the namespace or topic at `path`; UNDEFINED removes a setting."""
     for name, value in policies.settings.items():
         setting = SETTINGS[name]
@@ -87,7 +89,7 @@ def put(connection: AdminConnection, path: str, policies: Policies, *, of: str, 
             connection.change("POST" if is_topic else setting.method, endpoint, value, of=of)
 
 
-def of_brokers(configuration: Mapping[str, Any]) -> dict[str, Any]:
+def parse_broker_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the brokers' values of unset settings, as far as `configuration` has them."""
     values = {}
     for name, setting in SETTINGS.items():
@@ -105,7 +107,7 @@ def of_brokers(configuration: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def broker_keys() -> list[str]:
+def list_broker_keys() -> list[str]:
     """Return the keys of the brokers' configuration for `SETTINGS`."""
     keys: list[str] = []
     for setting in SETTINGS.values():
@@ -159,7 +161,7 @@ def wait_until_in_force(subject: str, policies: Policies, read_back: Callable[[]
         delay_s = min(delay_s * 2, 1.0)
 
 
-def retained(connection: AdminConnection, path: str, *, written_with_schema: bool) -> str:
+def describe_retained(connection: AdminConnection, path: str, *, written_with_schema: bool) -> str:
     """Return a clause with the number and location of the entries that the topic or partition at `path` retains, or "".
 
     Entries in ledgers, offloaded entries and compacted entries count. With `written_with_schema`, entries without a schema
@@ -167,13 +169,13 @@ def retained(connection: AdminConnection, path: str, *, written_with_schema: boo
     """
     # A partition does not exist before its first client.
     stats = connection.get(f"{path}/internalStats", _STATS_SHAPE, absent=None)
-    for where, entries in count_entries(stats) if stats else ():
+    for place, entries in count_entries(stats) if stats else ():
         if entries > 0 and not (written_with_schema and _lack_versions(connection, path)):
-            return f"{counted(entries, 'entry', 'entries')} {where}"
+            return f"{counted(entries, 'entry', 'entries')} {place}"
     return ""
 
 
-def is_empty(connection: AdminConnection, path: str) -> bool:
+def is_topic_empty(connection: AdminConnection, path: str) -> bool:
     """Return whether the topic at `path` exists, retains nothing, and got no message since a broker loaded it.
 
     False also if the role may not read the statistics.
@@ -204,7 +206,7 @@ def count_entries(stats: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 _CONFIGURATION_SHAPE: Final = dict.fromkeys(
-    (*BROKER_KEYS.values(), CHECKERS_KEY, *_ADDRESS_KEYS, _TOPIC_POLICIES_KEY, *broker_keys()), str | None
+    (*BROKER_KEYS.values(), CHECKERS_KEY, *_ADDRESS_KEYS, _TOPIC_POLICIES_KEY, *list_broker_keys()), str | None
 )
 
 
@@ -216,7 +218,7 @@ class BrokerSettings:
         self._cached: dict[str, Any] | None = None
         self._status = 0
 
-    def _configuration(self) -> dict[str, Any]:
+    def _read_configuration(self) -> dict[str, Any]:
         if self._cached is None:
             request = _CONFIGURATION_REQUEST
             reply = self._connection.send("GET", request)
@@ -228,7 +230,7 @@ class BrokerSettings:
 
     def read(self) -> BrokerConfiguration:
         """Return the configuration of the broker that answered."""
-        configuration = self._configuration()
+        configuration = self._read_configuration()
         if not configuration:
             who = "; only a superuser may read it" if self._status in (401, 403) else ""
             return BrokerConfiguration(
@@ -237,13 +239,13 @@ class BrokerSettings:
         values: dict[str, Any] = {
             policy: value == "true" for policy in _BOOLEAN_POLICIES if (value := configuration.get(BROKER_KEYS[policy]))
         }
-        if strategy := self.strategy():
+        if strategy := self.get_strategy():
             values["schema_compatibility_strategy"] = strategy
         return BrokerConfiguration(self._broker_address(), values, _parse_checkers(configuration.get(CHECKERS_KEY)))
 
     def _broker_address(self) -> str:
         """Return the address that the broker advertises, or the URL of the target if it has no address in its configuration."""
-        configuration = self._configuration()
+        configuration = self._read_configuration()
         ports = (_PORT.search(configuration.get(key) or "") for key in _ADDRESS_KEYS[1:])
         port = next((match[0] for match in ports if match), "")
         address = configuration.get(_ADDRESS_KEYS[0])
@@ -251,20 +253,20 @@ class BrokerSettings:
 
     def overlay(self, defaults: BrokerDefaults) -> BrokerDefaults:
         """Return `defaults` with the boolean policies and settings of the brokers, as far as these are known."""
-        configuration = self._configuration()
+        configuration = self._read_configuration()
         values = {policy: value for policy, value in self.read().values.items() if policy in _BOOLEAN_POLICIES}
-        return replace(defaults, **values, settings=of_brokers(configuration))
+        return replace(defaults, **values, settings=parse_broker_settings(configuration))
 
-    def strategy(self) -> CompatibilityStrategy | None:
+    def get_strategy(self) -> CompatibilityStrategy | None:
         """Return the brokers' strategy, or None if it is unknown."""
-        if not self._configuration():
+        if not self._read_configuration():
             return None
-        strategy = strategy_named(self._configuration().get(_STRATEGY_KEY))
+        strategy = parse_strategy(self._read_configuration().get(_STRATEGY_KEY))
         # PulsarService replaces UNDEFINED in its settings by FULL.
         return CompatibilityStrategy.FULL if strategy is CompatibilityStrategy.UNDEFINED else strategy
 
     def keep_policies_as_messages(self) -> bool:
         """Return whether brokers store topic policies as messages of a system topic in the namespace; True if unknown."""
-        return str(self._configuration().get(_TOPIC_POLICIES_KEY) or _SYSTEM_TOPIC_SERVICE).endswith(
+        return str(self._read_configuration().get(_TOPIC_POLICIES_KEY) or _SYSTEM_TOPIC_SERVICE).endswith(
             _SYSTEM_TOPIC_SERVICE
         )

@@ -33,8 +33,8 @@ from schemactl.registry.server.http import (
     Rejection,
     Unexpected,
     accepts_json,
-    content_type,
     decode_names,
+    get_content_type,
     read_path,
     respond_json,
 )
@@ -271,7 +271,7 @@ class _PathEndpoints:
                 names,
                 request.query_params,
                 bytes(body),
-                content_type(request),
+                get_content_type(request),
                 host,
             )
             # None means the default limit of threads.
@@ -293,14 +293,12 @@ class _PathEndpoints:
                 raise ErrorPage(503, headers={"Retry-After": "1"})
             body += chunk
             self._limits.bodies_bytes += len(chunk)
-        if (request.method in ("PUT", "POST") or self._takes_only_json) and not self._accepts_body(request, body):
-            raise ErrorPage(415)
-
-    def _accepts_body(self, request: Request, body: bytearray) -> bool:
-        media_type = content_type(request)
+        media_type = get_content_type(request)
         # The resource classes of topics do not name content types, so Jackson also reads the variants of JSON.
         is_variant = bool(self._domain) and media_type.endswith(("/json", "+json"))
-        return media_type == JSON or is_variant or (not media_type and not body)
+        is_accepted = media_type == JSON or is_variant or (not media_type and not body)
+        if (request.method in ("PUT", "POST") or self._takes_only_json) and not is_accepted:
+            raise ErrorPage(415)
 
     def _respond_without_endpoint(self, request: Request) -> Response:
         allowed = [*self._methods, "OPTIONS"]
@@ -358,15 +356,12 @@ class Guard:
                 "address, or start the server with --allow-host NAME"
             )
             return respond_json({"reason": reason}, _MISDIRECTED)
-        for name, value in headers:
-            if name == b"origin" and not self._is_allowed_origin(value.decode("latin-1")):
+        for origin in (value.decode("latin-1") for name, value in headers if name == b"origin"):
+            scheme, _, host = origin.partition("://")
+            if scheme not in ("http", "https") or not self._is_known(host_name(host)):
                 reason = "schemactl serve: the request comes from a web page of another host. Allow that with --allow-host NAME"
                 return respond_json({"reason": reason}, _FORBIDDEN)
         return None
-
-    def _is_allowed_origin(self, origin: str) -> bool:
-        scheme, _, host = origin.partition("://")
-        return scheme in ("http", "https") and self._is_known(host_name(host))
 
     def _is_known(self, name: str) -> bool:
         return bool(name) and (is_loopback(name) or name in self._allowed)

@@ -14,8 +14,8 @@ from schemactl.core.wording import policy_word
 from schemactl.registry.server.http import (
     AdminCall,
     RestError,
-    no_content,
     read_object,
+    respond_empty,
     respond_json,
     respond_text,
     to_strings,
@@ -35,7 +35,8 @@ def list_clusters(_call: AdminCall) -> Response:
 
 def get_cluster(call: AdminCall) -> Response:
     """GET clusters/{cluster}."""
-    _require_cluster(call)
+    if call.names["cluster"] != NAME:
+        raise RestError(404, "Cluster does not exist")
     return respond_json({"serviceUrl": f"http://{call.host}", "brokerClientTlsEnabled": False})
 
 
@@ -120,40 +121,35 @@ def create_tenant(call: AdminCall) -> Response:
         NamespaceName.parse(f"{name}/any")
     except ValueError:
         raise RestError(412, "Tenant name is not valid") from None
-    with call.registry.exclusive():
+    with call.registry.lock():
         if call.registry.tenant(name) is not None:
             raise RestError(409, "Tenant already exist")
         call.registry.put_tenant(name, roles)
-    return no_content()
+    return respond_empty()
 
 
 def update_tenant(call: AdminCall) -> Response:
     """POST tenants/{tenant}."""
     name, roles = call.names["tenant"], _read_roles(call)
-    with call.registry.exclusive():
+    with call.registry.lock():
         if call.registry.tenant(name) is None:
             raise RestError(404, f"Tenant {name} not found")
         call.registry.put_tenant(name, roles)
-    return no_content()
+    return respond_empty()
 
 
 def delete_tenant(call: AdminCall) -> Response:
     """DELETE tenants/{tenant}: delete a tenant without namespaces."""
     name, registry = call.names["tenant"], call.registry
-    if call.flag("force"):
+    if call.has_flag("force"):
         raise RestError(405, "Broker doesn't allow forced deletion of tenants")
-    with call.registry.exclusive():
+    with call.registry.lock():
         if registry.tenant(name) is None:
             raise RestError(404, "Tenant doesn't exist")
         if any(namespace.tenant == name for namespace in registry.namespaces()):
             raise RestError(409, "The tenant still has active namespaces")
         registry.delete_tenant(name)
-    return no_content()
-
-
-def _require_cluster(call: AdminCall) -> None:
-    if call.names["cluster"] != NAME:
-        raise RestError(404, "Cluster does not exist")
+    return respond_empty()
 
 
 def _read_roles(call: AdminCall) -> list[str] | None:

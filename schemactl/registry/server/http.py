@@ -107,12 +107,13 @@ class ErrorPage(Rejection):
     def response(self, request: Request) -> Response:
         """Return HTML, or JSON with a reason if the client prefers it; an empty body if the page is too long."""
         path = request.scope["path"]
-        is_json = _find_preferred(request) == JSON
+        preferred = next((kind for kind in _parse_accept(request) if kind in (JSON, "text/html", "*/*")), "")
+        is_json = preferred == JSON
         if is_json:
-            media, content = JSON, _json_page(path, self.status, self.message).encode(errors="replace")
+            media, content = JSON, _make_json_page(path, self.status, self.message).encode(errors="replace")
         else:
             media = "text/html;charset=iso-8859-1"
-            content = _html_page(path, self.status, self.message).encode("iso-8859-1", errors="replace")
+            content = _make_html_page(path, self.status, self.message).encode("iso-8859-1", errors="replace")
         has_page = is_json or request.method in _METHODS_WITH_PAGE
         if not has_page or len(content) > _MAX_PAGE_BYTES:
             return Response(status_code=self.status, headers=self.headers)
@@ -132,12 +133,12 @@ def respond_text(text: str) -> Response:
     return Response(text, media_type=JSON)
 
 
-def no_content(status: int = 204) -> Response:
+def respond_empty(status: int = 204) -> Response:
     """Return a response without a body."""
     return Response(status_code=status)
 
 
-def content_type(request: Request) -> str:
+def get_content_type(request: Request) -> str:
     """Return the content type of the body, without parameters, or "" if the request does not name it."""
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
@@ -153,11 +154,7 @@ def _parse_accept(request: Request) -> list[str]:
     return [kind.split(";")[0].strip().lower() for kind in kinds if kind.strip()]
 
 
-def _find_preferred(request: Request) -> str:
-    return next((kind for kind in _parse_accept(request) if kind in (JSON, "text/html", "*/*")), "")
-
-
-def _json_page(path: str, status: int, message: str) -> str:
+def _make_json_page(path: str, status: int, message: str) -> str:
     # Brokers do not send the reason, so that clients show its text only if they find it in the status line.
     fields = {
         "servlet": "schemactl",
@@ -170,7 +167,7 @@ def _json_page(path: str, status: int, message: str) -> str:
     return f"{{\n{lines}\n}}"
 
 
-def _html_page(path: str, status: int, message: str) -> str:
+def _make_html_page(path: str, status: int, message: str) -> str:
     text, uri = _escape(message), _escape(path)
     return (
         '<html>\n<head>\n<meta http-equiv="Content-Type" content="text/html;charset=ISO-8859-1"/>\n'
@@ -259,13 +256,13 @@ def read_needed(body: bytes) -> Any:
 
 def read_object(body: bytes, kind: str) -> dict[str, Any] | None:
     """Return the JSON object for a Java object of class `kind`, or None for null or an empty body."""
-    return as_object(read(body), kind)
+    return to_object(read(body), kind)
 
 
-def as_object(value: Any, kind: str) -> dict[str, Any] | None:
+def to_object(value: Any, kind: str) -> dict[str, Any] | None:
     """Return a JSON object for a Java object of class `kind`, or None for null."""
     if value is not None and not isinstance(value, dict):
-        raise _type_error(kind, value)
+        raise _make_type_error(kind, value)
     return value
 
 
@@ -275,7 +272,7 @@ def to_text(value: Any) -> str | None:
         return "true" if value else "false"
     if value is None or isinstance(value, str):
         return None if value is None else str(value)
-    raise _type_error("java.lang.String", value)
+    raise _make_type_error("java.lang.String", value)
 
 
 def to_texts(value: Any) -> dict[str, str | None] | None:
@@ -283,7 +280,7 @@ def to_texts(value: Any) -> dict[str, str | None] | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise _type_error("java.util.LinkedHashMap<java.lang.String,java.lang.String>", value)
+        raise _make_type_error("java.util.LinkedHashMap<java.lang.String,java.lang.String>", value)
     return {key: to_text(member) for key, member in value.items()}
 
 
@@ -292,7 +289,7 @@ def to_strings(value: Any) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise _type_error("java.util.HashSet<java.lang.String>", value)
+        raise _make_type_error("java.util.HashSet<java.lang.String>", value)
     members = [to_text(member) for member in value]
     return list(dict.fromkeys(member for member in members if member is not None))
 
@@ -313,7 +310,7 @@ def to_boolean(value: Any) -> bool:
             f'Cannot deserialize value of type `boolean` from String "{value}": only "true"/"True"/"TRUE" or '
             '"false"/"False"/"FALSE" recognized'
         )
-    raise _type_error("boolean", value)
+    raise _make_type_error("boolean", value)
 
 
 def to_integer(value: Any, kind: Literal["int", "long"] = "int") -> int:
@@ -334,7 +331,7 @@ def to_integer(value: Any, kind: Literal["int", "long"] = "int") -> int:
         if not -size <= number < size:
             raise ErrorPage(500, "Request failed.")
         return number
-    raise _type_error(kind, value)
+    raise _make_type_error(kind, value)
 
 
 def to_constant(value: Any, names: Sequence[str], kind: str) -> str | None:
@@ -349,10 +346,10 @@ def to_constant(value: Any, names: Sequence[str], kind: str) -> str | None:
             return names[int(word)]
         if not isinstance(value, Number) or word.lstrip("-").isdecimal():
             return None
-    raise _type_error(kind, value)
+    raise _make_type_error(kind, value)
 
 
-def _type_error(kind: str, value: Any) -> BadRequest:
+def _make_type_error(kind: str, value: Any) -> BadRequest:
     if isinstance(value, dict | list):
         token = "Object" if isinstance(value, dict) else "Array"
         description = f"{token} value (token `JsonToken.START_{token.upper()}`)"
@@ -400,7 +397,7 @@ class AdminCall:
     media_type: str
     host: str
 
-    def flag(self, name: str) -> bool:
+    def has_flag(self, name: str) -> bool:
         """Return whether the query has `name=true`, as Boolean.parseBoolean reads it."""
         return self.query.get(name, "").lower() == "true"
 
@@ -434,7 +431,7 @@ class AdminCall:
         match = _PARTITION.fullmatch(self.names["topic"])
         return int(match["index"]) if match else None
 
-    def need_namespace(self) -> StoredNamespace:
+    def require_namespace(self) -> StoredNamespace:
         """Return the namespace in the path; raise RestError if it does not exist."""
         namespace = self.registry.namespace(self.namespace)
         if namespace is None:

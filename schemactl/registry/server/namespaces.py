@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.registry.embedded import StoredTopic
 from schemactl.registry.server.cluster import NAME
 from schemactl.registry.server.http import (
     AUTO_UPDATE_NAMES,
     AdminCall,
     ErrorPage,
     RestError,
-    no_content,
     read,
     read_auto_update,
     read_needed,
     read_object,
     read_strategy,
+    respond_empty,
     respond_json,
     respond_text,
     to_boolean,
     to_texts,
 )
-from schemactl.registry.server.policies import bundles_json, read_bundles, read_policies, set_namespace_policies
+from schemactl.registry.server.policies import make_bundles, read_bundles, read_policies, set_namespace_policies
 from schemactl.registry.server.topics import expand_partitions, read_properties
 
 UNDEFINED = CompatibilityStrategy.UNDEFINED
@@ -40,14 +38,14 @@ def list_namespaces(call: AdminCall) -> Response:
 
 def get_policies(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}: all policies, with Pulsar's defaults of policies that are not stored."""
-    namespace = call.need_namespace()
+    namespace = call.require_namespace()
     auto_update = namespace.auto_update_strategy
     return respond_json(
         {
             "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
             "replication_clusters": [NAME],
             "allowed_clusters": [],
-            "bundles": bundles_json(namespace, call.registry.release),
+            "bundles": make_bundles(namespace, call.registry.release),
             "backlog_quota_map": {},
             "clusterDispatchRate": {},
             "topicDispatchRate": {},
@@ -77,7 +75,7 @@ def create(call: AdminCall) -> Response:
     """PUT {tenant}/{namespace}: with the policies in the body."""
     fields = read_object(call.body, "org.apache.pulsar.common.policies.data.Policies") or {}
     name, registry = call.namespace, call.registry
-    with call.registry.exclusive():
+    with call.registry.lock():
         if registry.tenant(name.tenant) is None:
             raise RestError(404, "Tenant does not exist")
         policies = read_policies(call, fields)
@@ -92,38 +90,37 @@ def create(call: AdminCall) -> Response:
         registry.set_namespace_properties(name, properties)
         if boundaries:
             registry.set_bundles(name, boundaries)
-    return no_content()
+    return respond_empty()
 
 
 def delete(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}: delete an empty namespace, without its schemas."""
     name, registry = call.namespace, call.registry
-    if call.flag("force"):
+    if call.has_flag("force"):
         raise RestError(405, "Broker doesn't allow forced deletion of namespaces")
-    with call.registry.exclusive():
+    with call.registry.lock():
         if registry.namespace(name) is None:
             raise RestError(404, f"Namespace {name} does not exist.")
-        if any(_blocks_deletion(topic, registry.topic(topic)) for topic in registry.topics(name)):
-            raise RestError(409, "Cannot delete non empty namespace")
+        for topic_name in registry.topics(name):
+            topic = registry.topic(topic_name)
+            is_partitioned = topic is not None and topic.partitions is not None
+            # An unpartitioned non-persistent topic does not block the deletion.
+            if topic_name.domain != "non-persistent" or is_partitioned:
+                raise RestError(409, "Cannot delete non empty namespace")
         registry.delete_namespace(name)
-    return no_content()
-
-
-def _blocks_deletion(name: TopicName, topic: StoredTopic | None) -> bool:
-    """Return whether a topic blocks the deletion of its namespace; an unpartitioned non-persistent topic does not."""
-    return name.domain != "non-persistent" or (topic is not None and topic.partitions is not None)
+    return respond_empty()
 
 
 def delete_bundle(call: AdminCall) -> Response:
     """DELETE namespaces/{tenant}/{namespace}/{bundle}: Pulsar routes the deletion of a policy here."""
-    call.need_namespace()
+    call.require_namespace()
     raise RestError(412, f"Invalid bundle range: {call.path.rpartition('/')[2]}")
 
 
 def list_topics(call: AdminCall) -> Response:
     """GET namespaces/{tenant}/{namespace}/topics?mode=."""
     mode = call.query.get("mode", "PERSISTENT").upper()
-    call.need_namespace()
+    call.require_namespace()
     if mode not in ("PERSISTENT", "NON_PERSISTENT", "ALL"):
         raise ErrorPage(404)
     names = call.registry.topics(call.namespace)
@@ -135,12 +132,12 @@ def list_topics(call: AdminCall) -> Response:
 
 def get_bundles(call: AdminCall) -> Response:
     """GET bundles."""
-    return respond_json(bundles_json(call.need_namespace(), call.registry.release))
+    return respond_json(make_bundles(call.require_namespace(), call.registry.release))
 
 
 def get_strategy(call: AdminCall) -> Response:
     """GET schemaCompatibilityStrategy: the value, or "UNDEFINED" if unset."""
-    return respond_json(call.need_namespace().policies.schema_compatibility_strategy)
+    return respond_json(call.require_namespace().policies.schema_compatibility_strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
@@ -150,22 +147,22 @@ def set_strategy(call: AdminCall) -> Response:
 
 def get_auto_update_strategy(call: AdminCall) -> Response:
     """GET schemaAutoUpdateCompatibilityStrategy."""
-    strategy = call.need_namespace().auto_update_strategy
-    return respond_json(AUTO_UPDATE_NAMES[strategy]) if strategy else no_content()
+    strategy = call.require_namespace().auto_update_strategy
+    return respond_json(AUTO_UPDATE_NAMES[strategy]) if strategy else respond_empty()
 
 
 def set_auto_update_strategy(call: AdminCall) -> Response:
     """PUT schemaAutoUpdateCompatibilityStrategy: an unknown name unsets it."""
     name, strategy = call.namespace, read_auto_update(read(call.body))
-    with call.registry.exclusive():
-        call.need_namespace()
+    with call.registry.lock():
+        call.require_namespace()
         call.registry.set_auto_update_strategy(name, strategy)
-    return no_content()
+    return respond_empty()
 
 
 def get_allow_auto_update(call: AdminCall) -> Response:
     """GET isAllowAutoUpdateSchema: the value, or the broker's setting if unset."""
-    call.need_namespace()
+    call.require_namespace()
     return respond_json(call.registry.is_allow_auto_update_schema(call.namespace))
 
 
@@ -176,7 +173,7 @@ def set_allow_auto_update(call: AdminCall) -> Response:
 
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET schemaValidationEnforced."""
-    return respond_json(bool(call.need_namespace().policies.schema_validation_enforced))
+    return respond_json(bool(call.require_namespace().policies.schema_validation_enforced))
 
 
 def set_validation_enforced(call: AdminCall) -> Response:
@@ -186,42 +183,42 @@ def set_validation_enforced(call: AdminCall) -> Response:
 
 def get_properties(call: AdminCall) -> Response:
     """GET properties."""
-    return respond_json(dict(call.need_namespace().properties))
+    return respond_json(dict(call.require_namespace().properties))
 
 
 def set_properties(call: AdminCall) -> Response:
     """PUT properties: add properties."""
-    with call.registry.exclusive():
-        call.need_namespace()
+    with call.registry.lock():
+        call.require_namespace()
         call.registry.set_namespace_properties(call.namespace, read_properties(call))
-    return no_content()
+    return respond_empty()
 
 
 def clear_properties(call: AdminCall) -> Response:
     """DELETE properties: delete all."""
-    with call.registry.exclusive():
-        keys = call.need_namespace().properties
+    with call.registry.lock():
+        keys = call.require_namespace().properties
         call.registry.set_namespace_properties(call.namespace, dict.fromkeys(keys))
-    return no_content()
+    return respond_empty()
 
 
 def get_property(call: AdminCall) -> Response:
     """GET property/{key}: the value without quotes, or an empty body."""
-    return respond_text(call.need_namespace().properties.get(call.names["key"], ""))
+    return respond_text(call.require_namespace().properties.get(call.names["key"], ""))
 
 
 def set_property(call: AdminCall) -> Response:
     """PUT property/{key}/{value}."""
-    with call.registry.exclusive():
-        call.need_namespace()
+    with call.registry.lock():
+        call.require_namespace()
         call.registry.set_namespace_properties(call.namespace, {call.names["key"]: call.names["value"]})
-    return no_content()
+    return respond_empty()
 
 
 def delete_property(call: AdminCall) -> Response:
     """DELETE property/{key}: respond with the old value, or an empty body."""
     key = call.names["key"]
-    with call.registry.exclusive():
-        value = call.need_namespace().properties.get(key)
+    with call.registry.lock():
+        value = call.require_namespace().properties.get(key)
         call.registry.set_namespace_properties(call.namespace, {key: None})
     return respond_text(value or "")

@@ -23,14 +23,14 @@ from schemactl.registry.server.http import (
     ErrorPage,
     RestError,
     Unexpected,
-    as_object,
-    no_content,
     read,
     read_needed,
     read_strategy,
+    respond_empty,
     respond_json,
     to_boolean,
     to_integer,
+    to_object,
     to_strings,
 )
 from schemactl.registry.server.topics import require_topic, require_topic_with_policies, set_topic_policies
@@ -157,10 +157,10 @@ def list_topic_endpoints(release: Release) -> dict[str, Mapping[str, Endpoint]]:
 
 def set_namespace_policies(call: AdminCall, policies: Policies) -> Response:
     """Set policies of the namespace in the path."""
-    with call.registry.exclusive():
-        call.need_namespace()
+    with call.registry.lock():
+        call.require_namespace()
         call.registry.set_namespace_policies(call.namespace, policies)
-    return no_content()
+    return respond_empty()
 
 
 def read_policies(call: AdminCall, fields: dict[str, Any]) -> Policies:
@@ -213,7 +213,7 @@ def read_bundles(value: Any) -> list[str]:
     Raises:
         RestError: if they do not cover the whole range of hashes, or are too many.
     """
-    fields = as_object(value, f"{_DATA}.BundlesData") or {}
+    fields = to_object(value, f"{_DATA}.BundlesData") or {}
     count = to_integer(fields.get("numBundles"))
     if count <= 0:
         return []
@@ -232,7 +232,7 @@ def read_bundles(value: Any) -> list[str]:
     return boundaries
 
 
-def bundles_json(namespace: StoredNamespace, release: Release) -> dict[str, Any]:
+def make_bundles(namespace: StoredNamespace, release: Release) -> dict[str, Any]:
     """Return the BundlesData of a namespace on a broker of this release."""
     boundaries = list(namespace.bundles) or _split_range(_DEFAULT_BUNDLES[release])
     return {"boundaries": boundaries, "numBundles": len(boundaries) - 1}
@@ -264,7 +264,7 @@ def _read_setting(setting: Setting, value: Any, place: _Place, release: Release)
         BadRequest: if Jackson cannot convert the value.
     """
     if setting.name == _RETENTION:
-        value = as_object(value, f"{_DATA}.RetentionPolicies")
+        value = to_object(value, f"{_DATA}.RetentionPolicies")
         if value is not None:
             time, size = (
                 to_integer(value.get("retentionTimeInMinutes")),
@@ -290,7 +290,7 @@ def _read_setting(setting: Setting, value: Any, place: _Place, release: Release)
     elif setting.name == _DEDUPLICATION:
         value = None if value is None else to_boolean(value)
     elif setting.name == _INACTIVE_TOPICS:
-        value = as_object(value, f"{_DATA}.InactiveTopicPolicies")
+        value = to_object(value, f"{_DATA}.InactiveTopicPolicies")
         if value is not None:
             seconds = to_integer(value.get("maxInactiveDurationSeconds"))
             deletes = to_boolean(value.get("deleteWhileInactive"))
@@ -332,17 +332,17 @@ class _NamespaceSetting:
 
     def get(self, call: AdminCall) -> Response:
         """GET: the value, or an empty body if unset; the replication clusters always include this cluster."""
-        value = call.need_namespace().policies.settings.get(self._setting.name)
+        value = call.require_namespace().policies.settings.get(self._setting.name)
         if value is None and self._setting.name == REPLICATION:
             value = [NAME]
-        return no_content(200) if value is None else respond_json(value)
+        return respond_empty(200) if value is None else respond_json(value)
 
     def put(self, call: AdminCall) -> Response:
         """POST or PUT."""
         is_primitive = self._setting.name in (_TTL, _COMPACTION, _DEDUPLICATION)
         value = read_needed(call.body) if is_primitive else read(call.body)
         response = self._set(call, _read_setting(self._setting, value, "namespace", call.registry.release))
-        return no_content(200) if self._setting.name == REPLICATION else response
+        return respond_empty(200) if self._setting.name == REPLICATION else response
 
     def remove(self, call: AdminCall) -> Response:
         """DELETE."""
@@ -366,12 +366,12 @@ class _TopicSetting(_NamespaceSetting):
         """GET: the value, or an empty body if unset; with `applied`, the value in force."""
         name = self._setting.name
         value = require_topic_with_policies(call).policies.settings.get(name)
-        if value is None and call.flag("applied"):
-            namespace = call.registry.need_namespace(call.topic.namespace_name)
+        if value is None and call.has_flag("applied"):
+            namespace = call.registry.require_namespace(call.topic.namespace_name)
             value = namespace.policies.settings.get(name, call.registry.defaults.settings.get(name))
             if value is None and name == REPLICATION:
                 value = [NAME]
-        return no_content(200) if value is None else respond_json(value)
+        return respond_empty(200) if value is None else respond_json(value)
 
     def put(self, call: AdminCall) -> Response:
         """POST."""
@@ -405,8 +405,8 @@ class _OtherPolicy:
 
     def get(self, call: AdminCall) -> Response:
         """GET: the value of a namespace without policies."""
-        call.need_namespace()
-        return no_content(200) if self._value is None else respond_json(self._value)
+        call.require_namespace()
+        return respond_empty(200) if self._value is None else respond_json(self._value)
 
 
 class _OtherTopicPolicy(_OtherPolicy):
@@ -419,7 +419,7 @@ class _OtherTopicPolicy(_OtherPolicy):
     def get(self, call: AdminCall) -> Response:
         """GET: the value of a topic without policies."""
         require_topic_with_policies(call)
-        return no_content(self._status) if self._value is None else respond_json(self._value)
+        return respond_empty(self._status) if self._value is None else respond_json(self._value)
 
 
 def _get_of_topic(value: Any, call: AdminCall) -> Response:
@@ -437,7 +437,7 @@ def reject(call: AdminCall) -> Response:
 def remove_nothing(call: AdminCall) -> Response:
     """DELETE of a policy that is never set."""
     _require_owner(call)
-    return no_content()
+    return respond_empty()
 
 
 def _require_owner(call: AdminCall) -> None:
@@ -445,4 +445,4 @@ def _require_owner(call: AdminCall) -> None:
     if "topic" in call.names:
         require_topic_with_policies(call)
     else:
-        call.need_namespace()
+        call.require_namespace()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from schemactl.registry.server.http import AdminCall, Endpoint, RestError, no_content, respond_json
+from schemactl.registry.server.http import AdminCall, Endpoint, RestError, respond_empty, respond_json
 
 _SEGMENT: Final[Mapping[str, Any]] = {
     "segmentId": 0,
@@ -54,20 +54,20 @@ def get_layout(call: AdminCall) -> Response:
 
 def create(call: AdminCall) -> Response:
     """PUT {topic}."""
-    with call.registry.exclusive():
-        call.need_namespace()
+    with call.registry.lock():
+        call.require_namespace()
         if call.registry.topic(call.topic) is not None:
             raise RestError(409, f"Scalable topic already exists: {call.topic}")
         call.registry.create_topic(call.topic, None)
-    return no_content()
+    return respond_empty()
 
 
 def delete(call: AdminCall) -> Response:
     """DELETE {topic}: delete the topic and its schemas."""
-    with call.registry.exclusive():
+    with call.registry.lock():
         _require_topic(call)
         call.registry.delete_topic(call.topic)
-    return no_content()
+    return respond_empty()
 
 
 def _require_topic(call: AdminCall) -> None:

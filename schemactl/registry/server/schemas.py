@@ -17,8 +17,8 @@ from schemactl.registry.server.http import (
     ErrorPage,
     RestError,
     Unexpected,
-    no_content,
     read_object,
+    respond_empty,
     respond_json,
     to_text,
     to_texts,
@@ -48,7 +48,7 @@ def get_version(call: AdminCall) -> Response:
 def list_versions(call: AdminCall) -> Response:
     """GET schemas: the live versions."""
     return respond_json(
-        {"getSchemaResponses": [_version_json(version) for version in live(call.registry.versions(call.topic))]}
+        {"getSchemaResponses": [_convert_version(version) for version in live(call.registry.versions(call.topic))]}
     )
 
 
@@ -58,13 +58,13 @@ def get_metadata(call: AdminCall) -> Response:
         {"ledgerId": version.number, "entryId": 0, "version": version.number}
         for version in call.registry.versions(call.topic)
     ]
-    return respond_json({"info": index[-1], "index": index}) if index else no_content(200)
+    return respond_json({"info": index[-1], "index": index}) if index else respond_empty(200)
 
 
 def upload(call: AdminCall) -> Response:
     """POST schema."""
     payload, topic = _read_payload(call), call.topic
-    call.need_namespace()
+    call.require_namespace()
     info = _read_info(call, payload, data_first=True)
     if None in _read_properties(payload).values() and call.registry.judge(topic, info).outcome is Outcome.OK:
         # A broker fails on a null property only when it stores the schema.
@@ -81,14 +81,14 @@ def upload(call: AdminCall) -> Response:
 
 def delete(call: AdminCall) -> Response:
     """DELETE schema; the namespace need not exist."""
-    number = call.registry.delete_schema(call.topic, force=call.flag("force"))
+    number = call.registry.delete_schema(call.topic, force=call.has_flag("force"))
     return respond_json({"version": -1 if number is None else number})
 
 
 def test_compatibility(call: AdminCall) -> Response:
     """POST compatibility: a status of 500 for an incompatible schema."""
     payload, topic = _read_payload(call), call.topic
-    call.need_namespace()
+    call.require_namespace()
     info = _read_info(call, payload)
     answer, strategy = call.registry.test_with_strategy(topic, info)
     if answer.outcome is not Outcome.OK:
@@ -154,10 +154,10 @@ def _parse_type(name: str | None, release: Release) -> SchemaType:
 def _respond_version(versions: list[SchemaVersion] | tuple[SchemaVersion, ...]) -> Response:
     if not versions:
         raise RestError(404, _NOT_FOUND)
-    return respond_json(_version_json(versions[0]))
+    return respond_json(_convert_version(versions[0]))
 
 
-def _version_json(version: SchemaVersion) -> dict[str, Any]:
+def _convert_version(version: SchemaVersion) -> dict[str, Any]:
     info = version.info or SchemaInfo(SchemaType.NONE)
     try:
         data = spec(info).text(info) or info.schema.decode(errors="replace")

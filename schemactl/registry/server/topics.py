@@ -15,10 +15,10 @@ from schemactl.registry.server.http import (
     AdminCall,
     RestError,
     Unexpected,
-    no_content,
     read,
     read_needed,
     read_strategy,
+    respond_empty,
     respond_json,
     to_boolean,
     to_integer,
@@ -88,7 +88,7 @@ def list_partitioned(call: AdminCall) -> Response:
 def create(call: AdminCall) -> Response:
     """PUT {topic}: create a topic without partitions, with the properties in the body."""
     properties = read_properties(call)
-    with call.registry.exclusive():
+    with call.registry.lock():
         answer = _create_topic(call, None)
         if properties and call.partition is None:
             call.registry.set_topic_properties(call.topic, properties)
@@ -109,7 +109,7 @@ def create_partitioned(call: AdminCall) -> Response:
     properties = {
         key: value for key, value in (to_texts(metadata.get("properties")) or {}).items() if value is not None
     }
-    with call.registry.exclusive():
+    with call.registry.lock():
         response = _create_topic(call, count)
         if properties:
             call.registry.set_topic_properties(call.topic, properties)
@@ -122,7 +122,7 @@ def create_missed_partitions(call: AdminCall) -> Response:
     topic = call.registry.topic(call.topic)
     if topic is None or topic.partitions is None:
         raise RestError(404, f"Topic {call.topic} does not exist")
-    return no_content()
+    return respond_empty()
 
 
 def get_partitions(call: AdminCall) -> Response:
@@ -138,7 +138,7 @@ def grow_partitions(call: AdminCall) -> Response:
     """POST {topic}/partitions."""
     name, count = call.topic, to_integer(read_needed(call.body))
     _require_no_partition(call)
-    with call.registry.exclusive():
+    with call.registry.lock():
         topic = call.registry.topic(name)
         if topic is None or topic.partitions is None:
             raise RestError(409, f"Topic {name} is not the partitioned topic.")
@@ -146,9 +146,9 @@ def grow_partitions(call: AdminCall) -> Response:
             raise RestError(
                 422, f"Desired partitions {count} can't be less than the current partitions {topic.partitions}."
             )
-        _check_count(count)
+        _require_count(count)
         call.registry.grow_partitions(name, count)
-    return no_content()
+    return respond_empty()
 
 
 def get_statistics(call: AdminCall) -> Response:
@@ -156,17 +156,17 @@ def get_statistics(call: AdminCall) -> Response:
     topic = require_topic(call)
     if topic.partitions is not None and call.partition is None:
         raise RestError(404, f"Topic {call.topic} not found")
-    raise _no_statistics(call)
+    raise _make_statistics_error(call)
 
 
 def get_partitioned_statistics(call: AdminCall) -> Response:
     """GET partitioned-stats: not implemented, because the server has no clients."""
     _require_no_partition(call)
     _require_partitioned(call)
-    raise _no_statistics(call)
+    raise _make_statistics_error(call)
 
 
-def _no_statistics(call: AdminCall) -> RestError:
+def _make_statistics_error(call: AdminCall) -> RestError:
     return RestError(501, f"{call.topic}: this registry has no clients and messages, they are at brokers")
 
 
@@ -197,20 +197,20 @@ def _require_partitioned(call: AdminCall) -> int:
     _require_namespace(call)
     topic = call.registry.topic(call.topic)
     if topic is None or topic.partitions is None or call.partition is not None:
-        raise RestError(404, f"Partitioned Topic {_full_name(call)} not found")
+        raise RestError(404, f"Partitioned Topic {_format_name(call)} not found")
     return topic.partitions
 
 
 def delete(call: AdminCall) -> Response:
     """DELETE {topic}: delete a topic and its schemas, even if only these exist; a partition keeps the schemas."""
     name, index = call.topic, call.partition
-    with call.registry.exclusive():
+    with call.registry.lock():
         topic = call.registry.topic(name)
         if index is not None:
             if name.domain == "persistent" and not _has_partition(topic, index):
-                raise RestError(404, f"Topic {_full_name(call)} not found")
+                raise RestError(404, f"Topic {_format_name(call)} not found")
             # The next client creates the partition again.
-            return no_content()
+            return respond_empty()
         if topic is not None and topic.partitions is not None:
             raise RestError(
                 409,
@@ -220,14 +220,14 @@ def delete(call: AdminCall) -> Response:
             call.registry.delete_topic(name)
     if topic is None and name.domain == "persistent":
         raise RestError(404, f"Topic {name} not found")
-    return no_content()
+    return respond_empty()
 
 
 def delete_partitioned(call: AdminCall) -> Response:
     """DELETE {topic}/partitions."""
     _require_no_partition(call)
     name = call.topic
-    with call.registry.exclusive():
+    with call.registry.lock():
         topic = call.registry.topic(name)
         if topic is None:
             raise RestError(404, f"Topic {name} not found.")
@@ -237,15 +237,15 @@ def delete_partitioned(call: AdminCall) -> Response:
                 f"{name} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
             )
         call.registry.delete_topic(name)
-    return no_content()
+    return respond_empty()
 
 
 def get_strategy(call: AdminCall) -> Response:
     """GET {topic}/schemaCompatibilityStrategy: empty if unset; with `applied`, the strategy in force."""
     strategy = require_topic_with_policies(call).policies.schema_compatibility_strategy
-    if call.flag("applied"):
+    if call.has_flag("applied"):
         return respond_json(call.registry.strategy(call.topic))
-    return no_content(200) if strategy in (None, UNDEFINED) else respond_json(strategy)
+    return respond_empty(200) if strategy in (None, UNDEFINED) else respond_json(strategy)
 
 
 def set_strategy(call: AdminCall) -> Response:
@@ -261,7 +261,7 @@ def delete_strategy(call: AdminCall) -> Response:
 def get_validation_enforced(call: AdminCall) -> Response:
     """GET {topic}/schemaValidationEnforced: with `applied`, the value of the namespace if unset."""
     enforced = require_topic_with_policies(call).policies.schema_validation_enforced
-    if enforced is None and call.flag("applied"):
+    if enforced is None and call.has_flag("applied"):
         namespace = call.registry.namespace(call.topic.namespace_name)
         enforced = namespace.policies.schema_validation_enforced if namespace else None
     return respond_json(bool(enforced))
@@ -276,7 +276,7 @@ def get_properties(call: AdminCall) -> Response:
     """GET {topic}/properties: an empty body for a partitioned topic without properties; {} for a partition."""
     topic = _require_persistent(call)
     if topic.partitions is not None and call.partition is None and not topic.properties:
-        return no_content(200)
+        return respond_empty(200)
     return respond_json({} if call.partition is not None else dict(topic.properties))
 
 
@@ -284,7 +284,7 @@ def set_properties(call: AdminCall) -> Response:
     """PUT {topic}/properties: add properties."""
     _require_persistent(call)
     call.registry.set_topic_properties(call.topic, read_properties(call))
-    return no_content()
+    return respond_empty()
 
 
 def delete_property(call: AdminCall) -> Response:
@@ -292,7 +292,7 @@ def delete_property(call: AdminCall) -> Response:
     _require_persistent(call)
     if "key" in call.query:
         call.registry.set_topic_properties(call.topic, {call.query["key"]: None})
-    return no_content()
+    return respond_empty()
 
 
 def read_properties(call: AdminCall) -> dict[str, str]:
@@ -312,17 +312,17 @@ def _require_persistent(call: AdminCall) -> StoredTopic:
 
 
 def _list_names(call: AdminCall) -> Iterable[TopicName]:
-    call.need_namespace()
+    call.require_namespace()
     return call.registry.topics(call.namespace)
 
 
 def _create_topic(call: AdminCall, count: int | None) -> Response:
     name, local_name, index = call.topic, call.local_name, call.partition
-    with call.registry.exclusive():
+    with call.registry.lock():
         _require_namespace(call)
         if count is not None:
             _require_no_partition(call)
-            _check_count(count)
+            _require_count(count)
         topic = call.registry.topic(name)
         if index is not None and not _has_partition(topic, index):
             condition = (
@@ -336,10 +336,10 @@ def _create_topic(call: AdminCall, count: int | None) -> Response:
         if topic is not None:
             raise RestError(409, "This topic already exists")
         call.registry.create_topic(name, count)
-    return no_content()
+    return respond_empty()
 
 
-def _full_name(call: AdminCall) -> str:
+def _format_name(call: AdminCall) -> str:
     """Return the full name of the topic or partition in the path."""
     index = call.partition
     return str(call.topic) if index is None else f"{call.topic}-partition-{index}"
@@ -349,7 +349,7 @@ def _has_partition(topic: StoredTopic | None, index: int) -> bool:
     return topic is not None and topic.partitions is not None and index < topic.partitions
 
 
-def _check_count(count: int) -> None:
+def _require_count(count: int) -> None:
     if count <= 0:
         raise RestError(406, "Number of partitions should be more than 0")
     if count > _MAX_PARTITIONS:
@@ -382,13 +382,13 @@ def require_topic(call: AdminCall) -> StoredTopic:
     _require_namespace(call)
     topic, index = call.registry.topic(call.topic), call.partition
     if topic is None or (index is not None and not _has_partition(topic, index)):
-        raise RestError(404, f"Topic {_full_name(call)} not found")
+        raise RestError(404, f"Topic {_format_name(call)} not found")
     return topic
 
 
 def set_topic_policies(call: AdminCall, policies: Policies) -> Response:
     """Set policies of the topic in the path."""
-    with call.registry.exclusive():
+    with call.registry.lock():
         require_topic_with_policies(call)
         call.registry.set_topic_policies(call.topic, policies)
-    return no_content()
+    return respond_empty()

@@ -16,7 +16,7 @@ from schemactl.comparison.changes import COMMIT_PROPERTY
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.registry.embedded import EmbeddedRegistry, entry
+from schemactl.registry.embedded import EmbeddedRegistry, make_entry
 from schemactl.registry.storage import Database, SqliteStorage
 
 pytestmark = pytest.mark.slow
@@ -282,7 +282,7 @@ def test_whatever_others_stored_says_nothing_to_the_terminal(estate: Estate, rea
     garbage, name = GARBAGE[number], TopicName("shop", "sales", "garbage")
     with closing(SqliteStorage(Database(str(estate.scratch.path / ".schemactl/registry.db")))) as storage:
         for topic in (ORDERS, name):
-            storage.put(topic.schema_id, lambda _stored: entry(garbage, 0))
+            storage.put(topic.schema_id, lambda _stored: make_entry(garbage, 0))
     kinds = {difference["kind"] for difference in read_drift("--unmanaged")}
     assert kinds == {"foreign version", "numbers apart", "wedged" if number in WEDGES else "unmanaged topic"}
     estate.run("drift", "--unmanaged", code=100)

@@ -1,4 +1,4 @@
-"""`schemactl apply` in the process of a test, again and again."""
+"""`schemactl apply` in the process of a test, repeated until nothing remains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plan_history(registry: Registry, history: History) -> Plan:
 
 
 def apply_until_done(url: str, history: History) -> None:
-    """Runs of apply, until one finds nothing left to do."""
+    """Repeat apply until a run has nothing to do."""
     for _ in range(MAX_RUNS):
         with closing(PulsarRegistry(url)) as registry:
             try:

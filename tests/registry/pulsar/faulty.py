@@ -1,4 +1,4 @@
-"""A proxy before a registry that loses requests and answers, makes them late or twice, and answers in its own name."""
+"""Run a proxy that loses, delays and repeats requests and responses, and sends error responses itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DROPPED_HEADERS = {"host", "connection", "content-length", "accept-encoding", "
 
 
 class Faults:
-    """Faults of requests by a seed; two of three requests are not disturbed."""
+    """Random faults of requests, for a seed; two of three requests have none."""
 
     def __init__(self, upstream: str, seed: int) -> None:
         self._upstream = upstream

@@ -13,7 +13,7 @@ SECRET = "the-secret"  # noqa: S105  it opens nothing
 
 
 class Issuer:
-    """Gives token-1, token-2, ... to whoever knows the secret; `lifetime` is what it writes of their seconds."""
+    """An issuer of token-1, token-2, ... for the right secret; `lifetime` is the `expires_in` of its responses."""
 
     def __init__(self, lifetime: str = "3600") -> None:
         self.lifetime = lifetime
@@ -35,7 +35,7 @@ def oauth2(issuer: str) -> dict[str, Any]:
 
 
 def authority_and_tls(folder: Path) -> tuple[trustme.CA, ssl.SSLContext]:
-    """An authority, which is `ca.pem` in `folder`, and what a server on this machine needs to speak TLS."""
+    """Create a certificate authority, `ca.pem` in `folder`, and return the TLS settings of a server on this machine."""
     authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))

@@ -1,4 +1,4 @@
-"""Random approved histories, small ones, with what a registry must hold after them."""
+"""Make small random approved histories, and the content of a registry after they were applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ S = CompatibilityStrategy
 
 
 def record(number: int, *, compatible: bool = True) -> SchemaInfo:
-    """An Avro record whose fields are as many as its number says; the last has no default unless `compatible`."""
+    """Return an Avro record with `number` fields; the last one has no default unless `compatible`."""
     fields: list[dict[str, Any]] = [{"name": "id", "type": "long"}]
     fields += [{"name": f"f{n}", "type": "string", "default": ""} for n in range(number)]
     if not compatible:
@@ -37,7 +37,7 @@ def make_versions(infos: list[SchemaInfo]) -> tuple[SchemaVersion, ...]:
 
 
 def in_force(policies: Policies) -> tuple[object, ...]:
-    """A namespace's policies, with Pulsar's defaults for those that are not set."""
+    """Return a namespace's policies, with Pulsar's defaults for unset ones."""
     return (
         policies.schema_compatibility_strategy,
         policies.is_allow_auto_update_schema is not False,
@@ -46,7 +46,7 @@ def in_force(policies: Policies) -> tuple[object, ...]:
 
 
 class History:
-    """A namespace with some topics: plain, partitioned, one that needs relaxing, one that is to be deleted.
+    """A namespace with topics: plain, partitioned, to be relaxed, and to be deleted.
 
     Attributes:
         target: the approved catalog.
@@ -81,7 +81,7 @@ class History:
         self.deleted = frozenset({gone.name})
 
     def prepare(self, registry: Registry) -> None:
-        """The registry holds what is to be deleted."""
+        """Register the topic that is to be deleted."""
         registry.create_namespace(self.space)
         for name in self.deleted:
             registry.put_schema(name, record(0))

@@ -55,7 +55,7 @@ class Server:
 def serve(
     answer: Callable[[Request], Response | bytes | Iterable[bytes]], tls: ssl.SSLContext | None = None
 ) -> Iterator[Server]:
-    """Run a server on loopback with these responses; bytes are sent as they are, and end the connection."""
+    """Run a server on loopback with these responses; after bytes, which are sent unchanged, the connection is closed."""
     requests: list[Request] = []
 
     class Handler(BaseHTTPRequestHandler):

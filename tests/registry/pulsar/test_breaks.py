@@ -1,4 +1,4 @@
-"""Every way through a break that docs/how-to/break.md names, by its own commands: from the first commit until consumers read."""
+"""The procedures of docs/how-to/break.md work with their own commands, from the first commit until consumers read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shop(EstateOnPulsar):
         begin(self, strategy, first)
 
     def produce(self, version: int, *values: dict[str, Any], topic: str = "orders") -> None:
-        """A producer that has the registry's version sends these."""
+        """Send these messages with the latest version of the registry."""
         info = self.client._client.get_schema_info(self.space.name_topic(topic), version)
         schema = fastavro.parse_schema(json.loads(info.schema()))
         payloads = []
@@ -46,7 +46,7 @@ class Shop(EstateOnPulsar):
         self.space.send(topic, payloads, version=version)
 
     def consume(self, version: int | None, count: int, *, topic: str = "orders") -> list[Any]:
-        """What a new consumer makes of so many messages, from the earliest; None: it throws.
+        """Return the first `count` messages as a new consumer decodes them, or None if it throws.
 
         It brings the registry's version, or (None) no schema, and asks for each message's own.
         """
@@ -58,7 +58,7 @@ class Shop(EstateOnPulsar):
             return [self._read(consumer.receive(10_000), name, brought) for _ in range(count)]
 
     def forget_messages(self, topic: str) -> None:
-        """Nobody needs the topic's messages any more, and the broker removes them."""
+        """Remove the topic's messages from the broker."""
         for subscription in self.space.list_subscriptions(topic):
             self.space.call("DELETE", f"/persistent/NAMESPACE/{topic}/subscription/{subscription}")
         self.space.call(
@@ -109,7 +109,7 @@ def test_several_releases(tmp_path: Path, release: brokers.Broker, client: Any, 
 
 
 def break_it(shop: Shop) -> None:
-    """The field `id` becomes an int; then a harmless change follows, and every consumer reads what it can."""
+    """Change the field `id` to an int, then make a compatible change."""
     waived, applied, harmless = list_blocks("A strategy that looks at the latest version")
     shop.produce(0, {"id": "a"})
     shop.scratch.write({ORDERS: record(id=0)})

@@ -36,7 +36,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
 
 
 @contextmanager
-def opened_estate(tmp_path: Path, *, broker: str = "", git: str = "", namespace: str = "") -> Iterator[Estate]:
+def open_estate(tmp_path: Path, *, broker: str = "", git: str = "", namespace: str = "") -> Iterator[Estate]:
     """An estate whose target is `schemactl serve` with the project settings `broker`; `git` are the settings of its project file."""
     folder = tmp_path / "broker"
     folder.mkdir()
@@ -177,7 +177,7 @@ def test_each_difference_is_stated(
     tmp_path: Path, broker: str, git: str, namespace: str, expected: list[tuple[str, Any, Any, list[str]]]
 ) -> None:
     drifting = sum(bool(namespaces) for *_, namespaces in expected)
-    with opened_estate(tmp_path, broker=broker, git=git, namespace=namespace) as estate:
+    with open_estate(tmp_path, broker=broker, git=git, namespace=namespace) as estate:
         plan = read_json(estate, "plan")
         assert list_differences(plan["brokers"]) == expected
         drift = read_json(estate, "drift", "--detailed-exitcode", code=2 if drifting else 0)
@@ -197,7 +197,7 @@ def test_each_difference_is_stated(
 def test_the_type_of_every_kind_counts(tmp_path: Path, checker: str) -> None:
     kinds = "{made: {type: AVRO, definition: made.avsc}, sent: {type: JSON, definition: sent.avsc}}"
     declaration = f"topic: shop/web/events\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nschemas: {kinds}\n"
-    with opened_estate(tmp_path, broker=f"defaults: {{excluded_checkers: [{checker}]}}") as estate:
+    with open_estate(tmp_path, broker=f"defaults: {{excluded_checkers: [{checker}]}}") as estate:
         estate.scratch.commit(
             {
                 "namespaces/events.yaml": declaration,
@@ -212,7 +212,7 @@ def test_the_type_of_every_kind_counts(tmp_path: Path, checker: str) -> None:
 
 @pytest.mark.network
 def test_reports_of_each_format_have_the_difference(tmp_path: Path) -> None:
-    with opened_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
+    with open_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
         sentence = "schemaCompatibilityStrategy is BACKWARD, and the project file has FULL; it counts in shop/sales"
         for command in ("plan", "drift"):
             for form in ("text", "markdown", "html"):
@@ -235,7 +235,7 @@ def test_reports_of_each_format_have_the_difference(tmp_path: Path) -> None:
 @pytest.mark.network
 def test_following_the_advice_ends_the_drift(tmp_path: Path) -> None:
     settings = "defaults: {schema_compatibility_strategy: BACKWARD, excluded_checkers: [AvroSchemaCompatibilityCheck]}"
-    with opened_estate(tmp_path, broker=settings) as estate:
+    with open_estate(tmp_path, broker=settings) as estate:
         assert len(read_json(estate, "drift")["brokers"]["differences"]) == 2
         project = estate.scratch.git("show", "HEAD:schemactl.yaml")
         estate.scratch.commit({"schemactl.yaml": f"{project}\n{settings}\n"}, "State what the brokers have")
@@ -261,7 +261,7 @@ def test_following_the_advice_ends_the_drift(tmp_path: Path) -> None:
 def test_predictions_for_a_target_are_those_of_its_brokers(
     tmp_path: Path, broker: str, definition: str, code: int
 ) -> None:
-    with opened_estate(tmp_path, broker=broker) as estate:
+    with open_estate(tmp_path, broker=broker) as estate:
         (estate.scratch.path / "other.avsc").write_text(definition)
         for command in (
             ("admit", "producer", "orders", "--file", "other.avsc", "--target", "local"),
@@ -299,7 +299,7 @@ def answer_runtime(upstream: str, reply: Response) -> Any:
     ],
 )
 def test_a_configuration_that_cannot_be_read_is_one_line(tmp_path: Path, reply: Response, problem: str) -> None:
-    with opened_estate(tmp_path) as estate:
+    with open_estate(tmp_path) as estate:
         upstream = read_json(estate, "plan")["registry"]
         with serve(answer_runtime(upstream, reply)) as server:
             estate.scratch.commit(
@@ -322,7 +322,7 @@ def test_a_configuration_that_cannot_be_read_is_one_line(tmp_path: Path, reply: 
 
 @pytest.mark.network
 def test_the_strategy_is_compared_although_the_configuration_cannot_be_read(tmp_path: Path) -> None:
-    with opened_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
+    with open_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
         upstream = read_json(estate, "plan")["registry"]
         with serve(answer_runtime(upstream, respond_json({"reason": "no"}, 401))) as server:
             estate.scratch.commit(
@@ -344,7 +344,7 @@ def test_a_checker_of_somebody_else_is_named_and_is_no_drift(tmp_path: Path) -> 
             "webServicePort": "Optional[8080]",
         }
     )
-    with opened_estate(tmp_path) as estate:
+    with open_estate(tmp_path) as estate:
         upstream = read_json(estate, "plan")["registry"]
         with serve(answer_runtime(upstream, reply)) as server:
             estate.scratch.commit(
@@ -361,7 +361,7 @@ def test_a_checker_of_somebody_else_is_named_and_is_no_drift(tmp_path: Path) -> 
 @pytest.mark.network
 def test_accepted_settings_are_no_drift_until_they_change(tmp_path: Path) -> None:
     settings = "defaults: {schema_compatibility_strategy: BACKWARD, excluded_checkers: [AvroSchemaCompatibilityCheck]}"
-    with opened_estate(tmp_path, broker=settings) as estate:
+    with open_estate(tmp_path, broker=settings) as estate:
         arguments = ("drift", "--accept", "--reason", "as on all test clusters", "--owner", "platform")
         printed = estate.run(*arguments, "--until", (datetime.now(UTC).date() + timedelta(days=30)).isoformat())
         assert "  brokers: schemaCompatibilityStrategy is BACKWARD" in printed.out
@@ -396,7 +396,7 @@ def test_accepted_settings_are_no_drift_until_they_change(tmp_path: Path) -> Non
 
 @pytest.mark.network
 def test_an_acceptance_of_some_topics_leaves_the_brokers(tmp_path: Path) -> None:
-    with opened_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
+    with open_estate(tmp_path, broker="defaults: {schema_compatibility_strategy: BACKWARD}") as estate:
         assert "brokers" not in estate.run("drift", "--accept", "--reason", "x", "--topic", "orders").out
 
 
@@ -420,7 +420,7 @@ def test_wrong_acceptances_of_brokers_have_their_place(estate: Estate, lines: st
 
 @pytest.mark.network
 def test_show_live_prints_both_sides(tmp_path: Path) -> None:
-    with opened_estate(
+    with open_estate(
         tmp_path,
         broker="defaults: {schema_compatibility_strategy: BACKWARD}",
         namespace="is_allow_auto_update_schema: false",

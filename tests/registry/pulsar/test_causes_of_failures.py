@@ -1,4 +1,4 @@
-"""Failures that concern many requests of an `apply` are told once, with their cause and its fix."""
+"""An `apply` reports a failure of many requests once, with its cause and fix."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORBIDDEN = respond_json({"reason": "Unauthorized to validateNamespaceOperation 
 
 
 class Shop:
-    """A repository with two namespaces, and a proxy before its registry that can answer in its own name."""
+    """A repository with two namespaces, and a proxy before its registry that can respond itself."""
 
     def __init__(self, path: Path, url: str) -> None:
         self.scratch = Scratch(path)
@@ -165,7 +165,7 @@ CASES = [
     (fail("Connection refused: x"), "", "the broker's log has the reason"),
     (fail("Failed to load persistent://shop/net/ConnectionLoss"), "", "the broker's log has the reason"),
 ]  # fmt: skip
-"""Responses, the cause that is named, and its fix."""
+"""Responses with the expected cause and fix."""
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_a_known_cause_has_its_fix(response: Response, cause: str, fix: str) -> 
 def test_a_cause_that_lasts_is_not_retried_for_each_request(
     monkeypatch: pytest.MonkeyPatch, response: Response, longest_s: float
 ) -> None:
-    """Bookies get 20 s to start, once for all requests; here 1 s."""
+    """Shorten the time in which bookies may start from 20 s to 1 s."""
 
     def find_quickly(reply: Reply) -> error_causes.ErrorCause | None:
         cause = error_causes.find_cause(reply)

@@ -1,4 +1,4 @@
-"""Two clusters that replicate a namespace to each other: where schemas go, which numbers they get, and what is said of it."""
+"""Two clusters that replicate a namespace to each other: their schemas, version numbers and reports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Clusters:
                     self.call(cluster, "PUT", f"/clusters/{other}", cluster_data)
 
     def call(self, cluster: str, method: str, path: str, body: Any = None) -> Any:
-        """The admin API's answer."""
+        """Return the response of the admin API."""
         with closing(admin_rest.Client(self.brokers[cluster].url)) as rest:
             response = rest.call(method, path, body)
         assert response.status < 300, (method, path, response.text)
@@ -52,7 +52,7 @@ class Clusters:
         return [len(json.loads(version["data"])["fields"]) for version in versions]
 
     def send(self, cluster: str, topic: str, version: int) -> None:
-        """A message of the cluster's version with that number."""
+        """Send a message with the cluster's version of this number."""
         broker = self.brokers[cluster]
         with closing(pulsar.Client(broker.service_url)) as client:
             schema = Registered(client._client.get_schema_info(topic, version))
@@ -78,7 +78,7 @@ def clusters(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 class Replicated(Estate):
-    """A repository for both clusters, in a tenant of its own, with two versions of orders."""
+    """A repository for both clusters, in a separate tenant, with two versions of orders."""
 
     def __init__(self, path: Path, clusters: Clusters, *, auto_update: bool) -> None:
         self.tenant = brokers.new_tenant()
@@ -90,7 +90,7 @@ class Replicated(Estate):
         self.there = f"persistent://{self.tenant}/sales/orders"
 
     def declare(self, clusters: list[str]) -> None:
-        """A commit in which the namespace is on these clusters."""
+        """Commit these clusters as those of the namespace."""
         text = (
             "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"
             f"is_allow_auto_update_schema: {json.dumps(self.auto_update)}\n"

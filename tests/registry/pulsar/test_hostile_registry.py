@@ -232,7 +232,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for long."""
+    """Shorten all waits."""
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.2)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.2)
     monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
@@ -240,7 +240,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def expect_one_error(out: str, err: str, code: int, *words: str) -> None:
-    """It ended as a command does that could not decide."""
+    """Check that a command ended with one error and exit code 1."""
     assert (code, out) == (1, ""), (code, out[:500], err[:2000])
     problems = [line for line in err.splitlines() if not line.startswith(("  Fix: ", "waiting: "))]
     assert len(problems) == 1, err[:2000]
@@ -328,7 +328,7 @@ def test_what_is_no_answer_is_one_error(place: Place, how: str) -> None:
 
 @lru_cache
 def make_bomb() -> bytes:
-    """256 megabytes of spaces in one."""
+    """Return a response of 256 MB that is short if compressed."""
     squeezer = zlib.compressobj(1, zlib.DEFLATED, 31)
     packed = b"".join(squeezer.compress(b" " * (1 << 20)) for _ in range(256)) + squeezer.flush()
     return make_response(packed, "200 OK", "Content-Encoding: gzip")

@@ -1,4 +1,4 @@
-"""A cluster that knows its clients by their certificates: commands with the right one, and the messages about every other."""
+"""Commands on a cluster that authenticates clients by certificate: with the right certificate, and the errors with others."""
 
 from __future__ import annotations
 
@@ -77,12 +77,14 @@ MESSAGES: list[tuple[str, dict[str, Any], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("target", "what", "fix"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
-def test_every_other_certificate_is_told_with_its_fix(shop: Shop, target: dict[str, Any], what: str, fix: str) -> None:
+@pytest.mark.parametrize(("target", "problem", "fix"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
+def test_every_other_certificate_is_told_with_its_fix(
+    shop: Shop, target: dict[str, Any], problem: str, fix: str
+) -> None:
     shop.write_target(**target)
     printed = shop.run("apply", "--auto-approve", "--create-tenants", code=1)
     text = printed.out + printed.err
-    assert what in text
+    assert problem in text
     assert text.count("Fix: ") == 1
     assert fix in text.partition("Fix: ")[2]
     if target["client"] == "expired":

@@ -1,4 +1,4 @@
-"""Requests to a cluster: what is tried again, where credentials go, and what an answer's words are."""
+"""Requests to a cluster: retries, the servers that get credentials, and the messages of errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ UNEXPECTED = "\n --- An unexpected error occurred in the server ---\n\nMessage: 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for long."""
+    """Shorten all waits."""
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.5)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.3)
     monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.05)
@@ -56,7 +56,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is answered in the end waits as long as that takes."""
+    """Wait for a response without the shortened limits."""
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 60.0)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 60.0)
 
@@ -64,7 +64,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Credentials:
     monkeypatch.setenv("SHOP_TOKEN", TOKEN)
-    return Credentials.of({"token_env": "SHOP_TOKEN"}, tmp_path)
+    return Credentials.from_target({"token_env": "SHOP_TOKEN"}, tmp_path)
 
 
 def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B008  frozen
@@ -74,7 +74,7 @@ def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B00
 
 @contextmanager
 def registry_of(answer: Callable[[Request], Response], path: str = "") -> Iterator[tuple[Server, PulsarRegistry]]:
-    """A cluster with these answers."""
+    """Open a connection to a server with these responses."""
     with serve(answer) as server, closing(PulsarRegistry(server.url + path)) as registry:
         yield server, registry
 
@@ -414,7 +414,7 @@ def test_redirects_in_a_circle_end() -> None:
 def test_tls_needs_the_clusters_authority(tmp_path: Path) -> None:
     _, context = authority_and_tls(tmp_path)
     with serve(lambda _: respond_json([]), context) as server:
-        assert get(server.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path)) == []
+        assert get(server.url, Credentials.from_target({"ca_file": "ca.pem"}, tmp_path)) == []
         with pytest.raises(RegistryError, match=r"TLS certificate verification failed for 127\.0") as raised:
             get(server.url)
     assert "ca_file" in raised.value.fix
@@ -456,18 +456,18 @@ def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) 
         client.cert_chain_pems[0].write_to_path(str(tmp_path / f"{name}.pem"))
     with serve(lambda _: respond_json([]), context) as server:
         written = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
-        assert get(server.url, Credentials.of(written, tmp_path)) == []
+        assert get(server.url, Credentials.from_target(written, tmp_path)) == []
         with pytest.raises(RegistryError, match="asks for a client certificate, and the target names none") as none:
-            get(server.url, Credentials.of({"ca_file": "ca.pem"}, tmp_path))
+            get(server.url, Credentials.from_target({"ca_file": "ca.pem"}, tmp_path))
         assert "`cert_file`" in none.value.fix
         written |= {"cert_file": "stranger.pem", "key_file": "stranger.key"}
         with pytest.raises(RegistryError, match="does not accept the target's client certificate"):
-            get(server.url, Credentials.of(written, tmp_path))
+            get(server.url, Credentials.from_target(written, tmp_path))
 
 
 def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
     _, context = authority_and_tls(tmp_path)
-    credentials = Credentials.of({"ca_file": "ca.pem"}, tmp_path)
+    credentials = Credentials.from_target({"ca_file": "ca.pem"}, tmp_path)
     with (
         serve(lambda _: redirect("http://127.0.0.1:1/"), context) as server,
         pytest.raises(RegistryError, match=r"from https to 127\.0\.0\.1 without encryption"),
@@ -476,7 +476,7 @@ def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "what"),
+    ("written", "problem"),
     [
         ({"token_env": "NOT_SET"}, "the environment variable NOT_SET is not set"),
         ({"token_file": "none"}, "the token file .*none cannot be read: No such file"),
@@ -485,16 +485,16 @@ def test_a_redirect_never_leaves_encryption(tmp_path: Path) -> None:
         ({"cert_file": "none", "key_file": "none"}, "the cert_file .* cannot be used: No such file"),
     ],
 )
-def test_useless_credentials_are_one_clear_error(tmp_path: Path, written: dict[str, str], what: str) -> None:
+def test_useless_credentials_are_one_clear_error(tmp_path: Path, written: dict[str, str], problem: str) -> None:
     (tmp_path / "two-lines").write_text("one two\nthree")
-    with pytest.raises(RegistryError, match=what):
-        Credentials.of(written, tmp_path)
+    with pytest.raises(RegistryError, match=problem):
+        Credentials.from_target(written, tmp_path)
 
 
 def test_a_token_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text(f"{OLD}\n")
-    credentials = Credentials.of({"token_file": str(path)}, tmp_path)
+    credentials = Credentials.from_target({"token_file": str(path)}, tmp_path)
     path.write_text(f"{NEW}\n")
     with serve(lambda request: respond_json([]) if request.token == NEW else Response(401)) as server:
         assert get(server.url, credentials) == []
@@ -511,7 +511,7 @@ def test_a_token_of_oauth2_is_used_until_it_expires_or_is_refused(
         serve(issuer) as issuing,
         serve(lambda request: Response(401) if request.token == refused else respond_json([])) as server,
     ):
-        credentials = Credentials.of(oauth2(issuing.url), tmp_path)
+        credentials = Credentials.from_target(oauth2(issuing.url), tmp_path)
         for _ in range(3):
             assert get(server.url, credentials) == []
         assert [one.token for one in server.requests] == tokens
@@ -547,7 +547,7 @@ def test_why_a_broker_does_not_know_who_asks_is_told_by_the_token(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, token: str, why: str, fix: str
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", token)
-    credentials = Credentials.of({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
+    credentials = Credentials.from_target({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
     with serve(lambda _: UNAUTHENTICATED) as server, pytest.raises(RegistryError) as raised:
         get(server.url, credentials)
     assert "GET clusters answers 401 (Authentication required): " in raised.value.what
@@ -558,7 +558,7 @@ def test_why_a_broker_does_not_know_who_asks_is_told_by_the_token(
 
 def test_a_role_without_permission_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SHOP_TOKEN", jwt(sub="ci", exp=1))
-    credentials = Credentials.of({"token_env": "SHOP_TOKEN"}, tmp_path)
+    credentials = Credentials.from_target({"token_env": "SHOP_TOKEN"}, tmp_path)
     answer = respond_json({"reason": "Unauthorized to validateTenantOperation"}, 401)
     with serve(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
         get(server.url, credentials)
@@ -587,14 +587,14 @@ def test_a_brokers_words_are_shown_on_one_line_with_control_characters_escaped(a
 def test_an_issuers_words_are_shown_on_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", SECRET)
     with serve(lambda _: respond_json({"error": HOSTILE}, 400)) as issuing, pytest.raises(RegistryError) as raised:
-        get("http://127.0.0.1:1", Credentials.of(oauth2(issuing.url), tmp_path))
+        get("http://127.0.0.1:1", Credentials.from_target(oauth2(issuing.url), tmp_path))
     assert raised.value.what.isprintable()
 
 
 def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", "another-secret")
     with serve(Issuer()) as issuing, pytest.raises(RegistryError, match="answers 401: invalid_client") as raised:
-        get("http://127.0.0.1:1", Credentials.of(oauth2(issuing.url), tmp_path))
+        get("http://127.0.0.1:1", Credentials.from_target(oauth2(issuing.url), tmp_path))
     assert "another-secret" not in repr(raised.value) + str(raised.value)
 
 

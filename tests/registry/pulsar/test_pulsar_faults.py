@@ -1,4 +1,4 @@
-"""Through whatever a network does, apply loses nothing and doubles nothing."""
+"""Under faults of the network, `apply` registers each version exactly once."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SEEDS = int(os.environ.get("SCHEMACTL_FAULT_SEEDS", "10"))
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for long, and some give up too early."""
+    """Shorten all waits, some below the duration of a fault."""
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 0.2)
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.05)
     monkeypatch.setattr(connections, "_LONGEST_DELAY_S", 0.01)
 
 
 def disturbed(url: str, seed: int) -> None:
-    """An apply under faults ends as one without."""
+    """Check that an apply under faults has the result of one without faults."""
     history = History(random.Random(seed), brokers.new_tenant())  # noqa: S311  no secret
     with closing(PulsarRegistry(url)) as direct:
         history.prepare(direct)

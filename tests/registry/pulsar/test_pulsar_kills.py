@@ -1,4 +1,4 @@
-"""Whatever dies, apply or the broker, at whatever moment: what is there afterwards is what an undisturbed run leaves."""
+"""After `apply` or the broker is killed at any moment, the next `apply` has the result of an undisturbed one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def new_history() -> History:
 
 
 def apply_and_die(url: str, history: History, last: int, _: Say) -> None:
-    """An apply; after so many requests that change something nobody lives to see the answer."""
+    """Apply the history, and kill the process after `last` writing requests."""
     send_once, changes = AdminConnection.send_once, count(1)
 
     def send_counted(self: AdminConnection, method: str, path: str, data: bytes | None = None) -> Reply:

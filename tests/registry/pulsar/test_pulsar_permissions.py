@@ -35,7 +35,9 @@ def registry_of(strict: brokers.Broker, role: str, tmp_path: Path) -> PulsarRegi
     path.write_text(brokers.make_token(role))
     # Where the broker cannot be asked for its settings, these stand for them.
     defaults = BrokerDefaults(S.FORWARD_TRANSITIVE, is_allow_auto_update_schema=False)
-    return PulsarRegistry(strict.url, credentials=Credentials.of({"token_file": role}, tmp_path), defaults=defaults)
+    return PulsarRegistry(
+        strict.url, credentials=Credentials.from_target({"token_file": role}, tmp_path), defaults=defaults
+    )
 
 
 @pytest.fixture
@@ -126,7 +128,7 @@ def test_a_broker_that_does_not_know_who_asks_is_told_apart_from_one_that_does_n
     strict: brokers.Broker, tenant: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, token: str, why: str
 ) -> None:
     monkeypatch.setenv("SHOP_TOKEN", token)
-    credentials = Credentials.of({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
+    credentials = Credentials.from_target({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
     space = NamespaceName(tenant, "sales")
     with closing(PulsarRegistry(strict.url, credentials=credentials)) as registry:
         calls: list[Callable[[], object]] = [
@@ -162,7 +164,7 @@ COMMANDS = [
     (("registry", "delete", "orders", "--allow-delete"), "boss", ("prod", TOPIC_POLICY)),
     (("registry", "delete", "orders", "--force-delete"), "boss", ("prod", TOPIC_POLICY)),
 ]  # fmt: skip
-"""A command; the least role that may run it; a role that has less, and what it is told."""
+"""A command, the least role that may run it, and a lesser role with its error."""
 
 
 @pytest.mark.parametrize(("command", "role", "less"), COMMANDS, ids=[" ".join(command) for command, _, _ in COMMANDS])

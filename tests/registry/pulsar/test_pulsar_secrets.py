@@ -23,7 +23,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def bearer_of(written: dict[str, Any], folder: Path) -> Bearer:
-    bearer = Credentials.of(written, folder).bearer
+    bearer = Credentials.from_target(written, folder).bearer
     assert bearer is not None
     return bearer
 
@@ -78,7 +78,7 @@ def test_a_token_for_another_machine_needs_https(
 
 def test_a_token_does_not_follow_a_redirect_into_the_open(tmp_path: Path) -> None:
     # Even where the project file names that host.
-    credentials = Credentials.of({"token_env": "SECRET"}, tmp_path)
+    credentials = Credentials.from_target({"token_env": "SECRET"}, tmp_path)
     answer = Response(307, headers={"Location": "http://broker.example:8080/admin/v2/clusters"})
     with serve(lambda _: answer) as server, closing(AdminConnection(server.url, credentials)) as connection:
         connection._cluster.add(("broker.example", 8080))
@@ -97,7 +97,7 @@ def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, e
         with serve(lambda _: respond_json({"token_endpoint": named}), context) as issuer:
             bearer = bearer_of({**oauth2(issuer.url), "ca_file": "ca.pem"}, tmp_path)
             with pytest.raises(RegistryError, match="a secret is never sent over http"):
-                bearer.token()
+                bearer.get_token()
             assert [one.method for one in issuer.requests] == ["GET"]
         assert open_one.requests == []
 
@@ -106,7 +106,7 @@ def test_an_issuer_on_this_machine_sends_the_secret_nowhere_else_in_the_open(tmp
     with serve(lambda _: respond_json({"token_endpoint": "http://idp.example/token"})) as issuer:
         bearer = bearer_of(oauth2(issuer.url), tmp_path)
         with pytest.raises(RegistryError, match="a secret is never sent over http"):
-            bearer.token()
+            bearer.get_token()
 
 
 @pytest.mark.parametrize("lifetime", ["NaN", "1e999", "-1", '"x"', "[]", "9" * 400, "null"])
@@ -114,16 +114,16 @@ def test_a_lifetime_that_is_no_time_is_one_error(tmp_path: Path, lifetime: str) 
     with serve(Issuer(lifetime)) as issuer:
         bearer = bearer_of(oauth2(issuer.url), tmp_path)
         with pytest.raises(RegistryError, match="no token from"):
-            bearer.token()
+            bearer.get_token()
 
 
 def test_a_text_is_cleared_of_secrets_without_a_request(tmp_path: Path) -> None:
     with serve(Issuer("0")) as issuer:
-        credentials = Credentials.of(oauth2(issuer.url), tmp_path)
+        credentials = Credentials.from_target(oauth2(issuer.url), tmp_path)
         assert credentials.redact(f"x {SECRET} y") == "x *** y"
         assert issuer.requests == []
         assert credentials.bearer is not None
-        credentials.bearer.token()
+        credentials.bearer.get_token()
         request_count = len(issuer.requests)
         assert credentials.bearer.renew("token-1")
         # The one before may still be quoted.
@@ -133,5 +133,5 @@ def test_a_text_is_cleared_of_secrets_without_a_request(tmp_path: Path) -> None:
 
 def test_a_secret_that_begins_with_another_is_hidden_whole() -> None:
     bearer = Bearer(lambda: ("abcdef", 60.0), {"abc"})
-    bearer.token()
+    bearer.get_token()
     assert Credentials(bearer).redact("abcdef abc") == "*** ***"

@@ -114,12 +114,12 @@ def test_a_soft_delete_whose_answer_was_lost_is_not_done_twice(lost: Response) -
 def test_what_would_lock_a_topic_or_lose_its_halves_is_not_uploaded() -> None:
     pair = SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), {"key.schema.type": "STRING"})
     with serve(lambda _: respond_json({})) as server, closing(PulsarRegistry(server.url)) as registry:
-        for info, what in (
+        for info, problem in (
             (SchemaInfo(SchemaType.BYTES), "a BYTES schema is not uploaded"),
             (SchemaInfo(SchemaType.NONE), "a NONE schema is not uploaded"),
             (pair, "needs the properties value.schema.type"),
         ):
-            with pytest.raises(RegistryError, match=what):
+            with pytest.raises(RegistryError, match=problem):
                 registry.put_schema(ORDERS, info)
         assert server.requests == []
 

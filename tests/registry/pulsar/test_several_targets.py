@@ -38,19 +38,19 @@ BOTH = ("--target", "dev", "--target", "stage")
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
-    """Two versions, applied nowhere."""
+    """A repository with two versions that no target has."""
     estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
     estate.commit_orders("id", note=0)
     return estate
 
 
-def declared(estate: Estate, project: str) -> None:
-    """These are the targets, and approved."""
+def approve_targets(estate: Estate, project: str) -> None:
+    """Approve a project file with these targets."""
     estate.scratch.commit({"schemactl.yaml": project}, "Name targets")
 
 
 @contextmanager
-def embedded(estate: Estate, target: str) -> Iterator[EmbeddedRegistry]:
+def open_embedded(estate: Estate, target: str) -> Iterator[EmbeddedRegistry]:
     with closing(EmbeddedRegistry(str(estate.scratch.path / f".schemactl/{target}.db"))) as registry:
         yield registry
 
@@ -58,12 +58,12 @@ def embedded(estate: Estate, target: str) -> Iterator[EmbeddedRegistry]:
 def count_versions(estate: Estate, target: str) -> int:
     """Return the number of versions of orders on the target."""
     tenant = "shop-dev" if target == "dev" else "shop"
-    with embedded(estate, target) as registry:
+    with open_embedded(estate, target) as registry:
         return len(registry.versions(TopicName(tenant, "sales", "orders")))
 
 
 def lines(text: str) -> dict[str, Any]:
-    """The JSON of each target, one in a line."""
+    """Return the JSON of each target, one for each line."""
     return {value["target"]: value for value in map(json.loads, text.splitlines())}
 
 
@@ -82,7 +82,7 @@ def test_targets_are_applied_side_by_side_each_with_its_own_result(estate: Estat
 
 
 def test_json_is_a_line_for_each_target(estate: Estate) -> None:
-    declared(estate, UNREACHABLE)
+    approve_targets(estate, UNREACHABLE)
     plans = lines(estate.run("plan", "--all-targets", "--format", "json", code=1).out)
     assert [*plans] == ["dev", "stage", "prod"]
     assert [len(plans[name]["steps"]) for name in ("dev", "stage")] == [5, 5]
@@ -94,11 +94,11 @@ def test_json_is_a_line_for_each_target(estate: Estate) -> None:
 
 
 def test_a_target_that_fails_stops_no_other_and_the_worst_exit_code_counts(estate: Estate) -> None:
-    declared(estate, UNREACHABLE)
+    approve_targets(estate, UNREACHABLE)
     applied = estate.run("apply", "--all-targets", "--auto-approve", code=1).out
     assert "prod: http://127.0.0.1:1: 127.0.0.1:1 does not answer" in applied
     assert (count_versions(estate, "dev"), count_versions(estate, "stage")) == (2, 2)
-    with embedded(estate, "stage") as registry:
+    with open_embedded(estate, "stage") as registry:
         registry.put_schema(ORDERS, make_order_info("id", note=0, theirs=0))
     estate.commit_orders("id", note=0, more=0)
     # Misread before pending, in whatever order they are named.
@@ -113,7 +113,7 @@ def test_credentials_that_are_not_here_stop_a_run_or_leave_the_target_out(
     estate: Estate, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SHOP_TOKEN", raising=False)
-    declared(estate, WITHOUT_SECRET)
+    approve_targets(estate, WITHOUT_SECRET)
     yes = ["--auto-approve"] if command == "apply" else []
     why = "the environment variable SHOP_TOKEN is not set, and the target's credentials come from it"
     named = estate.run(command, *BOTH, "--target", "prod", *yes, code=1)
@@ -161,7 +161,7 @@ def two_servers(estate: Estate, answer: Any) -> Iterator[Server]:
     """Targets `one` and `two` behind one server."""
     with serve(answer) as server:
         targets = "".join(f'  {name}: {{registry: "{server.url}"}}\n' for name in ("one", "two"))
-        declared(estate, f"version: 1\ntargets:\n{targets}")
+        approve_targets(estate, f"version: 1\ntargets:\n{targets}")
         yield server
 
 
@@ -189,7 +189,7 @@ def test_a_target_that_gives_no_answer_in_time_is_a_row_of_status(estate: Estate
         return Response(404)
 
     with serve(answer) as server:
-        declared(estate, PROJECT + f'  prod: {{registry: "{server.url}"}}\n')
+        approve_targets(estate, PROJECT + f'  prod: {{registry: "{server.url}"}}\n')
         # What waits for an answer ends with the process; here it has to be let go.
         release = threading.Timer(8, over.set)
         release.start()
@@ -216,7 +216,7 @@ def test_an_apply_that_is_out_of_time_tells_what_each_target_got(estate: Estate)
             return forward(request)
 
         with serve(answer) as server:
-            declared(estate, PROJECT + f'  prod: {{registry: "{server.url}"}}\n')
+            approve_targets(estate, PROJECT + f'  prod: {{registry: "{server.url}"}}\n')
             threading.Timer(12, over.set).start()
             applied = estate.run("apply", "--all-targets", "--auto-approve", "--timeout", "6", code=3).out
             over.set()

@@ -54,7 +54,7 @@ def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B00
 
 
 @pytest.mark.parametrize(
-    ("certificate", "ca_file", "what", "fix"),
+    ("certificate", "ca_file", "problem", "fix"),
     [
         ("expired", "ca.pem", "certificate has expired", "renewed, and check the clock of this machine; `ca_file` is not the cause"),
         ("tomorrow", "ca.pem", "certificate is not yet valid", "check the clock of this machine"),
@@ -66,21 +66,21 @@ def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B00
     ],
 )  # fmt: skip
 def test_a_certificate_of_a_server_that_is_not_valid(
-    tmp_path: Path, certificate: str, ca_file: str | None, what: str, fix: str
+    tmp_path: Path, certificate: str, ca_file: str | None, problem: str, fix: str
 ) -> None:
     if certificate == "ca-itself":
         Authority(tmp_path, certificate)
     written = {"ca_file": ca_file} if ca_file else {}
     with run_server(tmp_path, certificate, wants_client=False) as url, pytest.raises(RegistryError) as raised:
-        get(url, Credentials.of(written, tmp_path))
+        get(url, Credentials.from_target(written, tmp_path))
     assert f"TLS certificate verification failed for {url.removeprefix('https://')}: " in raised.value.what
-    assert what in raised.value.what
+    assert problem in raised.value.what
     assert fix in raised.value.fix
 
 
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize(
-    ("client", "what", "fix"),
+    ("client", "problem", "fix"),
     [
         (None, "asks for a client certificate, and the target names none", "name yours as `cert_file`, with its `key_file`"),
         ("expired", "does not accept the target's client certificate", "have a new certificate made, and put it in "),
@@ -89,19 +89,19 @@ def test_a_certificate_of_a_server_that_is_not_valid(
     ],
 )  # fmt: skip
 def test_a_server_that_wants_a_client_certificate(
-    tmp_path: Path, newest: ssl.TLSVersion, client: str | None, what: str, fix: str
+    tmp_path: Path, newest: ssl.TLSVersion, client: str | None, problem: str, fix: str
 ) -> None:
     written = {"ca_file": "ca.pem"}
     written |= {"cert_file": f"{client}.pem", "key_file": f"{client}.key"} if client else {}
-    credentials = Credentials.of(written, tmp_path)
+    credentials = Credentials.from_target(written, tmp_path)
     with run_server(tmp_path, "server", wants_client=True, newest=newest) as url:
-        if not what:
+        if not problem:
             assert get(url, credentials) == []
             return
         for _ in range(5):  # the alert is lost now and then
             with pytest.raises(UnusableCredentials) as raised:
                 get(url, credentials)
-            assert what in raised.value.what
+            assert problem in raised.value.what
             assert fix in raised.value.fix
     if client == "expired":
         assert f"it expired at {NOW - 2 * DAY:%Y-%m-%d %H:%M:%S} UTC" in raised.value.what

@@ -1,4 +1,4 @@
-"""What can be wrong with a registry: each trouble has its words, and every way out that is printed is taken, to its end.
+"""Problems of a registry: each has its messages, and each printed fix is carried out and works.
 
 A trouble is made by hand, over the plain admin API. Then `plan` and `drift` are asked. Every line after "Fix:", "Next:" and "or:"
 belongs to a way out of the table, and is carried out as it was printed: the commands in backticks, one after the other, or what a
@@ -41,7 +41,7 @@ pulsar: Any = import_module("pulsar")
 
 
 class Place(NamedTuple):
-    """A registry: where its admin API is, what a target calls it, and where clients connect."""
+    """A registry: the URL of its admin API, the URL in a target, and the URL for clients."""
 
     admin: str
     registry: str
@@ -157,7 +157,7 @@ class Troubled(Estate):
         self.run("apply", "--auto-approve")
 
     def send(self, definition: str | None = None) -> None:
-        """A message, by the official client, with this Avro schema of texts, or with none."""
+        """Send a message with the official client, with this Avro schema of strings or without a schema."""
         client = pulsar.Client(self.place.service, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
         if definition is None:
             client.create_producer(str(self.topic)).send(b"text")
@@ -168,7 +168,7 @@ class Troubled(Estate):
         client.close()
 
     def forget_messages(self) -> None:
-        """The broker removes the topic's messages, as where nothing holds them back."""
+        """Make the broker remove the topic's messages."""
         for _ in range(50):
             self.call("DELETE", "/persistent/TOPIC/truncate")
             self.call("PUT", "/persistent/TOPIC/unload")
@@ -207,7 +207,7 @@ class Troubled(Estate):
         return tuple(info.schema.decode() if info else None for info in infos)
 
     def list_advice(self, text: str) -> set[tuple[str, ...]]:
-        """Every way out that a report prints: the commands of a line, or all of it where it names none."""
+        """Return every fix that a report prints: the commands of a line, or the line without commands."""
         plain = text.replace(self.space, "SPACE").replace("SPACE/orders", "TOPIC")
         lines = re.findall(r"^ +(?:Fix|Next|or): (.*)$", plain.replace("apply this", f"`{THIS}`"), re.MULTILINE)
         ways = {tuple(re.findall(r"`((?:schemactl|pulsar-admin) [^`]+)`", line)) or (line,) for line in lines}
@@ -276,7 +276,7 @@ class Trouble:
 
 
 def run_in_turn(*hands: Hand) -> Hand:
-    """One after the other."""
+    """Run the changes in order."""
 
     def change(it: Troubled) -> None:
         for hand in hands:
@@ -302,7 +302,7 @@ def commit_files(**contents: str | None) -> Hand:
 
 
 def upload_foreign(definition: str, kind: str = "AVRO") -> Hand:
-    """Somebody's first version."""
+    """Upload the first version of another party."""
     return run_in_turn(Troubled.create, lambda it: it.upload(definition, kind))
 
 
@@ -312,12 +312,12 @@ def applied_then(*requests: tuple[Any, ...]) -> Hand:
 
 
 def approve(definition: str, more: str = "") -> Hand:
-    """The next definition."""
+    """Approve the next definition."""
     return commit_files(orders_yaml=write_declaration(more=more), orders_avsc=definition)
 
 
 def new_generation(definition: str) -> Hand:
-    """The topic begins again with this definition."""
+    """Start a new generation of the topic with this definition."""
     return run_in_turn(approve(definition, more="generation: 2\n"), Troubled.apply)
 
 
@@ -911,7 +911,7 @@ def read_advice(it: Troubled, trouble: Trouble) -> set[tuple[str, ...]]:
 
 
 def follow_way(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
-    """The way out leads where it should."""
+    """Check that a fix has its documented result."""
     advice = {words for steps in printed for words in steps}
     for step in way.steps:
         assert printed_form(step) in advice, (step, advice)
@@ -929,7 +929,7 @@ def follow_way(it: Troubled, way: Way, printed: set[tuple[str, ...]]) -> None:
 
 
 def expect_nothing_left(estate: Estate) -> None:
-    """The plan is empty, and nothing drifts."""
+    """Check that the plan is empty and that nothing drifts."""
     assert "No changes. The registry has everything that Git approved" in estate.run("plan").out
     assert "No drift." in estate.run("drift", "--detailed-exitcode").out
 

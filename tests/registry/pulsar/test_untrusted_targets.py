@@ -1,4 +1,4 @@
-"""An unreviewed change names registries and secrets in vain."""
+"""Registries and secrets that an unreviewed change names are not used."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SILENT = [
     ("generate", "--check"),
     ("admit", "producer", "orders"),
 ]
-"""Commands that have no business with any target."""
+"""Commands that use no target."""
 
 
 def repository(path: Path, project: str | None = APPROVED) -> Scratch:
@@ -72,7 +72,7 @@ def repository(path: Path, project: str | None = APPROVED) -> Scratch:
 
 
 def propose(scratch: Scratch, files: dict[str, str]) -> None:
-    """These files are committed on an unreviewed branch."""
+    """Commit these files on an unreviewed branch."""
     scratch.commit(files, "Improve", branch="stranger", start=1)
     scratch.git("switch", "-q", "stranger")
 
@@ -86,7 +86,7 @@ def run_schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0
 
 @pytest.fixture
 def canary() -> Iterator[Server]:
-    """A registry that a stranger listens at; nothing asks it."""
+    """A server of an attacker, which must get no request."""
     with serve(lambda _: Response(404)) as server:
         yield server
         assert server.requests == []

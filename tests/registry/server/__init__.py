@@ -1,1 +1,1 @@
-"""Tests of `serve`; a package, so that its fixtures are its own."""
+"""Tests of `serve`; a package, so that no other tests have its fixtures."""

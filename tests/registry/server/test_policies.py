@@ -238,7 +238,7 @@ NOTHING_SET = [
     },
     {"nonsense": 1, "max_producers_per_topic": 0},
 ]
-"""Policies of clients that chose none."""
+"""Policies that clients send without a value."""
 
 
 @pytest.mark.parametrize("policies", NOTHING_SET, ids=["java", "go", "unknown"])

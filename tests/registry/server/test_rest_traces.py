@@ -58,7 +58,7 @@ def request_of(op: str, args: dict[str, Any], ns: str) -> tuple[str, str, Any]:
 
 
 def replay(client: admin_rest.Client, tenant: str, scenario: dict[str, Any], lag_s: float) -> Iterator[str]:
-    """The calls of `scenario` that are answered otherwise than they were recorded."""
+    """Return the calls of `scenario` whose responses differ from the recorded ones."""
     ns = f"{tenant}/{scenario['id']}"
     policies = {**scenario["namespace_policies"], "bundles": ONE_BUNDLE}
     assert client.call("PUT", f"/namespaces/{ns}", policies).status == 204

@@ -1,4 +1,4 @@
-"""`schemactl serve` as a process: it says when it is ready, ends in order, and stands what clients do to it."""
+"""`schemactl serve` as a process: it prints its URL when it is ready, ends cleanly, and survives faults of clients."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path, taken_port: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("arguments", "what"),
+    ("arguments", "problem"),
     [
         (("--registry", "https://pulsar:8443"), "is not an embedded registry"),
         (("--registry", "registry.db"), "is not an embedded registry"),
@@ -118,10 +118,10 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path, taken_port: str) -> N
         (("--config", "nowhere.yaml"), "there is no such file"),
     ],
 )
-def test_wrong_usage_says_what_to_write(tmp_path: Path, arguments: tuple[str, ...], what: str) -> None:
+def test_wrong_usage_is_one_clear_error(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:
     done = process(tmp_path, "serve", *arguments)
     assert (done.code, done.out) == (64, "")
-    assert what in done.err
+    assert problem in done.err
 
 
 def test_a_project_file_of_another_repository_is_rejected(tmp_path: Path, taken_port: str) -> None:
@@ -255,7 +255,7 @@ def test_a_refusal_is_a_page_or_json_and_nothing_where_it_would_be_too_long(
 
 
 def upload(url: str, path: str, symbol: int) -> int:
-    """The version that an enum gets."""
+    """Return the version number of an uploaded enum."""
     with closing(admin_rest.Client(url)) as own:
         text = json.dumps({"type": "enum", "name": "E", "symbols": [f"S{symbol}"]})
         version: int = own.call("POST", path, avro(text)).json()["version"]["version"]

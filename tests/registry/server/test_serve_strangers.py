@@ -22,7 +22,7 @@ STRING = {"type": "STRING", "schema": "", "properties": {}}
 
 
 def call(url: str, method: str, path: str, headers: Sequence[str], body: bytes = b"") -> tuple[int, str]:
-    """The status and the text of the answer to a request with exactly these headers."""
+    """Return the status and text of the response to a request with exactly these headers."""
     first, length = f"{method} /admin/v2{path} HTTP/1.1", f"Content-Length: {len(body)}"
     with admin_rest.open_connection(url) as raw:
         raw.sendall("\r\n".join([first, *headers, length, "Connection: close", "", ""]).encode("latin-1") + body)
@@ -170,7 +170,7 @@ sys.exit(main(["serve", "--port", "0"]))
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Iterator[str]:
-    """The URL of a server that judges what is called slow for as long as there is no file `go`."""
+    """The URL of a server whose check of a topic called `slow` lasts until the file `go` exists."""
     server = subprocess.Popen(
         [sys.executable, "-c", SLOW, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
     )
