@@ -141,8 +141,8 @@ def _open_storage(url: str, parsed: RegistryUrl, folder: Path) -> SchemaStorage:
         )
     if not parsed.path:
         raise UsageError(
-            f"{url}: a storage keeps schemas only; the URL does not say where namespaces, topics and policies are kept",
-            fix=f"name a SQLite file for them: {storage}?metadata=.schemactl/metadata.db",
+            f"{url}: a storage keeps only schemas, and the URL names no file for namespaces, topics and policies",
+            fix=f"add an SQLite file: {storage}?metadata=.schemactl/metadata.db",
         )
     module, _, name = storage.partition(":")
     try:

@@ -113,7 +113,7 @@ class TopicClients(NamedTuple):
 
 
 def refuse_shared_name(name: TopicName, other: TopicName) -> RegistryError:
-    """Return the error for a topic that would be created over `other`, which has the same name in another domain."""
+    """Return the error for creating a topic while `other`, of the same name in another domain, exists."""
     return RegistryError(
         f"{name} is not created: {other} exists, and both names would share its schemas",
         fix="leave the topic out: `exclude` of the target",
@@ -123,7 +123,7 @@ def refuse_shared_name(name: TopicName, other: TopicName) -> RegistryError:
 def refuse_scalable_topic(name: TopicName, release: Release) -> RegistryError:
     """Return the error for a scalable topic on brokers of a release without them."""
     return RegistryError(
-        f"{name} is not created: Pulsar {release} has no scalable topics, which came with 5.0",
+        f"{name} is not created: Pulsar {release} does not support scalable topics (since 5.0)",
         fix="leave the topic out: `exclude` of the target",
     )
 
@@ -162,7 +162,7 @@ class Registry(Protocol):
     def read(self, scope: Scope) -> Catalog:
         """Return the namespaces and topics of `scope` that exist, with policies, partitions and all stored versions.
 
-        `Topic.schema` is the latest live version, or None if there is none or a tombstone is the latest entry.
+        `Topic.schema` is the latest live version, or None if the topic has no versions or ends with a tombstone.
         `Topic.versions` has every stored entry; the `info` of a tombstone is None, and entries before the last tombstone that
         the registry does not show count as tombstones. A topic that has schemas but does not exist has `deleted=True`. An
         unset strategy is UNDEFINED, never None. Only requested settings that are set are included.
@@ -273,7 +273,7 @@ class Registry(Protocol):
         """
 
     def keep_others_waiting(self) -> None:
-        """Send only requests of the calling thread from now on; waiting retries of other threads fail at once."""
+        """From now on, send only requests of the calling thread; let the waiting retries of other threads fail at once."""
 
     def close(self) -> None:
         """Release connections and files."""
@@ -346,8 +346,8 @@ class Relaxing(ABC):
             topic = None
         if topic is None or topic.namespace_name != namespace:
             raise RegistryError(
-                f"namespace {namespace}: its property {UPDATES_OFF_FOR} names no topic of it: {saved[:80]!r}",
-                fix="`apply` did not write that: remove the property",
+                f"namespace {namespace}: the property {UPDATES_OFF_FOR} is not a topic of the namespace: {saved[:80]!r}",
+                fix="remove the property, which `apply` did not write",
             )
         return topic
 
@@ -377,6 +377,6 @@ def _parse_strategy(topic: TopicName, saved: str) -> CompatibilityStrategy:
         return CompatibilityStrategy(saved)
     except ValueError:
         raise RegistryError(
-            f"{topic}: its property {RELAXED_FROM} names no strategy: {saved[:80]!r}",
-            fix="`apply` did not write that: remove the property",
+            f"{topic}: the property {RELAXED_FROM} is not a compatibility strategy: {saved[:80]!r}",
+            fix="remove the property, which `apply` did not write",
         ) from None

@@ -40,13 +40,13 @@ class StorageContract:
                 storage.put("t/n/a", decide)
             assert calls == [_number_entries(), _number_entries(b"\0"), _number_entries(b"\0", b"\1")]
 
-    def test_deciding_for_nothing_stores_nothing(self) -> None:
+    def test_decision_for_none_stores_nothing(self) -> None:
         with self._start_storage() as storage:
             assert storage.put("t/n/a", lambda _: None) is None
             assert tuple(storage.get_all("t/n/a")) == ()
             assert list(storage.keys()) == []
 
-    def test_what_a_decision_raises_is_raised_and_nothing_stored(self) -> None:
+    def test_exception_of_a_decision_is_raised_and_nothing_is_stored(self) -> None:
         with self._start_storage() as storage:
             storage.put("t/n/a", _append(b"first"))
 
@@ -58,11 +58,11 @@ class StorageContract:
             except _DecisionError:
                 pass
             else:
-                raise AssertionError("the decision's exception was lost")
+                raise AssertionError("the exception of the decision was not raised")
             assert tuple(storage.get_all("t/n/a")) == _number_entries(b"first")
             assert storage.put("t/n/a", _append(b"second")) == 1
 
-    def test_one_entry_is_found_by_its_number_and_the_latest_without(self) -> None:
+    def test_get_returns_the_entry_of_a_number_or_the_latest(self) -> None:
         with self._start_storage() as storage:
             assert storage.get("t/n/a") is None
             for data in (b"zero", b"one"):
@@ -81,21 +81,21 @@ class StorageContract:
             assert storage.put("t/n/a", _append(b"new")) == 0
             assert tuple(storage.get_all("t/n/other")) == _number_entries(b"x")
 
-    def test_keys_are_those_with_an_entry(self) -> None:
+    def test_keys_have_at_least_one_entry(self) -> None:
         with self._start_storage() as storage:
             for key in ("t/n/b", "t/n/a", "t/n/b", "t/n/gone"):
                 storage.put(key, _append(b"x"))
             storage.delete("t/n/gone")
             assert sorted(storage.keys()) == ["t/n/a", "t/n/b"]
 
-    def test_entries_come_back_byte_for_byte(self) -> None:
+    def test_entries_are_returned_byte_for_byte(self) -> None:
         entries = (b"", bytes(range(256)), b"\r\n\0", "Größe ✓".encode(), b"5 MiB".ljust(5 << 20))
         with self._start_storage() as storage:
             for data in entries:
                 storage.put("t/n/a", _append(data))
             assert tuple(storage.get_all("t/n/a")) == _number_entries(*entries)
 
-    def test_keys_may_hold_every_character_of_a_topic(self) -> None:
+    def test_keys_may_contain_every_character_of_a_topic(self) -> None:
         keys = [f"tenant/name-space/{name}" for name in ("Größe ✓", "a'b\"c;%s?*", "..", ".", "A", "a", "x" * 150)]
         with self._start_storage() as storage:
             for key in keys:
@@ -110,7 +110,7 @@ class StorageContract:
             # Before Pulsar 2.4, the buffer had 64 bytes.
             assert storage.version_from_bytes(number + bytes(56)) == 258
 
-    def test_threads_lose_nothing_and_double_nothing(self) -> None:
+    def test_concurrent_puts_store_each_entry_once(self) -> None:
         with self._start_storage() as storage, ThreadPoolExecutor(8) as threads:
 
             def put(number: int) -> int | None:
@@ -124,7 +124,7 @@ class StorageContract:
             f"{numbers.index(version)} after {version}".encode() for version in range(100)
         ]
 
-    def test_what_is_stored_is_there_when_opened_again(self) -> None:
+    def test_entries_stay_after_reopening(self) -> None:
         storage = self.open_storage()
         storage.start()
         storage.put("t/n/a", _append(b"x"))

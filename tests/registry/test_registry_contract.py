@@ -462,12 +462,12 @@ def test_marks_that_apply_did_not_write_are_an_error(registry: Registry, orders:
     registry.set_namespace_policies(space, Policies(is_allow_auto_update_schema=False))
     for text in ("orders", "persistent://else/where/orders"):
         registry._set_property(space, UPDATES_OFF_FOR, text)
-        with pytest.raises(RegistryError, match="names no topic of it"):
+        with pytest.raises(RegistryError, match="is not a topic of the namespace"):
             registry.updates_off_for(space)
     registry._set_property(space, UPDATES_OFF_FOR, None)
     registry.set_topic_policies(orders, Policies(S.ALWAYS_COMPATIBLE))
     registry._set_property(orders, RELAXED_FROM, "NOPE")
-    with pytest.raises(RegistryError, match="names no strategy: 'NOPE'"):
+    with pytest.raises(RegistryError, match="is not a compatibility strategy: 'NOPE'"):
         registry.relaxed(orders)
 
 

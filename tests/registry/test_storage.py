@@ -136,7 +136,7 @@ def test_a_storage_of_ones_own_is_opened_by_its_url(module: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("url", "kind", "problem"),
     [
-        ("folder_storage:FolderStorage?path=x", UsageError, "does not say where namespaces"),
+        ("folder_storage:FolderStorage?path=x", UsageError, "names no file for namespaces"),
         ("folder_storage:FolderStorage?metadata=m.db", UsageError, "does not take these options"),
         ("folder_storage:Other?metadata=m.db", RegistryError, "cannot be imported"),
         ("no_such_module:Storage?metadata=m.db", RegistryError, "cannot be imported"),

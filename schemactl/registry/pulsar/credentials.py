@@ -105,7 +105,7 @@ class Credentials:
         claims = self.bearer.parse_claims()
         if claims is None:
             return (
-                f"{token} is no JSON Web Token, or only a part of one",
+                f"{token} is not a complete JSON Web Token",
                 "put the whole token there, which begins with `eyJ`, without Pulsar's prefix `token:`",
             )
         now_s = time.time()
@@ -212,7 +212,7 @@ class _OAuth2:
         self._secret = secret
         self.secrets = {secret}
         if not is_private(written["issuer"]):
-            raise self._make_error("a secret is never sent over http, but to this machine: write https://")
+            raise self._make_error("a secret is sent over http only to this machine: write https://")
         self._http = urllib3.PoolManager(ssl_context=tls, timeout=_TIMEOUT)
 
     def fetch(self) -> tuple[str, float]:
@@ -221,13 +221,13 @@ class _OAuth2:
         configuration = self._request_json("GET", f"{issuer}/.well-known/openid-configuration")
         endpoint = configuration.get("token_endpoint")
         if not isinstance(endpoint, str):
-            raise self._make_error("its configuration names no token_endpoint")
+            raise self._make_error("its configuration has no token_endpoint")
         # An https issuer must not send the secret over http, even to this machine.
         is_downgraded = issuer.startswith("https:") and not endpoint.startswith("https:")
         if is_downgraded or not is_private(endpoint):
             raise self._make_error(
-                f"its configuration names {endpoint[:_MAX_SHOWN]!r} as token_endpoint, and a secret is never sent over http, but "
-                "to this machine"
+                f"its configuration names {endpoint[:_MAX_SHOWN]!r} as token_endpoint, and a secret is sent over http only to "
+                "this machine"
             )
         form = {
             "grant_type": "client_credentials",
@@ -238,14 +238,14 @@ class _OAuth2:
         response = self._request_json("POST", endpoint, urlencode(form))
         token, lifetime_s = response.get("access_token"), response.get("expires_in", 300)
         if not isinstance(token, str) or not isinstance(lifetime_s, (int, float, str)):
-            raise self._make_error("its answer holds no access_token")
+            raise self._make_error("its response has no `access_token`")
         try:
             seconds = float(lifetime_s)
         except (ValueError, OverflowError):
             seconds = -1.0
         if not 0 <= seconds <= _LONGEST_LIFETIME_S:
-            raise self._make_error("its answer says no time in `expires_in`")
-        return _check_token(token, f"the answer of {issuer}"), seconds
+            raise self._make_error("`expires_in` in its response is not a number of seconds")
+        return _check_token(token, f"the response of {issuer}"), seconds
 
     def _request_json(self, method: str, url: str, form: str | None = None) -> dict[str, Any]:
         headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded"}
@@ -299,7 +299,9 @@ def _read_environment(name: str) -> str:
 def _check_token(token: str, where: str) -> str:
     # A header cannot contain other characters, and the error of the HTTP library would show the token.
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise UnusableCredentials(f"{where} holds no token: expected one line of printable ASCII without spaces")
+        raise UnusableCredentials(
+            f"{where} does not contain a token: expected one line of printable ASCII without spaces"
+        )
     return token
 
 

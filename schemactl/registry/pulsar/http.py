@@ -135,7 +135,7 @@ class AdminConnection:
         self._stopped.set()
 
     @property
-    def is_kept_for_one(self) -> bool:
+    def is_for_one_thread(self) -> bool:
         """Whether only one thread may send requests."""
         return self._only_thread is not None
 
@@ -522,7 +522,7 @@ class AdminConnection:
         self._require_private(base, f"{self.url}: redirected to {base[:_MAX_SHOWN]}, and ")
         if self._credentials.has_secret and not self._is_of_cluster(_parse_address(base)):
             raise RegistryError(
-                f"{self.url}: redirected to {base}, which is not known to be of the cluster, so the credentials were not "
+                f"{self.url}: redirected to {base}, which the cluster does not list as a broker, so the credentials were not "
                 "sent there",
                 fix=f"if it is a broker of yours, add it to the target: registry: {self.url},{base}",
             )

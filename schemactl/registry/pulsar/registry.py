@@ -250,7 +250,7 @@ class PulsarRegistry(Relaxing):
         """See `Registry.clients`."""
         names = list(topics)
         if scalable := next((name for name in names if name.is_scalable), None):
-            raise RegistryError(f"{scalable}: the clients of a scalable topic are not read", fix="leave the topic out")
+            raise RegistryError(f"{scalable}: clients of scalable topics cannot be listed", fix="leave the topic out")
         clients = self._map_in_threads(lambda name: read_clients(self._connection, _make_path(name)), names)
         return dict(zip(names, clients, strict=True))
 
@@ -440,7 +440,7 @@ class PulsarRegistry(Relaxing):
     def _map_in_threads(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
         """Yield the result of `function` for each item, in order, from several threads."""
         pending = list(items)
-        if len(pending) < 2 or self._connection.is_kept_for_one:
+        if len(pending) < 2 or self._connection.is_for_one_thread:
             yield from map(function, pending)
             return
         # Handing over each item separately costs a tenth of the time of its requests.
@@ -552,7 +552,7 @@ class PulsarRegistry(Relaxing):
         """Return the number of partitions, or None if the topic is not partitioned; raise RegistryError if it does not exist."""
         count: int = self._connection.get(f"{_make_path(name)}/partitions", {"partitions": int})["partitions"]
         if count < 0:
-            raise RegistryError(f"{name}: the registry says it has {count} partitions")
+            raise RegistryError(f"{name}: the registry reports {count} partitions")
         return count or None
 
     def _read_topic_policies(
@@ -607,7 +607,7 @@ class PulsarRegistry(Relaxing):
         properties = self._connection.get(f"{_make_path(name)}/properties", dict | None, absent=None) or {}
         value = properties.get(key)
         if value is not None and not isinstance(value, str):
-            raise RegistryError(f"{name}: its property {key} is not text")
+            raise RegistryError(f"{name}: the property {key} is not a string")
         return value
 
     def _set_property(self, name: NamespaceName | TopicName, key: str, value: str | None) -> None:

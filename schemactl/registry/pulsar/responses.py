@@ -273,7 +273,7 @@ class AnswerWait:
         """Count no longer; raise ResponseLimitError if the time was used up, so that the response is not complete."""
         self._socket, self._until_s = None, math.inf
         if self.is_over:
-            raise ResponseLimitError(f"its answer takes longer than {ANSWER_WITHIN_S:.0f} s")
+            raise ResponseLimitError(f"the response takes longer than {ANSWER_WITHIN_S:.0f} s")
 
     def explain(self, error: _Error) -> _Error | ResponseLimitError:
         """Return the cause of an error while waiting: the time limit, or the error itself."""
@@ -318,9 +318,9 @@ def read_body(response: urllib3.BaseHTTPResponse, *, max_bytes: int = MAX_ANSWER
     try:
         encoding = response.headers.get("Content-Encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
-            raise urllib3.exceptions.DecodeError("its answer is compressed in a way that was not asked for")
+            raise urllib3.exceptions.DecodeError("the response has a compression that was not requested")
         size = getattr(response, "length_remaining", None)
-        # With the announced size, urllib3 does not try to read on behind the end.
+        # With the announced size, urllib3 does not try another read at the end.
         amount = max_bytes + 1 if encoding or size is None else min(size, max_bytes + 1)
         body = response.read(amount, decode_content=True)
         is_complete = len(body) <= max_bytes
@@ -330,5 +330,5 @@ def read_body(response: urllib3.BaseHTTPResponse, *, max_bytes: int = MAX_ANSWER
             response.close()
         response.release_conn()
     if not is_complete and not cut:
-        raise ResponseLimitError(f"its answer has more than {max_bytes:,} bytes")
+        raise ResponseLimitError(f"the response has more than {max_bytes:,} bytes")
     return body[:max_bytes]

@@ -153,7 +153,7 @@ def _check_number(topic: TopicName, number: int) -> int:
     """Return a version number of the registry; raise RegistryError if no version list can be so long."""
     if not 0 <= number < MAX_VERSIONS:
         raise RegistryError(
-            f"{topic}: the registry reports a version {number}, but it cannot list that number of versions",
+            f"{topic}: the registry reports a version {number}, and a version list cannot be so long",
             fix="check that `registry` of the target is the address of Pulsar's admin API",
         )
     return number
@@ -182,13 +182,15 @@ def _parse_version(topic: TopicName, response: Mapping[str, Any]) -> SchemaVersi
     number, timestamp_ms = _check_number(topic, response["version"]), response.get("timestamp")
     text, properties = response.get("data") or "", response.get("properties") or {}
     if not all(isinstance(value, str) for value in properties.values()):
-        raise RegistryError(f"{topic}: v{number} has a property that is not text")
+        raise RegistryError(f"{topic}: v{number} has a property that is not a string")
     if isinstance(timestamp_ms, bool) or (timestamp_ms is not None and abs(timestamp_ms) > _MAX_TIMESTAMP_MS):
         raise RegistryError(f"{topic}: v{number} has a timestamp that is not a time")
     try:
         info = SPECS[schema_type].from_text(schema_type, text, properties)
     except (InvalidSchema, ValueError) as error:
-        raise RegistryError(f"{topic}: v{response['version']} is no {schema_type.name} schema: {error}") from error
+        raise RegistryError(
+            f"{topic}: v{response['version']} is not a valid {schema_type.name} schema: {error}"
+        ) from error
     return SchemaVersion(number, info, timestamp_ms=timestamp_ms)
 
 

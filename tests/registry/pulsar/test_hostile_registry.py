@@ -374,7 +374,7 @@ def test_an_answer_beyond_all_measure_is_given_up_in_little_memory(place: Place,
         check=False,
         timeout=120,
     )
-    why = {"much in less": "in a way that was not asked for", "much of nothing": "does not answer with JSON"}
+    why = {"much in less": "a compression that was not requested", "much of nothing": "does not answer with JSON"}
     expect_one_error(done.stdout, done.stderr, done.returncode, why.get(how, "more than 67,108,864 bytes"))
 
 

@@ -118,7 +118,7 @@ def test_who_may_produce_may_upload(strict: brokers.Broker, tenant: str, tmp_pat
     ("token", "why"),
     [
         ("", "the target has no credentials"),
-        ("nonsense", "the token from the variable SHOP_TOKEN is no JSON Web Token"),
+        ("nonsense", "the token from the variable SHOP_TOKEN is not a complete JSON Web Token"),
         (brokers.make_token("boss", key=b"another key, of 32 bytes and more"), "signed with another key"),
         (brokers.make_token("boss", exp=1_700_000_000), "expired at 2023-11-14 22:13:20 UTC"),
         (brokers.make_token("boss", nbf=4_000_000_000), "is valid from 2096-10-02 07:06:40 UTC only"),

@@ -96,7 +96,7 @@ def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, e
         named = endpoint.format(port=open_one.url.rpartition(":")[2])
         with serve(lambda _: respond_json({"token_endpoint": named}), context) as issuer:
             bearer = bearer_of({**oauth2(issuer.url), "ca_file": "ca.pem"}, tmp_path)
-            with pytest.raises(RegistryError, match="a secret is never sent over http"):
+            with pytest.raises(RegistryError, match="a secret is sent over http only"):
                 bearer.get_token()
             assert [one.method for one in issuer.requests] == ["GET"]
         assert open_one.requests == []
@@ -105,7 +105,7 @@ def test_from_an_issuer_with_https_the_secret_goes_to_no_other(tmp_path: Path, e
 def test_an_issuer_on_this_machine_sends_the_secret_nowhere_else_in_the_open(tmp_path: Path) -> None:
     with serve(lambda _: respond_json({"token_endpoint": "http://idp.example/token"})) as issuer:
         bearer = bearer_of(oauth2(issuer.url), tmp_path)
-        with pytest.raises(RegistryError, match="a secret is never sent over http"):
+        with pytest.raises(RegistryError, match="a secret is sent over http only"):
             bearer.get_token()
 
 
