@@ -262,7 +262,7 @@ class _OAuth2:
             data = responses.read_body(reply, max_bytes=_MAX_TOKEN_ANSWER_BYTES)
         except (urllib3.exceptions.HTTPError, UnicodeError) as error:
             # The text of the error may contain the request with the secret, so only its class is shown.
-            reason_text = str(error) if isinstance(error, ResponseLimitError) else type(error).__name__
+            reason_text = f"the response {error}" if isinstance(error, ResponseLimitError) else type(error).__name__
             responses.audit_request(method, plain_url, reason_text, started_s)
             raise self._make_error(f"{plain_url} cannot be reached ({reason_text})") from None
         finally:

@@ -112,7 +112,7 @@ def explain_failure(
     """
     host = f"{address[0]}:{address[1]}{' (where the cluster redirects to)' if is_redirected else ''}"
     if isinstance(error, ResponseLimitError):
-        return Failure(f"{host}: {error}", CHECK_ADDRESS)
+        return Failure(f"the response of {host} {error}", CHECK_ADDRESS)
     # A server closes the connection after its alert, which is lost if it has not read the request.
     is_closed = isinstance(error, ProtocolError) or (isinstance(error, SSLError) and "EOF occurred" in str(error))
     if is_closed and may_probe and base.startswith("https:") and (alert := _read_alert(address, tls)):

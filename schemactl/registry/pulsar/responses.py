@@ -62,7 +62,7 @@ _Error = TypeVar("_Error", bound=Exception)
 
 
 class ResponseLimitError(urllib3.exceptions.HTTPError):
-    """A response beyond a limit; a retry would not help."""
+    """A response exceeds a limit, so a retry would not help. The text is a predicate: `has more than 10 bytes`."""
 
 
 class Reply(NamedTuple):
@@ -273,7 +273,7 @@ class AnswerWait:
         """Count no longer; raise ResponseLimitError if the time was used up, so that the response is not complete."""
         self._socket, self._until_s = None, math.inf
         if self.is_over:
-            raise ResponseLimitError(f"the response takes longer than {ANSWER_WITHIN_S:.0f} s")
+            raise ResponseLimitError(f"takes longer than {ANSWER_WITHIN_S:.0f} s")
 
     def explain(self, error: _Error) -> _Error | ResponseLimitError:
         """Return the cause of an error while waiting: the time limit, or the error itself."""
@@ -330,5 +330,5 @@ def read_body(response: urllib3.BaseHTTPResponse, *, max_bytes: int = MAX_ANSWER
             response.close()
         response.release_conn()
     if not is_complete and not cut:
-        raise ResponseLimitError(f"the response has more than {max_bytes:,} bytes")
+        raise ResponseLimitError(f"has more than {max_bytes:,} bytes")
     return body[:max_bytes]

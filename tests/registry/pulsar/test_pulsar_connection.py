@@ -186,7 +186,7 @@ def test_slow_responses_in_several_threads_are_closed(
         closing(AdminConnection(server.url, Credentials())) as connection,
     ):
         started_s = time.monotonic()
-        with pytest.raises(RegistryError, match="the response takes longer than"):
+        with pytest.raises(RegistryError, match=r"the response of .* takes longer than"):
             list(connection.map_in_threads(lambda number: connection.get(f"topic-{number}", [str]), range(20)))
         assert time.monotonic() - started_s < 20
 
