@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from schemactl.codec.definition import MAX_COLUMNS
@@ -202,7 +203,7 @@ def _split_into_columns(info: SchemaInfo, value_type: SparkType, release: Releas
     """Return the fields of a value's type if they are separate columns, else None."""
     if not isinstance(value_type, Struct):
         return None
-    if spec(info).payload in ("avro", "json") and not isinstance(parse(info.schema, release), avro.Record):
+    if spec(info).payload in ("avro", "json") and not isinstance(_parse_avro(info.schema, release), avro.Record):
         return None
     has_message_columns = not _MESSAGE_COLUMNS.isdisjoint(field.name.casefold() for field in value_type.fields)
     return None if has_message_columns else value_type
@@ -235,13 +236,13 @@ def message_doc(info: SchemaInfo, release: Release) -> str:
         return native.comments().get(root.pointer, "")
     if spec(info).language != "avro":
         return ""
-    root = parse(info.schema, release)
+    root = _parse_avro(info.schema, release)
     return (root.doc or "") if isinstance(root, avro.Record) else ""
 
 
 def _convert_value(info: SchemaInfo, options: StructOptions, release: Release) -> Converted | None:
     if spec(info).payload in ("avro", "json"):
-        return convert(parse(info.schema, release), options)
+        return _convert_avro(info.schema, options, release)
     native = protobuf_of(info)
     if native is not None:
         return Converted(_convert_message(native, options), nullable=False)
@@ -255,6 +256,17 @@ def _convert_value(info: SchemaInfo, options: StructOptions, release: Release) -
 
 
 # Avro, as spark-avro's SchemaConverters converts it
+
+
+@lru_cache(maxsize=4)
+def _parse_avro(definition: bytes, release: Release) -> avro.Schema:
+    # The value, the columns and their former names need the same definition, one after the other.
+    return parse(definition, release)
+
+
+@lru_cache(maxsize=4)
+def _convert_avro(definition: bytes, options: StructOptions, release: Release) -> Converted:
+    return convert(_parse_avro(definition, release), options)
 
 
 def convert(schema: avro.Schema, options: StructOptions) -> Converted:
@@ -558,7 +570,7 @@ class _FormerNameSearch:
         self, reader: SchemaInfo, older: Sequence[SchemaInfo], path: Path
     ) -> Iterator[tuple[Path, tuple[str, ...]]]:
         if spec(reader).payload in ("avro", "json"):
-            schema, *older_schemas = (parse(info.schema, self._release) for info in (reader, *older))
+            schema, *older_schemas = (_parse_avro(info.schema, self._release) for info in (reader, *older))
             yield from self._search_avro(schema, older_schemas, path, ())
         elif protobuf_of(reader) is not None:
             natives = filter(None, map(protobuf_of, (reader, *older)))

@@ -24,6 +24,7 @@ from typing import Final, Literal
 from schemactl.core.edits import AddAlias, DefinitionEdit
 from schemactl.core.errors import InvalidSchema, SchemactlError
 from schemactl.core.findings import Breakage, Counterexample, Direction, Incompatibility
+from schemactl.core.json_values import json_text
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 
@@ -250,7 +251,7 @@ class TypeSpec:
 def _split_lines(text: str) -> tuple[str, ...]:
     """Return the lines of a text; JSON has one line for each value."""
     try:
-        return tuple(json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n"))
+        return tuple(json_text(json.loads(text)).split("\n"))
     except (ValueError, RecursionError):
         return tuple(text.removesuffix("\n").split("\n")) if text else ()
 

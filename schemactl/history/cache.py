@@ -237,9 +237,8 @@ class Cache:
         if step == self.step:
             return self
         state = Cache(self.connection, step)
-        if self._is_read_ahead:
-            # These do not depend on the step.
-            state._ids, state._links = self._ids, self._links
+        # Ids and links do not depend on the step.
+        state._ids, state._links = self._ids, self._links
         return state
 
     def read_ahead(self) -> None:
