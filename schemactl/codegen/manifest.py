@@ -1,8 +1,8 @@
-"""Record which files of a package on disk were generated for which topic, so that a later run makes only the others.
+"""Record the files of a package on disk by topic, so that a later run generates only changed topics.
 
-The record is kept in the user's cache, not in the package, so that it never conflicts in a merge. It has the approved commit that
-the files were made of; history tells the topics that later commits concern. A file counts as unchanged while its inode, size and
-times are those after it was written, as in Git's index.
+The record is in the user's cache, not in the package, so it never conflicts in a merge. It names the approved commit from which the
+files were generated; the history lists the topics that later commits change. A file counts as unchanged while its inode, size and
+times equal the recorded ones, as in Git's index.
 """
 
 from __future__ import annotations
@@ -24,16 +24,30 @@ _Stamp = tuple[int, int, int, int]
 """The inode, size in bytes, and times of modification and change in ns of a file."""
 
 
+class RecordedTopic(NamedTuple):
+    """The record of a topic of a package.
+
+    Attributes:
+        module: the importable name of its module.
+        numbers: a description of its version numbers on targets, or "" if no target has its own.
+        stamps: the stamps of its files by path.
+    """
+
+    module: str
+    numbers: str
+    stamps: Mapping[str, _Stamp]
+
+
 class Manifest(NamedTuple):
     """The topics of a package on disk.
 
     Attributes:
-        tip: the id of the approved commit that their files were made of.
-        topics: by topic, its module, the a description of the numbers of targets, and the stamps of its files by path.
+        tip: the id of the approved commit from which their files were generated.
+        topics: the recorded topics by name.
     """
 
     tip: str
-    topics: Mapping[TopicName, tuple[str, str, Mapping[str, _Stamp]]]
+    topics: Mapping[TopicName, RecordedTopic]
 
     @classmethod
     def decode(cls, content: bytes | memoryview) -> Manifest:
@@ -42,8 +56,10 @@ class Manifest(NamedTuple):
         return cls(
             tip,
             {
-                TopicName.parse(name): (module, numbers, {file: tuple(stamp) for file, stamp in files.items()})
-                for name, (module, numbers, files) in topics.items()
+                TopicName.parse(name): RecordedTopic(
+                    module, numbers, {file: tuple(stamp) for file, stamp in stamps.items()}
+                )
+                for name, (module, numbers, stamps) in topics.items()
             },
         )
 
@@ -65,12 +81,12 @@ class Manifest(NamedTuple):
         stamps = _read_stamps(out, package)
         paths = module_paths(sorted(names))
         return {
-            name: TopicFiles(module, tuple(files))
-            for name, (module, recorded_numbers, files) in self.topics.items()
+            name: TopicFiles(topic.module, tuple(topic.stamps))
+            for name, topic in self.topics.items()
             if name in paths
-            and module == ".".join((package, *paths[name]))
-            and recorded_numbers == numbers.get(name, "")
-            and all(stamps.get(file) == stamp for file, stamp in files.items())
+            and topic.module == ".".join((package, *paths[name]))
+            and topic.numbers == numbers.get(name, "")
+            and all(stamps.get(file) == stamp for file, stamp in topic.stamps.items())
         }
 
 
@@ -82,7 +98,7 @@ def make_manifest(
     Args:
         tip: the id of the approved commit.
         files: the files of the package.
-        names: the topics that are recorded; they depend only on what is approved.
+        names: the topics to record, whose files depend only on approved commits.
         numbers: a description of the numbers of targets for each topic that has some.
         out: the folder of the package.
         package: the importable name of the package.
@@ -91,10 +107,8 @@ def make_manifest(
     time.sleep(_CLOCK_TICK_S)
     stamps = _read_stamps(out, package)
     topics = {
-        name: (
-            files.topics[name].module,
-            numbers.get(name, ""),
-            {file: stamps[file] for file in files.topics[name].names},
+        name: RecordedTopic(
+            files.topics[name].module, numbers.get(name, ""), {file: stamps[file] for file in files.topics[name].names}
         )
         for name in names
         if name in files.topics and all(file in stamps for file in files.topics[name].names)
@@ -103,7 +117,7 @@ def make_manifest(
 
 
 def _read_stamps(out: Path, package: str) -> dict[str, _Stamp]:
-    """Return the stamps of all files of the package by path; those of links are left out."""
+    """Return the stamps of all files of the package by path, without links."""
     stamps = {}
     for name, entry in walk_files(out, package.partition(".")[0]):
         if entry.is_file(follow_symlinks=False):

@@ -128,7 +128,7 @@ _SCHEMA_PATH: Final = re.compile(
 """The path of a schema's file, whose content cannot have a mark: the topic's path, and the version."""
 
 Brought = Callable[[Path, str | None], bool]
-"""Tells whether a merge brings a text (or the removal of the file, None) to a path by itself."""
+"""A predicate: whether a merge itself adds a text to a path, or removes the file (None)."""
 
 LICENSE: Final = "LICENSE"
 
@@ -494,13 +494,14 @@ def _make_options(
     reader: SchemaInfo, options: StructOptions, *, json_defaults: bool, wire_options: Mapping[str, str]
 ) -> str:
     """Return the call of Options, or "" if all are the default."""
+    has_nanoseconds = any(part.type in NANOSECOND_TYPES for part in _list_parts(reader))
     codec_options = {
         "time_type": options.has_time,
         "recursion_depth": max(options.recursive_field_max_depth, 0),
         "json_defaults": json_defaults and _has_json(reader),
         "json_times": _has_json(reader) and "json_times" in wire_options and literal(wire_options["json_times"]),
         "integers": "integers" in wire_options and literal(wire_options["integers"]),
-        "nanoseconds": options.nanoseconds == "bigint" and _has_nanoseconds(reader) and literal("bigint"),
+        "nanoseconds": options.nanoseconds == "bigint" and has_nanoseconds and literal("bigint"),
     }
     set_options = ", ".join(f"{option}={setting}" for option, setting in codec_options.items() if setting)
     return f"Options({set_options})" if set_options else ""
@@ -623,10 +624,6 @@ def _make_dict(entries: Mapping[str, str]) -> str:
 
 def _has_json(info: SchemaInfo) -> bool:
     return any(spec(part).payload == "json" for part in _list_parts(info))
-
-
-def _has_nanoseconds(info: SchemaInfo) -> bool:
-    return any(part.type in NANOSECOND_TYPES for part in _list_parts(info))
 
 
 def _list_parts(info: SchemaInfo) -> list[SchemaInfo]:

@@ -241,11 +241,14 @@
     const [from, to] = compare.querySelectorAll("select");
     const output = document.getElementById("difference");
     let script = null;
+    const swapped = { '"': "'", "'": '"' };
+    // Each line starts with the number of its pairs of leading spaces, and quotes are swapped.
+    const unpack = (text) => !text ? [] : text.replace(/["']/g, (quote) => swapped[quote]).split("\n").map((line) => "  ".repeat(parseInt(line[0], 36)) + line.slice(1));
     const restore = ({ versions }) => {
       const texts = new Map();
       let lines = [];
       for (const [number, day, head, removed, added] of versions) {
-        lines = [...lines.slice(0, head), ...added, ...lines.slice(head + removed)];
+        lines = [...lines.slice(0, head), ...unpack(added), ...lines.slice(head + removed)];
         texts.set(number, { day, lines });
       }
       return texts;

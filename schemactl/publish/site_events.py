@@ -46,7 +46,7 @@ class Event:
     Attributes:
         name: the topic or namespace.
         title: its name and version.
-        what: the words for the kind, or "" for a version.
+        kind_text: the name of the kind, or "" for a version.
         number: the version, or None.
         verdict: the verdict of a version, or None.
         chip: the words at its end, if it has no verdict.
@@ -61,7 +61,7 @@ class Event:
     kind: EventKind
     name: NamespaceName | TopicName
     title: str
-    what: str = ""
+    kind_text: str = ""
     number: int | None = None
     verdict: Verdict | None = None
     chip: str = ""
@@ -148,7 +148,9 @@ def list_topic_events(history: History, entry: TopicEntry) -> Iterator[Event]:
                 owner=owner,
                 author=version.author,
             )
-    yield from _list_returns(history, entry, {number: one.version.commit for number, one in entries_by_number.items()})
+    yield from _list_returns(
+        history, entry, {number: version.version.commit for number, version in entries_by_number.items()}
+    )
     yield from _list_declaration_events(history, name, owner)
 
 

@@ -41,10 +41,10 @@ def draw_flow(title: str, pairs: Sequence[Pair]) -> str:
         boxes += _draw_box(0, y, name, _describe(pair.producer), pair.written)
     for consumer_pair, y in zip(consumers, consumer_y, strict=True):
         own_pairs = [pair for pair in pairs if pair.consumer.name == consumer_pair.consumer.name]
-        broken = {one.writer_text for pair in own_pairs for one in pair.breaks}
+        broken = {pair_break.writer_text for pair in own_pairs for pair_break in pair.breaks}
         read = dict.fromkeys(text for pair in own_pairs for text in pair.written.split(", ") if text)
         offset = -4 * (len(read) - 1)
-        for text in sorted(read, key=lambda one: version_y[one]):
+        for text in sorted(read, key=lambda version: version_y[version]):
             is_broken = text in broken
             lines += _draw_line(574, version_y[text], 720, y + offset, style="cut" if is_broken else "edge")
             mark = "M-3.5-3.5l7 7M3.5-3.5l-7 7" if is_broken else "M-4 0l3 3.2 5.2-6.4"

@@ -8,10 +8,10 @@ import re
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import accumulate, groupby, takewhile
 from random import Random
@@ -23,8 +23,8 @@ from markupsafe import Markup, escape
 from schemactl.codec import CodecError
 from schemactl.codec.topic import json_value
 from schemactl.codegen.topics import module_paths, schema_of
+from schemactl.core import environment
 from schemactl.core.catalog import Client
-from schemactl.core.environment import version
 from schemactl.core.errors import SchemactlError
 from schemactl.core.findings import Counterexample
 from schemactl.core.names import NamespaceName, TopicName
@@ -107,6 +107,10 @@ _MAX_TREE: Final = 80
 _MAX_COMMITS: Final = 2_000
 """The newest commits that the search finds."""
 
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+_SWAPPED_QUOTES: Final = str.maketrans("\"'", "'\"")
+
 _TOPIC_HEADS: Final = ["Topic", "Versions", "Verdict", "Type", "Strategy", "Owner", "Clients", "Changed"]
 
 _CELLS: Final = {"hurts": "n", "breaks": "o", "waived": "w"}
@@ -123,7 +127,7 @@ _Row = TypeVar("_Row")
 
 
 Write = Callable[[str, str], None]
-"""Writes a file, given its path below the site and its text."""
+"""A function that writes a file, given its path below the site and its text."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ class ListedTopic:
         page: the path of its page, or "".
         cells: a letter for each of its newest versions: `r` safe, `o` broke readers, `w` waived, `n` breaks a client today.
         changed: the day of its newest change, or "".
-        states: what it is: `hurts`, `broke` (readers, recently), `old` (deprecated), `gone` (deleted).
+        states: `hurts`, `broke` (readers, recently), `old` (deprecated), `gone` (deleted).
     """
 
     name: TopicName
@@ -256,6 +260,7 @@ class Site:
         self._problems: dict[str, list[tuple[TopicName, str]]] = defaultdict(list)
         self._figures = Figures()
         self._tree: dict[NamespaceName, list[TopicName]] = {}
+        self._trees: dict[tuple[str, tuple[NamespaceName, ...]], str] = {}
         self._jinja = Environment(
             loader=PackageLoader("schemactl.publish"),
             autoescape=True,
@@ -267,7 +272,7 @@ class Site:
         )
         self._jinja.globals |= {
             "site": title,
-            "made_by": f"schemactl {version()}",
+            "made_by": f"schemactl {environment.version()}",
             "tip": catalogue.history.tip,
             "ref": catalogue.history.ref,
             "pages_of": catalogue.repository,
@@ -293,10 +298,9 @@ class Site:
             "max_listed": _MAX_LISTED,
             "max_versions": _MAX_VERSIONS,
             "known": self._types,
-            "tree": self._list_tree,
+            "tree": self._render_tree,
             "here_namespace": None,
             "here_topic": None,
-            "namespace_sizes": {},
         }
         self._jinja.filters |= {
             "day": day,
@@ -329,14 +333,24 @@ class Site:
             if event.name in selected or not names
         ]
         authors = self._catalogue.authors
-        self._events = sort_events([_with_author(event, authors) for event in self._events])
+        self._events = sort_events(
+            [
+                event if event.author else replace(event, author=authors.get(event.commit.id, ""))
+                for event in self._events
+            ]
+        )
         months = group_months(self._events)
         self._count_figures(months)
         self._write_types()
+        events_by_namespace: dict[NamespaceName, list[Event]] = defaultdict(list)
+        events_by_owner: dict[str, list[Event]] = defaultdict(list)
+        for event in self._events:
+            events_by_namespace[event.namespace].append(event)
+            events_by_owner[event.owner].append(event)
         for namespace in self._catalogue.namespaces():
-            self._write_namespace(namespace)
+            self._write_namespace(namespace, events_by_namespace[namespace])
         for owner, topics in self._owned.items():
-            self._write_owner(owner, topics)
+            self._write_owner(owner, topics, events_by_owner[owner])
         self._write_clients()
         self._write_index(months)
         self._write_changes(months)
@@ -379,15 +393,31 @@ class Site:
         for name in sorted(self._names):
             if not topics[name].deleted and topics[name].versions:
                 self._tree.setdefault(name.namespace_name, []).append(name)
-        self._jinja.globals["namespace_sizes"] = {name: len(members) for name, members in self._tree.items()}
 
-    def _list_tree(self, here: NamespaceName | None) -> list[tuple[NamespaceName, list[TopicName]]]:
-        """Return the tree for a page of the namespace `here`: all topics, or only those near the page."""
+    def _render_tree(self, path: str, here: NamespaceName | None, topic: TopicName | None) -> Markup:
+        """Return the tree of namespaces for a page: with all topics, or only with topics near the page.
+
+        Pages of one folder have the same tree, in which the page's own `topic` is marked.
+        """
+        folder = path.rpartition("/")[0]
         if len(self._names) <= _MAX_TREE:
-            return [*self._tree.items()]
-        if here is None or here not in self._tree:
-            return [(name, []) for name in [*self._tree][:20]]
-        return [(here, self._tree[here][:20])]
+            members = self._tree
+        elif here is not None and here in self._tree:
+            members = {here: self._tree[here][:20]}
+        else:
+            members = {namespace: [] for namespace in [*self._tree][:20]}
+        key = (folder, tuple(members))
+        if key not in self._trees:
+            self._trees[key] = self._jinja.get_template("_tree.html").render(
+                members=members,
+                sizes={namespace: len(self._tree[namespace]) for namespace in members},
+                relative=partial(_make_relative, folder=folder),
+            )
+        html = self._trees[key]
+        if topic:
+            link = escape(_make_relative(self._link(topic), folder=folder))
+            html = html.replace(f'<a href="{link}">', f'<a href="{link}" aria-current="page">')
+        return Markup(html)  # noqa: S704  all text is escaped
 
     # Topics
 
@@ -413,7 +443,8 @@ class Site:
         generate = catalogue.project.generate
         constant = self._paths[name][2].upper()
         target = next(
-            (one for one in reversed([*catalogue.project.targets.values()]) if one.registry.startswith("http")), None
+            (place for place in reversed([*catalogue.project.targets.values()]) if place.registry.startswith("http")),
+            None,
         )
         snippets = write_snippets(
             name,
@@ -478,23 +509,24 @@ class Site:
 
     def _write_versions(self, entry: TopicEntry, lines_of: Callable[[SchemaInfo], Sequence[str]]) -> None:
         """Write the pages of versions, each with the changes to the version before."""
-        groups: dict[str, list[VersionEntry]] = {}
-        for one in entry.latest_first:
-            groups.setdefault(self._version_page(entry.name, one.version.number).partition("#")[0], []).append(one)
-        for here, shown in groups.items():
+        entries_by_page: dict[str, list[VersionEntry]] = {}
+        for version_entry in entry.latest_first:
+            page = self._version_page(entry.name, version_entry.version.number).partition("#")[0]
+            entries_by_page.setdefault(page, []).append(version_entry)
+        for page, version_entries in entries_by_page.items():
             differences: dict[int, Markup] = {}
             size = 0
-            for one in shown:
-                differences[one.version.number] = _render_difference(one, lines_of, is_short=size > _MAX_PAGE)
-                size += len(differences[one.version.number])
+            for version_entry in version_entries:
+                difference = _render_difference(version_entry, lines_of, is_short=size > _MAX_PAGE)
+                differences[version_entry.version.number] = difference
+                size += len(difference)
             self._render(
                 "history.html",
-                here,
+                page,
                 entry=entry,
-                shown=shown,
+                version_entries=version_entries,
                 differences=differences,
-                pages=[*groups],
-                here=here,
+                pages=[*entries_by_page],
                 here_namespace=entry.name.namespace_name,
                 here_topic=entry.name,
             )
@@ -508,12 +540,13 @@ class Site:
             return
         versions_of_script: list[list[Any]] = []
         previous: Sequence[str] = []
-        for one in reversed(entry.latest_first):
-            lines = lines_of(one.version.info) if one.version.info else []
+        for version_entry in reversed(entry.latest_first):
+            version = version_entry.version
+            lines = lines_of(version.info) if version.info else []
             head, tail = _count_common(previous, lines)
-            label = day(one.version.commit) if one.version.commit else ""
-            changed_lines = lines[head : len(lines) - tail]
-            versions_of_script.append([one.version.number, label, head, len(previous) - head - tail, changed_lines])
+            label = day(version.commit) if version.commit else ""
+            text = _pack_lines(lines[head : len(lines) - tail])
+            versions_of_script.append([version.number, label, head, len(previous) - head - tail, text])
             previous = lines
         value = {"force": entry.number, "versions": versions_of_script}
         self._write(path, f"window.schemactlTopic={_to_json(value)};\n")
@@ -612,19 +645,19 @@ class Site:
             states.append("gone")
             kind, words = "deleted", "deleted"
         newest = [entry.state_since] if entry.state_since else []
-        newest += [one.version.commit for one in entry.latest_first[:1] if one.version.commit]
+        newest += [version.version.commit for version in entry.latest_first[:1] if version.version.commit]
         tip = self._catalogue.history.tip
         start_s = tip.time_s - timedelta(days=_RECENT_DAYS).total_seconds() if tip else 0
         if any(
-            verdicts.versions[one.version.number].is_breaking
-            and one.version.commit
-            and one.version.commit.time_s >= start_s
-            for one in entry.latest_first
+            verdicts.versions[version.version.number].is_breaking
+            and version.version.commit
+            and version.version.commit.time_s >= start_s
+            for version in entry.latest_first
         ):
             states.append("broke")
         cells = "".join(
-            _CELLS.get(verdicts.versions[one.version.number].kind, "r")
-            for one in reversed(entry.latest_first[:_MAX_CELLS])
+            _CELLS.get(verdicts.versions[version.version.number].kind, "r")
+            for version in reversed(entry.latest_first[:_MAX_CELLS])
         )
         return ListedTopic(
             name,
@@ -661,7 +694,7 @@ class Site:
 
     def _write_types(self) -> None:
         self._types.connect()
-        users, parts = self._types.edges(_type_box, self._topic_box)
+        users, parts = self._types.edges(_type_box, lambda name: Box(name.schema_id, f"../{self._link(name)}", "topic"))
         catalog = self._catalogue.catalog
         for use in self._types.values():
             topics = sorted(use.topics, key=str)
@@ -691,11 +724,7 @@ class Site:
         """Return the types that have a page: all types except the messages of a single topic."""
         return [use for use in self._types.values() if not self._types.is_message_of_one(use)]
 
-    def _topic_box(self, name: TopicName) -> Box:
-        return Box(name.schema_id, f"../{self._link(name)}", "topic")
-
-    def _write_namespace(self, name: NamespaceName) -> None:
-        events = [event for event in self._events if event.namespace == name]
+    def _write_namespace(self, name: NamespaceName, events: Sequence[Event]) -> None:
         self._write_topic_list(
             "namespace.html",
             space_link(name),
@@ -707,8 +736,7 @@ class Site:
             here_namespace=name,
         )
 
-    def _write_owner(self, owner: str, topics: Sequence[ListedTopic]) -> None:
-        events = [event for event in self._events if event.owner == owner]
+    def _write_owner(self, owner: str, topics: Sequence[ListedTopic], events: Sequence[Event]) -> None:
         feed = owner_link(owner).removesuffix("html") + "xml"
         self._write_topic_list(
             "owner.html",
@@ -736,7 +764,7 @@ class Site:
             for team in client.teams:
                 names_by_team[team].append(client.name)
         self._render("clients.html", "clients.html", clients=order, teams=sorted(names_by_team.items()))
-        for client, is_team in [(one, False) for one in order] + [(one, True) for one in self._teams.values()]:
+        for client, is_team in [(listed, False) for listed in order] + [(team, True) for team in self._teams.values()]:
             pairs_by_topic: dict[TopicName, list[Pair]] = {}
             for topic, pair in client.pairs:
                 pairs_by_topic.setdefault(topic, []).append(pair)
@@ -807,7 +835,7 @@ class Site:
     def _write_changes(self, months: Sequence[Month]) -> None:
         """Write the pages of changes, `changes.json`, and the feeds."""
         breaking = [event for event in self._events if event.is_breaking]
-        lead = _summarize_months(months)
+        lead = " ".join(f"{month.name}: {month.summary}." for month in months[:2])
         for path, heading, events in (
             ("changes.html", "Changes", self._events),
             ("breaking.html", "Breaking changes", breaking),
@@ -896,8 +924,17 @@ def _to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _with_author(event: Event, authors: Mapping[str, str]) -> Event:
-    return event if event.author else Event(**{**vars(event), "author": authors.get(event.commit.id, "")})
+def _pack_lines(lines: Sequence[str]) -> str:
+    """Return lines as the text that `unpack` of site.js reads, which takes half the room of a JSON list.
+
+    Each line starts with a digit of base 36, the number of its pairs of leading spaces. Single and double quotes change places,
+    because definitions have many double quotes, which JSON escapes.
+    """
+    packed = []
+    for line in lines:
+        depth = min((len(line) - len(line.lstrip(" "))) // 2, 35)
+        packed.append(_DIGITS[depth] + line[2 * depth :])
+    return "\n".join(packed).translate(_SWAPPED_QUOTES)
 
 
 def _event_id(event: Event) -> str:
@@ -911,11 +948,6 @@ def _find_month_page(key: str, pages: Mapping[str, Sequence[Event]]) -> str:
     return next(
         (path for path, events in pages.items() if any(event.month == key for event in events)), next(iter(pages))
     )
-
-
-def _summarize_months(months: Sequence[Month]) -> str:
-    """Return a sentence on the two newest months."""
-    return " ".join(f"{month.name}: {month.summary}." for month in months[:2])
 
 
 def draw_strip(cells: str, words: str) -> Markup:
@@ -967,7 +999,7 @@ def _reader_cells(entry: TopicEntry, number: int) -> str:
     verdict = entry.verdicts.versions[number]
     here, before = {*verdict.readers}, {*verdict.stopped}
     stop = "w" if verdict.kind == "waived" else "n"
-    readers = [one.version.number for one in reversed(entry.latest_first) if one.version.info]
+    readers = [version.version.number for version in reversed(entry.latest_first) if version.version.info]
     return "".join(stop if reader in here else "o" if reader in before else "r" for reader in readers[-_MAX_CELLS:])
 
 
@@ -976,9 +1008,9 @@ def _name_clients(verdicts: TopicVerdicts, *, writes: bool) -> Mapping[int, str]
     names: dict[int, dict[str, None]] = defaultdict(dict)
     for pair in verdicts.pairs:
         client = pair.producer if writes else pair.consumer
-        for one in pair.writes if writes else pair.reads:
+        for version in pair.writes if writes else pair.reads:
             if client:
-                names[one.number][client.name] = None
+                names[version.number][client.name] = None
     texts = {
         number: ", ".join([*members][:2]) + (f" +{len(members) - 2}" if len(members) > 2 else "")
         for number, members in names.items()
@@ -1043,9 +1075,9 @@ class Lanes:
 def draw_lanes(entry: TopicEntry) -> Lanes | None:
     """Return a lane for each field that changed after the first version, or None if no field did."""
     numbers = [
-        one.version.number
-        for one in reversed(entry.latest_first)
-        if one.version.info and one.version.kind == entry.kind
+        version.version.number
+        for version in reversed(entry.latest_first)
+        if version.version.info and version.version.kind == entry.kind
     ]
     if entry.number is not None:
         numbers = [number for number in numbers if number <= entry.number]
@@ -1116,6 +1148,13 @@ def _paginate(path: str, rows: Sequence[_Row], size: int) -> dict[str, Sequence[
         f"{base}~{number}.html" if number > 1 else path: rows[start : start + size]
         for number, start in enumerate(starts, 1)
     }
+
+
+def _make_relative(path: str, *, folder: str) -> str:
+    """Return a path of the site as a link from the pages of a folder."""
+    if folder and path.startswith(f"{folder}/"):
+        return path[len(folder) + 1 :]
+    return "../" * (folder.count("/") + 1 if folder else 0) + path
 
 
 def space_link(name: NamespaceName) -> str:

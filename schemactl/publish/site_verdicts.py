@@ -284,10 +284,14 @@ def _apply_waivers(
     stored = [other for other in topic.versions if other.number < number]
     existing = [other for other in stored if other.kind == version.kind or not other.info]
     try:
-        breaks = [one for one in find_breaks(topic.name, existing, stored, version, strategy, waivers) if one.is_error]
+        breaks = [
+            version_break
+            for version_break in find_breaks(topic.name, existing, stored, version, strategy, waivers)
+            if version_break.is_error
+        ]
     except InvalidSchema:
         return verdict
-    approvals = [one.waiver for one in breaks]
+    approvals = [version_break.waiver for version_break in breaks]
     if not approvals or not all(approvals):
         return verdict
     first = min((waiver for waiver in approvals if waiver), key=lambda waiver: waiver.until)

@@ -283,10 +283,14 @@ def test_the_script_of_a_topic_has_every_version(site_folder: Path) -> None:
     lines: list[str] = []
     texts = []
     for _, _, head, removed, added in value["versions"]:
-        lines = [*lines[:head], *added, *lines[head + removed :]]
+        # Each line starts with the number of its pairs of leading spaces, and quotes are swapped.
+        packed_lines = added.translate(str.maketrans("\"'", "'\"")).split("\n") if added else []
+        added_lines = ["  " * int(line[0], 36) + line[1:] for line in packed_lines]
+        lines = [*lines[:head], *added_lines, *lines[head + removed :]]
         texts.append("\n".join(lines))
     assert value["force"] == 2
-    assert [json.loads(one)["fields"][-1]["name"] for one in texts] == ["id", "total", "channel"]
+    assert [json.loads(text)["fields"][-1]["name"] for text in texts] == ["id", "total", "channel"]
+    assert all(json.dumps(json.loads(text), indent=2) == text for text in texts)
     assert script.isascii()
     assert "<" not in script
 

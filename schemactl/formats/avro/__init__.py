@@ -241,9 +241,7 @@ class AvroSpec(TypeSpec):
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the named types with their fields and symbols."""
-        from schemactl.formats.avro.explanation import list_parts
-
-        return list_parts(parsed_by_any(info.schema))
+        return iter(_list_parts(info.schema))
 
     def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Map each named type, and "" for the root, to the named types that it references directly."""
@@ -254,9 +252,7 @@ class AvroSpec(TypeSpec):
 
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
         """Yield the docs and aliases of types and fields."""
-        from schemactl.formats.avro.explanation import list_notes
-
-        return list_notes(parsed_by_any(info.schema))
+        return iter(_list_notes(info.schema))
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages, except for PROTOBUF, whose messages the Avro definition does not describe."""
@@ -339,6 +335,20 @@ class AvroSpec(TypeSpec):
             plain_json=self.payload == "json",
             release=NEWEST,
         )
+
+
+@lru_cache(maxsize=4)  # a version is compared with the version before it, and the next one with it
+def _list_parts(text: bytes) -> tuple[tuple[str, str], ...]:
+    from schemactl.formats.avro.explanation import list_parts
+
+    return tuple(list_parts(parsed_by_any(text)))
+
+
+@lru_cache(maxsize=4)  # as for the parts
+def _list_notes(text: bytes) -> tuple[tuple[str, Note], ...]:
+    from schemactl.formats.avro.explanation import list_notes
+
+    return tuple(list_notes(parsed_by_any(text)))
 
 
 @lru_cache(maxsize=1_000)
