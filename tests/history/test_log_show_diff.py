@@ -335,7 +335,7 @@ def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(order
     code, message = orders_shop.run_failing("show", "orders@3")
     assert code == 64
     assert "has no version 3: the approved history has 0 to 2" in message
-    assert "knows none" in orders_shop.run_failing("show", "pings@0")[1]
+    assert "has none" in orders_shop.run_failing("show", "pings@0")[1]
 
 
 def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(orders_shop: Shop) -> None:
