@@ -487,15 +487,15 @@ class _DefinitionReader:
             return None
         file, text = definition
         unreadable: list[Problem] = []
-        offered = list(self._read_offered_files(unreadable))
+        matched = list(self._read_matched_files(unreadable))
         if self.problems:
             # An empty folder is one problem; each missing type would be another.
             return None
-        inlined = inline(file, [reference for _, reference in references], [other for _, other in offered])
+        inlined = inline(file, [reference for _, reference in references], [other for _, other in matched])
         self.problems += inlined.problems or self._find_missing_types(
-            inlined, file, [*references, *offered], unreadable
+            inlined, file, [*references, *matched], unreadable
         )
-        used = [(index, other) for index, other in (*references, *offered) if other.path in inlined.used]
+        used = [(index, other) for index, other in (*references, *matched) if other.path in inlined.used]
         self.used |= {index for index, _ in used}
         self.paths |= {other.path for _, other in used}
         self.written = [file, *(other for _, other in used)]
@@ -520,7 +520,7 @@ class _DefinitionReader:
             inlined: the definition, with the missing types.
             file: the file of the definition.
             references: the files that may be used, each with the index of its entry.
-            unreadable: the problems of offered files that cannot be parsed. One of these files may define a missing type.
+            unreadable: the problems of matched files that cannot be parsed. One of these files may define a missing type.
         """
         names_by_source: dict[Source, list[str]] = {}
         for name, source in inlined.unknown:
@@ -742,7 +742,7 @@ class _DefinitionReader:
                 if path is not None:
                     yield index, self.definitions.avro_file(path)[0]
 
-    def _read_offered_files(self, unreadable: list[Problem]) -> Iterator[tuple[int, AvroFile]]:
+    def _read_matched_files(self, unreadable: list[Problem]) -> Iterator[tuple[int, AvroFile]]:
         """Yield the Avro files that globs and folders match, each with the index of its entry; add the problems of the others to `unreadable`."""
         known_paths = {*self.paths}
         for index, written in enumerate(self.declaration.references):
@@ -805,7 +805,7 @@ class _DefinitionReader:
         files = self.definitions.files
         reason = obstacle(files, path)
         if reason is None and not path.endswith(suffixes):
-            reason = f"`{written}` is no {' or '.join(suffixes)} file"
+            reason = f"`{written}` is not a {' or '.join(suffixes)} file"
         if reason is None:
             return path
         self.definitions.missed += 1

@@ -356,14 +356,14 @@ def _check_topic(topic: TopicShape) -> Iterator[Misfit]:
 
     yield from check_settings(topic)
     if topic.renamed_from == topic.topic:
-        fix = "write its former name, or remove the key"
+        fix = "write its previous name, or remove the key"
         yield Misfit.of(("renamed_from",), "the topic is renamed from itself", fix)
     yield from _check_metadata(topic, "topic", topic.topic)
     names: set[str] = set()
     for index, client in enumerate(topic.clients):
         if client.name in names:
             parts = ("clients", str(index), "name")
-            yield Misfit.of(parts, f"a second client is called `{client.name}`", "give it another name")
+            yield Misfit.of(parts, f"duplicate client name `{client.name}`", "give it another name")
         names.add(client.name)
     yield from check_scalable_topic(topic)
     schema = topic.schema_
@@ -789,7 +789,7 @@ def _describe_mismatch(mismatch: Mismatch) -> Message:
             fix = f"write [{value}]" if isinstance(value, str) and len(value) < 40 else ""
             return f"expected a list, found {found(value)}", fix
         case "too_long":
-            return f"at most {mismatch.context['max_length']:,} entries can stand here", ""
+            return f"at most {mismatch.context['max_length']:,} entries are allowed here", ""
         case "too_short":
             return f"expected at least one entry, found an empty {'mapping' if isinstance(value, dict) else 'list'}", ""
         case "dict_type" | "model_type" | "model_attributes_type":
@@ -843,7 +843,7 @@ def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
             and mismatch.parts[0] == "schema"
             and len(mismatch.parts) > 2
         )
-        where = " as a half of a KEY_VALUE schema" if is_half else ""
+        where = " as the key or value of a KEY_VALUE" if is_half else ""
         return f"{mismatch.schema_type} has no {key}{where}", "remove it"
     # A key of another mapping is not misspelled.
     if home:
@@ -887,7 +887,7 @@ def _describe_type(schema: Any, *, is_half: bool) -> Message:
                 fix = f"write {{type: PROTOBUF_NATIVE, definition: {schema}, message: PACKAGE.NAME}}"
         return f"expected a mapping with a `type`, found {found(schema)}", fix
     if "schemaInfo" in schema:
-        return "`schemaInfo` is what `pulsar-admin schemas get` prints", _WRITE_PAYLOAD
+        return "`schemaInfo` is a key of the output of `pulsar-admin schemas get`", _WRITE_PAYLOAD
     if "type" not in schema:
         return "the key `type` is missing", "write the schema's type: AVRO, JSON, STRING, ..."
     name = schema["type"]

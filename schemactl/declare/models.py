@@ -166,7 +166,7 @@ def choice(noun: str, choices: tuple[str, ...], convert: Callable[[str], Any] = 
             raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
         near = meant(value, choices)
         raise ValueError(
-            f"`{value[:60]}` is no {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
+            f"`{value[:60]}` is not a valid {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
         )
 
     return ValueShape(parse, {"enum": list(choices)})
@@ -525,7 +525,7 @@ def _parse_glob(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"expected topics such as 'shop/sales/*', found {found(value)}")
     if value.startswith("!"):
-        raise ValueError(f"`{shortened(value)}` leaves topics out", "write it under `exclude`, without the !")
+        raise ValueError(f"`{shortened(value)}` excludes topics", "write it under `exclude`, without the !")
     return value
 
 

@@ -227,7 +227,7 @@ class _NumbersReader:
         keys = {key.value for key, _, _ in items}
         if not {"policies", "checkers"} & keys:
             fix = "write policies: {schema_compatibility_strategy: BACKWARD}, or remove it"
-            self._report(name_node, "nothing says which settings of the brokers are accepted", fix)
+            self._report(name_node, "the accepted settings of the brokers are missing", fix)
         elif missing := [key for key in ("reason", "accepted") if key not in keys]:
             self._report(
                 name_node, f"accepted settings of the brokers need their `{missing[0]}`", f"add {missing[0]}: ..."

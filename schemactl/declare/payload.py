@@ -52,17 +52,16 @@ class Payload:
     name: str = ""
 
     def build_info(self, properties: Mapping[str, str] = EMPTY) -> SchemaInfo:
-        """Return the schema that a broker stores for the payload, with the properties `properties` where it has no others.
+        """Return the schema that a broker stores for the payload; `properties` are defaults of its properties.
 
         Raises:
             DeclarationError: if it is not a schema of its type.
         """
         merged_properties = {**properties, **self.properties}
         try:
-            info = SPECS[self.type].from_text(self.type, self.definition.text, merged_properties)
+            return SPECS[self.type].from_text(self.type, self.definition.text, merged_properties)
         except InvalidSchema as error:
             raise DeclarationError([Problem(self.text.locate(("schema",)), error.what, error.fix)]) from None
-        return info
 
 
 def read_payload(path: str, data: bytes) -> Payload:
@@ -90,7 +89,7 @@ def read_payload(path: str, data: bytes) -> Payload:
 
 
 def is_payload(value: object) -> bool:
-    """Return whether a JSON value is meant as a payload: `type` and `schema`, and nothing of an Avro definition."""
+    """Return whether a JSON value is a payload: it has `type` and `schema`, and is not an Avro record."""
     return isinstance(value, dict) and "schema" in value and "type" in value and "fields" not in value
 
 
@@ -158,7 +157,10 @@ def _describe_unknown_key(key: str) -> tuple[str, str]:
     if key == "data":
         return "`data` is the definition in responses of the admin API", "write `schema` for `data`"
     if key == "schemaInfo":
-        return "`schemaInfo` is what `pulsar-admin schemas get` prints", "keep only the object under `schemaInfo`"
+        return (
+            "`schemaInfo` is a key of the output of `pulsar-admin schemas get`",
+            "keep only the object under `schemaInfo`",
+        )
     if key in ("version", "timestamp"):
         return f"`{key}` is part of responses of the admin API, which an upload does not have", "remove it"
     if key == "definition":

@@ -360,12 +360,12 @@ def _check_overlay_paths(overlays: Iterable[tuple[Tokens, str]], roots: Iterable
     for parts, written in overlays:
         path = posixpath.normpath(written)
         if root := next((root for root in roots if _is_visible_below(root, path)), None):
-            message = f"`{shortened(written)}` lies in the root `{root}`, and would be read as a declaration"
+            message = f"`{shortened(written)}` is in the root `{root}`, and would be read as a declaration"
             yield Misfit.of(parts, message, "name a file elsewhere, such as environments/prod.yaml")
         elif not path.endswith(YAML_SUFFIXES):
             yield Misfit.of(
                 parts,
-                f"`{shortened(written)}` is no YAML file by its name",
+                f"`{shortened(written)}` does not end with .yaml or .yml",
                 f"call it {posixpath.splitext(path)[0]}.yaml",
             )
         elif path in paths:

@@ -567,7 +567,7 @@ def _find_unused_references(
             topic,
             declaration.locate(*parts),
             f"{topic} lists a file under `references` that its definition does not use.",
-            "Remove it from `references`, or list its folder, which is an offer.",
+            "Remove it from `references`, or list its folder: the definition need not use all files of a folder.",
         )
 
 
@@ -636,7 +636,7 @@ D = TypeVar("D", Namespace, Topic)
 
 NO_OVERLAYS: Final = Catalog()
 
-_DOCUMENT_FIX: Final = "write what differs on the target: `namespace: ...` or `topic: ...`, and its policies"
+_DOCUMENT_FIX: Final = "write the differences of the target: `namespace: ...` or `topic: ...`, and its policies"
 
 _CONSTANT_HOMES: Final = {
     "topic": ("a topic", "a topic or a namespace"),
@@ -749,7 +749,9 @@ def _read_overlay(document: YamlDocument, path: str) -> tuple[Any, list[Problem]
         fix = f"set it where the {kind} is declared: only its {may_differ} may differ"
         misfits.append(Misfit.of((key,), f"`{key}` is the same on every target", fix, of_key=True))
     if [*value] == [kind]:
-        misfits.append(Misfit.of((kind,), f"nothing of this {kind} is set here", "add what differs, or remove it"))
+        misfits.append(
+            Misfit.of((kind,), f"the overlay of this {kind} sets no value", "add the values that differ, or remove it")
+        )
 
     def check(overlay: Any) -> Iterator[Misfit]:
         yield from check_settings(overlay)

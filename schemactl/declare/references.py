@@ -3,7 +3,7 @@
 Files refer to types of other files by name, independent of folders, if the declaration lists these files. Unused types are omitted.
 The result records the file and place of each inlined type, so that findings point there.
 
-A folder or glob offers files: a definition uses some of their types, and the other types do not change it. So the files of a
+A definition may use only some files that a folder or glob matches, and the other files do not change it. So the files of a
 definition are the files whose types it uses, and the folder itself, which is written with a `/` at its end.
 """
 
@@ -29,7 +29,8 @@ from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 # Types of other Avro files
 
 NAMED: Final = ("record", "error", "enum", "fixed")
-_INSIDE: Final = {"array": "items", "map": "values"}
+_CONTENT_KEYS: Final = {"array": "items", "map": "values"}
+"""The key of the contained schema, by type."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class Inlined:
         value: the definition as JSON.
         used: the paths of the files whose types were inlined.
         origins: the file and the place in it, by place in `value`.
-        problems: types defined twice, files that use each other.
+        problems: types that are defined twice, and files that use each other.
         unknown: names that no file defines, with their places.
     """
 
@@ -91,7 +92,7 @@ class Inlined:
         return file, start + parts[length:]
 
 
-def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequence[AvroFile] = ()) -> Inlined:
+def inline(definition: AvroFile, references: Sequence[AvroFile], matched: Sequence[AvroFile] = ()) -> Inlined:
     """Inline every type that `definition` uses, directly or through other types, at its first use.
 
     Names are resolved as in Avro: first in the enclosing namespace, then unchanged.
@@ -99,12 +100,13 @@ def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequen
     Args:
         definition: the definition, which is returned unchanged if it needs no other file.
         references: the files that the declaration lists one by one. A type that two of them define is a problem.
-        offered: the files of folders and globs. A type that one of them defines as well is a problem only if it is used.
+        matched: the files that folders and globs match. A second definition of a type in one of them is a problem only if the
+            definition uses the type.
     """
     types: dict[str, ReferencedType] = {}
     problems = []
     ambiguous: dict[str, Problem] = {}
-    for file in (definition, *references, *offered):
+    for file in (definition, *references, *matched):
         for type_ in file.types:
             first = types.setdefault(type_.full_name, type_)
             # Avro's parser reports a type that one file defines twice.
@@ -114,7 +116,7 @@ def inline(definition: AvroFile, references: Sequence[AvroFile], offered: Sequen
                     f"{type_.full_name} is defined here and at {first.file.locate((*first.parts, 'name'))}",
                     "keep one of the two definitions, and refer to it",
                 )
-                if file in offered:
+                if file in matched:
                     ambiguous.setdefault(type_.full_name, problem)
                 else:
                     problems.append(problem)
@@ -157,7 +159,7 @@ class _Inliner:
             kind = value.get("type")
             if kind in NAMED:
                 value = self._inline_definition(value, namespace, parts, origin)
-            elif isinstance(kind, str) and (key := _INSIDE.get(kind, "")) in value:
+            elif isinstance(kind, str) and (key := _CONTENT_KEYS.get(kind, "")) in value:
                 value = {**value, key: self._inline_schema(value[key], namespace, (*parts, key), (*origin, key))}
             elif isinstance(kind, str):
                 value = self._resolve_reference(kind, value, namespace, parts, (*origin, "type"))

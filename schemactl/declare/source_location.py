@@ -271,7 +271,7 @@ class _Scanner:
             self.offset += 1
             self._skip_blanks()
             if self._peek() == self._closing:
-                raise JsonSyntaxError(comma, f"a comma stands before `{self._closing}`", "remove the comma")
+                raise JsonSyntaxError(comma, f"there is a comma before `{self._closing}`", "remove the comma")
             self._read_key()
             return True
         return False
@@ -357,10 +357,14 @@ def _build_string_error(text: str, offset: int) -> JsonSyntaxError:
         )
     if character == "\\":
         return JsonSyntaxError(
-            end, f"`{text[end : end + 2]}` is no JSON escape", "write `\\\\` for a backslash, `\\u00e9` for a character"
+            end,
+            f"`{text[end : end + 2]}` is not a JSON escape",
+            "write `\\\\` for a backslash, `\\u00e9` for a character",
         )
     return JsonSyntaxError(
-        end, f"a text in quotes holds the control character U+{ord(character):04X}", f"write `\\u{ord(character):04x}`"
+        end,
+        f"a text in quotes contains the control character U+{ord(character):04X}",
+        f"write `\\u{ord(character):04x}`",
     )
 
 

@@ -1,7 +1,7 @@
-"""Make an edit of a definition in the text of its file, in the layout that the file has.
+"""Convert edits of a definition to edits of the text of its file, which keep the formatting of the file.
 
-A new key gets the separator, the indentation and the blanks around the colon of the key before it, and stands below the comment on
-that key's line. An edit changes nothing else: comments, line ends and the order of keys stay.
+A new key has the separator, the indentation and the blanks around the colon of the key before it, and follows the comment on that
+key's line. Comments, line ends and the order of keys stay.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _COMMENT_AFTER: Final = re.compile(
 
 
 def make_text_edit(file: AvroFile, edit: DefinitionEdit) -> TextEdit | None:
-    """Return the edit of the definition in `file`, or None if only a person can make it.
+    """Return the text edit of the definition in `file`, or None if only a person can make it.
 
-    Only a person edits JSON that YAML has in quotes, and a part that the file does not have.
+    That is the case for JSON in a quoted YAML scalar, and for a part that the file does not have.
     """
     text = file.text
     if isinstance(edit, AddReserved):
@@ -120,9 +120,9 @@ def _add_json_key(values: Scan, number: int, edit: AddKey) -> _Replacement | Non
 
 
 def _find_separator(values: Scan, number: int, begins: list[int], index: int) -> str:
-    """Return the comma and the blanks before a member that follows the one at `index` of an object or list.
+    """Return the comma and the blanks for a new member after the member at `index` of an object or list.
 
-    `begins` has the offsets at which the members begin.
+    `begins` has the offset of each member.
     """
     text = values.text
     ends = [values.stops[member] for member in values.members_of(number)]
@@ -165,13 +165,13 @@ def _add_json_item(values: Scan, number: int, name: str) -> _Replacement | None:
 
 
 def _escape_replacement(escaped: EscapedText, replacement: _Replacement) -> _Replacement:
-    """Return the replacement in the JSON file of a replacement in a text that it has in quotes."""
+    """Convert a replacement in a text to the replacement in the JSON file that has the text in quotes."""
     start, end, new_text = replacement
     return escaped.offsets[start], escaped.offsets[end], json.dumps(new_text, ensure_ascii=False)[1:-1]
 
 
 def _move_into_block(text: JsonText, content: str, replacement: _Replacement) -> _Replacement | None:
-    """Return the replacement in the YAML file of a replacement in the text of a literal block (`|`)."""
+    """Convert a replacement in the text of a literal block (`|`) to the replacement in the YAML file."""
     start, end, new_text = replacement
     lines = content.split("\n")
     offsets = []

@@ -76,7 +76,7 @@ def _check_names(entry: Mapping[str, Any], shape: WaiverShape) -> Iterator[Misfi
     """Yield the problems of the rule and topic of an entry that fits the model; `entry` has them as written."""
     for key in ("rule", "topic"):
         if "*" in entry[key]:
-            message = f"a waiver is of one {key}, and `{shortened(entry[key])}` has a `*`"
+            message = f"a waiver covers one {key}, and `{shortened(entry[key])}` has a `*`"
             yield Misfit.of((key,), message, "write an entry for each finding: `schemactl waive` does")
             return
     known_rules = rules()
@@ -85,7 +85,9 @@ def _check_names(entry: Mapping[str, Any], shape: WaiverShape) -> Iterator[Misfi
         yield Misfit.of(("rule",), *describe_unknown_rule(name, known_rules))
     elif not known_rules[name].is_waivable:
         yield Misfit.of(
-            ("rule",), f"{name} cannot be waived: it is not about a break by one change of a schema", "remove the entry"
+            ("rule",),
+            f"{name} cannot be waived: it does not report a breaking change of one schema",
+            "remove the entry",
         )
 
 
@@ -121,7 +123,7 @@ def with_entries(path: str, data: bytes, waivers: Sequence[Waiver]) -> bytes:
     if problems or new_waivers != (*old_waivers, *waivers):
         entries = "".join(_render_entry(waiver, "") for waiver in waivers)
         raise SchemactlError(
-            f"{shown(path)} is laid out so that nothing can be added to it", fix=f"add it by hand:\n{entries}"
+            f"{shown(path)} cannot be extended because of its formatting", fix=f"add it by hand:\n{entries}"
         )
     return content
 

@@ -455,9 +455,9 @@ _MESSAGES: Final = {
     "invalid Unicode": ("this is not a character", "write the character itself"),
     "unknown escape": ("this is not a YAML escape", "write `\\\\` for a backslash, or use single quotes"),
     "a quoted scalar": ("this quote is never closed", "close it, or double it where it belongs to the text"),
-    "mapping values are not allowed": ("a `:` cannot stand here", "put a value that holds `: ` in quotes"),
+    "mapping values are not allowed": ("`:` is not allowed here", "put a value that contains `: ` in quotes"),
     "could not find expected ':'": (
-        "this line is no `key: value`",
+        "this line is not `key: value`",
         "write `key: value`, or indent it if it continues the text above",
     ),
     "',' or ']'": ("expected `,` or `]` of the list that starts at {start}", "close the list"),
@@ -602,9 +602,7 @@ def _find_tab_problem(path: str, text: str, nodes: list[yaml.Node]) -> Problem |
 
 
 def _build_tab_problem(path: str, line: int, content: str) -> Problem:
-    return Problem(
-        Source(path, line + 1, content.index("\t") + 1), "a tab indents this line", "YAML indents with spaces alone"
-    )
+    return Problem(Source(path, line + 1, content.index("\t") + 1), "a tab indents this line", "indent with spaces")
 
 
 def _iterate_scalars(nodes: list[yaml.Node]) -> Iterator[yaml.ScalarNode]:

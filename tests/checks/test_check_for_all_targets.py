@@ -265,7 +265,7 @@ def test_a_target_that_gets_sooner_what_is_approved_changes_the_gate(
                 "environments/prod.yaml:2:1: `owner` is the same on every target\n  Fix: set it where the topic is declared",
                 "environments/prod.yaml:3:1: `schema` is the same on every target",
                 "environments/prod.yaml:4:1: unknown key `partition`\n  Fix: write `partitions`",
-                "environments/prod.yaml:6:8: nothing of this topic is set here",
+                "environments/prod.yaml:6:8: the overlay of this topic sets no value",
                 "environments/prod.yaml:8:1: expected a mapping, found a list",
             ],
         ),

@@ -147,7 +147,7 @@ def test_the_topic_s_own_name_is_accepted(name: str, *, is_in_yaml: bool) -> Non
             "`definition` belongs to a declaration",
             "`schema`",
         ),
-        ({"schemaInfo": make_payload()}, "{payload: orders.json}", "`pulsar-admin schemas get` prints", "keep only"),
+        ({"schemaInfo": make_payload()}, "{payload: orders.json}", "`schemaInfo` is a key of the output", "keep only"),
         (make_payload(timestamp=0), "{payload: orders.json}", "`timestamp` is part of responses", "remove it"),
         (make_payload(proprties={}), "{payload: orders.json}", "unknown key `proprties`", "write `properties`"),
         ({}, "{payload: orders.json, type: AVRO}", "orders.yaml:2:32: `type` belongs in the file", "remove it here"),
@@ -159,7 +159,12 @@ def test_the_topic_s_own_name_is_accepted(name: str, *, is_in_yaml: bool) -> Non
             "`definition`",
         ),
         ({}, '\'{"type": "record"}\'', "this text is a definition", "payload: FILE.json"),
-        ({}, "{schemaInfo: {}}", "`schemaInfo` is what `pulsar-admin schemas get` prints", "payload: FILE.json"),
+        (
+            {},
+            "{schemaInfo: {}}",
+            "`schemaInfo` is a key of the output of `pulsar-admin schemas get`",
+            "payload: FILE.json",
+        ),
         # Values.
         ({"type": "AVRO"}, "{payload: orders.json}", "the key `schema` is missing", 'write {"type": "AVRO"'),
         ({"schema": ORDER}, "{payload: orders.json}", "the key `type` is missing", 'write {"type": "AVRO"'),
@@ -178,7 +183,7 @@ def test_the_topic_s_own_name_is_accepted(name: str, *, is_in_yaml: bool) -> Non
         (
             '{"type": "AVRO",}',
             "{payload: orders.json}",
-            "orders.json:1:16: a comma stands before `}`",
+            "orders.json:1:16: there is a comma before `}`",
             "remove the comma",
         ),
         ('{"type": "AVRO", "type": "JSON"}', "{payload: orders.json}", "the key `type` is repeated", "keep one"),

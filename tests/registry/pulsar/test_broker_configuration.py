@@ -403,7 +403,7 @@ def test_an_acceptance_of_some_topics_leaves_the_brokers(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("  reason: x\n  accepted: 2026-11-22\n", "1:1: nothing says which settings of the brokers are accepted"),
+        ("  reason: x\n  accepted: 2026-11-22\n", "1:1: the accepted settings of the brokers are missing"),
         ("  policies: {schema_compatibility_strategy: FULL}\n  accepted: 2026-11-22\n", "1:1: accepted settings of the brokers need their `reason`"),
         ("  policies: {schema_compatibility_strategy: FULL}\n  reason: x\n", "1:1: accepted settings of the brokers need their `accepted`"),
         ("  policies: {message_ttl_in_seconds: 1}\n  reason: x\n  accepted: 2026-11-22\n", "2:13: expected values by their policies, of schema_"),
@@ -454,7 +454,7 @@ def test_show_live_needs_a_target(estate: Estate, arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("excluded_checkers: [AvroSchemaCheck]", "`AvroSchemaCheck` is no default checker of Pulsar"),
+        ("excluded_checkers: [AvroSchemaCheck]", "`AvroSchemaCheck` is not a valid default checker of Pulsar"),
         ("excluded_checkers: [KeyValueSchemaCompatibilityCheck]", "cannot be excluded: brokers always have it"),
         ("excluded_checkers: [ExternalSchemaCompatibilityCheck]", "Pulsar 4.0 has no ExternalSchemaCompatibilityCheck"),
         ("excluded_checkers: AvroSchemaCompatibilityCheck", "expected a list"),
