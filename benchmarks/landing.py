@@ -31,7 +31,7 @@ from schemactl.spark.landing_sink import Landing
 # Spark counts encoded values, `land` what they take in memory: so both write two row groups of half a million rows.
 _GROUP_BYTES = 24 * 2**20
 _TASKS = 4
-_FORMATS = ("parquet", "delta", "iceberg")
+FORMATS = ("parquet", "delta", "iceberg")
 _WRITERS = ("land", "from_avro", "decode")
 _TABLE = "lake.shop.orders"
 
@@ -53,7 +53,7 @@ class Sides:
         load_catalog(**self.catalog).create_namespace("shop")
 
     def run(self, writer: str, kind: str, times: int = 1) -> None:
-        """Write the messages that many times over."""
+        """Write the messages that many times over; "reasons" writes every row of `decode`, rejected ones included."""
         messages = self.messages
         for _ in range(times - 1):
             messages = messages.unionAll(self.messages)
@@ -62,6 +62,8 @@ class Sides:
             self._land(messages, kind)
         elif writer == "from_avro":
             self._write(by_hand(messages, self.orders.schemas), kind)
+        elif writer == "reasons":
+            self._write(decode(messages, self.orders.codec), kind)
         else:
             codec = self.orders.codec
             self._write(split(decode(messages, codec), codec).rows, kind)
@@ -166,7 +168,7 @@ def main() -> None:
     spark = make_session(None, **make_settings(parsed_arguments.jars, out) | chosen)
     try:
         sides = Sides(spark, orders, source, out)
-        for kind in _FORMATS:
+        for kind in FORMATS:
             for writer in _WRITERS:
                 sides.run(writer, kind)
             sides.run("from_avro", kind)
@@ -174,7 +176,7 @@ def main() -> None:
                 raise SystemExit(f"the sides of {kind} differ")
         print(f"{parsed_arguments.messages} messages, medians of {parsed_arguments.rounds} rounds")
         times_s = record_commits()
-        for kind in _FORMATS:
+        for kind in FORMATS:
             compare_writers(sides, kind, parsed_arguments.rounds, times_s)
     finally:
         shutil.rmtree(out)

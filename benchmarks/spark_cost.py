@@ -1,4 +1,4 @@
-"""Measure a job of local Spark: CPU seconds of the JVM, the Python workers and this process together, and their memory.
+"""Measure a job of Spark on this machine: CPU seconds of the JVMs, the Python workers and this process together, and their memory.
 
 Read from /proc, so on Linux only. Python workers stay alive between jobs, so what ended in between is not missed.
 """
@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -20,14 +20,19 @@ from pyspark.sql import functions as sql
 from schemactl.spark import ensure_java
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+_WATCH_INTERVAL_S = 0.2
 
 
 class Cost(NamedTuple):
-    """CPU seconds of one job, and the peak memory of a Python worker. Python includes this process."""
+    """CPU seconds of one job, and the peak memory of a Python worker and of an executor. Python includes this process.
+
+    An executor is its JVM with its Python workers; pages that workers share count once. Local Spark has no executor: 0.
+    """
 
     jvm_s: float
     python_s: float
     worker_mb: float
+    executor_mb: float
 
     @property
     def cpu_s(self) -> float:
@@ -35,8 +40,8 @@ class Cost(NamedTuple):
         return self.jvm_s + self.python_s
 
 
-def make_session(jars: Path | None = None, **settings: str) -> SparkSession:
-    """Local Spark on two cores; `jars` is a folder of jars for its class path, with Spark's Avro module."""
+def make_session(jars: Path | None = None, *, master: str = "local[2]", **settings: str) -> SparkSession:
+    """A session, by default of local Spark on two cores; `jars` is a folder with the jar of Spark's Avro module."""
     ensure_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     chosen = {
@@ -49,7 +54,7 @@ def make_session(jars: Path | None = None, **settings: str) -> SparkSession:
     }
     if jars is not None:
         chosen["spark.jars"] = ",".join(str(jar) for jar in sorted(jars.glob("spark-avro_*.jar")))
-    builder = SparkSession.builder.master("local[2]").appName("benchmark")
+    builder = SparkSession.builder.master(master).appName("benchmark")
     for name, value in (chosen | settings).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -70,15 +75,20 @@ def by_hand(messages: DataFrame, schemas: list[str]) -> DataFrame:
     )
 
 
-def measure_cost(job: Callable[[], object]) -> Cost:
-    """The cost of `job`, which runs something on the Spark of this process."""
-    jvm = _list_children(os.getpid())[0]
-    before = {pid: _cpu_s(pid) for pid in _list_descendants(jvm)}
-    done, peak, watching_s = Event(), [0.0], [0.0]
+def measure_cost(job: Callable[[], object], executors: Sequence[int] = ()) -> Cost:
+    """The cost of `job`, which runs something on the Spark of this process, and on these executors of a cluster."""
+    jvms = [_list_children(os.getpid())[0], *executors]
+
+    def list_processes() -> list[int]:
+        return [pid for jvm in jvms for pid in _list_descendants(jvm)]
+
+    before = {pid: _cpu_s(pid) for pid in list_processes()}
+    done, worker_mb, executor_mb, watching_s = Event(), [0.0], [0.0], [0.0]
 
     def watch() -> None:
-        while not done.wait(0.05):
-            peak[0] = max([peak[0], *(_resident_mb(pid) for pid in _list_descendants(jvm) if pid != jvm)])
+        while not done.wait(_WATCH_INTERVAL_S):
+            worker_mb[0] = max([worker_mb[0], *(_resident_mb(pid) for pid in list_processes() if pid not in jvms)])
+            executor_mb[0] = max([executor_mb[0], *(sum(map(_shared_mb, _list_descendants(pid))) for pid in executors)])
         watching_s[0] = time.thread_time()
 
     watcher = Thread(target=watch)
@@ -92,8 +102,26 @@ def measure_cost(job: Callable[[], object]) -> Cost:
     driver_s = time.process_time() - began_s - watching_s[0]
     # Workers report a task's end before they have settled.
     time.sleep(0.2)
-    spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in _list_descendants(jvm)}
-    return Cost(spent.pop(jvm), sum(spent.values()) + driver_s, peak[0])
+    spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in list_processes()}
+    jvm_s = sum(spent.pop(jvm, 0.0) for jvm in jvms)
+    return Cost(jvm_s, sum(spent.values()) + driver_s, worker_mb[0], executor_mb[0])
+
+
+def list_executors(application: str) -> list[int]:
+    """The JVMs of the executors on this machine that belong to an application of Spark."""
+    arguments = {int(path.parent.name): _read_arguments(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
+    return [
+        pid
+        for pid, words in arguments.items()
+        if application in words and "org.apache.spark.executor.CoarseGrainedExecutorBackend" in words
+    ]
+
+
+def _read_arguments(path: Path) -> list[str]:
+    try:
+        return path.read_bytes().decode(errors="replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def _list_descendants(pid: int) -> Iterator[int]:
@@ -125,3 +153,12 @@ def _resident_mb(pid: int) -> float:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
     except FileNotFoundError:
         return 0.0
+
+
+def _shared_mb(pid: int) -> float:
+    """Return the proportional set size: a page that n processes share counts as 1/n."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024

@@ -90,6 +90,8 @@ class LandingOptions(TypedDict, total=False):
         compression: the compression of the files, by Spark's name, by default `snappy`.
         maxRecordsPerFile: the maximum number of rows in a file, by default unlimited.
         bytes_per_file: the size at which a file ends, by default 256 MiB.
+        optimizeWrite: whether the messages are first distributed again, by Spark's REBALANCE hint, so that tasks write few and large
+            files; by default False. Not for `land_stream`.
         filesystem: Arrow's file system of `path`, with its credentials, by default the file system that `path` names. Not for an Iceberg table.
         storage_options: of delta-rs, for a Delta table.
         catalog: of an Iceberg table: its name in pyiceberg's configuration, or its properties.
@@ -107,6 +109,7 @@ class LandingOptions(TypedDict, total=False):
     compression: Compression
     maxRecordsPerFile: int | None
     bytes_per_file: int
+    optimizeWrite: bool
     filesystem: fs.FileSystem | None
     storage_options: Mapping[str, str] | None
     catalog: str | Mapping[str, str] | None
@@ -194,6 +197,10 @@ def land_stream(
     require((4, 1), "landing a stream without foreachBatch")
     if not messages.isStreaming:
         raise WrongArgument("the messages are not a stream: read them with spark.readStream, or land them with land")
+    if options.get("optimizeWrite"):
+        raise WrongArgument(
+            "land_stream does not have optimizeWrite: land the stream with sink, or leave optimizeWrite out"
+        )
     from .landing_stream import register
 
     landing = prepare_landing(messages, codec, path, options)
@@ -358,7 +365,17 @@ def prepare_landing(
             destination.table.check_rewrite(destination.struct, changes)
             changes = [change for change in changes if change.kind in destination.table.in_place]
         destination.table.check(destination.struct, changes, overwrite=overwrite)
-    return Landing(codec, columns, rows, rejected, evolve, former_names, overwrite=overwrite, is_first=is_first)
+    return Landing(
+        codec,
+        columns,
+        rows,
+        rejected,
+        evolve,
+        former_names,
+        overwrite=overwrite,
+        is_first=is_first,
+        optimize_write=options.get("optimizeWrite", False),
+    )
 
 
 def _read_shape(options: LandingOptions) -> Shape:

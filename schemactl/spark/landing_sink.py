@@ -11,13 +11,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
+from pyspark.sql import functions as sql
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from .dataframes import AnyCodec, decode_batch, reduce_worker_overhead
 from .message_columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, answers
 from .tables.evolution import changes, require_allowed
-from .tables.landing_table import Addition, Change, Conflict, DataFile, Evolution, Folder, LandingTable, Transaction
+from .tables.landing_table import (
+    Addition,
+    Change,
+    Conflict,
+    DataFile,
+    Evolution,
+    Folder,
+    LandingTable,
+    Transaction,
+    quote_name,
+)
 from .tables.parquet import ParquetFiles, Shape
 
 if TYPE_CHECKING:
@@ -92,6 +103,7 @@ class Landing:
     former_names: Mapping[str, Sequence[str]]
     overwrite: bool = False
     is_first: bool = True
+    optimize_write: bool = False
 
     @property
     def writer(self) -> LandingWriter:
@@ -111,6 +123,11 @@ class Landing:
 
     def write_files(self, messages: DataFrame) -> list[WrittenFiles]:
         """Write the messages in tasks of Spark, and return the files of each task."""
+        if self.optimize_write:
+            # Rows of one partition come to few tasks, unless its column is decoded: Spark does not know that before the tasks run.
+            names = [name for name in self.rows.shape.partition_by if name in self.columns.others]
+            # The hint takes no column of a DataFrame, whose name is resolved already.
+            messages = messages.hint("rebalance", *(sql.col(quote_name(name)) for name in names))
         return answers(messages, self.writer.write)
 
     def commit(self, written: Sequence[WrittenFiles], transaction: Transaction | None) -> Landed:

@@ -5,6 +5,7 @@ python -m tests.spark.landing_on_cluster FOLDER MASTER
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -20,12 +21,44 @@ from pyiceberg.catalog import load_catalog
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
+from schemactl.codec import Codec, Definition, Version
 from schemactl.spark import ensure_java, land, sink
 
 from .fragile_files import Deadly, FragileFiles
 from .landing_victim import CODEC, COUNT, make_messages, make_payloads
 
 TASKS: Final = 4
+
+SMALL_TASKS: Final = 16
+"""Tasks whose files would be small."""
+
+TARGET_BYTES: Final = 2**20
+"""The size of the messages of a task after they were distributed again."""
+
+LATE_COUNT: Final = 24_000
+
+LATE_CODEC: Final = Codec(
+    [
+        Version(
+            number,
+            Definition(
+                "AVRO",
+                json.dumps(
+                    {
+                        "type": "record",
+                        "name": "Reading",
+                        "fields": [
+                            {"name": "value", "type": "long"},
+                            {"name": "noise", "type": "bytes"},
+                            *({"name": f"added{later}", "type": "int", "default": 0} for later in range(number)),
+                        ],
+                    }
+                ),
+            ),
+        )
+        for number in range(3)
+    ]
+)
 
 _OPTIONS: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -108,6 +141,41 @@ def land_table(spark: SparkSession, folder: Path, form: Literal["delta", "iceber
     return land(sent, CODEC, format=form, version=None, maxRecordsPerFile=100, **options).to_json()
 
 
+def make_late_messages(spark: SparkSession) -> DataFrame:
+    """Return `LATE_COUNT` messages in small tasks; the messages of the newest version come first."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            versions = [2 - 3 * number // LATE_COUNT for number in batch.column(0).to_pylist()]
+            payloads = [
+                LATE_CODEC.encode_one(
+                    # Bytes that no compression makes shorter.
+                    {"value": number, "noise": hashlib.shake_128(b"%d" % number).digest(200)}
+                    | {f"added{later}": 1 for later in range(version)},
+                    version,
+                )
+                for number, version in zip(batch.column(0).to_pylist(), versions, strict=True)
+            ]
+            columns = {"payload": pa.array(payloads, pa.binary()), "schema_version": pa.array(versions, pa.int64())}
+            yield pa.record_batch(columns)
+
+    return spark.range(0, LATE_COUNT, 1, SMALL_TASKS).mapInArrow(write, "payload binary, schema_version long")
+
+
+def land_late(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Land the late messages in files of a good size while an executor is killed, and return the result of the job."""
+    folder.mkdir()
+    settings = {
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": str(TARGET_BYTES),
+        "spark.sql.shuffle.partitions": "32",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    killing = fs.PyFileSystem(Deadly(1, str(folder / "mark"), "executor"))
+    return land(make_late_messages(spark), LATE_CODEC, folder / "out", optimizeWrite=True, filesystem=killing).to_json()
+
+
 def make_meeting_files(folder: Path) -> fs.FileSystem:
     """Files on which two attempts meet."""
     marks = folder / "marks"
@@ -158,6 +226,7 @@ def main(place: str, master: str) -> None:
     landed["killed"] = batch(spark, folder / "killed", killing)
     landed["delta"] = land_table(spark, folder / "delta", "delta")
     landed["iceberg"] = land_table(spark, folder / "iceberg", "iceberg")
+    landed["late"] = land_late(spark, folder / "late")
     spark.stop()
     print(json.dumps(landed))  # noqa: T201  its answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -89,6 +90,18 @@ def order_messages(spark_session: SparkSession) -> DataFrame:
     ).withColumn("__publishTime", fn.timestamp_micros(fn.crc32("__messageId")))
 
 
+@pytest.fixture
+def adaptive_spark(spark_session: SparkSession) -> Iterator[SparkSession]:
+    """Spark, which combines small tasks behind a shuffle."""
+    settings = {"enabled": "true", "coalescePartitions.parallelismFirst": "false"}
+    before = {name: spark_session.conf.get(f"spark.sql.adaptive.{name}") for name in settings}
+    for name, value in settings.items():
+        spark_session.conf.set(f"spark.sql.adaptive.{name}", value)
+    yield spark_session
+    for name, original_value in before.items():
+        spark_session.conf.set(f"spark.sql.adaptive.{name}", str(original_value))
+
+
 def rows_of(frame: DataFrame) -> list[Row]:
     return sorted(frame.collect(), key=str)
 
@@ -128,6 +141,39 @@ def test_folders_of_partitions_are_named_as_spark_names_them(order_messages: Dat
     assert read.parquet(output_folder).schema == read.parquet(f"{output_folder}-spark").schema
     assert rows_of(read.parquet(output_folder)) == rows_of(read.parquet(f"{output_folder}-spark"))
     assert list_row_folders(output_folder) == list_row_folders(f"{output_folder}-spark")
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "files", "files_of_small_tasks"),
+    [
+        ((), 1, 16),
+        # Messages have the column, so Spark brings the rows of a partition together.
+        (("a.b `c",), 3, 48),
+        (("a.b `c", "__kind %"), 3, 48),
+        # Decoding makes the column: one task has the rows of all partitions.
+        (("ok",), 2, 32),
+    ],
+)
+def test_optimized_writes_have_the_same_rows_in_fewer_files(
+    order_messages: DataFrame,
+    output_folder: str,
+    adaptive_spark: SparkSession,
+    partition_by: tuple[str, ...],
+    files: int,
+    files_of_small_tasks: int,
+) -> None:
+    messages = (
+        order_messages.limit(480).withColumn("a.b `c", fn.crc32("__messageId") % 3).withColumn("__kind %", fn.lit("x"))
+    )
+    messages = messages.repartition(16)
+    landed = [
+        land(messages, CODEC, f"{output_folder}/{optimize}", partitionBy=partition_by, optimizeWrite=optimize)
+        for optimize in (True, False)
+    ]
+    assert (landed[0].rows, landed[0].versions) == (landed[1].rows, landed[1].versions)
+    optimized, plain = (adaptive_spark.read.parquet(f"{output_folder}/{optimize}") for optimize in (True, False))
+    assert rows_of(optimized) == rows_of(plain)
+    assert (len(optimized.inputFiles()), len(plain.inputFiles())) == (files, files_of_small_tasks)
 
 
 def test_intervals_keys_and_plain_values_are_as_spark_writes_them(
@@ -199,6 +245,8 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(order_messages: DataFra
     if RELEASE >= (4, 1):
         with pytest.raises(ValueError, match=r"not a stream: read them with spark\.readStream, or land them with"):
             land_stream(order_messages, CODEC, output_folder)
+        with pytest.raises(ValueError, match="land_stream does not have optimizeWrite: land the stream with sink"):
+            land_stream(stream, CODEC, output_folder, optimizeWrite=True)
     Path(output_folder).write_text("mine")
     with pytest.raises(ValueError, match="is a file: rows go to a folder"):
         land(order_messages, CODEC, Path(output_folder))

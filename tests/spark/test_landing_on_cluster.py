@@ -18,6 +18,7 @@ from spark_release import STREAMS_OUT
 from schemactl.spark import ensure_java
 
 from .daemons import start_cluster
+from .landing_on_cluster import LATE_COUNT, SMALL_TASKS, TARGET_BYTES
 from .landing_victim import COUNT, DAMAGED
 
 pytestmark = [STREAMS_OUT, pytest.mark.live, pytest.mark.spark]
@@ -56,7 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=900,
         )
     assert done.returncode == 0, done.stderr
     stages: dict[int, dict[int, list[Attempt]]] = defaultdict(lambda: defaultdict(list))
@@ -65,7 +66,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         if event["Event"] == "SparkListenerTaskEnd":
             task = event["Task Info"]
             attempt = Attempt(task["Attempt"], task["Host"], task["Speculative"], event["Task End Reason"]["Reason"])
-            stages[event["Stage ID"]][task["Index"]].append(attempt)
+            stages[event["Stage ID"]][task["Partition ID"]].append(attempt)
     return Run(folder, json.loads(done.stdout), [stages[stage] for stage in sorted(stages)])
 
 
@@ -120,3 +121,17 @@ def test_a_table_has_each_message_once_though_an_executor_was_killed(run: Run, n
     assert rejected.num_rows == COUNT - len(GOOD)
     result = run.landed[landing]
     assert (result["rows"], result["rejected"]) == (len(GOOD), COUNT - len(GOOD))
+
+
+def test_small_tasks_and_late_versions_land_once_in_files_of_the_chosen_size_without_a_serial_stage(run: Run) -> None:
+    # After the executor was lost, a stage in between repeated its part of the shuffle.
+    message_tasks, *_, landing_tasks = run.stages[5:]
+    assert len(message_tasks) == SMALL_TASKS
+    assert 1 < len(landing_tasks) < SMALL_TASKS
+    assert "ExecutorLostFailure" in [attempt.outcome for attempts in landing_tasks.values() for attempt in attempts]
+    assert sorted(row["value"] for row in rows_of(run, "late")) == [*range(LATE_COUNT)]
+    counts = [{"version": number, "rows": LATE_COUNT // 3, "rejected": 0} for number in range(3)]
+    assert run.landed["late"]["versions"] == counts
+    sizes = [path.stat().st_size for path in (run.folder / "late" / "out").glob("*.parquet")]
+    assert len(sizes) == len(landing_tasks)
+    assert [size for size in sizes if not TARGET_BYTES / 2 < size < TARGET_BYTES * 2] == []
