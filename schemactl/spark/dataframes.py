@@ -92,7 +92,7 @@ def decode(
     """
     _check_mode(mode, *get_args(ParseMode))
     columns = message_columns(messages, codec, payload=payload, version=version, key=key)
-    schema = decoded_schema(messages, codec, columns)
+    schema = decoded_columns(messages.schema, codec, columns)
 
     def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         reduce_worker_overhead()
@@ -173,7 +173,7 @@ def _decode_values(
 
 def _check_mode(mode: str, *modes: str) -> None:
     if mode not in modes:
-        raise WrongArgument(f"no mode is called {mode} here: take one of {', '.join(modes)}")
+        raise WrongArgument(f"unknown mode {mode}: use one of {', '.join(modes)}")
 
 
 def _fail_at_first(errors: pa.Array) -> None:
@@ -181,13 +181,8 @@ def _fail_at_first(errors: pa.Array) -> None:
         raise Unreadable(f"a message is rejected, in mode FAILFAST: {errors.drop_null()[0]}")
 
 
-def decoded_schema(messages: DataFrame, codec: AnyCodec, columns: Columns) -> StructType:
-    """Return the columns of the result of `decode`."""
-    return decoded_columns(messages.schema, codec, columns)
-
-
 def decoded_columns(raw_columns: StructType, codec: AnyCodec, columns: Columns) -> StructType:
-    """Return the columns of decoded messages that have these raw columns."""
+    """Return the columns of the result of `decode` for messages that have these raw columns."""
     schema = struct_of(codec.columns)
     if columns.key is not None:
         schema = schema.add(KEY, raw_columns[columns.key].dataType)

@@ -21,7 +21,7 @@ from pyspark.sql import types as spark
 
 from ..codec import Codec
 from .column_types import to_arrow_field
-from .dataframes import AnyCodec, decoded_schema
+from .dataframes import AnyCodec, decoded_columns
 from .landing_sink import QUERY, Destination, Landed, Landing
 from .message_columns import (
     ERROR,
@@ -43,8 +43,8 @@ from .tables.landing_table import (
     LandingTable,
     Transaction,
     WrongArgument,
-    at_once,
     check_format,
+    run_in_threads,
 )
 from .tables.parquet import COMPRESSIONS, PARTITION_TYPES, ParquetTable, Shape
 
@@ -167,15 +167,15 @@ def check_arguments(
         WrongArgument: if an argument is wrong, or two do not fit together.
     """
     if mode not in get_args(SaveMode):
-        raise WrongArgument(f"no mode is called {mode}: take one of {', '.join(get_args(SaveMode))}")
+        raise WrongArgument(f"unknown mode {mode}: use one of {', '.join(get_args(SaveMode))}")
     if messages.isStreaming:
-        raise WrongArgument("the messages are a stream, which land_stream and sink land")
+        raise WrongArgument("the messages are a stream: use land_stream or sink")
     app = options.get("txnAppId")
     if (app is None) != (version is None):
-        raise WrongArgument("txnAppId and txnVersion go together: give both, or none")
+        raise WrongArgument("txnAppId and txnVersion belong together: give both, or remove both")
     if app is not None and options.get("format", "parquet") == "parquet":
         raise WrongArgument(
-            'folders know no transactions: leave txnAppId out, or land with format="delta" or "iceberg"'
+            'txnAppId is not supported for Parquet folders: remove it, or use format="delta" or "iceberg"'
         )
     return None if app is None or version is None else Transaction(app, version)
 
@@ -196,11 +196,9 @@ def land_stream(
     """
     require((4, 1), "landing a stream without foreachBatch")
     if not messages.isStreaming:
-        raise WrongArgument("the messages are not a stream: read them with spark.readStream, or land them with land")
+        raise WrongArgument("the messages are not a stream: read them with spark.readStream, or use land")
     if options.get("optimizeWrite"):
-        raise WrongArgument(
-            "land_stream does not have optimizeWrite: land the stream with sink, or leave optimizeWrite out"
-        )
+        raise WrongArgument("land_stream does not support optimizeWrite: use sink, or remove optimizeWrite")
     from .landing_stream import register
 
     landing = prepare_landing(messages, codec, path, options)
@@ -254,7 +252,9 @@ def make_batch_transaction(session: SparkSession, options: LandingOptions, batch
     """
     app = options.get("txnAppId") or _get_query_id(session)
     if app is None and options.get("format", "parquet") != "parquet":
-        raise WrongArgument("Spark does not tell whose batch this is: give the query a separate name, with txnAppId")
+        raise WrongArgument(
+            "Spark does not provide the id of the streaming query: give its transactions a unique txnAppId"
+        )
     return Transaction(app, batch) if app else None
 
 
@@ -272,7 +272,7 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
     unknown = options.keys() - LandingOptions.__annotations__.keys()
     if unknown:
         raise WrongArgument(
-            f"a landing has no option {', '.join(sorted(unknown))}; it has {', '.join(LandingOptions.__annotations__)}"
+            f"unknown option {', '.join(sorted(unknown))}: use only {', '.join(LandingOptions.__annotations__)}"
         )
     table_format = options.get("format", "parquet")
     check_format(table_format)
@@ -280,20 +280,24 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
     storage_options, catalog = options.get("storage_options"), options.get("catalog")
     for name, value, owner in (("storage_options", storage_options, "delta"), ("catalog", catalog, "iceberg")):
         if value is not None and table_format != owner:
-            raise WrongArgument(f'{name} is of format="{owner}", and not of "{table_format}": leave it out')
+            raise WrongArgument(
+                f'{name} is an option of format="{owner}", and the format is "{table_format}": remove {name}'
+            )
     if table_format == "parquet":
-        row_folder = Folder.at(path, filesystem)
-        rejected_folder = row_folder.below(REJECTED) if rejected is None else Folder.at(rejected, filesystem)
+        row_folder = Folder.from_location(path, filesystem)
+        rejected_folder = (
+            row_folder.get_subfolder(REJECTED) if rejected is None else Folder.from_location(rejected, filesystem)
+        )
         if rejected_folder.files != row_folder.files:
             raise WrongArgument(
-                f"{rejected_folder.path} is on another file system than {row_folder.path}: both must be on one"
+                f"{rejected_folder.path} is on another file system than {row_folder.path}: give a folder on the same one"
             )
         _check_separate(row_folder.path, rejected_folder.path)
         return ParquetTable(row_folder), ParquetTable(rejected_folder)
     location = fspath(path)
     rejected_location = f"{location.rstrip('/')}{REJECTED}" if rejected is None else fspath(rejected)
     if location.rstrip("/") == rejected_location.rstrip("/"):
-        raise WrongArgument(f"{location} is the location of rows: give rejected messages a separate table")
+        raise WrongArgument(f"{location} is the location of the rows: give another table as `rejected`")
     if table_format == "delta":
         from .tables.delta import DeltaTable
 
@@ -303,11 +307,13 @@ def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[Landi
         return row_table, rejected_table
     if catalog is None:
         raise WrongArgument(
-            f"{location} is a table of an Iceberg catalog: say of which, with catalog=NAME (of pyiceberg's configuration) or "
+            f"{location} is a table of an Iceberg catalog: give it as catalog=NAME (in pyiceberg's configuration) or "
             "catalog={'uri': ..., ...}"
         )
     if filesystem is not None:
-        raise WrongArgument("an Iceberg catalog says which file system a table is on: leave filesystem out")
+        raise WrongArgument(
+            "filesystem is not supported for Iceberg tables, whose catalog determines it: remove filesystem"
+        )
     from .tables.iceberg import IcebergTable
 
     return IcebergTable(location, catalog), IcebergTable(rejected_location, catalog)
@@ -320,7 +326,7 @@ def _check_separate(row_path: str, rejected_path: str) -> None:
         if below == "." or not below.startswith(("_", ".")):
             raise WrongArgument(
                 f"of {rejected_path} and {row_path} one path contains the other: "
-                "give rejected messages a separate folder, or leave `rejected` out"
+                "give another folder as `rejected`, or remove `rejected`"
             )
 
 
@@ -340,9 +346,11 @@ def prepare_landing(
     row_table, rejected_table = tables_of(path, options)
     evolve = options.get("evolve", "none")
     if evolve not in get_args(Evolution):
-        raise WrongArgument(f"evolve is one of {', '.join(get_args(Evolution))}, and not {evolve}")
+        raise WrongArgument(f"unknown evolve {evolve}: use one of {', '.join(get_args(Evolution))}")
     if evolve != "none" and isinstance(row_table, ParquetTable):
-        raise WrongArgument("folders of Parquet take files with any columns: leave evolve out")
+        raise WrongArgument(
+            "evolve is not supported for Parquet folders, whose files may have different columns: remove evolve"
+        )
     columns = message_columns(
         messages,
         codec,
@@ -351,7 +359,7 @@ def prepare_landing(
         key=options.get("key", KEYS),
     )
     shape = _read_shape(options)
-    schema = decoded_schema(messages, codec, columns)
+    schema = decoded_columns(messages.schema, codec, columns)
     row_struct = spark.StructType([field for field in schema if field.name not in (ERROR, PAYLOAD)])
     rejected_struct = spark.StructType([field for field in schema if field.name not in codec.columns.names])
     partition_by = _choose_partitions(row_table, fspath(path), shape.partition_by, overwrite=overwrite)
@@ -381,9 +389,9 @@ def prepare_landing(
 def _read_shape(options: LandingOptions) -> Shape:
     partition_by, compression = options.get("partitionBy", ()), options.get("compression", "snappy")
     if isinstance(partition_by, str):
-        raise WrongArgument(f"partitionBy is a list of columns: [{partition_by!r}]")
+        raise WrongArgument(f"partitionBy is a text, and must be a list of columns: write [{partition_by!r}]")
     if compression not in COMPRESSIONS:
-        raise WrongArgument(f"no compression is called {compression}: take one of {', '.join(COMPRESSIONS)}")
+        raise WrongArgument(f"unknown compression {compression}: use one of {', '.join(COMPRESSIONS)}")
     file_rows, file_bytes = options.get("maxRecordsPerFile"), options.get("bytes_per_file", 256 * 2**20)
     for name, value in (("maxRecordsPerFile", 1 if file_rows is None else file_rows), ("bytes_per_file", file_bytes)):
         if not isinstance(value, int) or value < 1:
@@ -425,7 +433,7 @@ def _create_destination(table: LandingTable, rows: spark.StructType, shape: Shap
         "org.apache.spark.version": pyspark.__version__,
     }
     shape = replace(shape, metadata=metadata, partitions_inside=partitions_inside)
-    return Destination(table, table.stored(rows), folder, shape)
+    return Destination(table, table.to_stored_columns(rows), folder, shape)
 
 
 def _check_partitions(rows: spark.StructType, partition_by: Sequence[str]) -> None:
@@ -448,7 +456,7 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
     """Turn the rejected messages that `codec` can read into rows, and remove them from the rejected messages.
 
     In tables, this happens exactly once: the rejected messages are replaced first, in a commit that names the files of the rows, and
-    the next replay completes one that was killed after this commit. In a folder, if a replay was killed in its last steps, messages may
+    the next replay completes a replay that was killed after this commit. In a folder, if a replay was killed in its last steps, messages may
     exist both as rows and as rejected messages, but none is missing. Messages that are rejected meanwhile stay.
 
     Args:
@@ -487,8 +495,8 @@ def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> 
     has_transactions = landing.rejected.table.columns() is not None
     # The kinds of a topic share the table of rejected messages.
     app = f"{_REPLAY_APP}.{landing.codec.kind}" if landing.codec.kind else _REPLAY_APP
-    last_rows = landing.rows.table.last(app) or 0
-    last_rejected = landing.rejected.table.last(app) or 0
+    last_rows = landing.rows.table.read_last_version(app) or 0
+    last_rejected = landing.rejected.table.read_last_version(app) or 0
     if last_rejected > last_rows:
         _commit_rows(landing, Transaction(app, last_rejected))
     written = landing.write_files(messages) if names else []
@@ -499,8 +507,8 @@ def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> 
     rejected = [file for task_files in written for file in task_files.rejected]
     if has_transactions:
         transaction = Transaction(app, last_rejected + 1)
-        landing.commit_to(landing.rejected, rejected, transaction, beside=rows, removes=names)
-        if [*(landing.rejected.table.beside(transaction) or ())] != rows:
+        landing.commit_to(landing.rejected, rejected, transaction, row_files=rows, removes=names)
+        if [*(landing.rejected.table.read_row_files(transaction) or ())] != rows:
             raise Conflict("another replay came first: nothing was replayed; replay again")
         _commit_rows(landing, transaction)
     else:
@@ -512,8 +520,8 @@ def _run_replay(landing: Landing, messages: DataFrame, names: Sequence[str]) -> 
 
 def _commit_rows(landing: Landing, transaction: Transaction) -> None:
     """Commit the rows that belong to the rejected messages of the transaction, unless they were committed before."""
-    landing.commit_to(landing.rows, landing.rejected.table.beside(transaction) or (), transaction)
-    landing.rejected.table.forget(transaction)
+    landing.commit_to(landing.rows, landing.rejected.table.read_row_files(transaction) or (), transaction)
+    landing.rejected.table.clear_row_files(transaction)
 
 
 def _read_messages(
@@ -552,6 +560,6 @@ def _read_columns(folder: Folder, names: Sequence[str]) -> spark.StructType | No
         return spark.StructType.fromJson(json.loads(struct))
 
     fields: dict[str, spark.StructField] = {}
-    for struct in at_once(read_struct, names):
+    for struct in run_in_threads(read_struct, names):
         fields |= {field.name: field for field in struct}
     return spark.StructType([*fields.values()]) if fields else None

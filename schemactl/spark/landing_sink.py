@@ -16,8 +16,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from .dataframes import AnyCodec, decode_batch, reduce_worker_overhead
-from .message_columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, answers
-from .tables.evolution import changes, require_allowed
+from .message_columns import ERROR, PAYLOAD, SCHEMA_VERSION, Columns, collect_results
+from .tables.evolution import find_changes, require_allowed
 from .tables.landing_table import (
     Addition,
     Change,
@@ -34,10 +34,11 @@ from .tables.parquet import ParquetFiles, Shape
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_ROWS: Final = 40_000
-"""Limit of a decoded batch: the fixed cost is spread over more messages than Spark sends at once, 10,000 by default."""
+_BATCH_ROWS: Final = 40_000
+"""The maximum rows of a decoded batch. Spark sends 10,000 at once by default, for which the fixed cost of a batch is high."""
 
-_BYTES: Final = 16 * 2**20
+_BATCH_BYTES: Final = 16 * 2**20
+"""The maximum size of combined batches in memory."""
 
 QUERY: Final = "sql.streaming.queryId"
 """StreamExecution.QUERY_ID_KEY: the local property with the id of the streaming query that a job or a task is part of."""
@@ -128,7 +129,7 @@ class Landing:
             names = [name for name in self.rows.shape.partition_by if name in self.columns.others]
             # The hint takes no column of a DataFrame, whose name is resolved already.
             messages = messages.hint("rebalance", *(sql.col(quote_name(name)) for name in names))
-        return answers(messages, self.writer.write)
+        return collect_results(messages, self.writer.write)
 
     def commit(self, written: Sequence[WrittenFiles], transaction: Transaction | None) -> Landed:
         """Commit the files of the tasks: first the rejected messages with the names of the files of the rows, then the rows.
@@ -143,7 +144,7 @@ class Landing:
         # Several tables of rows may share the table of rejected messages.
         rejected_transaction = transaction and transaction._replace(app=f"{transaction.app} {self.rows.table.name}")
         if rejected or (self.overwrite and self.is_first and self.rejected.table.partitioned_by() is not None):
-            self.commit_to(self.rejected, rejected, rejected_transaction, beside=rows)
+            self.commit_to(self.rejected, rejected, rejected_transaction, row_files=rows)
         if not _is_committed(self.rejected.table, rejected_transaction):
             rejected_transaction = None
         if rejected_transaction:
@@ -151,7 +152,7 @@ class Landing:
         # Committed even without rows, which creates the table with its columns and records the transaction.
         self.commit_to(self.rows, rows, transaction)
         if rejected_transaction:
-            self.rejected.table.forget(rejected_transaction)
+            self.rejected.table.clear_row_files(rejected_transaction)
         return sum((task_files.landed for task_files in written), Landed())
 
     def _find_rows(
@@ -161,12 +162,12 @@ class Landing:
 
         They are `rows`, unless another attempt committed the messages: it was faster, or it died before it committed its rows.
         """
-        recorded_rows = self.rejected.table.beside(rejected_transaction)
+        recorded_rows = self.rejected.table.read_row_files(rejected_transaction)
         if recorded_rows == rows:
             return rows
         if _is_committed(self.rows.table, transaction):
             return ()
-        infos = self.rows.folder.infos([file.name for file in recorded_rows or ()])
+        infos = self.rows.folder.read_infos([file.name for file in recorded_rows or ()])
         if recorded_rows is None or not all(info.is_file for info in infos):
             raise Conflict(
                 f"{self.rejected.table.name} has the rejected messages of {rejected_transaction}, whose rows are no longer in "
@@ -185,7 +186,7 @@ class Landing:
         files: Sequence[DataFile],
         transaction: Transaction | None,
         *,
-        beside: Sequence[DataFile] | None = None,
+        row_files: Sequence[DataFile] | None = None,
         removes: Sequence[str] = (),
     ) -> None:
         """Commit files to one of the two tables; see Addition."""
@@ -201,14 +202,14 @@ class Landing:
                 changes,
                 overwrite=self.overwrite and (self.is_first or destination is self.rows),
                 transaction=transaction,
-                beside=beside,
+                row_files=row_files,
                 removes=removes,
             )
         )
 
 
 def _is_committed(table: LandingTable, transaction: Transaction | None) -> bool:
-    return transaction is not None and transaction.is_made(table.last(transaction.app))
+    return transaction is not None and transaction.is_made(table.read_last_version(transaction.app))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,7 @@ class Destination:
             WrongArgument: if `evolve` does not allow them.
         """
         columns = self.table.columns()
-        needed_changes = [] if columns is None else changes(columns, self.struct, former_names)
+        needed_changes = [] if columns is None else find_changes(columns, self.struct, former_names)
         require_allowed(needed_changes, evolve, self.table.in_place)
         return needed_changes
 
@@ -259,7 +260,7 @@ class LandingWriter:
         prefix = f"part-{task_context().partitionId():05}-{uuid.uuid4()}"
         rows, rejected = (ParquetFiles(*files, prefix) for files in (self.rows, self.rejected))
         landed = Landed()
-        for batch in gathered(batches):
+        for batch in combine_batches(batches):
             for decoded in decode_batch(batch, codec=self.codec, columns=self.columns, with_unknown=self.with_unknown):
                 good, bad = self._split_rows(decoded)
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
@@ -291,14 +292,16 @@ def task_context() -> TaskContext:
     return context
 
 
-def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in order, with small neighboring batches joined, up to 40,000 rows and 16 MiB."""
+def combine_batches(
+    batches: Iterable[pa.RecordBatch], *, max_rows: int = _BATCH_ROWS, max_bytes: int = _BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in order, in batches that combine successive small ones. A batch above a maximum is not copied."""
     waiting: list[pa.RecordBatch] = []
     rows = size_bytes = 0
     for batch in batches:
         rows += batch.num_rows
         size_bytes += batch.nbytes
-        if waiting and (rows > _ROWS or size_bytes > _BYTES):
+        if waiting and (rows > max_rows or size_bytes > max_bytes):
             yield _concatenate(waiting)
             waiting = []
             rows, size_bytes = batch.num_rows, batch.nbytes

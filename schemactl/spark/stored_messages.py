@@ -21,7 +21,17 @@ from ..codec.definition import CodecError
 from ..codec.json_names import Names, collect_names, get_json_schema, merge_names
 from ..codec.topic import Count, judge, summed
 from .dataframes import AnyCodec, reduce_worker_overhead
-from .message_columns import KEYS, MESSAGE_ID, PAYLOADS, TOPIC, VERSIONS, Columns, Name, answers, message_columns
+from .message_columns import (
+    KEYS,
+    MESSAGE_ID,
+    PAYLOADS,
+    TOPIC,
+    VERSIONS,
+    Columns,
+    Name,
+    collect_results,
+    message_columns,
+)
 from .pulsar.source import PulsarSource
 from .session import SPARK_ERRORS, SparkProblem, as_spark_problem
 
@@ -204,7 +214,7 @@ def verify(
     used_names = [name for name in (columns.payload, columns.version, columns.key) if name is not None]
     if MESSAGE_ID in columns.others:
         used_names.append(MESSAGE_ID)
-    parts = answers(
+    parts = collect_results(
         messages.drop(*(name for name in messages.columns if name not in used_names)),
         partial(_verify_part, codec=codec, against=against, columns=columns, only_new_loss=only_new_loss, shown=shown),
     )

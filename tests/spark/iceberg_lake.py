@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 from pyspark.sql import types as spark
 
 from schemactl.spark.column_types import struct_of
-from schemactl.spark.tables.evolution import changes
+from schemactl.spark.tables.evolution import find_changes
 from schemactl.spark.tables.iceberg import IcebergTable
 from schemactl.spark.tables.landing_table import Addition, DataFile
 from schemactl.spark.tables.parquet import ParquetFiles, Shape
@@ -47,8 +47,10 @@ class Lake:
     def land(self, rows: pa.Table, *by: str, **addition: Any) -> list[DataFile]:
         """Land rows as a landing does, with the changes that they need."""
         table = self.table
-        columns_before, stored = table.columns(), table.stored(make_struct(rows))
-        needed = [] if columns_before is None else changes(columns_before, stored, addition.pop("former_names", {}))
+        columns_before, stored = table.columns(), table.to_stored_columns(make_struct(rows))
+        needed = (
+            [] if columns_before is None else find_changes(columns_before, stored, addition.pop("former_names", {}))
+        )
         table.check(stored, needed, overwrite=False)
         files = write(table, rows, *by)
         table.commit(Addition(files, stored, by, needed, **addition))

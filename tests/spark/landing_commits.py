@@ -83,7 +83,7 @@ class Lake:
         """Commit what an attempt wrote; the process is killed at that line, if it comes to it."""
         landing, written = pickle.loads((self.folder / str(attempt)).read_bytes())  # noqa: S301  the test's own
         # Imports are not steps of a commit.
-        landing.rows.table.last(app)
+        landing.rows.table.read_last_version(app)
         counting = Counting(last)
         sys.settrace(counting)
         while True:

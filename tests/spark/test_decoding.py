@@ -126,7 +126,7 @@ def test_rejected_messages_fail_the_job_or_are_left_out_where_the_mode_says_so(o
         strict.collect()
     assert first_line(raised.value).startswith("a message is rejected, in mode FAILFAST: ")
     assert decode(order_messages.where("__messageId = 'id-2'"), ORDERS, mode="FAILFAST").count() == 1
-    with pytest.raises(WrongArgument, match="no mode is called LENIENT here: take one of PERMISSIVE, FAILF"):
+    with pytest.raises(WrongArgument, match="unknown mode LENIENT: use one of PERMISSIVE, FAILF"):
         decode(order_messages, ORDERS, mode="LENIENT")  # type: ignore[arg-type]
 
 
@@ -144,7 +144,7 @@ def test_a_column_has_the_same_values_and_reasons_as_the_columns(order_messages:
     with pytest.raises(PySparkException) as raised:
         order_messages.select(strict).collect()
     assert "in mode FAILFAST" in first_line(raised.value)
-    with pytest.raises(WrongArgument, match="no mode is called DROPMALFORMED here: take one of PERMISSIVE, F"):
+    with pytest.raises(WrongArgument, match="unknown mode DROPMALFORMED: use one of PERMISSIVE, F"):
         decode_column(ORDERS, "payload", None, mode="DROPMALFORMED")  # type: ignore[arg-type]
 
 

@@ -148,7 +148,7 @@ def test_each_kind_is_landed_in_a_table_and_each_rejected_message_once(
 ) -> None:
     out = str(tmp_path / "lake/users")
     wrong_mode: Any = "apend"
-    with pytest.raises(WrongArgument, match="no mode is called apend"):
+    with pytest.raises(WrongArgument, match="unknown mode apend"):
         users_topic.land(user_messages, out, mode=wrong_mode, format=format_)
     landed = users_topic.land(user_messages, out, format=format_)
     assert {kind: result.rows for kind, result in landed.items()} == {kind: len(rows) for kind, rows in ROWS.items()}

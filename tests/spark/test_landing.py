@@ -226,9 +226,9 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(order_messages: DataFra
         ({"partitionBy": ["nothing"]}, "no column nothing to partition by"),
         ({"partitionBy": ["at"]}, "at is timestamp, which cannot be a partition column"),
         ({"partitionBy": ["id", "id"]}, "each column once"),
-        ({"partitionBy": "id"}, r"partitionBy is a list of columns: \['id'\]"),
-        ({"compression": "rar"}, "no compression is called rar"),
-        ({"compresion": "zstd"}, "a landing has no option compresion; it has payload, version, key, format, evolve"),
+        ({"partitionBy": "id"}, r"must be a list of columns: write \['id'\]"),
+        ({"compression": "rar"}, "unknown compression rar"),
+        ({"compresion": "zstd"}, "unknown option compresion: use only payload, version, key, format, evolve"),
         ({"maxRecordsPerFile": 0}, "maxRecordsPerFile is 0, and must be a whole number from 1 on"),
         ({"maxRecordsPerFile": "5"}, "maxRecordsPerFile is '5', and must be a whole number"),
         ({"bytes_per_file": None}, "bytes_per_file is None, and must be a whole number"),
@@ -237,15 +237,15 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(order_messages: DataFra
     ):
         with pytest.raises(ValueError, match=words):
             land(order_messages, CODEC, output_folder, **wrong)
-    with pytest.raises(ValueError, match="no mode is called replace: take one of append, overwrite, error"):
+    with pytest.raises(ValueError, match="unknown mode replace: use one of append, overwrite, error"):
         land(order_messages, CODEC, output_folder, mode="replace")  # type: ignore[arg-type]
     stream = order_messages.sparkSession.readStream.format("rate").load()
-    with pytest.raises(ValueError, match="are a stream, which land_stream and sink land"):
+    with pytest.raises(ValueError, match="are a stream: use land_stream or sink"):
         land(stream, CODEC, output_folder)
     if RELEASE >= (4, 1):
-        with pytest.raises(ValueError, match=r"not a stream: read them with spark\.readStream, or land them with"):
+        with pytest.raises(ValueError, match=r"not a stream: read them with spark\.readStream, or use land"):
             land_stream(order_messages, CODEC, output_folder)
-        with pytest.raises(ValueError, match="land_stream does not have optimizeWrite: land the stream with sink"):
+        with pytest.raises(ValueError, match="land_stream does not support optimizeWrite: use sink"):
             land_stream(stream, CODEC, output_folder, optimizeWrite=True)
     Path(output_folder).write_text("mine")
     with pytest.raises(ValueError, match="is a file: rows go to a folder"):

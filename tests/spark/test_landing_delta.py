@@ -26,7 +26,7 @@ from schemactl.spark.column_types import struct_of
 from schemactl.spark.tables import delta, evolution
 from schemactl.spark.tables.delta import DeltaTable
 from schemactl.spark.tables.landing_table import Addition, Change, Conflict, DataFile, Transaction
-from schemactl.spark.tables.parquet import statistics
+from schemactl.spark.tables.parquet import make_statistics
 
 LONG = spark.LongType()
 ROWS = spark.StructType().add("n", LONG)
@@ -42,12 +42,12 @@ def put(table: DeltaTable, name: str, rows: pa.Table, **partition: str | None) -
     """A file as a task leaves it."""
     folder = table.folder()
     compute_statistics: list[pq.FileMetaData] = []
-    folder.files.create_dir(folder.below(name).below("..").path, recursive=True)
+    folder.files.create_dir(folder.get_subfolder(name).get_subfolder("..").path, recursive=True)
     with folder.files.open_output_stream(folder.place(name)) as sink:
         with pq.ParquetWriter(sink, rows.schema, store_schema=False, metadata_collector=compute_statistics) as writer:
             writer.write_table(rows)
         size = sink.tell()
-    return DataFile(name, size, rows.num_rows, partition, statistics(compute_statistics[0], rows.schema))
+    return DataFile(name, size, rows.num_rows, partition, make_statistics(compute_statistics[0], rows.schema))
 
 
 def put_numbers(table: DeltaTable, *values: int, name: str = "") -> DataFile:
@@ -72,8 +72,8 @@ def count_commits(table: DeltaTable) -> int:
 def test_where_no_table_is_there_are_no_columns_and_no_transactions(delta_table: DeltaTable) -> None:
     assert delta_table.columns() is None
     assert delta_table.partitioned_by() is None
-    assert delta_table.last("app") is None
-    assert delta_table.beside(Transaction("app", 1)) == ()
+    assert delta_table.read_last_version("app") is None
+    assert delta_table.read_row_files(Transaction("app", 1)) == ()
 
 
 def test_a_table_is_made_with_its_files_and_their_transaction_in_one_commit(delta_table: DeltaTable) -> None:
@@ -81,16 +81,16 @@ def test_a_table_is_made_with_its_files_and_their_transaction_in_one_commit(delt
     add(delta_table, put_numbers(delta_table, 1, 2), version=3, struct=struct)
     assert count_commits(delta_table) == 1
     assert read(delta_table) == [1, 2]
-    assert delta_table.last("app") == 3
+    assert delta_table.read_last_version("app") == 3
     # As Spark makes a table of a DataFrame: later writers may append nulls.
     assert delta_table.columns() == ROWS
 
 
 def test_a_table_is_made_without_files_and_a_transaction_is_recorded_without_them(delta_table: DeltaTable) -> None:
     add(delta_table, version=3)
-    assert (delta_table.columns(), delta_table.last("app"), read(delta_table)) == (ROWS, 3, [])
+    assert (delta_table.columns(), delta_table.read_last_version("app"), read(delta_table)) == (ROWS, 3, [])
     add(delta_table, version=4)
-    assert delta_table.last("app") == 4
+    assert delta_table.read_last_version("app") == 4
 
 
 @pytest.mark.parametrize("version", [4, 5])
@@ -99,7 +99,11 @@ def test_a_transaction_that_was_made_or_is_older_adds_nothing(delta_table: Delta
     add(delta_table, put_numbers(delta_table, 2), version=version)
     assert (read(delta_table), count_commits(delta_table)) == ([1], 1)
     delta_table.commit(Addition([put_numbers(delta_table, 3)], ROWS, transaction=Transaction("other", version)))
-    assert (read(delta_table), delta_table.last("app"), delta_table.last("other")) == ([1, 3], 5, version)
+    assert (read(delta_table), delta_table.read_last_version("app"), delta_table.read_last_version("other")) == (
+        [1, 3],
+        5,
+        version,
+    )
 
 
 @pytest.mark.parametrize("rows_before", [[], [0]], ids=["made", "appended to"])
@@ -142,20 +146,20 @@ def test_what_goes_wrong_before_a_commit_is_raised(delta_table: DeltaTable, monk
 
 def test_a_commit_says_which_rows_are_beside_it_for_whoever_repeats_the_landing(delta_table: DeltaTable) -> None:
     rows = [DataFile("day=1%2F2/a", 5, 2, {"day": "1/2", "x": None}, '{"numRecords":2}'), DataFile("b", 6, 1, {})]
-    add(delta_table, put_numbers(delta_table, 1), version=7, beside=rows)
+    add(delta_table, put_numbers(delta_table, 1), version=7, row_files=rows)
     for version in range(10):
         delta_table.commit(Addition([], ROWS, transaction=Transaction("busy", version)))
-    assert delta_table.beside(Transaction("app", 7)) == rows
-    assert delta_table.beside(Transaction("app", 8)) == ()
+    assert delta_table.read_row_files(Transaction("app", 7)) == rows
+    assert delta_table.read_row_files(Transaction("app", 8)) == ()
     with pytest.raises(Conflict, match="no longer says which rows"):
-        delta_table.beside(Transaction("app", 6))
+        delta_table.read_row_files(Transaction("app", 6))
 
 
 def test_overwriting_replaces_what_was_there_and_keeps_columns_and_transactions(delta_table: DeltaTable) -> None:
     add(delta_table, put_numbers(delta_table, 1), version=1)
     wider = put(delta_table, "wide", pa.table({"n": [2], "m": ["a"]}))
     add(delta_table, wider, version=2, overwrite=True, struct=WIDE, changes=ADDS)
-    assert (read(delta_table), read(delta_table, "m"), delta_table.last("app")) == ([2], ["a"], 2)
+    assert (read(delta_table), read(delta_table, "m"), delta_table.read_last_version("app")) == ([2], ["a"], 2)
     add(delta_table, put_numbers(delta_table, 3), version=2, overwrite=True)
     assert read(delta_table) == [2]
     assert deltalake.DeltaTable(delta_table.place, version=0).to_pyarrow_table()["n"].to_pylist() == [1]
@@ -639,14 +643,14 @@ def test_a_rewrite_renames_and_widens_columns_at_every_depth_in_one_commit(delta
         .add("on", "timestamp_ntz")
     )
     former_names = {"l.element.new": ["old"], "m.value.new": ["old"], "b": ["a"]}
-    needed_changes = evolution.changes(delta_table.columns() or spark.StructType(), needed, former_names)
+    needed_changes = evolution.find_changes(delta_table.columns() or spark.StructType(), needed, former_names)
     assert {change.kind for change in needed_changes} == {"rename", "widen"}
     before = deltalake.DeltaTable(delta_table.place).to_pyarrow_table().to_pylist()
     delta_table.check_rewrite(needed, needed_changes)
     delta_table.rewrite(needed, needed_changes)
     assert count_commits(delta_table) == 3
-    assert evolution.changes(delta_table.columns() or spark.StructType(), needed, {}) == []
-    assert (delta_table.partitioned_by(), delta_table.last("app")) == (("day",), 7)
+    assert evolution.find_changes(delta_table.columns() or spark.StructType(), needed, {}) == []
+    assert (delta_table.partitioned_by(), delta_table.read_last_version("app")) == (("day",), 7)
     columns = {column.name: column for column in delta_table.columns() or ()}
     assert columns["l"].metadata == {"comment": "the lines"}
 

@@ -58,7 +58,7 @@ def test_tasks_write_with_a_file_system_of_their_own(storage_options: dict[str, 
     table.check(ROWS, [], overwrite=False)
     add(table, put_numbers(table, 1), version=3)
     add(table, put_numbers(table, 2), version=4, overwrite=True)
-    assert (read(table), table.last("app")) == ([2], 4)
+    assert (read(table), table.read_last_version("app")) == ([2], 4)
     with pytest.raises(OSError, match="is not there"):
         add(table, put_numbers(table, 3)._replace(name="none"))
 

@@ -22,7 +22,7 @@ from schemactl.core.project import Generate
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.spark import WrongArgument
 from schemactl.spark.column_types import struct_of_ddl
-from schemactl.spark.tables.evolution import changes, path_of, require_allowed, statements, widens
+from schemactl.spark.tables.evolution import find_changes, make_statements, path_of, require_allowed, widens
 from schemactl.spark.tables.landing_table import Change
 
 EFFECTS = {"type widened": "widen", "renamed column": "rename", "added column": "add"}
@@ -81,21 +81,21 @@ def test_what_check_says_of_an_evolution_is_what_landing_needs() -> None:
         rewritten = [change.column for change in expected.changes if change.effect == "rewrite"]
         if rewritten:
             with pytest.raises(WrongArgument) as caught:
-                changes(before, after, names)
+                find_changes(before, after, names)
             assert all(f"{column} " in str(caught.value) for column in rewritten[:5])
             kinds["rewrite"] += 1
             continue
-        needed = changes(before, after, names)
+        needed = find_changes(before, after, names)
         assert [(change.kind, path_of(change.column)) for change in needed] == [
             (EFFECTS[change.effect], change.path) for change in expected.changes if change.effect in EFFECTS
         ]
         kinds.update(change.kind for change in needed)
-        assert changes(after, after, names) == []
+        assert find_changes(after, after, names) == []
     assert min(kinds[kind] for kind in ("rewrite", *EFFECTS.values())) > 20
 
 
 FORMER = {"sum": ("amount", "total"), "home": ("place",), "home.zip": ("postcode",), "days.value.zip": ("postcode",)}
-NEEDED = changes(
+NEEDED = find_changes(
     struct_of_ddl(
         "Id INT, total FLOAT, place STRUCT<city: STRING, postcode: INT>, Items ARRAY<STRUCT<sku: DECIMAL(9,2)>>, "
         "days MAP<STRING, STRUCT<postcode: INT>>, `a.b` INT, gone DATE"
@@ -126,7 +126,7 @@ def test_changes_are_those_of_columns_at_every_depth_in_an_order_in_which_they_c
 
 
 def test_the_statements_for_iceberg_make_each_change_after_those_that_it_stands_on() -> None:
-    assert statements(NEEDED, "shop.orders") == [
+    assert make_statements(NEEDED, "shop.orders") == [
         "ALTER TABLE shop.orders ALTER COLUMN Id TYPE bigint",
         "ALTER TABLE shop.orders RENAME COLUMN total TO sum",
         "ALTER TABLE shop.orders ALTER COLUMN sum TYPE double",
@@ -146,7 +146,7 @@ def test_the_statements_for_iceberg_make_each_change_after_those_that_it_stands_
 )
 def test_a_widening_that_iceberg_has_not_is_refused(have: str, want: str) -> None:
     with pytest.raises(WrongArgument, match=r"Iceberg does not widen x from .* rewrite the table with a cast"):
-        statements([Change("widen", "x", want, have)], "t")
+        make_statements([Change("widen", "x", want, have)], "t")
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,12 @@ def test_rows_that_no_change_makes_fit_are_refused_with_what_does(
     table_columns: str, columns: str, message: str
 ) -> None:
     with pytest.raises(WrongArgument, match=re.escape(f"the rows do not fit into the table: {message}")):
-        changes(struct_of_ddl(table_columns), struct_of_ddl(columns), FORMER)
+        find_changes(struct_of_ddl(table_columns), struct_of_ddl(columns), FORMER)
 
 
 def test_names_that_differ_in_case_alone_are_two_columns_where_a_table_has_both() -> None:
     both = struct_of_ddl("x INT, X BIGINT")
-    assert changes(both, both, {}) == []
+    assert find_changes(both, both, {}) == []
 
 
 def test_a_landing_makes_the_changes_that_it_is_allowed() -> None:

@@ -48,11 +48,11 @@ def iceberg_lake(tmp_path: Path) -> Lake:
 
 
 def test_a_first_landing_makes_table_and_rows_in_one_commit_and_later_ones_append(iceberg_lake: Lake) -> None:
-    assert (iceberg_lake.table.columns(), iceberg_lake.table.partitioned_by(), iceberg_lake.table.last("app")) == (
-        None,
-        None,
-        None,
-    )
+    assert (
+        iceberg_lake.table.columns(),
+        iceberg_lake.table.partitioned_by(),
+        iceberg_lake.table.read_last_version("app"),
+    ) == (None, None, None)
     iceberg_lake.land(pa.table({"id": [1, 2]}), transaction=Transaction("app", 3))
     orders = iceberg_lake.orders
     assert (orders.format_version, len(orders.history()), len(orders.metadata.schemas)) == (2, 1, 1)
@@ -60,7 +60,7 @@ def test_a_first_landing_makes_table_and_rows_in_one_commit_and_later_ones_appen
     assert file.file_path.startswith(f"{orders.location()}/data/part-")
     iceberg_lake.land(pa.table({"id": [3]}), transaction=Transaction("app", 4))
     assert iceberg_lake.read_rows("id") == [1, 2, 3]
-    assert iceberg_lake.table.last("app") == 4
+    assert iceberg_lake.table.read_last_version("app") == 4
     assert iceberg_lake.read_rows("id", snapshot_id=orders.history()[0].snapshot_id) == [1, 2]
 
 
@@ -68,7 +68,7 @@ def test_overwriting_replaces_all_rows_in_one_step_and_the_table_goes_back_in_ti
     for number in range(3):
         iceberg_lake.land(pa.table({"id": [number]}), overwrite=number == 2, transaction=Transaction("app", number))
     assert iceberg_lake.read_rows("id") == [2]
-    assert iceberg_lake.table.last("app") == 2
+    assert iceberg_lake.table.read_last_version("app") == 2
     second = iceberg_lake.orders.history()[1].snapshot_id
     assert iceberg_lake.read_rows("id", snapshot_id=second) == [0, 1]
     iceberg_lake.land(pa.table({"id": pa.array([], pa.int64())}), overwrite=True)
@@ -100,7 +100,7 @@ def test_of_two_writers_of_one_transaction_one_adds_its_files(iceberg_lake: Lake
     files = [] if empty else write(table, mine)
     table.commit(Addition(files, make_struct(mine), transaction=Transaction("app", 6 if empty else 7)))
     # A late transaction does not lower the version of an application either.
-    assert (iceberg_lake.read_rows("id"), iceberg_lake.table.last("app")) == ([1, 3], 7)
+    assert (iceberg_lake.read_rows("id"), iceberg_lake.table.read_last_version("app")) == ([1, 3], 7)
     assert len(iceberg_lake.orders.history()) == 2
 
 
@@ -182,17 +182,17 @@ def test_files_that_are_not_there_as_they_were_written_are_not_committed(iceberg
     assert len(iceberg_lake.orders.history()) == 1
 
 
-def test_what_is_beside_survives_expired_snapshots_until_it_is_forgotten(iceberg_lake: Lake) -> None:
-    rows, beside = pa.table({"id": [1]}), [DataFile("day=a/x", 5, 2, {"day": "a", "b": None})]
-    iceberg_lake.land(rows, transaction=Transaction("app", 1), beside=beside)
-    iceberg_lake.land(rows, transaction=Transaction("other", 1), beside=beside * 2)
+def test_row_files_of_a_transaction_survive_expired_snapshots_until_they_are_cleared(iceberg_lake: Lake) -> None:
+    rows, row_files = pa.table({"id": [1]}), [DataFile("day=a/x", 5, 2, {"day": "a", "b": None})]
+    iceberg_lake.land(rows, transaction=Transaction("app", 1), row_files=row_files)
+    iceberg_lake.land(rows, transaction=Transaction("other", 1), row_files=row_files * 2)
     iceberg_lake.orders.maintenance.expire_snapshots().by_id(iceberg_lake.orders.history()[0].snapshot_id).commit()
-    assert iceberg_lake.table.beside(Transaction("app", 1)) == beside
-    assert not iceberg_lake.table.beside(Transaction("app", 2))
-    iceberg_lake.table.forget(Transaction("app", 0))
-    iceberg_lake.table.forget(Transaction("app", 1))
-    assert not iceberg_lake.table.beside(Transaction("app", 1))
-    assert iceberg_lake.table.last("app") == 1
+    assert iceberg_lake.table.read_row_files(Transaction("app", 1)) == row_files
+    assert not iceberg_lake.table.read_row_files(Transaction("app", 2))
+    iceberg_lake.table.clear_row_files(Transaction("app", 0))
+    iceberg_lake.table.clear_row_files(Transaction("app", 1))
+    assert not iceberg_lake.table.read_row_files(Transaction("app", 1))
+    assert iceberg_lake.table.read_last_version("app") == 1
     iceberg_lake.land(rows, transaction=Transaction("other", 2))
     assert [name for name in iceberg_lake.orders.properties if "beside" in name] == []
 
@@ -268,9 +268,12 @@ def test_files_are_replaced_by_others_in_one_commit_that_leaves_what_was_added_m
     assert written[0].name in seen
     iceberg_lake.land(pa.table({"id": [3]}))
     before = len(iceberg_lake.orders.history())
-    iceberg_lake.land(pa.table({"id": [4]}), removes=seen, transaction=Transaction("app", 1), beside=written)
+    iceberg_lake.land(pa.table({"id": [4]}), removes=seen, transaction=Transaction("app", 1), row_files=written)
     assert (iceberg_lake.read_rows("id"), len(iceberg_lake.orders.history())) == ([3, 4], before + 1)
-    assert (iceberg_lake.table.last("app"), iceberg_lake.table.beside(Transaction("app", 1))) == (1, written)
+    assert (iceberg_lake.table.read_last_version("app"), iceberg_lake.table.read_row_files(Transaction("app", 1))) == (
+        1,
+        written,
+    )
     with pytest.raises(Conflict, match="files of it were replaced; try again"):
         iceberg_lake.land(pa.table({"id": [5]}), removes=seen)
     iceberg_lake.land(pa.table({"id": [6]}).slice(1), removes=iceberg_lake.table.files()[1])
@@ -314,7 +317,7 @@ def test_tables_on_s3_take_files_that_workers_write_by_the_properties_of_the_cat
         assert lake.read_rows("n", row_filter=is_equal_to("day", "a/b %")) == [1, 4]
         assert lake.read_rows("more") == [1.5, None, None, None]
         folder = pickle.loads(pickle.dumps(lake.table.folder()))  # noqa: S301  as a worker gets it
-        assert (folder.path, len(folder.sizes())) == ("lake/warehouse/shop/orders/data", 4)
+        assert (folder.path, len(folder.read_sizes())) == ("lake/warehouse/shop/orders/data", 4)
         lake.catalog.drop_table("shop.orders")
         assert all_land_once(lake, 2, 4)
 
@@ -359,7 +362,7 @@ def test_a_rest_catalog_takes_what_one_in_a_database_takes(tmp_path: Path) -> No
         assert_columns_change_at_any_depth_in_the_commit_of_the_rows(lake)
         for number in range(2):
             lake.land(pa.table({"number": [number]}), overwrite=True, transaction=Transaction("app", number))
-        assert (lake.read_rows("number"), lake.table.last("app")) == ([1], 1)
+        assert (lake.read_rows("number"), lake.table.read_last_version("app")) == ([1], 1)
         lake.catalog.drop_table("shop.orders")
         assert all_land_once(lake, 2, 4)
         lake.catalog.drop_table("shop.orders")
@@ -510,7 +513,9 @@ def test_bounds_leave_no_row_out_of_what_filters_find(iceberg_lake: Lake, caplog
     table = pa.table(columns | {"n": range(4)})
     # Row groups of one row: of some, nothing is known of a column.
     iceberg_lake.table.commit(
-        Addition(write(iceberg_lake.table, table, group_bytes=1), iceberg_lake.table.stored(make_struct(table)))
+        Addition(
+            write(iceberg_lake.table, table, group_bytes=1), iceberg_lake.table.to_stored_columns(make_struct(table))
+        )
     )
     assert caplog.messages == []
     for column in ("s", "d", "wide", "i"):
@@ -538,7 +543,7 @@ def test_small_whole_numbers_are_stored_as_spark_stores_them(iceberg_lake: Lake)
 def test_a_type_that_iceberg_does_not_have_is_refused_with_its_place(iceberg_lake: Lake, kind: spark.DataType) -> None:
     inner = spark.StructType().add("x", kind)
     with pytest.raises(WrongArgument, match=r"items\.element\.x is .*, for which Iceberg has no type"):
-        iceberg_lake.table.stored(spark.StructType().add("items", spark.ArrayType(inner)))
+        iceberg_lake.table.to_stored_columns(spark.StructType().add("items", spark.ArrayType(inner)))
 
 
 def test_tables_that_pyiceberg_cannot_write_to_are_refused_before_anything_is_written(iceberg_lake: Lake) -> None:

@@ -104,7 +104,7 @@ def test_rejected_messages_go_nowhere_where_a_vacuum_of_the_rows_would_take_them
     spark_session: SparkSession, place: Place
 ) -> None:
     for rejected in (f"{place.path}/bad", place.path, str(Path(place.path).parent)):
-        with pytest.raises(WrongArgument, match=r"one path contains the other|is the location of rows"):
+        with pytest.raises(WrongArgument, match=r"one path contains the other|is the location of the rows"):
             land(make_messages(spark_session, 1), FIRST, place.path, rejected=rejected, **place.options)
     assert not Path(place.path).exists()
     hidden = f"{place.path}/_bad"
@@ -172,7 +172,7 @@ def test_a_landing_of_an_application_is_made_once(spark_session: SparkSession, p
         landed = land(make_messages(spark_session, 1), FIRST, place.path, **options)
         assert (len(place.rows), len(place.read_rejected)) == (expected, expected)
     assert landed.rows == 1
-    with pytest.raises(WrongArgument, match="go together"):
+    with pytest.raises(WrongArgument, match="belong together"):
         land(make_messages(spark_session, 1), FIRST, place.path, txnAppId="nightly", **place.options)
 
 
@@ -184,7 +184,7 @@ def test_who_repeats_a_landing_that_died_between_its_commits_adds_the_rows_of_th
         pass
 
     def fail_commit(table: DeltaTable | IcebergTable, addition: Any) -> None:
-        if addition.beside is not None:
+        if addition.row_files is not None:
             commit(table, addition)
         else:
             raise Died

@@ -34,7 +34,7 @@ from .fragile_files import BusyFiles, OvertakenFiles
 
 def write_parquet(path: Path, batches: list[pa.RecordBatch], **shape: Any) -> dict[str, pq.ParquetFile]:
     """The files of the rows, by their names."""
-    files = ParquetFiles(Folder.at(str(path)), Shape({"who": "me"}, **shape), "part")
+    files = ParquetFiles(Folder.from_location(str(path)), Shape({"who": "me"}, **shape), "part")
     for batch in batches:
         files.add(batch, held_bytes=batch.nbytes)
     closed = files.close()
@@ -245,7 +245,7 @@ NAMES = ("a=1/part-0.parquet", "a=2/part-0.parquet", "part-1.parquet")
 
 
 def make_table(path: Path, files: fs.FileSystem | None = None) -> ParquetTable:
-    return ParquetTable(Folder.at(str(path), files))
+    return ParquetTable(Folder.from_location(str(path), files))
 
 
 def write_files(to: ParquetTable, content: str = "new") -> list[DataFile]:
@@ -259,7 +259,7 @@ def write_files(to: ParquetTable, content: str = "new") -> list[DataFile]:
 
 def read_files(path: Path) -> dict[str, str]:
     """Return the files that readers see, with their contents."""
-    return {name: (path / name).read_text() for name in make_table(path).rows.visible()}
+    return {name: (path / name).read_text() for name in make_table(path).rows.list_visible_files()}
 
 
 NEW = dict.fromkeys(NAMES, "new")
@@ -369,14 +369,14 @@ def test_a_folder_is_made_even_if_the_empty_one_above_it_is_removed_meanwhile(tm
     ],
 )
 def test_a_local_folder_is_written_in_several_ways(place: str | Path, path: str) -> None:
-    assert Folder.at(place) == Folder(fs.LocalFileSystem(), path)
+    assert Folder.from_location(place) == Folder(fs.LocalFileSystem(), path)
 
 
 def test_a_place_that_arrow_does_not_know_is_rejected_with_what_it_knows() -> None:
     with pytest.raises(ValueError, match=r"names no file system.*s3:"):
-        Folder.at("dbfs:/mnt/x")
+        Folder.from_location("dbfs:/mnt/x")
     with pytest.raises(ValueError, match="the path is empty"):
-        Folder.at("")
+        Folder.from_location("")
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_a_place_that_arrow_does_not_know_is_rejected_with_what_it_knows() -> No
 )
 def test_a_place_that_is_rejected_is_told_without_its_secrets(place: str) -> None:
     with pytest.raises(ValueError, match="names no file system") as rejected:
-        Folder.at(place)
+        Folder.from_location(place)
     assert "lake/x" in str(rejected.value)
     assert "secret" not in str(rejected.value).replace("'client_secret'", "")
 
@@ -393,4 +393,4 @@ def test_readers_see_neither_hidden_files_nor_hidden_folders(tmp_path: Path) -> 
     for name in ("x.parquet", "_x", ".x", "_d/x", ".d/x", "__topic=a/x", "d/e/x", "_SUCCESS"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    assert sorted(Folder.at(str(tmp_path)).visible()) == ["__topic=a/x", "d/e/x", "x.parquet"]
+    assert sorted(Folder.from_location(str(tmp_path)).list_visible_files()) == ["__topic=a/x", "d/e/x", "x.parquet"]

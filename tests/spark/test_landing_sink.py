@@ -6,23 +6,15 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.spark import landing_sink
-from schemactl.spark.landing_sink import gathered
+from schemactl.spark.landing_sink import combine_batches
 
 _ROWS, _BYTES = 8, 400
+"""Small maxima of a batch."""
 _COLUMNS = pa.schema({"payload": pa.binary(), "number": pa.int64()})
-
-
-@pytest.fixture(autouse=True)
-def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches are large already when they have a handful of rows."""
-    monkeypatch.setattr(landing_sink, "_ROWS", _ROWS)
-    monkeypatch.setattr(landing_sink, "_BYTES", _BYTES)
 
 
 def _make_batches(sizes: list[list[int]]) -> list[pa.RecordBatch]:
@@ -43,9 +35,9 @@ def _are_small(batches: list[pa.RecordBatch]) -> bool:
 @given(st.lists(st.lists(st.sampled_from([0, 1, 30, 300]), min_size=1, max_size=12), max_size=12))
 def test_batches_are_joined_in_order_while_they_are_small_together(sizes: list[list[int]]) -> None:
     batches = _make_batches(sizes)
-    gathered_batches = list(gathered(batches))
-    assert pa.Table.from_batches(gathered_batches, _COLUMNS).equals(pa.Table.from_batches(batches, _COLUMNS))
-    ends = np.cumsum([batch.num_rows for batch in gathered_batches]).tolist()
+    combined_batches = list(combine_batches(batches, max_rows=_ROWS, max_bytes=_BYTES))
+    assert pa.Table.from_batches(combined_batches, _COLUMNS).equals(pa.Table.from_batches(batches, _COLUMNS))
+    ends = np.cumsum([batch.num_rows for batch in combined_batches]).tolist()
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)]).tolist()
     first = [starts.index(end) for end in [0, *ends]]
     for here, following in pairwise(first):
@@ -56,7 +48,7 @@ def test_batches_are_joined_in_order_while_they_are_small_together(sizes: list[l
 def test_a_large_batch_is_not_copied_and_not_kept_waiting() -> None:
     small, large, last = _make_batches([[1], [1000], [1]])
     source_batches = iter([small, large, last])
-    gathered_batches = gathered(source_batches)
-    assert next(gathered_batches).equals(small)
-    assert next(gathered_batches) is large
-    assert next(gathered_batches).equals(last)
+    combined_batches = combine_batches(source_batches, max_rows=_ROWS, max_bytes=_BYTES)
+    assert next(combined_batches).equals(small)
+    assert next(combined_batches) is large
+    assert next(combined_batches).equals(last)

@@ -152,9 +152,7 @@ def test_a_version_that_is_not_registered_is_rejected_and_stays_so(
     topic = pulsar_space.create("strict", DEFINITIONS[0])
     rows = pulsar_spark.sql("select cast(raise_error('the job ran') as binary) payload from range(1)")
     writer = rows.write.format("pulsar-schemactl").options(**pulsar_space.options).mode("append")
-    with pytest.raises(
-        (AnalysisException, PythonException), match=r"no version 1 of a schema, .*`schemactl apply` does"
-    ):
+    with pytest.raises((AnalysisException, PythonException), match=r"no schema version 1, .*run `schemactl apply`"):
         writer.option("topic", topic).option("schema.version", "1").save()
     for missing in (pulsar_space.create("bare"), pulsar_space.name_topic("nowhere")):
         with pytest.raises(PulsarProblem, match="no version 0 of a schema"):
@@ -216,7 +214,7 @@ def test_rows_without_a_payload_for_a_reason_are_not_sent(pulsar_space: Namespac
     check_columns(make_columns("payload binary, __error string"), sending)
     with_error = Sender(parse_connection(pulsar_space.options), sending)
     rows = pa.RecordBatch.from_pydict({"payload": pa.array([None], pa.binary()), "__error": ["id: no number"]})
-    with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): leave such rows out"):
+    with pytest.raises(PulsarProblem, match=r"could not be encoded \(id: no number\): remove such rows"):
         with_error.send(iter([rows]))
     for row, message in (
         ((b"\x02", b"\xff", None, None, None), "is not UTF-8"),

@@ -289,7 +289,10 @@ def test_rejected_rows_go_to_their_folder_and_the_others_are_sent(
 
 def test_a_wrong_topic_of_a_row_is_a_reason_to_reject_it(pulsar_space: Namespace, tmp_path: Path) -> None:
     topic = pulsar_space.create("named", ORDER)
-    options, rejected = {**pulsar_space.options, "schema.version": "0"}, ParquetTable(Folder.at(tmp_path / "rejected"))
+    options, rejected = (
+        {**pulsar_space.options, "schema.version": "0"},
+        ParquetTable(Folder.from_location(tmp_path / "rejected")),
+    )
     sender = Sender(parse_connection(options, "a sink"), parse_send_options(options), rejected)
     payload, wrong = CODEC.encode_one(ROW), "non-persistent://t/n/x"
     rows = pa.RecordBatch.from_pydict({"payload": [payload] * 3, "__topic": [wrong, topic, None]})

@@ -259,7 +259,7 @@ def test_what_avro_promotes_is_cast(have: spark_types.DataType, want: Any) -> No
 def test_there_is_no_view_of_a_format_that_nothing_is_landed_in(
     spark_session: SparkSession, output_folder: str
 ) -> None:
-    with pytest.raises(ValueError, match="no format is called csv: take one of parquet, delta, iceberg"):
+    with pytest.raises(ValueError, match="unknown format csv: use one of parquet, delta, iceberg"):
         view(spark_session, make_codec(record("Order", NOTE)), output_folder, format="csv")  # type: ignore[arg-type]
 
 

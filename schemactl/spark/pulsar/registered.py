@@ -137,7 +137,7 @@ def read_codec_for(connection: Connection, topic: str, raw: StructType, schema: 
         except CodecError:
             continue
     raise ValueError(
-        f"no registered version of {topic} has the columns {', '.join(schema.names)}: leave `schema` out, or load it again"
+        f"no registered version of {topic} has the columns {', '.join(schema.names)}: remove `.schema(...)`, or load the source again"
     )
 
 

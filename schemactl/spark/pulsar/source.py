@@ -187,7 +187,7 @@ class PulsarSource(DataSource):
     def _make_sender(self, schema: StructType) -> Sender:
         sending = parse_send_options(self.options)
         try:
-            rejected = None if sending.rejected is None else ParquetTable(Folder.at(sending.rejected))
+            rejected = None if sending.rejected is None else ParquetTable(Folder.from_location(sending.rejected))
         except WrongArgument as error:
             raise ValueError(f"rejected: {error}") from None
         sender = Sender(parse_connection(self.options, "a sink"), sending, rejected)
@@ -200,7 +200,7 @@ class PulsarSource(DataSource):
             return
         names = self.schema().names
         if schema.names != names:
-            raise ValueError(f"pulsar-schemactl has the columns {', '.join(names)}: leave `schema` out")
+            raise ValueError(f"pulsar-schemactl defines its own columns ({', '.join(names)}): remove `.schema(...)`")
 
 
 def find_codec(package: GeneratedPackage) -> AnyCodec:
@@ -739,7 +739,7 @@ class Sender:
         info = get_schema_info(cluster, topic, version)
         if info is None:
             raise PulsarProblem(
-                f"{topic} has no version {version} of a schema, and a sink registers none: `schemactl apply` does"
+                f"{topic} has no schema version {version}, and a sink does not register versions: run `schemactl apply`"
             )
         schema_type = info.schema_type().name
         if is_sent_without_version(schema_type) and get_schema_info(cluster, topic, version + 1) is not None:
@@ -781,7 +781,7 @@ class Sender:
                 messages, reasons = _make_messages(batch, topics, topic_reasons, routes)
                 if reasons and rejected is None:
                     raise PulsarProblem(
-                        f"{reasons[min(reasons)]}: leave such rows out before sending, or set the option rejected"
+                        f"{reasons[min(reasons)]}: remove such rows before sending, or set the option rejected"
                     )
                 for topic, payload, arguments in messages:
                     with cluster.explain_errors(f"send to {topic}"):

@@ -214,7 +214,7 @@ def _request(pool: PoolManager, address: str, failure: str, *statuses: int) -> B
     except urllib3.exceptions.HTTPError as error:
         raise PulsarProblem(f"{failure}: {error}") from None
     if response.status not in statuses:
-        raise PulsarProblem(f"{failure}: {address} answers {response.status}")
+        raise PulsarProblem(f"{failure}: {address} responds with {response.status}")
     return response
 
 
@@ -225,7 +225,9 @@ def _open_pool(connection: Connection) -> PoolManager:
     arguments: dict[str, Any] = {}
     match connection.authentication:
         case Authentication(kind="oauth2"):
-            raise PulsarProblem("admin.url does not work with AuthenticationOAuth2: name the topics, and leave it out")
+            raise PulsarProblem(
+                "admin.url does not work with AuthenticationOAuth2: name the topics, and remove admin.url"
+            )
         case Authentication(kind="token") as token:
             arguments["headers"] = {"Authorization": f"Bearer {token.read_token()}"}
         case Authentication(kind="tls", fields=files):

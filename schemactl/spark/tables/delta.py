@@ -33,11 +33,11 @@ from .landing_table import (
     LandingTable,
     Transaction,
     WrongArgument,
+    hide_credentials,
     iterate_columns,
     iterate_leaves,
     quote_name,
     to_sql_type,
-    without_secrets,
 )
 from .parquet import SUCCESS
 
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from deltalake.transaction import AddAction, RemoveAction
 
 _MARK: Final = "schemactl.commit"
-_BESIDE: Final = "schemactl.beside"
-"""Keys of a commit's information: a unique name, and `Addition.beside`."""
+_ROW_FILES: Final = "schemactl.beside"
+"""Keys of a commit's information: a unique name, and `Addition.row_files`."""
 
 _MAX_ATTEMPTS: Final = 50
 _MAX_PAUSE_S: Final = 0.2
@@ -104,7 +104,7 @@ class DeltaTable(LandingTable):
     def __post_init__(self) -> None:
         # Tasks may run in another working folder, and delta-rs does not know file:/folder.
         if "://" not in self.place or self.place.startswith("file:"):
-            object.__setattr__(self, "place", Folder.at(self.place).path)
+            object.__setattr__(self, "place", Folder.from_location(self.place).path)
             if match := re.search(r"%[0-9A-Fa-f]{2}|\\", self.place):
                 raise WrongArgument(
                     f"{self.place} has {match[0]!r} in it, which delta-rs takes for something else, and looks in another folder: "
@@ -113,7 +113,7 @@ class DeltaTable(LandingTable):
         elif urlsplit(self.place).password or urlsplit(self.place).query:
             # The path is in messages, and in the log of the table of the same landing.
             raise WrongArgument(
-                f"{without_secrets(self.place)} was given with credentials: take them out, and give storage_options"
+                f"{hide_credentials(self.place)} was given with credentials: take them out, and give storage_options"
             )
 
     @property
@@ -125,12 +125,12 @@ class DeltaTable(LandingTable):
         """Return the folder where tasks write the files, which is the table's own."""
         url = urlsplit(self.place)
         if "://" not in self.place or not (self.filesystem or self.storage_options):
-            return Folder.at(self.place)
+            return Folder.from_location(self.place)
         if self.filesystem is None and url.scheme not in ("s3", "s3a"):
             raise WrongArgument(
                 f"with storage_options the tasks cannot write to {url.scheme}: give the same as `filesystem`, of Arrow"
             )
-        return Folder.at(url.netloc + url.path, self.filesystem or self._make_s3())
+        return Folder.from_location(url.netloc + url.path, self.filesystem or self._make_s3())
 
     def _make_s3(self) -> fs.S3FileSystem:
         options = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
@@ -165,7 +165,7 @@ class DeltaTable(LandingTable):
                     f"{_make_rewrite(table, self.place, struct, changes)}"
                 )
             return
-        if folder.below(SUCCESS).is_file():
+        if folder.get_subfolder(SUCCESS).is_file():
             raise WrongArgument(
                 f"{self.place} is a folder of Parquet, whose rows no reader of a Delta table finds: land elsewhere, or type "
                 f"CONVERT TO DELTA parquet.{quote_name(self.place)} first"
@@ -226,7 +226,7 @@ class DeltaTable(LandingTable):
             )
             for batch in rows.scanner(columns=columns.names).to_batches()
         )
-        info = {_MARK: uuid.uuid4().hex, _BESIDE: json.dumps(())}
+        info = {_MARK: uuid.uuid4().hex, _ROW_FILES: json.dumps(())}
         try:
             deltalake.write_deltalake(
                 table,
@@ -256,13 +256,13 @@ class DeltaTable(LandingTable):
             raise WrongArgument(f"{self.place} has deletion vectors: type REORG TABLE {name} APPLY (PURGE)")
         return self.folder(), _list_files(table) if table else ()
 
-    def last(self, app: str) -> int | None:
+    def read_last_version(self, app: str) -> int | None:
         """Return the version of the application's last commit, or None."""
         table = self._open()
         return table.transaction_version(app) if table else None
 
-    def beside(self, transaction: Transaction) -> Sequence[DataFile]:
-        """Return `Addition.beside` of the transaction's commit, or () if there is no such commit.
+    def read_row_files(self, transaction: Transaction) -> Sequence[DataFile]:
+        """Return `Addition.row_files` of the transaction's commit, or () if there is no such commit.
 
         Raises:
             Conflict: if the commit was made, but is no longer in the log.
@@ -277,7 +277,7 @@ class DeltaTable(LandingTable):
                 f"{self.place} has the rejected messages of {transaction}, but its log no longer says which rows belong to "
                 "them: restore it to a version before them, and land again"
             )
-        return [DataFile(*fields) for fields in json.loads(commit["commitInfo"][0][_BESIDE])]
+        return [DataFile(*fields) for fields in json.loads(commit["commitInfo"][0][_ROW_FILES])]
 
     def commit(self, addition: Addition) -> None:
         """Make the addition, in one step for all readers, unless its transaction was made before.
@@ -291,7 +291,7 @@ class DeltaTable(LandingTable):
         from deltalake.exceptions import DeltaError
 
         written_ms = self._check_files(addition.files)
-        info = {_MARK: uuid.uuid4().hex, _BESIDE: json.dumps(addition.beside or ())}
+        info = {_MARK: uuid.uuid4().hex, _ROW_FILES: json.dumps(addition.row_files or ())}
         actions = [_make_action(file, time_ms) for file, time_ms in zip(addition.files, written_ms, strict=True)]
         for attempts_left in reversed(range(_MAX_ATTEMPTS)):
             table = self._open()
@@ -337,7 +337,7 @@ class DeltaTable(LandingTable):
     def _check_files(self, files: Sequence[DataFile]) -> list[int]:
         """Return when each file was written, in milliseconds since 1970; raises OSError if a file is missing or has changed."""
         folder = self.folder()
-        infos = folder.infos([file.name for file in files])
+        infos = folder.read_infos([file.name for file in files])
         for file, info in zip(files, infos, strict=True):
             if not info.is_file or info.size != file.bytes:
                 problem = f"has {info.size} bytes" if info.is_file else "is not there"
@@ -377,7 +377,7 @@ class DeltaTable(LandingTable):
         try:
             _check_writable(table, self.place, overwrite=addition.overwrite)
             _check_spelling(_read_columns(table), addition.struct)
-            needed = evolution.changes(_read_columns(table), addition.struct, {})
+            needed = evolution.find_changes(_read_columns(table), addition.struct, {})
         except WrongArgument as error:
             raise Conflict(f"another writer changed {self.place} meanwhile: {error}") from None
         partitions = tuple(table.metadata().partition_columns)
@@ -435,7 +435,7 @@ class DeltaTable(LandingTable):
 
         `history` of delta-rs finds nothing if the path has a `#`.
         """
-        log = self.folder().below("_delta_log")
+        log = self.folder().get_subfolder("_delta_log")
         for number in range(version, -1, -1):
             try:
                 with log.files.open_input_stream(log.place(f"{number:020}.json")) as file:

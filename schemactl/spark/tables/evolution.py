@@ -31,7 +31,9 @@ _IN_ICEBERG: Final = {("int", "bigint"), ("float", "double")}
 _REWRITE_ADVICE: Final = "rewrite the table with a cast, or land in another table"
 
 
-def changes(table: spark.StructType, rows: spark.StructType, former_names: Mapping[str, Sequence[str]]) -> list[Change]:
+def find_changes(
+    table: spark.StructType, rows: spark.StructType, former_names: Mapping[str, Sequence[str]]
+) -> list[Change]:
     """Return the changes after which the rows fit into the table, in an order in which they can be made; [] if they fit already.
 
     Columns are matched by name, without case as in Spark, and else by a former name. A column that only the table has is null in
@@ -78,7 +80,7 @@ def require_allowed(
         )
 
 
-def statements(needed: Sequence[Change], table: str) -> list[str]:
+def make_statements(needed: Sequence[Change], table: str) -> list[str]:
     """Return the statements of Spark SQL that make the changes in the Iceberg table `table`.
 
     Delta has such statements as well, but delta-rs does not write to a table that they have changed.

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import types as spark
 
-from .evolution import path_of, statements
+from .evolution import make_statements, path_of
 from .landing_table import (
     Addition,
     Change,
@@ -33,7 +33,7 @@ from .landing_table import (
     LandingTable,
     Transaction,
     WrongArgument,
-    at_once,
+    run_in_threads,
 )
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField
 
 _TRANSACTION: Final = "schemactl.txn."
-_BESIDE: Final = "schemactl.beside."
-"""Prefixes of a table's properties: the version of an application's last commit, and `Addition.beside` of it with its version."""
+_ROW_FILES: Final = "schemactl.beside."
+"""Prefixes of a table's properties: the version of an application's last commit, and `Addition.row_files` of it with its version."""
 
 _NAME_MAPPING: Final = "schema.name-mapping.default"
 
@@ -125,7 +125,7 @@ class IcebergTable:
         self._place = self._locate()
         return self._place.folder
 
-    def stored(self, struct: spark.StructType) -> spark.StructType:
+    def to_stored_columns(self, struct: spark.StructType) -> spark.StructType:
         """Return the columns as Iceberg stores them: integers have 32 or 64 bits, and null is allowed everywhere."""
         return _to_struct(_to_schema(struct))
 
@@ -160,7 +160,7 @@ class IcebergTable:
         table, exists = self._open_or_stage(struct)
         if not exists:
             return
-        statements(changes, self.name)
+        make_statements(changes, self.name)
         self._require_fit(self._stage_changes(table, struct, changes).table_metadata, struct)
 
     def files(self) -> tuple[Folder, Sequence[str]]:
@@ -178,25 +178,25 @@ class IcebergTable:
             )
         return place.folder, names
 
-    def last(self, app: str) -> int | None:
+    def read_last_version(self, app: str) -> int | None:
         """Return the version of the application's last commit, or None."""
         return _get_last_version(self._open(), app)
 
-    def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:
-        """Return `Addition.beside` of the transaction's commit, () if there is no such commit, or None if it was cleared."""
+    def read_row_files(self, transaction: Transaction) -> Sequence[DataFile] | None:
+        """Return `Addition.row_files` of the transaction's commit, () if there is no such commit, or None if it was cleared."""
         table = self._open()
-        version, files = _read_beside(table, transaction.app)
+        version, files = _read_row_files(table, transaction.app)
         if version == transaction.version:
             return [DataFile(*fields) for fields in files]
         return None if _is_made(table, transaction, set()) else ()
 
-    def forget(self, transaction: Transaction) -> None:
-        """Clear the transaction's `beside`, once its rows are also committed."""
+    def clear_row_files(self, transaction: Transaction) -> None:
+        """Clear the transaction's `row_files`, once its rows are also committed."""
         for _ in _iterate_attempts():
             table = self._open()
-            if table is None or _read_beside(table, transaction.app)[0] != transaction.version:
+            if table is None or _read_row_files(table, transaction.app)[0] != transaction.version:
                 return
-            if self._commit(table.transaction().remove_properties(_BESIDE + transaction.app)):
+            if self._commit(table.transaction().remove_properties(_ROW_FILES + transaction.app)):
                 return
 
     def discard(self) -> None:
@@ -349,10 +349,10 @@ class IcebergTable:
             app, version = addition.transaction
             summary = {_TRANSACTION + app: str(version)}
             staged.set_properties(summary)
-            if addition.beside is not None:
-                staged.set_properties({_BESIDE + app: json.dumps([version, addition.beside])})
-            elif table is not None and _BESIDE + app in table.properties:
-                staged.remove_properties(_BESIDE + app)
+            if addition.row_files is not None:
+                staged.set_properties({_ROW_FILES + app: json.dumps([version, addition.row_files])})
+            elif table is not None and _ROW_FILES + app in table.properties:
+                staged.remove_properties(_ROW_FILES + app)
 
         # Remove and add files.
         if addition.overwrite and staged.table_metadata.current_snapshot_id is not None:
@@ -463,7 +463,7 @@ class IcebergTable:
             is_own_name = mapped_id == _get_mapped_id(mapping, (*path[:-1], change.former))
             if mapped_id and change.kind != "widen" and not is_own_name:
                 catalog = self.catalog if isinstance(self.catalog, str) else self.catalog.get("name", "CATALOG")
-                alter = "; ".join(statements([change], f"{catalog}.{self.name}"))
+                alter = "; ".join(make_statements([change], f"{catalog}.{self.name}"))
                 raise WrongArgument(
                     f"{change.column} was the name of another column of {self.name}, whose values would come back: type in Spark SQL "
                     f"CALL {catalog}.system.rewrite_data_files(table => '{self.name}', options => map('rewrite-all', 'true')); {alter}"
@@ -534,9 +534,9 @@ def _get_last_version(table: Table | None, app: str) -> int | None:
     return None if version is None else int(version)
 
 
-def _read_beside(table: Table | None, app: str) -> tuple[int | None, list[list[Any]]]:
-    """Return the version whose `Addition.beside` the table has, or None, and the files in it."""
-    text = None if table is None else table.properties.get(_BESIDE + app)
+def _read_row_files(table: Table | None, app: str) -> tuple[int | None, list[list[Any]]]:
+    """Return the version whose `Addition.row_files` the table has, or None, and the files in it."""
+    text = None if table is None else table.properties.get(_ROW_FILES + app)
     version, files = json.loads(text) if text else (None, [])
     return version, files
 
@@ -653,7 +653,7 @@ def _read_footers(folder: Folder, files: Sequence[DataFile]) -> list[pq.FileMeta
             )
         return footer
 
-    return at_once(read_footer, files)
+    return run_in_threads(read_footer, files)
 
 
 def _make_data_file(

@@ -55,7 +55,7 @@ class Conflict(RuntimeError):
 def check_format(name: str) -> None:
     """Raise WrongArgument if it is not the name of a format."""
     if name not in get_args(Format):
-        raise WrongArgument(f"no format is called {name}: take one of {', '.join(get_args(Format))}")
+        raise WrongArgument(f"unknown format {name}: use one of {', '.join(get_args(Format))}")
 
 
 class DataFile(NamedTuple):
@@ -119,7 +119,7 @@ class Addition:
         changes: the changes of the columns of an existing table; they are made first.
         overwrite: whether to remove the rows that the table had before.
         transaction: the number of the commit, or None if the commit may be made twice.
-        beside: the files of the rows, if this is the commit of the rejected messages of the same landing; else None. The rejected
+        row_files: the files of the rows, if this is the commit of the rejected messages of the same landing; else None. The rejected
             messages are committed first, so an attempt after a crash between both commits finds the files and commits the same rows.
         removes: the names of files to remove; if the table no longer has one of them, it is a Conflict.
     """
@@ -130,7 +130,7 @@ class Addition:
     changes: Sequence[Change] = ()
     overwrite: bool = False
     transaction: Transaction | None = None
-    beside: Sequence[DataFile] | None = None
+    row_files: Sequence[DataFile] | None = None
     removes: Sequence[str] = ()
 
 
@@ -154,7 +154,7 @@ class LandingTable(Protocol):
     def folder(self) -> Folder:
         """Return the folder where tasks write the files; the table need not exist."""
 
-    def stored(self, struct: StructType) -> StructType:
+    def to_stored_columns(self, struct: StructType) -> StructType:
         """Return the columns of a table of the format for these rows, whose types may differ."""
         return struct
 
@@ -186,16 +186,16 @@ class LandingTable(Protocol):
     def files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, as a folder and names in it. In a table without partitions, they have all columns."""
 
-    def last(self, app: str) -> int | None:  # noqa: ARG002  for formats with transactions
+    def read_last_version(self, app: str) -> int | None:  # noqa: ARG002  for formats with transactions
         """Return the version of the application's last commit; None without one, or if the format has no transactions."""
         return None
 
-    def beside(self, transaction: Transaction) -> Sequence[DataFile] | None:  # noqa: ARG002  as above
-        """Return `Addition.beside` of the transaction's commit, () if there is no such commit, or None if it was cleared."""
+    def read_row_files(self, transaction: Transaction) -> Sequence[DataFile] | None:  # noqa: ARG002  as above
+        """Return `Addition.row_files` of the transaction's commit, () if there is no such commit, or None if it was cleared."""
         return ()
 
-    def forget(self, transaction: Transaction) -> None:  # noqa: ARG002  as above
-        """Clear the transaction's `beside`, once its rows are also committed."""
+    def clear_row_files(self, transaction: Transaction) -> None:  # noqa: ARG002  as above
+        """Clear the transaction's `row_files`, once its rows are also committed."""
         return
 
     def discard(self) -> None:
@@ -222,7 +222,7 @@ class Folder:
     path: str
 
     @classmethod
-    def at(cls, place: str | PathLike[str], files: fs.FileSystem | None = None) -> Folder:
+    def from_location(cls, place: str | PathLike[str], files: fs.FileSystem | None = None) -> Folder:
         """Return the folder at a local path, at a URI that Arrow knows, or, with `files`, at a path of that file system.
 
         Raises:
@@ -243,9 +243,9 @@ class Folder:
         try:
             file_system, path = fs.FileSystem.from_uri(f"{_ARROW_SCHEMES.get(scheme, scheme)}:{rest}")
         except (ValueError, NotImplementedError, OSError) as error:
-            reason = str(error).partition("\n")[0].replace(rest, without_secrets(rest))
+            reason = str(error).partition("\n")[0].replace(rest, hide_credentials(rest))
             raise WrongArgument(
-                f"{without_secrets(place)} names no file system that Arrow can write to ({reason}): "
+                f"{hide_credentials(place)} names no file system that Arrow can write to ({reason}): "
                 "write a local path, file:, s3:, gs:, hdfs: or abfss:, or give one as `filesystem`"
             ) from None
         return cls(file_system, path.rstrip("/"))
@@ -255,7 +255,7 @@ class Folder:
         info: fs.FileInfo = self.files.get_file_info(self.path)
         return bool(info.is_file)
 
-    def below(self, name: str) -> Folder:
+    def get_subfolder(self, name: str) -> Folder:
         """Return the folder of this name in this folder; `..` leads out of it."""
         return Folder(self.files, posixpath.normpath(self.place(name)))
 
@@ -263,9 +263,9 @@ class Folder:
         """Return the path of the file or folder `name`."""
         return posixpath.join(self.path, name)
 
-    def visible(self, prefix: str = "") -> Iterator[str]:
+    def list_visible_files(self, prefix: str = "") -> Iterator[str]:
         """Yield the names of the files that readers see, with `prefix` before each."""
-        for info in self._infos():
+        for info in self._list_infos():
             name = info.base_name
             # Like HadoopFSUtils.shouldFilterOutPathName: the folder of a partition column may begin with `_`.
             if name.startswith(".") or (name.startswith("_") and "=" not in name):
@@ -273,7 +273,7 @@ class Folder:
             if info.is_file:
                 yield prefix + name
             else:
-                yield from self.below(name).visible(f"{prefix}{name}/")
+                yield from self.get_subfolder(name).list_visible_files(f"{prefix}{name}/")
 
     def check_writable(self) -> None:
         """Create the folder, write a file there and remove it.
@@ -290,15 +290,17 @@ class Folder:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise type(error)(f"{self.path} cannot be written to: {reason}") from None
 
-    def sizes(self) -> dict[str, int]:
+    def read_sizes(self) -> dict[str, int]:
         """Return the size of every file in bytes, at any depth."""
         return {
-            posixpath.relpath(info.path, self.path): info.size for info in self._infos(recursive=True) if info.is_file
+            posixpath.relpath(info.path, self.path): info.size
+            for info in self._list_infos(recursive=True)
+            if info.is_file
         }
 
-    def infos(self, names: Sequence[str]) -> list[fs.FileInfo]:
+    def read_infos(self, names: Sequence[str]) -> list[fs.FileInfo]:
         """Return the file system's information on these files."""
-        return at_once(lambda name: self.files.get_file_info(self.place(name)), names)
+        return run_in_threads(lambda name: self.files.get_file_info(self.place(name)), names)
 
     def create(self) -> None:
         """Create the folder, even while another job removes an empty parent."""
@@ -329,25 +331,25 @@ class Folder:
             with contextlib.suppress(FileNotFoundError):
                 self.files.delete_file(self.place(name))
 
-        at_once(remove, list(names))
+        run_in_threads(remove, list(names))
 
-    def take(self, names: Sequence[str], *, source: Folder) -> None:
+    def move_files(self, names: Sequence[str], *, source: Folder) -> None:
         """Move the files from `source` to this folder."""
         for parent in {posixpath.dirname(self.place(name)) for name in names}:
             self.files.create_dir(parent, recursive=True)
-        at_once(lambda name: self.files.move(source.place(name), self.place(name)), names)
+        run_in_threads(lambda name: self.files.move(source.place(name), self.place(name)), names)
 
-    def _infos(self, *, recursive: bool = False) -> list[fs.FileInfo]:
+    def _list_infos(self, *, recursive: bool = False) -> list[fs.FileInfo]:
         selector = fs.FileSelector(self.path, allow_not_found=True, recursive=recursive)
         return list(self.files.get_file_info(selector))
 
 
-def without_secrets(place: str) -> str:
+def hide_credentials(place: str) -> str:
     """Return a URI without its secrets, which are the user and password, and the options."""
     return re.sub(r"//.*:.*@", "//***@", place.partition("?")[0], flags=re.DOTALL)
 
 
-def at_once(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+def run_in_threads(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     """Apply `work` to each item, several at a time, and return the results in order."""
     with ThreadPoolExecutor(_MAX_PARALLEL_REQUESTS) as pool:
         return list(pool.map(work, items))

@@ -130,7 +130,7 @@ class ParquetTable(LandingTable):
 
     def folder(self) -> Folder:
         """Return the folder where tasks write the files."""
-        return self.rows.below(_TEMPORARY).below(self.job)
+        return self.rows.get_subfolder(_TEMPORARY).get_subfolder(self.job)
 
     def columns(self) -> None:
         """Return None: files with other columns may be added, and readers can merge them."""
@@ -139,7 +139,7 @@ class ParquetTable(LandingTable):
         """Return the partition columns of the first file, or None if there are no files."""
         # `check` reports a path that is not a folder.
         with contextlib.suppress(NotADirectoryError):
-            for name in self.rows.visible():
+            for name in self.rows.list_visible_files():
                 return tuple(partition_of(name))
         return None
 
@@ -158,11 +158,11 @@ class ParquetTable(LandingTable):
                 )
         if self.rows.is_file():
             raise WrongArgument(f"{self.rows.path} is a file: rows go to a folder")
-        if self.rows.below("_delta_log").sizes():
+        if self.rows.get_subfolder("_delta_log").read_sizes():
             raise WrongArgument(f"{self.rows.path} is a Delta table: land in the format delta, or elsewhere")
         self.rows.check_writable()
-        journals = self.rows.below(_JOURNALS)
-        for name in journals.sizes():
+        journals = self.rows.get_subfolder(_JOURNALS)
+        for name in journals.read_sizes():
             job, _, file = name.partition("/")
             if file == "journal.json":
                 raise WrongArgument(
@@ -174,7 +174,7 @@ class ParquetTable(LandingTable):
 
     def files(self) -> tuple[Folder, Sequence[str]]:
         """Return the files that readers see, as the folder and names in it."""
-        return self.rows, sorted(self.rows.visible())
+        return self.rows, sorted(self.rows.list_visible_files())
 
     def discard(self) -> None:
         """Remove the files of tasks that were not committed."""
@@ -189,15 +189,15 @@ class ParquetTable(LandingTable):
         Raises:
             OSError: if a file is missing or has changed since it was written.
         """
-        replaced = sorted(self.rows.visible()) if addition.overwrite else addition.removes
-        sizes = self.folder().sizes() if addition.files else {}
+        replaced = sorted(self.rows.list_visible_files()) if addition.overwrite else addition.removes
+        sizes = self.folder().read_sizes() if addition.files else {}
         for file in addition.files:
             if sizes.get(file.name) != file.bytes:
                 raise OSError(
                     f"{self.folder().place(file.name)} should have {file.bytes} bytes and has "
                     f"{sizes.get(file.name, 'vanished')}: nothing was landed"
                 )
-        self.rows.take([file.name for file in addition.files], source=self.folder())
+        self.rows.move_files([file.name for file in addition.files], source=self.folder())
         # New files first, so that a crash in between loses no row.
         self.rows.remove_files(replaced)
         if addition.files:
@@ -354,7 +354,7 @@ class _File:
         self._writer.close()
         size = self.bytes
         self._sink.close()
-        return size, statistics(self._footers[0], self._writer.schema) if self._shape.statistics else ""
+        return size, make_statistics(self._footers[0], self._writer.schema) if self._shape.statistics else ""
 
 
 def to_stored(rows: pa.Table, shape: Shape) -> pa.Table:
@@ -487,7 +487,7 @@ def partition_of(file: str) -> dict[str, str | None]:
 # The statistics of a file in Delta's log: the numbers of rows and nulls, and bounds of the values
 
 
-def statistics(file: pq.FileMetaData, columns: pa.Schema) -> str:
+def make_statistics(file: pq.FileMetaData, columns: pa.Schema) -> str:
     """Return the statistics of a file with these columns, as JSON (section "Per-file Statistics" of Delta's PROTOCOL.md).
 
     Everything comes from the footer of the file. A column without bounds in Delta (binary, booleans, lists, maps) or in the footer

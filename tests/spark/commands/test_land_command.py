@@ -142,10 +142,10 @@ def test_what_does_not_fit_is_said_before_anything_is_read(shop_folder: Path, ru
     for options, code, words in (
         (("--format", "delta"), 64, 'Allow it: evolve="add"'),
         (("--format", "iceberg"), 64, "--format iceberg needs --catalog NAME"),
-        (("--catalog", "lake"), 64, 'catalog is of format="iceberg"'),
+        (("--catalog", "lake"), 64, 'catalog is an option of format="iceberg"'),
         # Before Spark is started, which does not know this master.
         ((*ICEBERG, "--catalog", "nowhere", "--master", "none"), 64, "CATALOG__NOWHERE__URI"),
-        (("--out", "lake/a", "--evolve", "add"), 64, "leave evolve out"),
+        (("--out", "lake/a", "--evolve", "add"), 64, "remove evolve"),
     ):
         done = run("--messages", "../archive", *options)
         assert (done.returncode, done.stdout) == (code, "")
