@@ -80,7 +80,7 @@ SPECS.update(
         SchemaType.PROTOBUF_NATIVE: ProtobufNativeSpec(),
         SchemaType.EXTERNAL: TypeSpec(
             declared_as="text",
-            unfit_half="an EXTERNAL schema cannot be the half of another",
+            unfit_half="an EXTERNAL schema cannot be the key or value of another",
             checker="external",
             first_release=Release.R4_2,
         ),

@@ -55,7 +55,7 @@ class PairSpec(TypeSpec):
     language: Literal["pair"] = "pair"
     payload: Literal["pair"] = "pair"
     declared_as: Literal["pair"] = "pair"
-    unfit_half: str = "a KEY_VALUE schema cannot be the half of another"
+    unfit_half: str = "a KEY_VALUE schema cannot be the key or value of another"
     validation: Literal["pair"] = "pair"
     checker: Literal["pair"] = "pair"
     suffix: str = ".json"

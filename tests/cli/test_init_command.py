@@ -317,7 +317,7 @@ def test_files_go_where_those_of_the_namespace_are(shop_repository: Scratch) -> 
         (["namespace", "shop"], 64, "'shop' is not a namespace: expected tenant/namespace"),
         (["topic", "sales/taken"], 1, "namespaces/sales/taken.yaml exists already"),
         (["topic", "sales/a", "--type", "AVR"], 64, "did you mean AVRO?"),
-        (["topic", "sales/a", "--value", "KEY_VALUE"], 64, "a KEY_VALUE schema cannot be the half of another"),
+        (["topic", "sales/a", "--value", "KEY_VALUE"], 64, "a KEY_VALUE schema cannot be the key or value of another"),
         (["topic", "sales/a", "--type", "BYTES"], 64, "'BYTES' is unknown"),
         (["topic", "sales/a", "--type", "AVRO", "--key", "STRING"], 64, "--key and --value require --type KEY_VALUE"),
         (

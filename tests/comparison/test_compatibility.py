@@ -117,7 +117,7 @@ def test_data_is_not_judged_if_a_definition_does_not_parse() -> None:
         assert compare([good], bad, strategy).state is DataState.UNPARSABLE
     assert compare([bad], good, S.FULL).state is DataState.UNPARSABLE
     assert compare([bad, good], good, S.FULL_TRANSITIVE).state is DataState.UNPARSABLE
-    # Nobody reads what is not looked at.
+    # FULL compares with the latest version alone.
     assert compare([bad, good], good, S.FULL).state is DataState.COMPATIBLE
     assert compare([bad], good, S.ALWAYS_COMPATIBLE).state is DataState.NOT_JUDGED
 

@@ -1,4 +1,4 @@
-"""Defaults that Java writes as other values are found, and only those."""
+"""Defaults that Java writes as other values, and defaults that it keeps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORD = {"type": "record", "name": "P", "fields": [{"name": "a", "type": "int",
 
 ALTERED: list[tuple[Any, Any, str, str]] = [
     (FIXED, "abcd", "it has 4 bytes and is cut off to 3", "[97, 98, 99]"),
-    (FIXED, "a", "it has 1 bytes and is filled up with zeros to 3", "[97, 0, 0]"),
+    (FIXED, "a", "it has 1 byte and is filled up with zeros to 3", "[97, 0, 0]"),
     (FIXED, "a€b", "it has the character U+20AC, which is not a byte and is written as ?", "[97, 63, 98]"),
     ("bytes", "€", "it has the character U+20AC, which is not a byte and is written as ?", '"?"'),
     ("bytes", "\ud800", "it has the character U+D800, which is not a byte and is written as ?", '"?"'),
@@ -27,18 +27,18 @@ ALTERED: list[tuple[Any, Any, str, str]] = [
     ("float", 1e39, "it is 1e+39, which a float does not have: it is written as inf", '"Infinity"'),
     ("float", 1e-60, "it is 1e-60, which a float does not have: it is written as 0.0", "0.0"),
     ("double", 2**53 + 1, "it is 9007199254740993, which a double does not have: it is written as 9007199254740992.0", "9.007199254740992E15"),
-    (["null", "int", "long"], 2**31, "it is 2147483648, which is no int: its upper bits or its fraction are cut off", "-2147483648"),
-    (["null", "int", "double"], 1.5, "it is 1.5, which is no int: its upper bits or its fraction are cut off", "1"),
+    (["null", "int", "long"], 2**31, "it is 2147483648, which is not an int: its upper bits or its fraction are cut off", "-2147483648"),
+    (["null", "int", "double"], 1.5, "it is 1.5, which is not an int: its upper bits or its fraction are cut off", "1"),
     (["null", {"type": "array", "items": "int"}, "string"], "x", 'it is "x", which is written as an array without it', "[]"),
     (RECORD, {"b": 2}, 'it has "b", which P does not have, and which is not written', '{"a": 1}'),
-    ({"type": "array", "items": FIXED}, ["abc", "a"], "[1] has 1 bytes and is filled up with zeros to 3", "[[97, 98, 99], [97, 0, 0]]"),
+    ({"type": "array", "items": FIXED}, ["abc", "a"], "[1] has 1 byte and is filled up with zeros to 3", "[[97, 98, 99], [97, 0, 0]]"),
     ({"type": "map", "values": "float"}, {"k": 16777217}, '["k"] is 16777217, which a float does not have: it is written as 16777216.0', '{"k": 1.6777216E7}'),
 ]  # fmt: skip
 """The type, the default, the problem, and the value of Java's reader."""
 
 OUTSIDE = [
     (DECIMAL, "\x64", "it is a decimal of 3 digits, and its type has 2"),
-    ({"type": "string", "logicalType": "uuid"}, "x", 'it is "x", which is no UUID'),
+    ({"type": "string", "logicalType": "uuid"}, "x", 'it is "x", which is not a UUID'),
     ({"type": "int", "logicalType": "time-millis"}, -1, "it is -1, which is not a time of day"),
     ({"type": "long", "logicalType": "time-micros"}, 86_400_000_000, "it is 86400000000, which is not a time of day"),
 ]

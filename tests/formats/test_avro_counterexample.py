@@ -114,7 +114,7 @@ def test_explanation_states_that_no_message_can_be_written() -> None:
     ((reason, proof),) = find_breakages(make_node(4), make_node(12))
     explanation = explain(Breakage(reason, "new_reads_old", 0), new=make_node(4), old=make_node(12))
     assert proof is None
-    assert explanation.reason.endswith("nothing can be written, for a record must contain itself or an enum is empty.")
+    assert explanation.reason.endswith("none can be written, because a record must contain itself or an enum is empty.")
 
 
 def test_the_default_that_is_proposed_for_a_decimal_is_a_number() -> None:

@@ -100,9 +100,9 @@ class AvroSpec(TypeSpec):
         schema = parse_cached(info.schema, release)
         if isinstance(schema, Union) and (self.payload == "avro" or not schema.branches):
             yield InvalidSchema(
-                "the definition is a union, which a broker refuses for AVRO"
+                "the definition is a union, which a broker rejects for AVRO"
                 if schema.branches
-                else "the definition is an empty union: nothing can be written with it",
+                else "the definition is an empty union: no value can be written",
                 fix="declare a record with one field of that union",
             )
             return
@@ -116,15 +116,14 @@ class AvroSpec(TypeSpec):
         record = find_endless_record(schema)
         if record:
             yield InvalidSchema(
-                f"record {record.full_name} must contain itself ({record.field_path}): it has no finite value, and the broker's own check "
-                f"breaks down on it: {answer.exception}",
+                f"record {record.full_name} must contain itself ({record.field_path}): it has no finite value, and the broker's check "
+                f"throws {answer.exception}",
                 pointer=record.pointer,
                 fix=f'make a field in this chain optional: a union with null, such as ["null", "{record.full_name}"]',
             )
         else:
             yield InvalidSchema(
-                f"the broker's own check breaks down on the definition: {answer.exception}",
-                fix="let fewer types lead to one another",
+                f"the broker's check of the definition throws {answer.exception}", fix="remove references between types"
             )
 
     def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
@@ -143,7 +142,7 @@ class AvroSpec(TypeSpec):
             try:
                 deque(incompatibilities(reader=schema, writer=schema), maxlen=0)
             except AmbiguousAlias as ambiguous:
-                message = f"an alias keeps the definition from being compared with itself: {ambiguous}"
+                message = f"an alias prevents a comparison of the definition with itself: {ambiguous}"
                 yield Incompatibility("AMBIGUOUS_ALIAS", ambiguous.pointer, message)
 
     def find_unapplied_defaults(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:

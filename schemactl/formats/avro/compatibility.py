@@ -73,7 +73,7 @@ MAX_PROOF_STEPS: Final = 30_000
 
 
 class AmbiguousAlias(Exception):
-    """The name and aliases of a reader's field match several fields of the writer's record, and Java refuses to choose.
+    """The name and aliases of a reader's field match several fields of the writer's record, so Java throws.
 
     In Java the whole check ends with an AvroRuntimeException, without the incompatibilities before it.
 

@@ -576,19 +576,19 @@ def _describe_alteration(schema: Fixed | Primitive, value: JsonValue) -> str:
                 return f"has the character U+{ord(wrong):04X}, which is not a byte and is written as ?"
             if isinstance(schema, Fixed) and len(value) != schema.size:
                 change = "is cut off" if len(value) > schema.size else "is filled up with zeros"
-                return f"has {len(value)} bytes and {change} to {schema.size}"
+                size = f"{len(value)} byte" if len(value) == 1 else f"{len(value)} bytes"
+                return f"has {size} and {change} to {schema.size}"
             return _describe_digits(schema, value) if logical_type == "decimal" else ""
         case "string" if isinstance(value, str):
             if _has_lone_surrogate(value):
                 return "has a lone surrogate, which is written as ?"
             if logical_type == "uuid" and not _UUID.fullmatch(value):
-                return f"is {describe_value(value)}, which is no UUID"
+                return f"is {describe_value(value)}, which is not a UUID"
         case "int" | "long" if _is_number(value):
             # A float is looked up in a range number by number.
             if isinstance(value, float) or value not in (INT_RANGE if schema.type == "int" else LONG_RANGE):
-                return (
-                    f"is {describe_value(value)}, which is no {schema.type}: its upper bits or its fraction are cut off"
-                )
+                article = "an int" if schema.type == "int" else "a long"
+                return f"is {describe_value(value)}, which is not {article}: its upper bits or its fraction are cut off"
             limit = _TIME_LIMITS.get((schema.type, logical_type))
             if limit is not None and value not in range(limit):
                 return f"is {describe_value(value)}, which is not a time of day"

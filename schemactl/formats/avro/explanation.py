@@ -77,7 +77,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema, plain_json: bool = 
         reason += " Pulsar's Java reader decodes such messages; readers that follow the specification reject them."
     if not can_be_written(writer):
         reason += (
-            " No message can be shown: nothing can be written, for a record must contain itself or an enum is empty."
+            " No message can be shown: none can be written, because a record must contain itself or an enum is empty."
         )
     reader_pointer, (writer_pointer, _) = case.walk.pointer, case.counterpart
     causes = frozenset(islice(_list_causes(case), _MAX_CAUSES))
@@ -254,8 +254,8 @@ def _explain_missing_symbols(case: _Case) -> _Advice:
     are, them = ("are", "them") if len(missing_symbols) > 1 else ("is", "it")
     unknown = f"Readers of {case.older} do not know {them} and have no enum default"
     fix = (
-        f"in two changes. First give {name} a default, together with an edit that Pulsar stores (it takes a default alone for no new "
-        f"version), such as a new field with a default; once every reader has that version, list {symbols}."
+        f"in two changes. First give {name} a default, together with an edit that Pulsar stores (to Pulsar, a default alone is not a "
+        f"new version), such as a new field with a default; once every reader has that version, list {symbols}."
     )
     return _Advice(f"{case.place}: {symbols} {are} new in {name}. {unknown}: they throw on such a message.", fix)
 
@@ -356,7 +356,7 @@ def _explain_size_mismatch(case: _Case) -> _Advice:
 
 def _explain_ambiguous_alias(case: _Case) -> _Advice:
     return _Advice(
-        f"{case.place}: its name and its aliases match several fields of the messages, and Java refuses to choose.",
+        f"{case.place}: its name and its aliases match several fields of the messages, and Java throws.",
         "remove the alias that is also the name of a field.",
     )
 
@@ -383,7 +383,7 @@ def _explain_changed_logical_type(case: _Case) -> _Advice:
 def _explain_narrower_type(case: _Case) -> _Advice:
     written, read = _get_written_and_read(case)
     if read == "string":
-        loss = "bytes that are no UTF-8 are replaced"
+        loss = "bytes that are not UTF-8 are replaced"
     else:
         loss = f"a number of more than {'24' if read == 'float' else '53'} bits loses its last digits"
     whose = "the new schema" if case.upgraded else f"a reader of {case.older}"

@@ -145,7 +145,7 @@ def _check_name(name: Any, parts: Parts) -> Iterator[GoChange]:
     if isinstance(name, str) and not _NAME.fullmatch(name):
         yield GoChange(
             parts,
-            f"`{name}` is an invalid name, with which the client ends its process",
+            f"`{name}` is an invalid name: the client ends its process",
             "Use the letters A to Z, digits and underscores.",
         )
 

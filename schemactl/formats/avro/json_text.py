@@ -119,7 +119,7 @@ def read(text: str) -> Any:
         position = len(text) - len(rest)
         raise TrailingText(
             f"{_make_excerpt(rest)} follows the schema at {_describe_position(text, position)}; expected the end of the definition",
-            fix="remove what stands after the schema; comments may stand before its end only",
+            fix="remove the text after the schema; comments are allowed only before its end",
             value=value,
             text=rest,
         )
@@ -182,7 +182,7 @@ _DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)
 def _make_syntax_error(text: str, problem: json.JSONDecodeError) -> InvalidAvro:
     if text.startswith("\ufeff"):
         return InvalidAvro(
-            "the definition starts with a byte order mark, which Avro's parser refuses",
+            "the definition starts with a byte order mark, which Avro's parser rejects",
             fix="save the file as UTF-8 without byte order mark",
         )
     return InvalidAvro(

@@ -581,10 +581,10 @@ T = TypeVar("T")
 
 
 class TooDeep(InvalidSchema):
-    """The types of a definition lead to one another in a longer chain than can be followed."""
+    """The chain of references between the types of a definition is too long to follow."""
 
     def __init__(self) -> None:
-        super().__init__("the types refer to each other in too long a chain", fix="let fewer types lead to one another")
+        super().__init__("the types refer to each other in too long a chain", fix="remove references between types")
 
 
 def run_recursion(call: Callable[[], T], forget: Callable[[], object] = lambda: None) -> T:

@@ -62,7 +62,7 @@ _CONSEQUENCES = {
     "FIELD_SAME_ONEOF": "The first value in the message is lost.",
     "FIELD_WIRE_COMPATIBLE_CARDINALITY": "The reader keeps one of several values or none, or takes one value for a list.",
     "FIELD_WIRE_COMPATIBLE_TYPE": "The bytes mean something else: the reader fails, misses the field or sees another value.",
-    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Its extensions lie elsewhere in the bytes, and the reader does not find them.",
+    "MESSAGE_SAME_MESSAGE_SET_WIRE_FORMAT": "Its extensions are at other places in the bytes, and the reader does not find them.",
     "MESSAGE_SAME_REQUIRED_FIELDS": "A message without it does not parse: the reader throws.",
     "NARROWER_TYPE": "A value that the reader's type does not have loses its high bits, or changes its sign.",
     "NUMBERS_SWAPPED": "The bytes carry numbers, so the reader finds one name's value under another name, without an error.",
