@@ -64,10 +64,10 @@ def test_external_is_not_a_key_or_value_before_4_2() -> None:
     halves = {"key.schema.type": "STRING", "value.schema.type": "EXTERNAL"}
     pair = SchemaInfo(SchemaType.KEY_VALUE, bytes(8), halves)
     longer, strategy = replace(pair, schema=bytes(9)), CompatibilityStrategy.BACKWARD
-    refused, accepted = (
+    rejected, accepted = (
         check_consumer([SchemaVersion(0, pair)], longer, strategy, release) for release in (Release.R4_0, Release.R4_2)
     )
-    assert (refused.outcome, refused.exception) == (Outcome.ERROR, "IllegalArgumentException")
+    assert (rejected.outcome, rejected.exception) == (Outcome.ERROR, "IllegalArgumentException")
     assert accepted.outcome is Outcome.OK
 
 

@@ -136,7 +136,7 @@ def test_a_charset_is_part_of_the_fingerprint() -> None:
     assert fingerprint(**{**CHANGE, "new": owned}) == fingerprint(**{**CHANGE, "new": plain})
 
 
-def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_refusal() -> None:
+def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_rejection() -> None:
     new = make_nested(enum='"default": "A",')
     former = broker_fingerprint(ORDERS, make_versions(OPEN), new).former
     waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, former, "meant", "ada", date(2027, 1, 31))
@@ -153,7 +153,7 @@ def make_versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
     return tuple(SchemaVersion(number, info) for number, info in enumerate(infos))
 
 
-def test_a_brokers_refusal_is_of_the_latest_live_version_whatever_its_number() -> None:
+def test_brokers_rejection_depends_on_the_content_of_the_latest_live_version() -> None:
     wanted = broker_fingerprint(ORDERS, make_versions(OPEN), PAID)
     assert broker_fingerprint(ORDERS, make_versions(PAID, OPEN), PAID) == wanted
     assert broker_fingerprint(ORDERS, make_versions(PAID, None, OPEN), PAID) == wanted
@@ -161,7 +161,7 @@ def test_a_brokers_refusal_is_of_the_latest_live_version_whatever_its_number() -
     assert broker_fingerprint(ORDERS, make_versions(OPEN, PAID), PAID) != wanted
 
 
-def test_the_waiver_of_a_brokers_refusal_names_rule_topic_and_fingerprint() -> None:
+def test_the_waiver_of_a_brokers_rejection_names_rule_topic_and_fingerprint() -> None:
     before = make_versions(OPEN)
     wanted = broker_fingerprint(ORDERS, before, PAID)
     waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, wanted, "meant", "ada", date(2027, 1, 31))

@@ -146,7 +146,7 @@ def judge_pair(reader: str, writer: str) -> dict[str, Any]:
     outcome: dict[str, Any] = {}
     for release in Release:
         problems = [*formats.problems(new, release)]
-        outcome[f"refused by {release}"] = [problem.what[:80] for problem in problems[:2]]
+        outcome[f"rejected by {release}"] = [problem.what[:80] for problem in problems[:2]]
     try:
         formats.identity(new)
         schema_fingerprints(canonical_form(parse(reader, Release.R5_0)))

@@ -44,7 +44,7 @@ def test_a_hostile_pair_is_judged(outcomes_by_pair: dict[str, dict[str, Any]], n
     # Every release rejects an invalid definition with a reason; every other definition has a verdict on data.
     assert (outcome["found"] is None) is ("invalid" in outcome)
     if outcome["found"] is None:
-        assert all(outcome[f"refused by {release}"] for release in Release)
+        assert all(outcome[f"rejected by {release}"] for release in Release)
     assert outcome["longest"] < LONGEST_REASON
 
 

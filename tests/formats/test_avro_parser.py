@@ -175,8 +175,8 @@ SUFFIXED = '{"type": "record", "name": "S", "fields": [{"name": "here", "type": 
 def test_problem_of_a_default_names_its_part(type_: str, default: str, problem: str) -> None:
     text = f'{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": {type_}, "default": {default}}}]}}'
     for release in Release:
-        [refused] = problems(text, release)
-        assert refused.what == f"the default of R.a {problem}"
+        [rejected] = problems(text, release)
+        assert rejected.what == f"the default of R.a {problem}"
 
 
 def test_problem_of_a_deep_default_shows_the_end_of_the_path() -> None:
@@ -186,8 +186,8 @@ def test_problem_of_a_deep_default_shows_the_end_of_the_path() -> None:
         + '{"type": "array", "items": ' * depth + '"int"' + "}" * depth
         + ', "default": ' + "[" * depth + '"x"' + "]" * depth + "}]}"
     )  # fmt: skip
-    [refused] = problems(text, Release.R4_2)
-    assert refused.what == f'the default of R.a is "x" at ...{"[0]" * 20}; expected a value of type int'
+    [rejected] = problems(text, Release.R4_2)
+    assert rejected.what == f'the default of R.a is "x" at ...{"[0]" * 20}; expected a value of type int'
 
 
 def test_default_of_a_record_that_contains_itself_by_defaults_is_a_problem() -> None:
@@ -232,9 +232,9 @@ TWICE = '{"name": "f", "type": "int"}, {"name": "f", "type": "int"}'
 )
 def test_first_problem_of_java_is_reported(fields: str, exception: str) -> None:
     for release in Release:
-        with pytest.raises(InvalidAvro) as refused:
+        with pytest.raises(InvalidAvro) as rejected:
             parse(f'{{"type": "record", "name": "R", "fields": [{fields}]}}', release)
-        assert refused.value.exception == exception
+        assert rejected.value.exception == exception
 
 
 @st.composite
@@ -264,11 +264,11 @@ def _list_places(value: Json) -> Iterator[tuple[Json, Json]]:
 @THOROUGH
 @given(texts.filter(lambda text: isinstance(text, str)) | draw_damaged())
 def test_a_codec_reads_the_definitions_that_avro_reads_in_one_of_its_releases(text: str) -> None:
-    refusals = [find_error(text, release, strict=False) for release in Release]
+    errors = [find_error(text, release, strict=False) for release in Release]
     try:
         parse_for_codec(text)
     except InvalidDefinition:
-        assert None not in refusals
+        assert None not in errors
     else:
         # A codec may ignore the difference between two definitions of one type.
-        assert None in refusals or any(problem and "is defined twice" in problem.what for problem in refusals)
+        assert None in errors or any(error and "is defined twice" in error.what for error in errors)

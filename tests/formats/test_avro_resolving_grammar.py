@@ -194,7 +194,7 @@ def test_a_grammar_that_would_fill_the_memory_is_not_laid_out() -> None:
     assert get_outcome(root, root) == "OutOfMemoryError"
 
 
-def test_a_refusal_quotes_both_schemas_as_java_prints_them() -> None:
+def test_a_rejection_quotes_both_schemas_as_java_prints_them() -> None:
     reader = record("A", make_field("f", "int", default=1), namespace="n")
     assert unable_to_read(reader=parse_schema(reader), writer=parse_schema(["null", "int"])).splitlines() == [
         "Unable to read schema: ",

@@ -57,8 +57,8 @@ def test_java_has_the_same_answer_values_and_messages(java: JavaAvro, pair: tupl
         java_reader, java_writer = java.parse(one), java.parse(other)
         answer = can_read(reader=reader, writer=writer, release=Release.R4_2)
         assert (answer.outcome, answer.exception) == java.resolve_pair(reader=java_reader, writer=java_writer)
-        refusal = unable_to_read(reader=reader, writer=writer)
-        assert refusal == java.read_refusal(reader=java_reader, writer=java_writer)
+        rejection = unable_to_read(reader=reader, writer=writer)
+        assert rejection == java.read_refusal(reader=java_reader, writer=java_writer)
         try:
             reasons = incompatibilities(reader=parse_schema(one), writer=parse_schema(other))
         except AmbiguousAlias:

@@ -54,7 +54,7 @@ def test_strings_of_all_clients_have_one_declaration() -> None:
     assert to_declared(SchemaInfo(SchemaType.JSON, b"null")).schema == b"null"
 
 
-def test_an_unknown_charset_is_refused() -> None:
+def test_an_unknown_charset_is_rejected() -> None:
     (problem,) = formats.problems(make_string("UTF-9"), Release.R4_0)
     assert "UTF-9" in problem.what
     assert list(formats.resolve(reader=make_string(), writer=make_string("UTF-9")))

@@ -19,7 +19,7 @@ def test_the_root_message_of_every_public_pair_is_the_brokers() -> None:
 
 
 @pytest.mark.parametrize("direction", ["new_reads_old", "old_reads_new"])
-def test_every_public_pair_is_refused_as_pulsar_refuses_it(direction: str) -> None:
+def test_every_public_pair_is_rejected_like_in_pulsar(direction: str) -> None:
     for row, *infos in read_public_rows():
         old, new = (parse(info.schema).root for info in infos)
         reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
@@ -34,21 +34,21 @@ def test_every_rejection_has_a_documented_rule_and_points_at_the_named_element()
     described = {rule.id for rule in rules().values() if "checkers" in rule.asked_with}
     for row, *infos in read_public_rows():
         old, new = (parse(info.schema).root for info in infos)
-        for refusal in advanced_violations(reader=new, writer=old):
-            assert refusal.rule in described
-            places = [find(side.file.image, refusal.pointer) for side in (new, old)]
-            exact = [place[0] for place in places if place and place[0].pointer == refusal.pointer]
-            assert exact, (row["id"], refusal)
-            if refusal.rule not in ("ROOT_MESSAGE_CHANGED", "UNSUPPORTED_FEATURE"):
+        for rejection in advanced_violations(reader=new, writer=old):
+            assert rejection.rule in described
+            places = [find(side.file.image, rejection.pointer) for side in (new, old)]
+            exact = [place[0] for place in places if place and place[0].pointer == rejection.pointer]
+            assert exact, (row["id"], rejection)
+            if rejection.rule not in ("ROOT_MESSAGE_CHANGED", "UNSUPPORTED_FEATURE"):
                 last = exact[0].nested_name.rpartition(".")[2]
-                assert refusal.path.endswith(f".{last}")
+                assert rejection.path.endswith(f".{last}")
 
 
 def list_violations(old: str, new: str) -> list[tuple[str, str]]:
     return [(one.rule, one.path) for one in advanced_violations(reader=parse_root(new), writer=parse_root(old))]
 
 
-def test_a_string_that_is_checked_all_of_a_sudden_is_refused() -> None:
+def test_added_validation_of_a_string_is_rejected() -> None:
     old = 'syntax = "proto2"; message M { optional string x = 1; }'
     new = 'syntax = "proto3"; message M { optional string x = 1; }'
     assert list_violations(old, new) == [("UTF8_VALIDATION_ADDED", "M.x")]

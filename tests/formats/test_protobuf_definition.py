@@ -17,7 +17,15 @@ from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Breakage
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.formats import SPECS, identity, problems
-from schemactl.formats.protobuf.definition import REFUSAL, field_path, find, is_shipped, parse, proto_text, source_at
+from schemactl.formats.protobuf.definition import (
+    BROKER_MESSAGE,
+    field_path,
+    find,
+    is_shipped,
+    parse,
+    proto_text,
+    source_at,
+)
 from schemactl.formats.protobuf.descriptor import Span, default_json_name
 from schemactl.formats.protobuf.protoc import Proto, compile_all, compile_proto, read_descriptor_set
 from schemactl.formats.protobuf.rendering import render_set
@@ -54,8 +62,8 @@ def with_files(info: SchemaInfo, files: FileDescriptorSet, indent: int | None = 
 
 def read_problem(info: SchemaInfo) -> str:
     [problem] = FORMAT.problems(info, Release.R4_0)
-    assert problem.what.startswith(REFUSAL)
-    return problem.what.removeprefix(f"{REFUSAL}: ")
+    assert problem.what.startswith(BROKER_MESSAGE)
+    return problem.what.removeprefix(f"{BROKER_MESSAGE}: ")
 
 
 def test_broker_accepts_the_same_definitions() -> None:
@@ -112,13 +120,13 @@ def test_text_after_the_object_does_not_matter() -> None:
     assert parse(b"\xef\xbb\xbf " + info.schema + b" trailing").root.full_name == "web.Click"
 
 
-def test_descriptors_that_do_not_fit_together_are_refused() -> None:
+def test_descriptors_that_do_not_fit_together_are_rejected() -> None:
     files = files_of(make_native())
     files.file[0].message_type[0].field[1].type_name = ".web.Gone"
     assert "web.Gone" in read_problem(with_files(make_native(), files))
 
 
-def test_missing_and_circular_imports_are_refused() -> None:
+def test_missing_and_circular_imports_are_rejected() -> None:
     files = files_of(make_native())
     files.file[0].dependency.append("other.proto")
     assert "does not have other.proto" in read_problem(with_files(make_native(), files))

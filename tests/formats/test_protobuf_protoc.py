@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 HEAD = 'syntax = "proto3";\n'
 
 
-def read_refusal(text: str, message: str = "M") -> str:
+def read_problem(text: str, message: str = "M") -> str:
     with pytest.raises(InvalidSchema) as raised:
         compile_proto(Proto.of_text(text, message))
     return str(raised.value)
@@ -42,11 +42,11 @@ def read_refusal(text: str, message: str = "M") -> str:
     ],
 )
 def test_message_of_protoc_is_reported_at_its_place(text: str, words: str) -> None:
-    assert read_refusal(text).startswith(words)
+    assert read_problem(text).startswith(words)
 
 
 def test_an_import_that_is_not_there_names_the_way_out() -> None:
-    assert read_refusal(HEAD + 'import "x/y.proto";') == (
+    assert read_problem(HEAD + 'import "x/y.proto";') == (
         'schema.proto:2:1: Import "x/y.proto" was not found or had errors.\n  Fix: list the file under `references`'
     )
 
@@ -73,7 +73,7 @@ def test_warnings_do_not_matter() -> None:
 @pytest.mark.parametrize(
     "name", ["-I/", "--version", "@args", "/etc/x.proto", "../x.proto", "a\\b.proto", "a\nb.proto", "\udc80.proto", ""]
 )
-def test_a_name_that_means_something_else_to_protoc_is_refused(name: str) -> None:
+def test_name_with_another_meaning_to_protoc_is_rejected(name: str) -> None:
     with pytest.raises(InvalidSchema, match="is not a file name that protoc can import"):
         compile_proto(Proto("M", name, {name: b"message M {}"}))
 
@@ -96,12 +96,12 @@ def test_a_file_cannot_be_a_folder_as_well() -> None:
     ids=["open", "deep", "option", "aggregate", "comment", "nul"],
 )
 def test_hostile_texts_end_in_one_error(text: str) -> None:
-    assert read_refusal(text).count("\n") <= 1
+    assert read_problem(text).count("\n") <= 1
 
 
 def test_more_than_a_broker_stores_is_not_compiled() -> None:
     text = HEAD + "//" + "x" * MAX_SOURCE_BYTES + "\nmessage M {}"
-    assert "more than a broker stores" in read_refusal(text)
+    assert "more than a broker stores" in read_problem(text)
 
 
 def test_large_definitions_are_compiled_and_placed() -> None:

@@ -225,7 +225,7 @@ def test_missing_protobuf_means_no_counterexample_and_no_error(monkeypatch: pyte
     "info", [*PRIMITIVES, AVRO, JSON, pair_of_halves(STRING, AVRO, "INLINE"), SchemaInfo(SchemaType.BYTES)]
 )
 @given(data=st.binary(max_size=20), key=st.none() | st.binary(max_size=4))
-def test_foreign_bytes_are_read_or_refused(info: SchemaInfo, data: bytes, key: bytes | None) -> None:
+def test_foreign_bytes_are_read_or_rejected(info: SchemaInfo, data: bytes, key: bytes | None) -> None:
     with contextlib.suppress(ReaderFailure, UnknownWire):
         json.loads(read(Wire(data, key), info))
 

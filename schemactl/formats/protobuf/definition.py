@@ -73,7 +73,7 @@ from schemactl.formats.protobuf.descriptor import (
 from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, check_definition, check_files
 from schemactl.formats.protobuf.python_runtime import adapt_files
 
-REFUSAL = "deserialize ProtobufNative Schema failed"
+BROKER_MESSAGE = "deserialize ProtobufNative Schema failed"
 """The message of a broker for every definition that it cannot read."""
 
 ENVELOPE_KEYS: Final = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
@@ -163,9 +163,9 @@ def parse(schema: bytes) -> ProtoDefinition:
     try:
         return _parse_small(schema) if len(schema) <= _SMALL_BYTES else _parse_large(schema)
     except RejectedDefinition as error:
-        raise RejectedDefinition(error.java, f"{REFUSAL}: {error.what}") from error
+        raise RejectedDefinition(error.java, f"{BROKER_MESSAGE}: {error.what}") from error
     except InvalidSchema as error:
-        raise InvalidSchema(f"{REFUSAL}: {error.what}", fix=error.fix) from error
+        raise InvalidSchema(f"{BROKER_MESSAGE}: {error.what}", fix=error.fix) from error
 
 
 def _parse(schema: bytes) -> ProtoDefinition:
