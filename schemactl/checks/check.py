@@ -246,7 +246,7 @@ def _check_merge(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iter
         yield from run.make_finding(
             "INVALID_AFTER_MERGE",
             declared_topic,
-            f"{name} is new here, and since this work left the approved history it has been approved as declared at "
+            f"This change adds {name}, which was approved after the merge base, declared at "
             f"{approved_topic.source}. After a merge it would be declared twice.",
             source=declared_topic.source,
             only_at_tip=True,

@@ -213,7 +213,7 @@ def _explain_other_text(path: str, request: CheckRequest) -> SchemactlError:
     if request.staged:
         return SchemactlError(
             f"{name} has unstaged changes, and --fix edits the staged text; no file was written",
-            fix="stage them with `git add`, or put them aside with `git stash --keep-index`",
+            fix="stage them with `git add`, or stash them with `git stash --keep-index`",
             source=source,
         )
     if request.base:

@@ -32,7 +32,7 @@ from schemactl.declare.source_location import Tokens
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.declare.yaml_parser import YamlText, read_yaml
 from schemactl.history import CommitFiles
-from schemactl.history.approved_history import JudgingProject, newest_readable
+from schemactl.history.approved_history import JudgingProject, read_newest_revision
 from schemactl.history.merge import FilesAfterMerge
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def read_approved_judge(
     numbers: list[TargetNumbers] = []
     for target in tip_project.targets.values():
         read_target_overlays = partial(read_overlays, project=tip_project, target=target, may_miss=True)
-        overlay_files = newest_readable(repository, tip, target.overlays, read_target_overlays)
+        overlay_files = read_newest_revision(repository, tip, target.overlays, read_target_overlays)
         if problem := overlay_files.problem:
             unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, overlay_files.commit))
         tip_overlays = overlay_files.content or NO_OVERLAYS
@@ -89,7 +89,7 @@ def read_approved_judge(
             # The target's name is not a valid file name, so it has no numbers file.
             continue
         read_target_numbers = partial(read_numbers, project=tip_project, target=target)
-        numbers_file = newest_readable(repository, tip, [path], read_target_numbers)
+        numbers_file = read_newest_revision(repository, tip, [path], read_target_numbers)
         if problem := numbers_file.problem:
             unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, numbers_file.commit))
         if numbers_file.content:

@@ -419,22 +419,22 @@ def _explain_ignored_type(part: DefinitionPart, name: str) -> tuple[str, str] | 
     """Return the reason why a logical type has no effect, and the fix, or None if it has an effect."""
     kind, allowed_types = _get_type_name(part), LOGICAL_TYPES[name]
     if kind not in allowed_types:
-        return f"it stands on {' or '.join(allowed_types)}", f"Write it on {' or '.join(allowed_types)}, or remove it."
+        return f"it belongs on {' or '.join(allowed_types)}", f"Write it on {' or '.join(allowed_types)}, or remove it."
     size = part.keys.get("size") if kind == "fixed" else None
     if size is not None and size != _FIXED_SIZES.get(name, size):
-        return f"it stands on {_FIXED_SIZES[name]} bytes, not on {size}", f'Write "size": {_FIXED_SIZES[name]}.'
+        return f"it needs {_FIXED_SIZES[name]} bytes, not {size}", f'Write "size": {_FIXED_SIZES[name]}.'
     return _explain_invalid_decimal(part.keys, size) if name == "decimal" else None
 
 
 def _explain_invalid_decimal(keys: Mapping[str, Any], size: int | None) -> tuple[str, str] | None:
     precision, scale = keys.get("precision"), keys.get("scale", 0)
     if type(precision) is not int or precision < 1:
-        return "it has no precision", 'Write the most digits that a value has: "precision": 18, "scale": 2.'
+        return "it has no precision", 'Write the largest number of digits of a value: "precision": 18, "scale": 2.'
     if type(scale) is not int or not 0 <= scale <= precision:
         return "its scale is not a number up to its precision", f'Write "scale": 0 to {precision}.'
     digits = math.floor(math.log10(2) * (8 * size - 1)) if size else precision
     if precision > digits:
-        return f"{size} bytes hold {digits} digits", f'Write "precision": {digits}, or a larger size.'
+        return f"{size} bytes have room for {digits} digits", f'Write "precision": {digits}, or a larger size.'
     return None
 
 

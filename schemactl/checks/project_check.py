@@ -361,7 +361,7 @@ def _find_amended_base(request: CheckRequest, repository: Repository, project: P
         return None
     if repository.commit("HEAD^") is None:
         raise SchemactlError(
-            "the commit to be replaced is the first: there is nothing before it to judge against",
+            "the amended commit is the first one, so that it has no parent to be compared with",
             fix="git commit --amend --no-verify",
         )
     return "HEAD^"
@@ -661,7 +661,7 @@ class _Check:
         """The new topics that another approved project of the repository has; they are compared like renamed topics."""
         from schemactl import history
         from schemactl.checks.proposal import MovedTopic
-        from schemactl.history.approved_history import other_projects
+        from schemactl.history.approved_history import read_other_projects
 
         tip, approved_names = self.forked.approved.tip, {*self.forked.approved.catalog.topics}
         old_names = {
@@ -672,7 +672,7 @@ class _Check:
         moved: dict[TopicName, MovedTopic] = {}
         if not old_names or tip is None:
             return moved
-        for project in other_projects(self.repository, self.project, tip):
+        for project in read_other_projects(self.repository, self.project, tip):
             catalog = history.read(self.repository, project, tip.id).catalog
             for name, candidates in old_names.items():
                 old_topic = next((topic for candidate in candidates if (topic := catalog.topics.get(candidate))), None)
@@ -806,7 +806,7 @@ class _Check:
         from schemactl.checks.environments import list_overlay_paths, paths_of
         from schemactl.core.wording import counted
         from schemactl.declare import files as declare_files
-        from schemactl.history.commit_files import differing_files
+        from schemactl.history.commit_files import list_differing_files
         from schemactl.history.sparse_checkout import find_omitted_files
 
         project, content, repository = self.project, self.content, self.repository
@@ -814,7 +814,9 @@ class _Check:
         checked_paths |= list_overlay_paths(self.proposed)
         worktree = declare_files.WorktreeFiles(str(repository.top), folders=project.roots)
         omitted_paths = {*find_omitted_files(repository, project)}
-        differing_paths = differing_files(files, history.HashedFiles(worktree, repository.object_format), checked_paths)
+        differing_paths = list_differing_files(
+            files, history.HashedFiles(worktree, repository.object_format), checked_paths
+        )
         paths = [path for path in differing_paths if path not in omitted_paths]
         if paths:
             names = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
@@ -865,7 +867,7 @@ def _get_proto(declaration: SchemaDeclaration) -> tuple[str, str]:
 def _describe_surprises(project: Project, report: CheckReport, declared: Catalog, files: Files) -> Iterator[str]:
     """Yield notes about surprises: another release is predicted, or nothing is declared."""
     if project.pulsar != project.release:
-        yield f"{project.path} says Pulsar {project.pulsar}; predicting the answers of {project.release}, the nearest supported release"
+        yield f"{project.path} declares Pulsar {project.pulsar}; the check predicts the answers of {project.release}, the nearest supported release"
     if not report.checked and not report.topics and not declared.namespaces:
         from schemactl.declare.files import describe_folders
 
@@ -931,7 +933,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
     from schemactl.checks.judging_files import unite_roots
     from schemactl.declare import files as declare_files
     from schemactl.declare import project as declare_project
-    from schemactl.history.approved_history import judging_project
+    from schemactl.history.approved_history import find_judging_project
     from schemactl.history.sparse_checkout import require_complete_checkout
 
     files: CommitFiles | HashedFiles
@@ -943,8 +945,8 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
         head = None if request.staged else repository.commit("HEAD")
         if not request.staged and head is None:
             raise SchemactlError(
-                "--base checks what is committed, and there is no commit here yet",
-                fix="commit first, or leave --base out to check the working tree",
+                "--base checks committed files, and this repository has no commit yet",
+                fix="commit first, or omit --base to check the working tree",
             )
         files = history.CommitFiles(repository, head) if head else history.IndexFiles(repository)
         proposed, top = declare_project.load_project(request.directory, request.config, files=files)
@@ -955,7 +957,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
         proposed, top = declare_project.load_project(request.directory, request.config)
     if request.requires_base and not request.base and in_ci():
         require_base(request, repository, proposed)
-    approved = judging_project(repository, request.directory, request.config, proposed, request.base)
+    approved = find_judging_project(repository, request.directory, request.config, proposed, request.base)
     covering = None
     if approved and approved.project.path != proposed.path:
         nearest, approved = approved, _find_same_project(request, repository, proposed, approved)
@@ -993,11 +995,11 @@ def _find_same_project(
 
     This is the approved project with the same path, or `nearest` if its file was moved, or None for a new project.
     """
-    from schemactl.history.approved_history import judging_project
+    from schemactl.history.approved_history import find_judging_project
 
     config = str(Path(str(repository.top), proposed.path))
     try:
-        at_same_path = judging_project(repository, request.directory, config, proposed, request.base)
+        at_same_path = find_judging_project(repository, request.directory, config, proposed, request.base)
     except SchemactlError:
         at_same_path = None
     if at_same_path:
@@ -1079,12 +1081,12 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
 
 def _is_settled(repository: Repository, project: Project, tip: Commit, reviewed: ApprovedProject | None) -> bool:
     """Return whether the change cannot have moved the approved ref to `tip`: a remote has it, or there is no remote."""
-    from schemactl.history.approved_history import by_default, is_clone, resolve
+    from schemactl.history.approved_history import find_default_tip, is_clone, resolve
 
     if not is_clone(repository):
         return project.approved is None or bool(reviewed and not reviewed.proposed)
     resolved = resolve(repository, reviewed.ref) if reviewed and not reviewed.proposed else None
     if resolved and resolved[0].startswith("refs/remotes/"):
         return True
-    ref, default = by_default(repository, project, local=True)
+    ref, default = find_default_tip(repository, project, local=True)
     return "/" in ref and default == tip

@@ -197,8 +197,8 @@ def read_samples(path: str, files: Files) -> list[Sample]:
     if path.endswith(".bin"):
         version = _VERSION_PATTERN.search(path)
         if version is None:
-            message = "the name of the file does not say which version the payload is of"
-            fix = "call it by topic and version, such as orders.v3.bin or orders.v3.refund.bin"
+            message = "the file name does not contain the version of the payload"
+            fix = "name it by topic and version, such as orders.v3.bin or orders.v3.refund.bin"
             raise DeclarationError([Problem(source, message, fix)])
         return [Sample(source, SampleMessage(content, int(version[1])))]
     samples, problems = [], []

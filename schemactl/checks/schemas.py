@@ -237,7 +237,7 @@ def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
-    broker_message = f"\nIt says: {_shorten_message(answer.message)}" if answer.message.strip() else ""
+    broker_message = f"\nIts message: {_shorten_message(answer.message)}" if answer.message.strip() else ""
     has_other_type = any(breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data)
     yield from run.make_finding(
         f"BROKER_{answer.outcome.name}",
@@ -291,7 +291,7 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     if rule:
         return rule.fix
     if any(breakage.incompatibility.rule in COMPARED_BY_BROKERS for breakage in verdict.breakages):
-        return "Change the schema as the data findings of this version say."
+        return "Fix the data findings of this version."
     if spec(proposal.schema).checker == "proto":
         return "Keep the full name of the root message: it is all that the broker's checker compares."
     return ""
@@ -340,7 +340,7 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
     new_proto = proposal.schema.load().proto
     if old_schema.proto and new_proto is None:
         difference = "its definition differs at most in doc, aliases, enum default or properties"
-        proto_note = " It no longer declares `proto:`, so nothing is known of its messages."
+        proto_note = " It no longer declares `proto:`, so its messages are unknown."
     elif old_schema.proto and new_proto and old_schema.proto.load() != new_proto.load():
         difference = "its definition differs at most in doc, aliases, enum default or properties"
         proto_note = " The `.proto` differs, which Pulsar never sees."

@@ -561,12 +561,12 @@ def sentence(change: ColumnChange) -> str:
     column = change.column
     match change.effect:
         case "added column":
-            return f"{column} {change.after}: added column, null in the rows that are there."
+            return f"{column} {change.after}: added column, null in existing rows."
         case "column no longer written":
             return f"{column} {change.before}: column no longer written, null in new rows."
         case "renamed column":
             old_name = ".".join(change.former)
-            return f"{column} {change.after}: renamed column, was {old_name}, where the rows that are there have it."
+            return f"{column} {change.after}: renamed column; existing rows have it as {old_name}."
         case "type widened":
             return f"{column}: type widened from {change.before} to {change.after}; Spark reads old files with the new type."
         case "may be null":

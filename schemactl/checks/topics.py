@@ -124,8 +124,8 @@ def _check_client_versions(run: Run, topic: Topic, versions: Sequence[SchemaVers
         yield from run.make_finding(
             "CLIENT_VERSION_UNKNOWN",
             topic,
-            f"The {client.role} {on_one_line(client.who)} is declared with version {client.built} of {topic.name}, which belongs to none of its kinds. "
-            f"They have {versions_said([version.number for version in versions if version.kind])}.",
+            f"The {client.role} {on_one_line(client.who)} is declared with version {client.built} of {topic.name}, which does not belong to a kind. "
+            f"The kinds have {versions_said([version.number for version in versions if version.kind])}.",
             source=topic.locate(f"/clients/{index}/schema"),
             owner=client.owner,
             targets=_select_targets(run, client),
@@ -254,7 +254,7 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
         yield from run.make_finding(
             "GENERATION_LOWERED",
             topic,
-            f"{topic.name} declares generation {topic.generation}, and is at generation {approved_generation}: a registry cannot get back what was deleted.",
+            f"{topic.name} declares generation {topic.generation}, and the approved generation is {approved_generation}: a registry cannot restore deleted versions.",
             source=topic.locate("/generation"),
             fix=f"Write `generation: {approved_generation}`.",
         )
@@ -262,7 +262,7 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
         yield from run.make_finding(
             "NEW_GENERATION",
             topic,
-            f"{topic.name} begins generation {topic.generation}, and `apply` begins none of a scalable topic: nothing counts the messages that its segments retain.",
+            f"{topic.name} begins generation {topic.generation}, and `apply` cannot begin one for a scalable topic: the number of messages in its segments is unknown.",
             source=topic.locate("/generation"),
             fix=f"Write `generation: {approved_generation}`, or declare a new topic with `renamed_from`.",
         )
@@ -394,8 +394,8 @@ def _report_removed_topic(run: Run, approved_topic: Topic) -> tuple[TopicCheck, 
     findings = run.make_finding(
         "DELETED_TOPIC",
         approved_topic,
-        f"{name} is no longer declared. Its version numbers stay taken, and nothing is deleted from a registry unless "
-        f"`apply --allow-delete {quote(str(name))}` is asked for."
+        f"{name} is no longer declared. Its version numbers stay taken, and registries keep its schemas until "
+        f"`apply --allow-delete {quote(str(name))}` deletes them."
         + (f"\nIts declared clients: {clients}." if clients else ""),
         before_change=True,
         fingerprint=_make_end_fingerprint("DELETED_TOPIC", approved_topic),
@@ -532,7 +532,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
             yield from make_finding(
                 "CLIENT_REFUSED",
                 message=f"{subject} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
-                f"after this change ({rejection.row}).\nIt says: {on_one_line(rejection.first_line or rejection.error)}",
+                f"after this change ({rejection.row}).\nIts message: {on_one_line(rejection.first_line or rejection.error)}",
                 source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
 

@@ -142,12 +142,12 @@ def _report_unused(run: Run, waiver: Waiver, findings: Iterable[Finding]) -> Ite
         for finding in findings
         if finding.topic == waiver.topic and finding.rule == waiver.rule and finding.fingerprint
     ]
-    hint = f" The finding of that rule there now is {', '.join(fingerprints)}." if fingerprints else ""
+    hint = f" The current finding of that rule on the topic is {', '.join(fingerprints)}." if fingerprints else ""
     yield from _report(
         run,
         "WAIVER_UNUSED",
         waiver,
-        f"No finding of this change is what this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{hint}",
+        f"This change has no finding that this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{hint}",
     )
 
 

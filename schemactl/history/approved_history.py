@@ -51,7 +51,14 @@ from schemactl.declare.references import folders_above
 from schemactl.declare.waivers import read_waivers
 from schemactl.formats import assign_kinds
 from schemactl.history.cache import Cache, DeclarationRow, NoteRow, VersionRow
-from schemactl.history.commit_files import CommitFiles, Entry, HashedFiles, content, differing_files, list_staged_paths
+from schemactl.history.commit_files import (
+    CommitFiles,
+    Entry,
+    HashedFiles,
+    content,
+    list_differing_files,
+    list_staged_paths,
+)
 from schemactl.history.git import FSCK, Repository, UnnamedBareRepository
 from schemactl.history.sparse_checkout import find_omitted_files
 from schemactl.history.versions import (
@@ -249,7 +256,7 @@ class History:
             return self.position(name, f"as `promoted:` of the target {target.name}")
         except UnknownRef as error:
             raise UnknownRef(
-                f"{error.what}, and the target {target.name} is where that leads",
+                f"{error.what}, and the target {target.name} is `promoted:` there",
                 fix=f"{error.fix}; or, when nothing was promoted yet, `schemactl promote {quote(target.name)} --to {quote(self.ref)}`",
             ) from None
         except HistoryError as error:
@@ -263,7 +270,7 @@ class History:
         step = self._cache.step_of(position.commit.id)
         if step is None:
             raise ValueError(f"{position.commit.id} is not on the line of {self.ref}")
-        project = project_at(self._repository, self._project, position.commit)
+        project = read_project_of_commit(self._repository, self._project, position.commit)
         history = History(self._repository, project, position.name, self._cache.at_step(step))
         history._whole, history.grown = self, self._cache.find_recorded_schemas(step)
         return history
@@ -278,7 +285,9 @@ class History:
         if self.has(position.commit):
             return self.until(position)
         state = Derivation(self._repository, self._project).derive(position.commit, keep=False)
-        return History(self._repository, project_at(self._repository, self._project, position.commit), name, state)
+        return History(
+            self._repository, read_project_of_commit(self._repository, self._project, position.commit), name, state
+        )
 
     # Changes
 
@@ -363,7 +372,9 @@ class History:
             shown(path) for path in list_staged_paths(repository) if path in project_paths or self._is_declared_by(path)
         }
         omitted_paths = {*map(shown, find_omitted_files(repository, project))}
-        return sorted({*differing_files(committed, here, further_paths | project_paths), *staged_paths} - omitted_paths)
+        return sorted(
+            {*list_differing_files(committed, here, further_paths | project_paths), *staged_paths} - omitted_paths
+        )
 
     def _is_declared_by(self, path: str) -> bool:
         """Return whether the file at `path` is a declaration, an overlay, or a definition that a declaration uses."""
@@ -603,12 +614,11 @@ class History:
 
 
 def _resolve_position(repository: Repository, name: str, where: str) -> Position:
-    """Resolve a ref or commit, or raise UnknownRef; `where` says where the user can name another one."""
+    """Resolve a ref or commit, or raise UnknownRef; `where` is the place where the user can name another one."""
     if resolved := resolve_shared(repository, name):
         return Position(name, *resolved)
     raise UnknownRef(
-        f"there is no ref or commit {name!r} in this repository",
-        fix=_advise_on_ref(repository, name, repository.refs(), where),
+        f"this repository has no ref or commit {name!r}", fix=_advise_on_ref(repository, name, repository.refs(), where)
     )
 
 
@@ -799,11 +809,11 @@ def approved(repository: Repository, project: Project, ref: str | None = None) -
         return name or "main", None
     if name:
         raise UnknownRef(
-            f"there is no ref {name!r} in this repository, and the approved history is read from it",
+            f"this repository has no ref {name!r}, from which the approved history is read",
             fix=_advise_on_ref(repository, name, refs, "with --base" if ref else "as `approved:` in the project file"),
         )
     raise UnknownRef(
-        "no ref is known to hold the approved history: no remote's default branch is known, and there is no main or master",
+        "the approved ref is unknown: no remote has a known default branch, and the repository has neither main nor master",
         fix=f"name it as `approved:` in {project.path}; {_describe_refs(repository, refs)}",
     )
 
@@ -817,7 +827,7 @@ def is_approved_tip(repository: Repository, project: Project, ref: str | None, t
     return False
 
 
-def by_default(repository: Repository, proposed: Project, *, local: bool = False) -> tuple[str, Commit | None]:
+def find_default_tip(repository: Repository, proposed: Project, *, local: bool = False) -> tuple[str, Commit | None]:
     """Find the approved ref and its tip as `approved` does, without trust in the project file of the working tree.
 
     In a clone that is the branch of a remote: anybody can create a local branch main, so it counts only with `local`.
@@ -920,7 +930,7 @@ def _list_remotes_with_url(repository: Repository) -> list[str]:
 
 
 def _advise_on_ref(repository: Repository, name: str, refs: Sequence[str], where: str) -> str:
-    """Say how to fetch the unknown ref `name`, or `where` to name another of `refs`."""
+    """Return the fix for the unknown ref `name`: the command that fetches it, or `where` to name another of `refs`."""
     remote, _, branch = name.removeprefix("refs/remotes/").partition("/")
     if branch and remote in repository.remotes:
         # A clone of a single branch does not keep others, even when it fetches them.
@@ -986,7 +996,7 @@ def approved_project(
             raise
         return None
     with repository:
-        ref, tip = by_default(repository, proposed, local=local)
+        ref, tip = find_default_tip(repository, proposed, local=local)
         default = _read_approved_project(repository, tip, ref, directory, config)
         if default is not None and default.approved is None:
             return ApprovedProject(default, ref)
@@ -1012,7 +1022,7 @@ def _read_approved_project(
     except DeclarationError as error:
         raise SchemactlError(
             f"the project file as {ref} has it cannot be read: {error.problems[0]}",
-            fix="fix it there; or, if you trust the files here, give --trust-working-tree",
+            fix="fix it there; or, if you trust the working tree, pass --trust-working-tree",
         ) from error
     except HistoryError:
         raise
@@ -1036,7 +1046,7 @@ class JudgingProject(NamedTuple):
     unreadable: tuple[Problem, Commit] | None = None
 
 
-def judging_project(
+def find_judging_project(
     repository: Repository, directory: str, config: str | None, proposed: Project, base: str | None
 ) -> JudgingProject | None:
     """Find the project of the approved tip, whose settings judge the work on HEAD.
@@ -1055,7 +1065,7 @@ def judging_project(
         HistoryError: the approved ref is unknown, or no commit has a project file that can be read.
     """
     try:
-        ref, tip = approved(repository, proposed, base) if base else by_default(repository, proposed, local=True)
+        ref, tip = approved(repository, proposed, base) if base else find_default_tip(repository, proposed, local=True)
     except HistoryError:
         if base or not proposed.approved:
             raise
@@ -1082,7 +1092,7 @@ def _read_judging_project(
         return declare_project.load_project(directory, config, files=files)[0]
 
     try:
-        newest = newest_readable(repository, tip, _list_project_paths(repository, directory, config), read_at)
+        newest = read_newest_revision(repository, tip, _list_project_paths(repository, directory, config), read_at)
     except (DeclarationError, HistoryError):
         raise
     except SchemactlError:
@@ -1122,7 +1132,7 @@ class NewestReadable(NamedTuple, Generic[T]):
     problem: Problem | None = None
 
 
-def newest_readable(
+def read_newest_revision(
     repository: Repository, tip: Commit, paths: Sequence[str], read_at: Callable[[CommitFiles], T]
 ) -> NewestReadable[T]:
     """Read files of the approved tip, or of the newest commit on its first-parent line where they can be read.
@@ -1192,7 +1202,7 @@ def read_project_at(repository: Repository, commit: Commit, path: str) -> Projec
     return read_project(path, read_bytes(files, path)) if files.kind(path) == "file" else None
 
 
-def project_at(repository: Repository, project: Project, commit: Commit) -> Project:
+def read_project_of_commit(repository: Repository, project: Project, commit: Commit) -> Project:
     """Read `project` at a commit; if that cannot be read, return the given project with all the roots that it knows."""
     project_then = None
     with suppress(DeclarationError):
@@ -1207,10 +1217,10 @@ def waivers_at(repository: Repository, project: Project, commit: Commit) -> tupl
     skipped.
     """
     files = CommitFiles(repository, commit)
-    return read_waivers(files, project_at(repository, project, commit).waivers)[0]
+    return read_waivers(files, read_project_of_commit(repository, project, commit).waivers)[0]
 
 
-def other_projects(repository: Repository, project: Project, tip: Commit) -> Iterator[Project]:
+def read_other_projects(repository: Repository, project: Project, tip: Commit) -> Iterator[Project]:
     """Yield the other projects of a repository that can be read at a commit."""
     listing = repository.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", tip.id)
     for path in listing.decode("utf-8", "surrogateescape").split("\0"):

@@ -345,7 +345,7 @@ def blob_id(data: bytes, object_format: str) -> str:
     return hashlib.new(object_format, b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def differing_files(committed: GitFiles, here: HashedFiles, further: Iterable[str]) -> list[str]:
+def list_differing_files(committed: GitFiles, here: HashedFiles, further: Iterable[str]) -> list[str]:
     """List the declaration, definition and `further` files of the working tree that differ from a commit in more than line ends.
 
     Git itself would run filter programs for this. The paths are escaped for printing.
@@ -398,9 +398,9 @@ def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list
             off = "-text" if name in _LINE_ENDS else f"!{name}"
             problem = Problem(
                 Source(shown(path)),
-                f"the attribute `{written}` has Git store other bytes than the file here holds, so that what is reviewed would "
-                "not be what is recorded",
-                f"take it off this file: `{shown(path)} {off}` at the end of .gitattributes",
+                f"the attribute `{written}` makes Git store other bytes than the file contains, so that a reviewer does not see the "
+                "recorded content",
+                f"turn it off for this file: write `{shown(path)} {off}` at the end of .gitattributes",
             )
             problems.append(problem)
     return problems

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-MESSAGE = "nothing that concerns a schema is staged"
+MESSAGE = "no staged file concerns a schema"
 
 _KIND = "staged"
 

@@ -317,7 +317,7 @@ class Repository:
             return None
         facts, subject, body = output.split(b"\0")
         commit_id, time_s, *parents = facts.split(b" ")
-        return Commit(commit_id.decode(), time_of(time_s), _find_title(subject, body, is_merge=len(parents) > 1))
+        return Commit(commit_id.decode(), parse_time(time_s), _find_title(subject, body, is_merge=len(parents) > 1))
 
     def folder(self, commit_id: str, folder: str) -> bytes:
         """Return the output of `git ls-tree -z` for a folder of a commit, "" for its top. Each folder is listed once."""
@@ -450,7 +450,7 @@ def log(
             # Git prints no time if it cannot read the time of the commit.
             commit_id, time_s, *parents = token[1:].decode().split(" ")
             title = _find_title(next(tokens), next(tokens), is_merge=len(parents) > 1)
-            commit = Commit(commit_id, time_of(time_s.encode()), title)
+            commit = Commit(commit_id, parse_time(time_s.encode()), title)
             logged = LoggedCommit(commit, [], tuple(filter(None, parents)))
         elif logged and token.lstrip(b"\n").startswith(b":"):
             # `:<mode before> <mode> <id before> <id> <status>`, then the path: split at spaces, as ids have 40 or 64 digits.
@@ -479,7 +479,7 @@ def _find_title(subject: bytes, body: bytes, *, is_merge: bool) -> str:
     return f"{title} ({number[1]})" if number and number[1] not in title else title
 
 
-def time_of(digits: bytes) -> int:
+def parse_time(digits: bytes) -> int:
     """Convert the time that git prints to seconds since the epoch: 0 if git prints no time, at most LATEST_S."""
     if not digits.isdigit():
         return 0

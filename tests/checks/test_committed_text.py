@@ -95,7 +95,7 @@ def test_with_base_where_nothing_is_committed_is_an_error(tmp_path: Path) -> Non
     new_scratch = Scratch(tmp_path / "new")
     new_scratch.write({"schemactl.yaml": PROJECT_FILE, "topics/orders.yaml": "topic: a/b/c\n"})
     printed = command.schemactl(new_scratch.path, "check", "--base", "main", code=ERROR)
-    assert "there is no commit here yet" in printed.err
+    assert "this repository has no commit yet" in printed.err
 
 
 def test_an_encoding_of_the_working_tree_hides_nothing(branch_repository: Scratch) -> None:
@@ -111,8 +111,8 @@ def test_an_encoding_of_the_working_tree_hides_nothing(branch_repository: Scratc
     branch_repository.write({"topics/refunds.avsc": output})
     for arguments in ([], ["--staged"], ["--base", "main"]):
         said = check(*arguments, code=ERROR).err
-        assert "topics/refunds.avsc:1:1: the attribute `working-tree-encoding=UTF-16` has Git store" in said
-        assert "Fix: take it off this file: `topics/refunds.avsc !working-tree-encoding`" in said
+        assert "topics/refunds.avsc:1:1: the attribute `working-tree-encoding=UTF-16` makes Git store" in said
+        assert "Fix: turn it off for this file: write `topics/refunds.avsc !working-tree-encoding`" in said
     branch_repository.write({".gitattributes": "refunds.avsc -diff\n"})
     branch_repository.git("commit", "-q", "-m", "attributes", ".gitattributes")
     check("--base", "main", code=BAD)
@@ -136,7 +136,7 @@ def test_what_converts_a_judged_file_is_an_error(
     branch_repository: Scratch, capsys: pytest.CaptureFixture[str], attributes: dict[str, str], said: str
 ) -> None:
     path, attribute = said.split(" ")
-    place = f"{path}:1:1: the attribute `{attribute}` has Git store other bytes"
+    place = f"{path}:1:1: the attribute `{attribute}` makes Git store other bytes"
     check("--staged")
     branch_repository.write(attributes)
     assert place in check(code=ERROR).err
@@ -200,7 +200,7 @@ def test_attributes_of_the_user_count_too(tmp_path: Path, monkeypatch: pytest.Mo
     settings = tmp_path / "settings"
     settings.write_text(f"[core]\n\tattributesFile = {own}\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
-    assert "topics/orders.avsc:1:1: the attribute `ident` has" in check(code=ERROR).err
+    assert "topics/orders.avsc:1:1: the attribute `ident` makes" in check(code=ERROR).err
 
 
 def test_in_a_folder_below_the_top_attributes_are_found(
@@ -208,7 +208,7 @@ def test_in_a_folder_below_the_top_attributes_are_found(
 ) -> None:
     branch_repository.write({".gitattributes": "/common/*.avsc ident\n"})
     monkeypatch.chdir(branch_repository.path / "topics")
-    assert "common/money.avsc:1:1: the attribute `ident` has" in check(code=ERROR).err
+    assert "common/money.avsc:1:1: the attribute `ident` makes" in check(code=ERROR).err
 
 
 def descriptor_set(default: str, *, comment: str = "") -> bytes:
@@ -242,7 +242,7 @@ def test_line_ends_that_git_converts_in_a_descriptor_set_are_an_error(
     branch_repository.write({".gitattributes": f"# ours\n{line}\n"})
     for arguments in ([], ["--staged"], ["--base", "main"]):
         err = check(*arguments, code=ERROR).err
-        assert f"topics/clicks.binpb:1:1: the attribute `{said}` has" in err
+        assert f"topics/clicks.binpb:1:1: the attribute `{said}` makes" in err
         assert "`topics/clicks.binpb -text` at the end of .gitattributes" in err
         # Git records this file unchanged, so that only the attribute is wrong.
         branch_repository.write({"topics/clicks.binpb": descriptor_set("ab")})
@@ -273,7 +273,7 @@ def test_a_descriptor_set_that_git_finds_to_be_text_is_an_error_with_auto(branch
     branch_repository.git("add", ".gitattributes", "topics/clicks.binpb")
     # Git converts this file.
     assert int(branch_repository.git("cat-file", "-s", ":topics/clicks.binpb")) < len(data)
-    assert "topics/clicks.binpb:1:1: the attribute `text=auto` has" in check(code=ERROR).err
+    assert "topics/clicks.binpb:1:1: the attribute `text=auto` makes" in check(code=ERROR).err
 
 
 def unlink(scratch: Scratch) -> None:
@@ -308,7 +308,7 @@ def test_with_base_the_attributes_of_the_commit_count(
     (branch_repository.path / path).unlink()
     before = branch_repository.git("ls-files", "--stage"), sorted((branch_repository.path / ".git").glob("*index*"))
     monkeypatch.chdir(branch_repository.path / "topics")
-    assert "topics/refunds.avsc:1:1: the attribute `ident` has" in check("--base", "main", code=ERROR).err
+    assert "topics/refunds.avsc:1:1: the attribute `ident` makes" in check("--base", "main", code=ERROR).err
     assert (
         branch_repository.git("ls-files", "--stage"),
         sorted((branch_repository.path / ".git").glob("*index*")),

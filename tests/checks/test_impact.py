@@ -294,10 +294,10 @@ def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
     new = order(make_field("x", "int"), make_field("a", ["null", "long"]), make_field("d", "int", "c"))
     changes = look(old, new).changes
     assert [sentence(change) for change in changes] == [
-        "x int: added column, null in the rows that are there.",
+        "x int: added column, null in existing rows.",
         "a: type widened from int to bigint; Spark reads old files with the new type.",
         "a bigint: may be null from now on.",
-        "d int: renamed column, was c, where the rows that are there have it.",
+        "d int: renamed column; existing rows have it as c.",
         "b string: column no longer written, null in new rows.",
     ]
     for word in ("delta.enableTypeWidening", "mergeSchema", "RENAME COLUMN", "DROP NOT NULL", "Parquet"):

@@ -60,7 +60,7 @@ def test_a_base_that_is_not_a_ref_is_named_once(orders_repository: Scratch) -> N
     orders_repository.flush()
     said = schemactl(orders_repository.path, "check", "--base", "mian", code=1).err
     assert said.count("mian") == 1
-    assert said.startswith("schemactl: there is no ref 'mian' in this repository")
+    assert said.startswith("schemactl: this repository has no ref 'mian'")
 
 
 def test_an_intermediate_commit_that_breaks_is_distinguished_from_the_last(orders_repository: Scratch) -> None:

@@ -300,7 +300,7 @@ def test_a_commit_of_something_else_still_ends_early_and_one_of_waivers_does_not
     hook()
     shared_type_repository.write({"README.md": "x"})
     shared_type_repository.git("add", "-A")
-    assert "nothing that concerns a schema is staged" in hook()
+    assert "no staged file concerns a schema" in hook()
     shared_type_repository.write({"waivers.yaml": None})
     shared_type_repository.git("add", "-A")
     done = process(shared_type_repository.path, "check", "--staged")

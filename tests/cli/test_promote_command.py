@@ -87,7 +87,7 @@ def test_it_moves_the_local_branch_and_prints_the_push(estate: Estate) -> None:
     )
     assert git("rev-parse", "promoted/prod") == git("rev-parse", "origin/second")
     said = estate.run("plan", "--target", "prod", code=1).err
-    assert "there is no ref or commit 'origin/promoted/prod'" in said
+    assert "this repository has no ref or commit 'origin/promoted/prod'" in said
     assert (
         "Fix: `git fetch origin promoted/prod`; or, when nothing was promoted yet, `schemactl promote prod --to "
         in said
@@ -95,7 +95,7 @@ def test_it_moves_the_local_branch_and_prints_the_push(estate: Estate) -> None:
     git("push", "-q", "origin", "promoted/prod")
     assert "v1" in estate.run("plan", "--target", "prod").out
     again = estate.run("promote", "prod", "--to", "second~0", code=1).err
-    assert "there is no ref or commit 'second~0'" in again
+    assert "this repository has no ref or commit 'second~0'" in again
     again = estate.run("promote", "prod", "--to", "origin/second").out
     assert "origin/promoted/prod is there" in again
     assert "is already there, here. Publish it: git push origin promoted/prod" in again

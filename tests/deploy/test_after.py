@@ -159,7 +159,7 @@ def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: st
         (json.dumps(RESULT), "'done'"),
         (
             json.dumps({**RESULT, "done": [], "steps": [], "left_out": [], "whole": True}),
-            "there is no ref or commit 'aaa",
+            "this repository has no ref or commit 'aaa",
         ),
     ],
 )

@@ -133,10 +133,7 @@ def test_a_position_off_the_line_is_one_error(estate: Estate) -> None:
 def test_a_position_that_is_not_here_is_one_error(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop", project=PROMOTED)
     said = estate.run("plan", code=1).err
-    assert (
-        "there is no ref or commit 'promoted/local' in this repository, and the target local is where that leads"
-        in said
-    )
+    assert "this repository has no ref or commit 'promoted/local', and the target local is `promoted:` there" in said
     assert "when nothing was promoted yet, `schemactl promote local --to main`" in said
     assert "--at" in estate.run("plan", "--at", "nowhere", code=1).err
 
@@ -146,7 +143,7 @@ def test_status_shows_the_others_where_one_position_is_unknown(tmp_path: Path) -
     estate = Estate(tmp_path / "shop", project=PROMOTED + other)
     said = estate.run("status", code=1).out
     assert re.search(r"\nlocal +- .* unknown: it gave no answer\nother +1 +0 +1 ", said)
-    assert "there is no ref or commit 'promoted/local'" in said
+    assert "this repository has no ref or commit 'promoted/local'" in said
 
 
 def test_a_rebuild_gives_nothing_beyond_the_position(estate: Estate) -> None:

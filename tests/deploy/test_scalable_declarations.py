@@ -279,7 +279,10 @@ def test_a_server_of_an_older_release_has_no_such_paths(tmp_path: Path) -> None:
 def test_a_generation_stays_and_none_begins(tmp_path: Path) -> None:
     old = write_declaration(PERSISTENT, more="generation: 2\n")
     estate = Estate(tmp_path / "shop", project=write_project(), orders=old)
-    for generation, code, message in ((2, 0, "version 1 again"), (3, 100, "`apply` begins none of a scalable topic")):
+    for generation, code, message in (
+        (2, 0, "version 1 again"),
+        (3, 100, "`apply` cannot begin one for a scalable topic"),
+    ):
         declaration = write_declaration(SCALABLE, more=f"generation: {generation}\n")
         estate.scratch.commit({"namespaces/orders.yaml": declaration}, branch=f"g{generation}", start=1)
         estate.scratch.flush()

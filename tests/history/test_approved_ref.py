@@ -124,7 +124,7 @@ def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> No
     scratch.commit({"a": "1"})
     scratch.git("checkout", "-q", "--detach", "main")
     scratch.git("branch", "-qD", "main")
-    assert "no ref is known" in read_error(scratch).what
+    assert "the approved ref is unknown" in read_error(scratch).what
 
 
 def test_a_missing_ref_names_those_that_exist(upstream_repository: Scratch) -> None:

@@ -184,7 +184,7 @@ def test_no_command_fetches_what_is_missing_by_itself(prepared_attack: Attack, s
         prepared_attack.scratch.git("config", name, value.format(script=prepared_attack.script))
     code, said = prepared_attack.run("schemas", "check", "--base", "1" * 40)
     assert (prepared_attack.ran, code) == ("", 1)
-    assert "there is no ref" in said
+    assert "this repository has no ref" in said
     assert prepared_attack.run("schemas", "check")[0] == 100
     assert prepared_attack.ran == ""
 

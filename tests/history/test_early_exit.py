@@ -182,7 +182,7 @@ def test_attributes_that_are_not_in_the_index_count(work_desk: Desk, place: str)
     work_desk.write({place: "refunds.avsc ident\n"})
     code, early, output = work_desk.check(**settings)
     assert (code, early) == (1, False)
-    assert "topics/refunds.avsc:1:1: the attribute `ident` has" in output
+    assert "topics/refunds.avsc:1:1: the attribute `ident` makes" in output
 
 
 def cut(path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_shallow_checkout_of_a_pull_requests_merge_is_refused_and_repaired(ups
     run_shell(folder, f"git fetch -q --no-tags --depth=1 origin {refspec}")
     run_shell(folder, "git checkout -q --force refs/remotes/pull/7/merge")
     said = schemactl(folder, "check", "--base", "origin/main", code=1).err
-    assert "there is no ref 'origin/main'" in said
+    assert "this repository has no ref 'origin/main'" in said
     run_shell(folder, extract_command(said))
     said = schemactl(folder, "check", "--base", "origin/main", code=1).err
     assert "shallow" in said

@@ -89,7 +89,7 @@ def test_check_reads_what_sample_wrote(topic_folder: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("orders.first.bin", "", "orders.first.bin:1:1: the name of the file does not say which version"),
+        ("orders.first.bin", "", "orders.first.bin:1:1: the file name does not contain the version"),
         ("orders.jsonl", "\n{", "orders.jsonl:2:1: this line is not JSON"),
         ("orders.jsonl", "[]", "this line is not a JSON object"),
         ("orders.jsonl", '{"version": true}', "`version` is not the number of a version"),

@@ -36,7 +36,7 @@ def join_outputs(printed: Printed) -> str:
 def test_a_deleted_topic(clone: Scratch) -> None:
     (clone.path / "topics/a.yaml").unlink()
     report = join_outputs(schemactl(clone.path, "check"))
-    assert f"`apply --allow-delete {shlex.quote(TOPIC)}` is asked for" in report
+    assert f"`apply --allow-delete {shlex.quote(TOPIC)}` deletes them" in report
     clone.git("pull", "-q")
     plan = join_outputs(schemactl(clone.path, "plan", "--target", "local"))
     assert f"to delete it: --allow-delete {shlex.quote(TOPIC)}" in plan
