@@ -165,18 +165,19 @@ class _Generation(NamedTuple):
 class Cache:
     """The state after one step, or before the first one (-1); `last` is the newest step in the database."""
 
-    def __init__(self, connection: sqlite3.Connection, step: int | None = None) -> None:
+    def __init__(self, connection: sqlite3.Connection, step: int | None = None, other: Cache | None = None) -> None:
         self.connection = connection
-        [self.last] = connection.execute("SELECT coalesce(max(step), -1) FROM step").fetchone()
-        self.step: int = self.last if step is None else step
-        # The results of previous reads.
-        self._ids: dict[str, int | None] = {}
+        # The results of previous reads. Names and links have no steps, so another state of the same database shares them.
+        self._ids: dict[str, int | None] = other._ids if other else {}
+        self._links: dict[tuple[int, str], set[str]] = other._links if other else {}
         self._facts: dict[tuple[int, str], Any] = {}
-        self._links: dict[tuple[int, str], set[str]] = {}
         self._declarations: dict[str, dict[str | None, list[DeclarationRow]]] = {}
         self._states: dict[tuple[str, str], StateRow | None] = {}
         self._versions: dict[str, list[VersionRow]] = {}
         self._is_read_ahead = False
+        [newest_step] = connection.execute("SELECT coalesce(max(step), -1) FROM step").fetchone()
+        self.last: int = newest_step
+        self.step = self.last if step is None else step
 
     @classmethod
     def create(cls, derivation: str, adopted: str = "", include: Mapping[str, str] = EMPTY) -> Cache:
@@ -234,12 +235,7 @@ class Cache:
 
     def at_step(self, step: int) -> Cache:
         """Return the state after another step."""
-        if step == self.step:
-            return self
-        state = Cache(self.connection, step)
-        # Ids and links do not depend on the step.
-        state._ids, state._links = self._ids, self._links
-        return state
+        return self if step == self.step else Cache(self.connection, step, self)
 
     def read_ahead(self) -> None:
         """Read everything about this state at once; for many topics, queries for each of them take ten times as long."""
