@@ -168,8 +168,8 @@ class Cache:
     def __init__(self, connection: sqlite3.Connection, step: int | None = None, other: Cache | None = None) -> None:
         self.connection = connection
         # The results of previous reads. Names and links have no steps, so another state of the same database shares them.
-        self._ids: dict[str, int | None] = other._ids if other else {}
-        self._links: dict[tuple[int, str], set[str]] = other._links if other else {}
+        self._ids: dict[str, int | None] = other._ids if other else {}  # noqa: SLF001  of the same class
+        self._links: dict[tuple[int, str], set[str]] = other._links if other else {}  # noqa: SLF001  of the same class
         self._facts: dict[tuple[int, str], Any] = {}
         self._declarations: dict[str, dict[str | None, list[DeclarationRow]]] = {}
         self._states: dict[tuple[str, str], StateRow | None] = {}
