@@ -15,8 +15,8 @@ from schemactl.checks.proposal import (
     MovedTopic,
     Proposal,
     Run,
-    declared,
     find_number,
+    get_declared_topic,
     merge_catalogs,
 )
 from schemactl.checks.topics import check_topic
@@ -223,7 +223,7 @@ def _describe_later_versions(versions: Sequence[SchemaVersion], base_versions: S
 
 def _check_merge(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:
     """Yield findings about a topic that the merge of both sides' files would make invalid."""
-    declared_topic, approved_topic = declared(target, name), declared(run.approved, name)
+    declared_topic, approved_topic = get_declared_topic(target, name), get_declared_topic(run.approved, name)
     topic = declared_topic or approved_topic
     problem = fork.combined.get(name)
     if topic and isinstance(problem, Problem):
@@ -238,7 +238,7 @@ def _check_merge(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iter
     if (
         declared_topic is None
         or approved_topic is None
-        or declared(fork.catalog, name)
+        or get_declared_topic(fork.catalog, name)
         or not (declared_topic.source and approved_topic.source)
     ):
         return
@@ -263,7 +263,7 @@ def count_pairs(run: Run, name: TopicName, stepwise: Stepwise) -> int:
 
 def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwise: Stepwise) -> Iterator[Finding]:
     """Yield a finding for each commit of the branch that, approved by itself, would record a breaking version."""
-    topic = declared(run.target, name)
+    topic = get_declared_topic(run.target, name)
     if topic is None or topic.schema is None:
         return
     approved_versions, versions = run.get_versions(name), _get_stepwise_versions(name, stepwise)
@@ -300,7 +300,7 @@ def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwi
         schema = replace(version.info, locator=part.schema.locator, source=part.schema.source, editor=None)
         broker = BrokerSide(earlier_versions, *run.get_strategies(name).after) if topic.kinds else None
         strategy, level = runs[version.kind].get_strategies(name).after
-        proposal = Proposal.of(
+        proposal = Proposal.create(
             part, schema, kind_versions if topic.kinds else earlier_versions, strategy, level, broker
         )
         verdict = proposal.judge(run.project)
@@ -372,7 +372,7 @@ def _describe_commit(commit: Commit, stepwise: Stepwise) -> str:
 
 def report_unjudged_commits(run: Run, name: TopicName, stepwise: Stepwise) -> Iterator[Finding]:
     """Yield the finding that the commits were not judged one by one, because there are too many of them."""
-    topic = declared(run.target, name)
+    topic = get_declared_topic(run.target, name)
     if topic is None or topic.schema is None:
         return
     added = len(_get_stepwise_versions(name, stepwise)) - len(run.get_versions(name))
@@ -388,7 +388,7 @@ def report_unjudged_commits(run: Run, name: TopicName, stepwise: Stepwise) -> It
 
 def find_stepwise_number(topic_check: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
     """Return the version number of the end of the branch if each commit is approved by itself, or None if it is the same."""
-    topic = declared(run.target, topic_check.topic)
+    topic = get_declared_topic(run.target, topic_check.topic)
     kind = topic.get_kind(topic_check.kind) if topic else None
     schema = kind.schema if kind else (topic.schema if topic else None)
     if topic_check.version is None or schema is None:

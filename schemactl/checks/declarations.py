@@ -12,8 +12,7 @@ from typing import Any, Final
 from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
 from schemactl.checks.check_report import PolicyChange
-from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, is_rejected
-from schemactl.checks.proposal import declared as declared_in
+from schemactl.checks.proposal import STRICT_POLICIES, Proposal, Run, get_declared_topic, is_rejected
 from schemactl.core.catalog import Catalog, Deprecated, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, Problem, did_you_mean
 from schemactl.core.findings import Finding, Outcome, Verdict
@@ -56,8 +55,8 @@ def find_policy_changes(run: Run, names: Iterable[TopicName]) -> Iterator[Policy
             run, namespace, run.approved.namespaces.get(namespace), run.target.namespaces.get(namespace)
         )
     for name in names:
-        if approved_topic := declared_in(run.approved, name):
-            yield from _compare_policies(run, name, approved_topic, declared_in(run.target, name))
+        if approved_topic := get_declared_topic(run.approved, name):
+            yield from _compare_policies(run, name, approved_topic, get_declared_topic(run.target, name))
 
 
 def _compare_policies(
@@ -169,7 +168,7 @@ def _check_data_loss(
 
 def _get_setting(catalog: Catalog, name: NamespaceName | TopicName, setting: str) -> Any:
     """Return the declared value of a setting for a namespace or topic, or Pulsar's default."""
-    topic = declared_in(catalog, name) if isinstance(name, TopicName) else None
+    topic = get_declared_topic(catalog, name) if isinstance(name, TopicName) else None
     entries = (topic, catalog.namespaces.get(name.namespace_name))
     values = (entry.policies.settings.get(setting) for entry in entries if entry)
     return next((value for value in values if value is not None), SETTINGS[setting].default)
@@ -445,7 +444,7 @@ def check_undeclared_renames(run: Run, names: Iterable[TopicName]) -> Iterator[F
         for name in names
         if (topic := run.target.topics.get(name))
         and topic.renamed_from not in last_declared
-        and not declared_in(run.approved, name)
+        and not get_declared_topic(run.approved, name)
     )
     for key, topics in added.items():
         candidates = removed.get(key, [])
@@ -483,7 +482,7 @@ def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding
     strategy, level = run.approved.strategy(old_topic.name, run.project.defaults)
     if topic.schema is None or not old_topic.versions:
         return
-    proposal = Proposal.of(topic, topic.schema.load(), old_topic.versions, strategy, level)
+    proposal = Proposal.create(topic, topic.schema.load(), old_topic.versions, strategy, level)
     is_breaking = old_topic.lifecycle == "stable" and is_rejected(proposal.judge(run.project))
     latest_number = old_topic.versions[-1].number
     # The finding is about the old topic, because its readers are affected even if the new topic is a draft.

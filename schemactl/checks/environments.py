@@ -132,7 +132,7 @@ def read_files(
     checked_paths |= {path for path in list_overlay_paths(project) if files.kind(path) != "missing"}
     if files.kind(project.waivers) != "missing":
         checked_paths.add(project.waivers)
-    all_problems = {*problems_of_files, *commit_files.problems(repository, files, checked_paths)}
+    all_problems = {*problems_of_files, *commit_files.find_attribute_problems(repository, files, checked_paths)}
     problems_of_declarations = {problem for broken in declared.broken for problem in broken.problems}
     if all_problems - (problems_of_declarations if allow_broken else set()):
         raise DeclarationError([*all_problems])
@@ -146,7 +146,7 @@ def advise_restoring(repository: Repository, declared: Declared) -> Declared:
         return declared
     committed = commit_files.CommitFiles(repository, head)
 
-    def advise(problem: Problem) -> Problem:
+    def suggest_restoring(problem: Problem) -> Problem:
         if not problem.missing or committed.kind(problem.missing) == "missing":
             return problem
         fix = f"`git restore -- {quote(shown(problem.missing))}`, or also remove the declaration of the topic"
@@ -154,8 +154,10 @@ def advise_restoring(repository: Repository, declared: Declared) -> Declared:
 
     return replace(
         declared,
-        problems=tuple(map(advise, declared.problems)),
-        broken=tuple(replace(broken, problems=tuple(map(advise, broken.problems))) for broken in declared.broken),
+        problems=tuple(map(suggest_restoring, declared.problems)),
+        broken=tuple(
+            replace(broken, problems=tuple(map(suggest_restoring, broken.problems))) for broken in declared.broken
+        ),
     )
 
 
@@ -287,7 +289,7 @@ class Environment:
         """Return the declarations, the history and the merge base as this environment has them."""
         unchanged = changes.unchanged
         if self.target and (differs(self.target) or self.overlays != NO_OVERLAYS):
-            declared, forked = self._overlay(declared, forked, self.target)
+            declared, forked = self._view_with_overlays(declared, forked, self.target)
             new_overlays, old_overlays = self.overlays.topics, self.approved.topics
             changed = {
                 name for name in {*new_overlays, *old_overlays} if new_overlays.get(name) != old_overlays.get(name)
@@ -298,7 +300,7 @@ class Environment:
         base = forked.base
         return declared, forked, Fork(base.catalog, base.tip, unchanged, changes.combined, changes.settled)
 
-    def _overlay(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
+    def _view_with_overlays(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         # A renamed topic stays on its targets, although its new name may match other globs.
         approved_names = chosen_topics(forked.approved.catalog.topics, target)
         renamed_names = [

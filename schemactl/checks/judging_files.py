@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.checks.environments import Judge, ProjectFiles
-from schemactl.checks.proposal import Proposal, Run, declared, is_rejected
+from schemactl.checks.proposal import Proposal, Run, get_declared_topic, is_rejected
 from schemactl.core.catalog import Catalog, Namespace, Topic, chosen_topics
 from schemactl.core.errors import DeclarationError, Problem, Source, first_of
 from schemactl.core.findings import Finding
@@ -418,7 +418,7 @@ def _describe_numbers_effects(file: _JudgingFile, approved: Judge, proposed: Jud
 
 def _describe_strategy_effects(file: _JudgingFile, approved: Judge, proposed: Judge, run: Run) -> Iterator[str]:
     """Yield the approved topics that get another strategy, enter or leave a target, or do not satisfy the new strategy."""
-    names = sorted(name for name in run.approved.topics if declared(run.approved, name))
+    names = sorted(name for name in run.approved.topics if get_declared_topic(run.approved, name))
     targets = file.targets or (*{**approved.project.targets, **proposed.project.targets},) or ("",)
     for target in targets:
         old_strategies, new_strategies = (_get_strategies(judge, target, run, names) for judge in (approved, proposed))
@@ -473,7 +473,7 @@ def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: Compa
     versions = live(topic.versions)
     if len(versions) < 2 or versions[-1].info is None:
         return False
-    proposal = Proposal.of(topic, versions[-1].info, versions[:-1], strategy, "topic")
+    proposal = Proposal.create(topic, versions[-1].info, versions[:-1], strategy, "topic")
     return is_rejected(proposal.judge(judge.project))
 
 

@@ -246,7 +246,7 @@ class Proposal:
     broker: BrokerSide | None = None
 
     @classmethod
-    def of(
+    def create(
         cls,
         topic: Topic,
         schema: SchemaInfo,
@@ -371,8 +371,8 @@ def merge_catalogs(
         if topic_name in unchanged and topic_name not in combined:
             topics[topic_name] = target.topics[topic_name]
             continue
-        base_topic, approved_topic = declared(base, topic_name), declared(approved, topic_name)
-        topic = _merge_topic(declared(target, topic_name), base=base_topic, approved=approved_topic)
+        base_topic, approved_topic = get_declared_topic(base, topic_name), get_declared_topic(approved, topic_name)
+        topic = _merge_topic(get_declared_topic(target, topic_name), base=base_topic, approved=approved_topic)
         combined_schema = combined.get(topic_name, topic)
         if topic and isinstance(combined_schema, SchemaInfo):
             topic = replace(topic, schema=combined_schema)
@@ -385,7 +385,7 @@ def merge_catalogs(
     return Catalog(namespaces, topics)
 
 
-def declared(catalog: Catalog, name: TopicName) -> Topic | None:
+def get_declared_topic(catalog: Catalog, name: TopicName) -> Topic | None:
     """Return the topic if the catalog declares it, or None if it has only its earlier versions."""
     topic = catalog.topics.get(name)
     return None if topic is None or topic.deleted else topic

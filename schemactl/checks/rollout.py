@@ -184,7 +184,7 @@ def find_upgrade_order(
         level: the level that sets the strategy.
         release: the release of the target's brokers.
     """
-    proposal = Proposal.of(topic, schema, tuple(versions), strategy, level)
+    proposal = Proposal.create(topic, schema, tuple(versions), strategy, level)
     row = TopicCheck(
         topic.name,
         "new version",
@@ -250,7 +250,7 @@ def _list_affected_clients(
     earlier = tuple(other for other in part.versions if other.number < version.number)
     if not (version.info and live(earlier) and clients):
         return (), ()
-    proposal = Proposal.of(replace(part, clients=clients), version.info, earlier, strategy, level)
+    proposal = Proposal.create(replace(part, clients=clients), version.info, earlier, strategy, level)
     impacts = list_client_impacts(proposal)
     broken = tuple(
         (impact.client.who, impact.unread or impact.breaks) for impact in impacts if impact.is_broken(strategy)

@@ -12,8 +12,15 @@ from typing import Any, Final
 from schemactl.broker.connect import Decision, TopicState, admit, policies_at
 from schemactl.checks import declarations, java_times, kinds, schemas, table_impact
 from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
-from schemactl.checks.proposal import BrokerSide, KindKey, Proposal, Run, find_number_in_force, is_same_schema
-from schemactl.checks.proposal import declared as declared_in
+from schemactl.checks.proposal import (
+    BrokerSide,
+    KindKey,
+    Proposal,
+    Run,
+    find_number_in_force,
+    get_declared_topic,
+    is_same_schema,
+)
 from schemactl.checks.schemas import locate_breakage
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
@@ -48,8 +55,8 @@ def check_topic(run: Run, name: TopicName) -> tuple[list[TopicCheck], list[Findi
 
     A topic with one schema has one result, or no result without a change.
     """
-    declared_topic = declared_in(run.target, name)
-    approved_topic = declared_in(run.approved, name)
+    declared_topic = get_declared_topic(run.target, name)
+    approved_topic = get_declared_topic(run.approved, name)
     if declared_topic is None:
         topic_check, findings = _report_removed_topic(run, approved_topic) if approved_topic else (None, [])
     elif declared_topic.kinds or (approved_topic and approved_topic.kinds):
@@ -76,7 +83,7 @@ def _check_kinds(
         findings += declarations.check_tightened_topic(run, declared_topic, last_topic.load().versions)
     strategy, level = run.target.strategy(name, run.project.defaults)
     if last_topic and declared_topic.schema:
-        proposal = Proposal.of(declared_topic, declared_topic.schema, stored_versions, strategy, level)
+        proposal = Proposal.create(declared_topic, declared_topic.schema, stored_versions, strategy, level)
         findings += _check_generation(run, proposal, last_topic)
     known_versions = kinds.predict_versions(declared_topic, last_topic, stored_versions)
     findings += _check_client_versions(run, declared_topic, known_versions)
@@ -84,7 +91,7 @@ def _check_kinds(
         part = replace(kind_part, versions=())
         kind_run = kinds.select_kind(run, part)
         broker = BrokerSide(stored_versions, strategy, level)
-        approved_part = declared_in(kind_run.approved, name)
+        approved_part = get_declared_topic(kind_run.approved, name)
         topic_check, kind_findings = _check_declared(kind_run, kind_run.target.topics[name], approved_part, broker)
         if part.schema and topic_check and topic_check.version == next_number(stored_versions):
             new_version = SchemaVersion(topic_check.version, part.schema, kind=part.kind)
@@ -162,7 +169,7 @@ def _check_declared(
         last_topic = run.find_approved(name)
         is_new_generation = last_topic is not None and declared_topic.generation > last_topic.generation
         versions = _append_tombstones(last_topic, declared_topic, broker)
-        proposal = Proposal.of(declared_topic, declared_topic.schema, versions, strategy, level, broker)
+        proposal = Proposal.create(declared_topic, declared_topic.schema, versions, strategy, level, broker)
         proposal = replace(proposal, in_force=find_number_in_force(approved_topic))
         findings += declarations.check_pinned_reader(run, proposal)
         findings += declarations.check_draft_versions(run, proposal, approved_topic)

@@ -42,15 +42,15 @@ class WaiverFile:
     @property
     def in_force(self) -> tuple[Waiver, ...]:
         """The waivers that have not expired, without new waivers that have a problem."""
-        return tuple(waiver for waiver in self.waivers if waiver.until >= self.today and not self._problem(waiver))
+        return tuple(waiver for waiver in self.waivers if waiver.until >= self.today and not self._find_problem(waiver))
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The problems of the entries that the change adds."""
-        problems = map(self._problem, self.waivers)
+        problems = map(self._find_problem, self.waivers)
         return tuple(problem for problem in problems if problem)
 
-    def _problem(self, waiver: Waiver) -> Problem | None:
+    def _find_problem(self, waiver: Waiver) -> Problem | None:
         if waiver in self.approved or waiver.source is None:
             return None
         latest = self.today + LONGEST_WAIVER

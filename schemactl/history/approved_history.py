@@ -55,7 +55,7 @@ from schemactl.history.commit_files import (
     CommitFiles,
     Entry,
     HashedFiles,
-    content,
+    get_content,
     list_differing_files,
     list_staged_paths,
 )
@@ -776,7 +776,7 @@ class DefinitionLoader:
 
 
 def _read_documents(repository: Repository, path: str, blob_id: str) -> Documents:
-    return read_documents(path, content(path, repository.blob(blob_id)))
+    return read_documents(path, get_content(path, repository.blob(blob_id)))
 
 
 # The approved ref

@@ -60,13 +60,13 @@ class Entry(NamedTuple):
     blob: str
 
 
-def entry(mode: str, blob: str) -> Entry | None:
+def create_entry(mode: str, blob: str) -> Entry | None:
     """Return the entry of a raw record, or None for a deletion (mode 000000)."""
     kind = _KINDS.get(mode)
     return Entry(kind, blob) if kind else None
 
 
-def content(path: str, blob: Blob) -> bytes:
+def get_content(path: str, blob: Blob) -> bytes:
     """Return the content of `blob` for the file `path`.
 
     Raises:
@@ -105,7 +105,7 @@ class GitFiles(ABC):
         entry = self.entry(path)
         if entry is None or entry.kind != "file":
             raise FileNotFoundError(path)
-        return content(path, self.repository.blob(entry.blob))
+        return get_content(path, self.repository.blob(entry.blob))
 
     def kind(self, path: str) -> Kind:
         """Return the kind of the entry at `path`."""
@@ -163,7 +163,7 @@ class CommitFiles(GitFiles):
         for record in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
             facts, _, path = record.partition("\t")
             mode, _, blob = facts.split(" ")
-            if tree_entry := entry(mode, blob):
+            if tree_entry := create_entry(mode, blob):
                 entries[path] = tree_entry
         return entries
 
@@ -193,7 +193,7 @@ class IndexFiles(CommitFiles):
             # `:<mode before> <mode> <id before> <id> <status>`, split at spaces, as ids have 40 or 64 digits.
             _, mode, _, blob, status = facts.decode().split(" ")
             path = name.decode("utf-8", "surrogateescape")
-            self._changed[path] = entry(mode, blob) if status != "U" else None
+            self._changed[path] = create_entry(mode, blob) if status != "U" else None
             if status == "U" and path.endswith(SUFFIXES):
                 unmerged.append(path)
         if unmerged:
@@ -380,7 +380,7 @@ def list_staged_paths(repository: Repository) -> list[str]:
 # Git attributes that convert files
 
 
-def problems(repository: Repository, files: Files, paths: Iterable[str]) -> list[Problem]:
+def find_attribute_problems(repository: Repository, files: Files, paths: Iterable[str]) -> list[Problem]:
     """Return a problem for each converting attribute of the checked `paths`.
 
     Attributes are read from the checked state: a commit, the index, or the working tree and, for files missing there, the index.

@@ -57,7 +57,7 @@ from schemactl.formats.avro.schema import Composition
 from schemactl.formats.digest import combine_hashes, digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
 from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, RecordedPart, StateRow
-from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, content, entry
+from schemactl.history.commit_files import FILE_MODES, CommitFiles, Entry, GitFiles, create_entry, get_content
 from schemactl.history.git import ChangedFile, LoggedCommit, Repository, log
 from schemactl.history.store import Store
 
@@ -454,7 +454,7 @@ class VersionDerivation:
             old_entry = earlier.entry(change.path)
             if self._is_declaration_file(change.path) or change.path.endswith(PROJECT_FILE):
                 old_entries[change.path] = old_entry
-            new_entry = entry(change.mode, change.blob)
+            new_entry = create_entry(change.mode, change.blob)
             # Declarations cannot depend on a file with another suffix, but on the fact that a path is not a file.
             is_relevant = change.path == self._project.path or change.path.endswith(SUFFIXES)
             if new_entry and new_entry.kind == "file" and not is_relevant:
@@ -591,7 +591,7 @@ class VersionDerivation:
         try:
             if blob is None:
                 read_bytes(self._files, path)
-            data = content(path, self._repository.blob(blob or ""))
+            data = get_content(path, self._repository.blob(blob or ""))
             check_bytes(path, data)
         except DeclarationError as error:
             return Documents(path, (), error.problems)
