@@ -185,6 +185,9 @@ class _Inliner:
     def _inline_field(self, value: Any, namespace: str | None, index: int, parts: Tokens, origin: Tokens) -> Any:
         if not isinstance(value, dict) or "type" not in value:
             return value
+        # Most fields need no other type, and stay unchanged.
+        if len(parts) < MAX_DEPTH - 4 and _has_only_primitives(value["type"]):
+            return value
         type_parts = ("fields", str(index), "type")
         return {**value, "type": self._inline_schema(value["type"], namespace, parts + type_parts, origin + type_parts)}
 
@@ -229,6 +232,12 @@ class _Inliner:
                 "put types that need each other into one file",
             )
         )
+
+
+def _has_only_primitives(schema: Any) -> bool:
+    """Return whether a schema is the name of a primitive type, or a union of such names."""
+    branches = schema if isinstance(schema, list) else [schema]
+    return all(isinstance(branch, str) and branch in PRIMITIVE_TYPES for branch in branches)
 
 
 def defined_names(file: AvroFile) -> Iterator[str]:

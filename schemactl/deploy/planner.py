@@ -811,7 +811,7 @@ def inherit(
 
     Brokers can unset a strategy. A boolean policy cannot be unset (as seen on Pulsar 4.0 and 4.2),
     so it gets the broker's own value; enforced validation gets false, since the broker's setting counts in addition. A setting
-    can be removed, except for those that a namespace always has, which stay.
+    can be removed, unless a namespace always has it.
     """
     if policy in SETTINGS:
         if isinstance(name, NamespaceName) and not SETTINGS[policy].removable:
@@ -917,7 +917,7 @@ def scope_of(catalog: Catalog) -> Scope:
 
 
 def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
-    """Return `catalog` without these namespaces, and without what is in them."""
+    """Return `catalog` without these namespaces and their topics."""
     return only(catalog, lambda name: name.namespace_name not in names) if names else catalog
 
 
@@ -977,7 +977,7 @@ def with_later(
     """Return `git`, the approved history up to a position, with the `later` versions and partitions that a registry already has.
 
     Then these versions do not count as foreign, and the other later versions are not planned. Partitions cannot be removed, so that
-    a target that went back to the position keeps those that were approved later.
+    a target that went back to the position keeps the later partitions.
     """
     topics = dict(git.topics)
     for name, topic in git.topics.items():

@@ -26,12 +26,12 @@ from schemactl.deploy.steps import DeleteSchema, Origin, Permissions, Plan, Plan
 from schemactl.deploy.version_numbers import NumberPair, topic_value
 
 _UNKNOWN = (
-    "Git declared no schema for the topic for a time: a deletion may have taken a number then, and Git does not tell",
-    "name a list that was kept; if nothing was deleted then, `schemactl apply` gives the topic Git's numbers",
+    "Git declared no schema for the topic for a time: a deletion may have taken a number, which Git does not show",
+    "name a saved list; if nothing was deleted, `schemactl apply` gives the topic Git's numbers",
 )
 _INDISTINGUISHABLE = (
-    "this release of Pulsar would take some of the versions for one, so that the later numbers would be others",
-    "rebuild on the release that the list was kept of, or without this topic",
+    "this release of Pulsar takes some of the versions for one, so that later versions would get other numbers",
+    "rebuild on the release from which the list was saved, or without this topic",
 )
 """Messages of refusals, each with its fix."""
 
