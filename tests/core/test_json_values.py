@@ -156,3 +156,14 @@ def test_a_view_has_the_given_values_then_the_attributes_of_its_source() -> None
     assert make_view(View, Commit("ab", 0), id="", short="x") == View("", None, "x")
     with pytest.raises(TypeError, match="short"):
         make_view(View, Inner("a"), id="", subject=None)
+
+
+@given(values)
+def test_text_is_indented_as_by_the_standard_library(value: object) -> None:
+    assert json_text(value) == json.dumps(value, indent=2, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": [-float("inf")]}])
+def test_number_without_json_is_an_error(value: object) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_text(value)

@@ -6,21 +6,25 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 from random_avro import Maker
 
-from schemactl.broker.upload import find_equal, put
+from schemactl.broker.upload import VersionList, find_equal, put
 from schemactl.broker.validation import read_upload
+from schemactl.comparison.changes import upload
+from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import DeferredInfo, Release, SchemaInfo, SchemaType, SchemaVersion
+from schemactl.core.schema import Commit, DeferredInfo, Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.resolving_grammar import can_read
 from schemactl.formats.avro.schema import JavaException, equal
-from schemactl.formats.digest import digest
+from schemactl.formats.digest import digest, get_known_digest
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
@@ -123,8 +127,24 @@ def test_upload_finds_plain_version_without_reading_it(release: Release) -> None
     new_infos = [*infos, SchemaInfo(SchemaType.AVRO, json.dumps(record("float")).encode())]
     new_infos += [SchemaInfo(SchemaType.JSON, infos[0].schema)]
     for new in new_infos:
-        upload = read_upload(new)
-        assert find_equal(unread, upload, release) == find_equal(read, upload, release)
+        data = read_upload(new)
+        assert find_equal(unread, data, release) == find_equal(read, data, release)
+
+
+def test_upload_of_a_version_from_git_has_the_known_digest_and_equals_it() -> None:
+    """Properties of uploads do not belong to the content, so that uploads of plain versions are found by their digests."""
+    schemas = [SchemaInfo(SchemaType.AVRO, json.dumps(record(type_)).encode()) for type_ in ("int", "long")]
+    known = [DeferredInfo.of(info.type, partial(replace, info), digest=digest(info), is_plain=True) for info in schemas]
+    commit = Commit("ab" * 20, 0)
+    uploads = [upload(SchemaVersion(number, info, commit), {"env": "prod"}) for number, info in enumerate(known)]
+    assert [get_known_digest(info) for info in uploads] == [digest(info) for info in schemas]
+    for first, second in ((uploads, schemas), (schemas, uploads), (uploads, uploads)):
+        versions = VersionList((), Release.R4_0)
+        for number, info in enumerate(first):
+            assert versions.put(info, CompatibilityStrategy.ALWAYS_COMPATIBLE) == Answer(Outcome.OK, number)
+            versions.append(SchemaVersion(number, info))
+        for number, info in enumerate(second):
+            assert versions.put(info, CompatibilityStrategy.ALWAYS_COMPATIBLE) == Answer(Outcome.UNCHANGED, number)
 
 
 def compile_message(number: int, name: str = "orders") -> SchemaInfo:
