@@ -259,6 +259,32 @@ def test_reading_ahead_changes_no_answer(topic_repository: Scratch) -> None:
     assert len(answers[0]) == 5
 
 
+def test_files_of_many_topics_are_read_ahead_in_one_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = Scratch(tmp_path / "r")
+    names = [f"topic-{number}" for number in range(220)]
+    for version in range(2):
+        fields: dict[str, Any] = {f"note_{number}": 0 for number in range(version)}
+        files = {f"topics/{name}.avsc": record("id", name=f"r{index}", **fields) for index, name in enumerate(names)}
+        if version == 0:
+            files |= {f"topics/{name}.yaml": write_declaration(f"shop/sales/{name}", f"{name}.avsc") for name in names}
+        scratch.commit(files, f"v{version}")
+    read(scratch)
+    requests: list[Sequence[str]] = []
+    objects = history.Repository.objects
+
+    def record_call(repository: history.Repository, names: Sequence[str]) -> Iterator[Any]:
+        requests.append(names)
+        return objects(repository, names)
+
+    with history.Repository.open(scratch.path) as repository:
+        approved = history.read(repository, PROJECT)
+        monkeypatch.setattr(history.Repository, "objects", record_call)
+        approved.read_ahead(approved.catalog.topics)
+        topics = approved.catalog.load().topics
+    assert [len(names) for names in requests] == [3 * 220]
+    assert {len(topic.versions) for topic in topics.values()} == {2}
+
+
 def test_another_ref_is_read_beside_what_is_kept(topic_repository: Scratch) -> None:
     topic_repository.commit({"topics/orders.avsc": record("id", other=0)}, "other v1", branch="other", start=1)
     topic_repository.commit({"topics/orders.avsc": record("id", other=1)}, "other v2", branch="other")
