@@ -151,7 +151,7 @@ def test_an_impossible_storage_is_one_error(tmp_path: Path, url: str, kind: type
 @pytest.mark.parametrize(
     "allowed", [None, "", "folder_storage", "folder_storage:", "folder_storage:Folder", "x:FolderStorage", "*"]
 )
-def test_a_storage_that_nobody_allowed_by_its_full_name_is_not_imported(
+def test_storage_is_imported_only_if_its_full_name_is_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: str | None
 ) -> None:
     (tmp_path / "folder_storage.py").write_text("raise AssertionError('imported')")
@@ -389,7 +389,7 @@ def test_the_project_defaults_stand_for_the_brokers_own(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_processes_at_once_lose_nothing_and_keep_each_ones_order(tmp_path: Path) -> None:
+def test_concurrent_processes_store_every_upload_in_order(tmp_path: Path) -> None:
     path, count, names = tmp_path / "registry.db", 12, ["a", "b", "c"]
     writers = {name: writer(path, name, count) for name in names}
     numbers = {name: numbers_of(*writer_process) for name, writer_process in writers.items()}

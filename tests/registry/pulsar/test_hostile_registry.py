@@ -318,7 +318,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_what_is_no_answer_is_one_error(place: Place, how: str) -> None:
+def test_invalid_response_is_one_error(place: Place, how: str) -> None:
     place.server.respond = lambda _method, _path: BROKEN[how]
     number = [*BROKEN].index(how)
     # To the list of one topic, an empty answer says that there is no schema.
@@ -435,7 +435,7 @@ def test_the_largest_number_is_listed(place: Place) -> None:
 
 
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["", "quiet"])
-def test_who_waits_is_told_for_what_and_how_long(
+def test_waiting_user_is_told_the_request_and_the_time_limit(
     place: Place, monkeypatch: pytest.MonkeyPatch, quiet: Sequence[str]
 ) -> None:
     monkeypatch.setattr(connections, "_RETRY_DEADLINE_S", 60.0)

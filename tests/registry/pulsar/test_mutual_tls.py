@@ -78,7 +78,7 @@ MESSAGES: list[tuple[str, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("target", "problem", "fix"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
-def test_every_other_certificate_is_told_with_its_fix(
+def test_every_other_certificate_is_an_error_with_its_fix(
     shop: Shop, target: dict[str, Any], problem: str, fix: str
 ) -> None:
     shop.write_target(**target)
@@ -91,7 +91,7 @@ def test_every_other_certificate_is_told_with_its_fix(
         assert ": it expired at " in text
 
 
-def test_http_is_told_to_be_https(shop: Shop) -> None:
+def test_http_url_of_a_tls_server_is_an_error_with_https(shop: Shop) -> None:
     shop.write_target("admin", url=shop.url.replace("https:", "http:"))
     err = shop.run("plan", code=1).err
     assert "speaks TLS only" in err

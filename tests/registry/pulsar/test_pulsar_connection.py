@@ -104,13 +104,13 @@ def unexpected(exception: str, message: str = "no") -> Response:
     ],
     ids=lambda trouble: str(trouble.status),
 )
-def test_what_may_pass_is_tried_again(trouble: Response) -> None:
+def test_transient_errors_are_retried(trouble: Response) -> None:
     with serve(lambda _: trouble if len(server.requests) < 4 else respond_json(["one"])) as server:
         assert get(server.url) == ["one"]
         assert len(server.requests) == 4
 
 
-def test_what_never_answered_may_be_a_wrong_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_that_never_responded_is_retried_for_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_FIRST_RETRY_DEADLINE_S", 0.0)
     with serve(lambda _: Response(0)) as server:
         with pytest.raises(RegistryError, match="does not answer"):
@@ -268,7 +268,7 @@ def test_a_request_without_an_answer_is_named_once_while_it_waits(monkeypatch: p
     assert re.fullmatch(rf"{server.url}: GET clusters: no answer for \d+ s; waiting for up to \d+ s", line)
 
 
-def test_an_address_where_nobody_is_is_one_clear_error() -> None:
+def test_address_without_a_server_is_one_clear_error() -> None:
     with serve(lambda _: respond_json([])) as server:
         pass
     with pytest.raises(RegistryError, match=r"127\.0\.0\.1:\d+ does not answer \(Connection refused\)") as raised:
@@ -276,7 +276,7 @@ def test_an_address_where_nobody_is_is_one_clear_error() -> None:
     assert "`registry` of the target" in raised.value.fix
 
 
-def test_another_broker_of_the_list_is_asked_when_one_is_down() -> None:
+def test_next_broker_of_the_list_is_used_if_one_is_down() -> None:
     with serve(lambda _: respond_json([])) as down:
         pass
     with serve(lambda _: respond_json(["two"])) as server:
@@ -316,7 +316,7 @@ def test_an_address_with_a_path_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://broker:port", "http://broker:99999", "https://[::1"])
-def test_an_address_that_is_none_is_one_clear_error(url: str) -> None:
+def test_invalid_address_is_one_clear_error(url: str) -> None:
     with pytest.raises(RegistryError, match="is not an address of an admin API"):
         AdminConnection(url, Credentials())
 
@@ -396,7 +396,7 @@ def test_a_redirect_to_a_dead_broker_is_not_blamed_on_the_address_of_the_target(
 
 
 @pytest.mark.parametrize("answer", [Response(404), Response(200, b"welcome", "text/html"), respond_json(5)])
-def test_what_a_redirect_leads_to_is_named(answer: Response) -> None:
+def test_error_names_the_target_of_a_redirect(answer: Response) -> None:
     with serve(lambda _: answer) as owner, serve(lambda _: redirect(owner.url)) as first:
         with pytest.raises(RegistryError) as raised:
             get(first.url)
@@ -421,7 +421,7 @@ def test_tls_needs_the_clusters_authority(tmp_path: Path) -> None:
     assert "object at" not in str(raised.value)
 
 
-def test_https_where_there_is_none_is_one_clear_error() -> None:
+def test_https_url_of_a_plain_server_is_one_clear_error() -> None:
     with serve(lambda _: respond_json([])) as server, pytest.raises(RegistryError, match="does not speak TLS"):
         get(server.url.replace("http:", "https:"))
 

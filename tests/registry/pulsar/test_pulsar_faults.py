@@ -43,7 +43,7 @@ def disturbed(url: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS // 5))
-def test_on_a_broker_nothing_is_lost_and_nothing_doubled(broker: brokers.Broker, seed: int) -> None:
+def test_faults_before_a_broker_lose_and_double_nothing(broker: brokers.Broker, seed: int) -> None:
     disturbed(broker.url, seed)
 
 
@@ -54,5 +54,5 @@ def served() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_on_the_embedded_registry_nothing_is_lost_and_nothing_doubled(served: str, seed: int) -> None:
+def test_faults_before_the_embedded_registry_lose_and_double_nothing(served: str, seed: int) -> None:
     disturbed(served, seed)

@@ -73,7 +73,7 @@ def test_killed_after_any_request_the_next_apply_finishes(broker: brokers.Broker
     assert kills > 15 // STEP
 
 
-def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(broker: brokers.Broker) -> None:
+def test_two_concurrent_applies_register_each_version_once_and_in_order(broker: brokers.Broker) -> None:
     history = new_history()
     with closing(PulsarRegistry(broker.url)) as registry:
         history.prepare(registry)

@@ -91,7 +91,7 @@ def test_a_tenants_administrator_makes_no_tenants(strict: brokers.Broker, tenant
 
 
 @pytest.mark.parametrize("role", ["prod", "cons"])
-def test_a_clients_role_cannot_read_policies_and_is_told_what_it_needs(
+def test_role_of_a_client_cannot_read_policies_and_the_error_names_the_permission(
     strict: brokers.Broker, tenant: str, tmp_path: Path, role: str
 ) -> None:
     client = registry_of(strict, role, tmp_path)
@@ -104,7 +104,7 @@ def test_a_clients_role_cannot_read_policies_and_is_told_what_it_needs(
     client.close()
 
 
-def test_who_may_produce_may_upload(strict: brokers.Broker, tenant: str, tmp_path: Path) -> None:
+def test_role_that_may_produce_may_upload(strict: brokers.Broker, tenant: str, tmp_path: Path) -> None:
     orders, text = TopicName(tenant, "sales", "orders"), SchemaInfo(SchemaType.STRING)
     producer, consumer = (registry_of(strict, role, tmp_path) for role in ("prod", "cons"))
     with pytest.raises(RegistryError, match=r"upload to .* answers 401"):

@@ -136,7 +136,7 @@ def test_ready_made_payloads_are_validated_or_sent_as_they_are(package: Any, spa
         values[2].value()
 
 
-def test_what_was_not_approved_is_refused(package: Any, space: Namespace) -> None:
+def test_unapproved_target_is_rejected(package: Any, space: Namespace) -> None:
     orders, client = orders_of(package), space.client
     topic = space.create("apart", FIRST, make_info(ID, {"name": "x", "type": "long", "default": 0}).schema.decode())
     assert orders.pulsar_schema(client, 0, topic=topic).version == 0
@@ -174,7 +174,7 @@ def test_a_consumer_is_upgraded_before_its_version_is_registered(package: Any, s
     assert received(client, topic, registered, 1) == [{"id": 1, "remark": "x"}]
 
 
-def test_what_only_receives_needs_no_number_of_its_target(package: Any, space: Namespace) -> None:
+def test_replicated_target_needs_no_recorded_numbers(package: Any, space: Namespace) -> None:
     orders, client = orders_of(package), space.client
     topic = space.create("unnumbered", FIRST, SECOND)
     codec = orders.codec

@@ -47,7 +47,7 @@ def bearer_of(written: dict[str, Any], folder: Path) -> Bearer:
         ("ftp://localhost", False),
     ],
 )
-def test_what_leaves_this_machine_in_the_open_is_known_by_its_url(url: str, *, private: bool) -> None:
+def test_url_shows_whether_requests_are_private(url: str, *, private: bool) -> None:
     assert is_private(url) is private
 
 

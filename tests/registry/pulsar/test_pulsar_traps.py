@@ -111,7 +111,7 @@ def test_a_soft_delete_whose_answer_was_lost_is_not_done_twice(lost: Response) -
     assert len(deletions) == 1
 
 
-def test_what_would_lock_a_topic_or_lose_its_halves_is_not_uploaded() -> None:
+def test_schema_that_would_lock_a_topic_or_lose_its_halves_is_not_uploaded() -> None:
     pair = SchemaInfo(SchemaType.KEY_VALUE, struct.pack(">ii", 0, 0), {"key.schema.type": "STRING"})
     with serve(lambda _: respond_json({})) as server, closing(PulsarRegistry(server.url)) as registry:
         for info, problem in (

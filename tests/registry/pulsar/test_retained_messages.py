@@ -46,14 +46,14 @@ def test_every_partition_counts(space: Namespace) -> None:
     assert describe_retained(space, "orders") == "orders-partition-2 retains 1 entry of messages"
 
 
-def test_what_compaction_has_kept_counts(space: Namespace) -> None:
+def test_compacted_messages_count_as_retained(space: Namespace) -> None:
     space.create("orders")
     space.send("orders", [b"a"], partition_key="k")
     space.call("PUT", "/persistent/NAMESPACE/orders/compaction")
     assert_soon(lambda: describe_retained(space, "orders"), "orders retains 1 entry after compaction")
 
 
-def test_what_is_offloaded_counts() -> None:
+def test_offloaded_messages_count_as_retained() -> None:
     """No broker of the tests offloads: this is the shape of one that does (ManagedLedgerInternalStats.LedgerInfo)."""
     stats = {
         "numberOfEntries": 0,

@@ -140,7 +140,7 @@ def test_credentials_that_are_not_here_stop_a_run_or_leave_the_target_out(
         (("plan", "--all-targets", "--topic", "nothing"), "nothing"),
     ],
 )
-def test_what_is_for_one_target_says_what_to_type_instead(
+def test_option_for_one_target_is_an_error_with_the_command_for_each(
     estate: Estate, arguments: tuple[str, ...], said_: str
 ) -> None:
     printed = estate.run(*arguments, code=64)
@@ -166,7 +166,7 @@ def two_servers(estate: Estate, answer: Any) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("command", ["plan", "drift", "status"])
-def test_registries_are_asked_at_the_same_time(estate: Estate, command: str) -> None:
+def test_registries_are_read_in_parallel(estate: Estate, command: str) -> None:
     """Neither target gets a response before both have received a request."""
     both = threading.Barrier(2, timeout=60)
     first = threading.local()
@@ -203,7 +203,7 @@ def test_a_target_that_gives_no_answer_in_time_is_a_row_of_status(estate: Estate
     assert json.loads(alone)["targets"][0]["problem"].startswith("gave up after 1 s")
 
 
-def test_an_apply_that_is_out_of_time_tells_what_each_target_got(estate: Estate) -> None:
+def test_apply_at_its_time_limit_reports_the_steps_of_each_target(estate: Estate) -> None:
     uploads = count(1)
     over = threading.Event()
     with admin_rest.serve_folder() as (url, _):
@@ -241,7 +241,7 @@ def test_two_applies_at_once_to_two_environments_do_not_meet(estate: Estate) -> 
 
 
 @pytest.mark.broker
-def test_a_brokers_targets_are_applied_beside_an_embedded_one(tmp_path: Path, broker: brokers.Broker) -> None:
+def test_targets_on_a_broker_and_embedded_ones_are_applied_together(tmp_path: Path, broker: brokers.Broker) -> None:
     tenants = [brokers.new_tenant() for _ in range(2)]
     targets = "".join(
         f'  {name}: {{registry: "{broker.url}", tenants: {{shop: {tenant}}}}}\n'

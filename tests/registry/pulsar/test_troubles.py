@@ -886,7 +886,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("place", "trouble"), CASES, indirect=["place"])
-def test_each_way_out_leads_out(place: Place, trouble: Trouble, client: Client, tmp_path: Path) -> None:
+def test_each_printed_fix_works(place: Place, trouble: Trouble, client: Client, tmp_path: Path) -> None:
     printed: set[tuple[str, ...]] = set()
     for number, way in enumerate(trouble.ways):
         it = Troubled(tmp_path / f"shop-{number}", place, client, trouble.orders)
@@ -999,7 +999,7 @@ def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Cli
 
 
 @pytest.mark.parametrize("place", [pytest.param(kind, marks=ON_A_BROKER) for kind in brokers.VERSIONS], indirect=True)
-def test_an_unattended_apply_numbers_nothing_anew(place: Place, client: Client, tmp_path: Path) -> None:
+def test_unattended_apply_changes_no_number(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, write_declaration())
     approve(V1)(it)
     LOST_WITH_MESSAGES(it)
@@ -1060,7 +1060,7 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=ON_A_BROKER) for kind in ("token", "token-4.2", "token-5.0")]
 )
-def test_expired_credentials_are_one_message_and_a_new_token_is_the_way_out(
+def test_expired_credentials_are_one_message_and_a_new_token_repairs(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estate = EstateOnPulsar(tmp_path / "shop", brokers.start_broker(kind), more=", token_env: SHOP_TOKEN")
@@ -1080,9 +1080,7 @@ def test_expired_credentials_are_one_message_and_a_new_token_is_the_way_out(
 
 
 @EACH_PLACE
-def test_a_silent_registry_is_given_up_and_its_real_address_is_the_way_out(
-    place: Place, client: Client, tmp_path: Path
-) -> None:
+def test_silent_registry_times_out_and_its_real_address_repairs(place: Place, client: Client, tmp_path: Path) -> None:
     it = Troubled(tmp_path / "shop", place, client, write_declaration())
     it.scratch.flush()
     project = (it.scratch.path / "schemactl.yaml").read_text()

@@ -122,7 +122,7 @@ def test_a_changed_target_is_not_opened(tmp_path: Path, canary: Server, command:
 
 
 @pytest.mark.parametrize("command", [("plan",), ("registry", "list", "shop/sales/orders")], ids=" ".join)
-def test_who_trusts_the_working_tree_says_so(
+def test_trusted_working_tree_has_the_target(
     tmp_path: Path, trusted: Server, secret_file: str, command: tuple[str, ...]
 ) -> None:
     scratch = repository(tmp_path / "r")
@@ -134,7 +134,7 @@ def test_who_trusts_the_working_tree_says_so(
         assert trusted.requests[0].token == SECRET
 
 
-def test_what_speaks_of_no_target_opens_none(tmp_path: Path, canary: Server, secret_file: str) -> None:
+def test_commands_without_a_target_open_none(tmp_path: Path, canary: Server, secret_file: str) -> None:
     # Even one that was approved.
     text = make_hostile_project(canary.url, secret_file)
     scratch = repository(tmp_path / "r", text + "generate: {package: shop_schemas}\n")
@@ -214,7 +214,7 @@ def test_in_a_clone_the_remotes_branch_has_the_approved_project(tmp_path: Path, 
     assert "is used as origin/main defines it" in run_schemactl(clone, "plan", code=ANY).err
 
 
-def test_a_clone_that_does_not_know_what_is_approved_says_what_to_do(tmp_path: Path) -> None:
+def test_clone_without_the_approved_ref_is_an_error_with_its_fix(tmp_path: Path) -> None:
     scratch = repository(tmp_path / "r", f"{APPROVED}approved: origin/trunk\n")
     scratch.git("branch", "-m", "trunk")
     scratch.git("clone", "-q", str(scratch.path), str(tmp_path / "clone"))
@@ -267,7 +267,7 @@ def test_without_a_remote_only_a_branch_is_approved(tmp_path: Path, canary: Serv
 
 
 @pytest.mark.parametrize("state", ["no commit", "no project file yet", "a branch of another name"])
-def test_where_nothing_was_approved_the_files_at_hand_have_the_targets(tmp_path: Path, state: str) -> None:
+def test_without_approved_commits_the_working_tree_has_the_targets(tmp_path: Path, state: str) -> None:
     scratch = Scratch(tmp_path / "r") if state == "no commit" else repository(tmp_path / "r", None)
     text = APPROVED
     if state == "a branch of another name":
@@ -284,7 +284,7 @@ def test_an_approved_project_file_that_cannot_be_read_opens_nothing(tmp_path: Pa
     assert "the project file as main has it cannot be read" in run_schemactl(scratch.path, "plan", code=1).err
 
 
-def test_a_change_does_not_say_what_was_approved(tmp_path: Path) -> None:
+def test_change_cannot_choose_the_approved_ref(tmp_path: Path) -> None:
     scratch = repository(tmp_path / "shop")
     project = f"{APPROVED}approved: stranger\n"
     propose(scratch, {"schemactl.yaml": project, "namespaces/orders.avsc": record("id", evil=0)})

@@ -31,7 +31,7 @@ def avro(text: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_in_order_when_told_to(number: signal.Signals) -> None:
+def test_serve_ends_cleanly_after_a_signal(number: signal.Signals) -> None:
     with admin_rest.serve_folder() as (url, process):
         with closing(admin_rest.Client(url)) as client:
             assert client.call("GET", "/brokers/health").text == "ok"
@@ -42,7 +42,7 @@ def test_it_ends_in_order_when_told_to(number: signal.Signals) -> None:
         assert (out, err) == ("", "")
 
 
-def test_what_was_stored_is_there_after_the_next_start(tmp_path: Path) -> None:
+def test_stored_versions_remain_after_a_restart(tmp_path: Path) -> None:
     for expected in (404, 200):
         with (
             admin_rest.serve_folder("--registry", "sqlite:deep/registry.db", folder=tmp_path) as (url, _),
@@ -54,7 +54,7 @@ def test_what_was_stored_is_there_after_the_next_start(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "registry.db").is_file()
 
 
-def test_it_answers_as_the_project_says(tmp_path: Path) -> None:
+def test_serve_follows_the_settings_of_the_project(tmp_path: Path) -> None:
     shop.git(tmp_path, "init", "-q")
     project = 'version: 1\npulsar: "4.2"\ndefaults: {schema_compatibility_strategy: FORWARD}\n'
     (tmp_path / "schemactl.yaml").write_text(project)
@@ -135,7 +135,7 @@ def test_a_project_file_of_another_repository_is_rejected(tmp_path: Path, taken_
     assert "--config ../other/schemactl.yaml is in the repository" in done.err
 
 
-def test_a_file_that_is_no_registry_is_said_at_the_start(tmp_path: Path) -> None:
+def test_invalid_registry_file_is_an_error_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "registry.db").write_text("no database, but long enough to be looked at")
     done = process(tmp_path, "serve", "--port", "0", "--registry", "sqlite:registry.db")
     assert (done.code, done.out) == (1, "")
@@ -172,7 +172,7 @@ def test_a_namespace_goes_with_topics_that_are_kept_nowhere(client: admin_rest.C
     assert client.call("GET", f"/namespaces/{tenant}").json() == []
 
 
-def test_nobody_can_have_partitions_without_end(client: admin_rest.Client, tenant: str) -> None:
+def test_number_of_partitions_is_limited(client: admin_rest.Client, tenant: str) -> None:
     topic = f"/persistent/{tenant}/ns/p/partitions"
     assert client.call("PUT", topic, 10_001).status == 406
     assert client.call("PUT", topic, 10_000).status == 204
@@ -187,7 +187,7 @@ def test_nobody_can_have_partitions_without_end(client: admin_rest.Client, tenan
         b"POST /admin/v2/tenants/x HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
     ],
 )
-def test_what_is_no_http_harms_nobody(client: admin_rest.Client, url: str, request_bytes: bytes) -> None:
+def test_other_protocols_than_http_do_no_harm(client: admin_rest.Client, url: str, request_bytes: bytes) -> None:
     with admin_rest.open_connection(url) as raw:
         raw.sendall(request_bytes)
         raw.shutdown(socket.SHUT_WR)
@@ -228,22 +228,20 @@ def test_an_endpoint_tells_its_methods(client: admin_rest.Client) -> None:
     assert set(client.call("OPTIONS", "/schemas/t/n/a/version").headers["allow"].split(",")) == {"POST", "OPTIONS"}
 
 
-def test_a_body_that_is_not_said_to_be_json_is_not_taken(client: admin_rest.Client, tenant: str) -> None:
+def test_body_without_the_json_type_is_rejected(client: admin_rest.Client, tenant: str) -> None:
     path = f"/schemas/{tenant}/ns/a/schema"
     for content_type in ("text/plain", "application/jsonx", None):
         assert client.call("POST", path, STRING, content_type=content_type).status == 415
     assert client.call("POST", path, STRING, content_type="Application/JSON; charset=utf-8").status == 200
 
 
-def test_who_takes_no_json_gets_none(client: admin_rest.Client) -> None:
+def test_client_that_does_not_accept_json_gets_no_json(client: admin_rest.Client) -> None:
     assert client.call("GET", "/clusters", Accept="text/plain").status == 406
     for accepted in ("*/*", "text/html, application/json;q=0.5", "application/*"):
         assert client.call("GET", "/clusters", Accept=accepted).json() == ["standalone"]
 
 
-def test_a_refusal_is_a_page_or_json_and_nothing_where_it_would_be_too_long(
-    client: admin_rest.Client, tenant: str
-) -> None:
+def test_rejection_is_a_page_or_json_and_empty_if_too_long(client: admin_rest.Client, tenant: str) -> None:
     path, bad = f"/schemas/{tenant}/ns/a/schema", {"type": "STRING", "schema": "<Größe>"}
     page = client.call("POST", path, bad)
     assert (page.status, page.media_type) == (422, "text/html")
@@ -287,7 +285,7 @@ def test_several_servers_share_one_file(tmp_path: Path) -> None:
         assert responses[0] == responses[1]
 
 
-def test_without_its_packages_it_says_what_to_install(tmp_path: Path) -> None:
+def test_missing_packages_are_an_error_with_the_extra_to_install(tmp_path: Path) -> None:
     script = "import sys; sys.modules['uvicorn'] = None; from schemactl.cli import main; sys.exit(main(['serve']))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1
@@ -369,7 +367,7 @@ def test_a_namespace_keeps_properties(client: admin_rest.Client, tenant: str) ->
 CHECKERS = ["AvroSchemaCompatibilityCheck", "JsonSchemaCompatibilityCheck", "ProtobufNativeSchemaCompatibilityCheck"]
 
 
-def test_the_settings_that_speak_of_schemas_are_told(client: admin_rest.Client) -> None:
+def test_configuration_has_the_settings_about_schemas(client: admin_rest.Client) -> None:
     assert client.call("GET", "/brokers/configuration/runtime").json() == {
         "schemaCompatibilityStrategy": "FULL",
         "isAllowAutoUpdateSchemaEnabled": "true",
@@ -400,7 +398,7 @@ def test_a_version_that_is_no_long_is_refused_as_java_refuses_it(
 
 
 @pytest.mark.parametrize("index", ["01", HUGE])
-def test_what_only_looks_like_a_partition_is_no_name(client: admin_rest.Client, tenant: str, index: str) -> None:
+def test_name_that_looks_like_a_partition_is_rejected(client: admin_rest.Client, tenant: str, index: str) -> None:
     path = f"/persistent/{tenant}/ns/a-partition-{index}"
     for method in ("PUT", "DELETE"):
         response = client.call(method, path)

@@ -122,12 +122,12 @@ def test_other_machines_are_let_in_only_by_a_name(tmp_path: Path, host: str) -> 
 
 
 @pytest.mark.parametrize("name", ["a:b", "http://a", "a/b", "", "a@b"])
-def test_a_name_that_is_none_is_wrong_usage(tmp_path: Path, name: str) -> None:
+def test_invalid_host_name_is_wrong_usage(tmp_path: Path, name: str) -> None:
     done = process(tmp_path, "serve", "--port", "0", "--allow-host", name)
     assert (done.code, done.out) == (64, "")
 
 
-def test_who_lets_other_machines_in_is_warned() -> None:
+def test_listening_for_other_machines_gives_a_warning() -> None:
     with admin_rest.serve_folder("--host", "0.0.0.0", "--allow-host", "registry.example") as (url, process):  # noqa: S104  what is tested
         local = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104  what is tested
         assert call(local, "GET", "/clusters", ["Host: registry.example"])[0] == 200
@@ -187,7 +187,7 @@ def avro(definition: object) -> dict[str, object]:
     return {"type": "AVRO", "schema": json.dumps(definition), "properties": {}}
 
 
-def test_definitions_that_take_long_hold_up_nobody_who_reads(slow: str, tmp_path: Path) -> None:
+def test_slow_definitions_do_not_delay_reads(slow: str, tmp_path: Path) -> None:
     def upload(number: int) -> int:
         with closing(admin_rest.Client(slow)) as own:
             endpoint = "schema" if number % 2 else "compatibility"
@@ -211,7 +211,7 @@ def test_definitions_that_take_long_hold_up_nobody_who_reads(slow: str, tmp_path
     assert set((tmp_path / "busy").read_text().split()) <= {"1", "2"}
 
 
-def test_what_is_stored_is_judged_by_what_is_there_by_then(slow: str, tmp_path: Path) -> None:
+def test_upload_is_judged_by_the_versions_at_its_end(slow: str, tmp_path: Path) -> None:
     path = "/schemas/t/n/a/schema"
     with closing(admin_rest.Client(slow)) as client, closing(admin_rest.Client(slow)) as other:
         client.create_namespace("t/n")
@@ -231,7 +231,7 @@ UPLOAD = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nCon
 
 
 @pytest.mark.parametrize(("length", "status"), [((32 << 20) + 1, b"413 "), (1 << 40, b"413 "), (10**30, b"4")])
-def test_a_body_beyond_what_can_be_kept_is_not_read(url: str, length: int, status: bytes) -> None:
+def test_body_beyond_the_limit_is_not_read(url: str, length: int, status: bytes) -> None:
     with admin_rest.open_connection(url) as raw:
         raw.sendall(f"{UPLOAD}Content-Length: {length}\r\n\r\n".encode())
         assert raw.recv(1 << 12).startswith(b"HTTP/1.1 " + status)
