@@ -185,7 +185,13 @@ class _Classes:
         members: list[str] = []
         match schema:
             case Fixed() if (base := self._find_base(schema)) != "bytes":
-                definition = {"type": "fixed", "name": schema.name, "size": schema.size, **avro, **_doc(schema.doc)}
+                definition = {
+                    "type": "fixed",
+                    "name": schema.name,
+                    "size": schema.size,
+                    **avro,
+                    **_make_doc_attribute(schema.doc),
+                }
                 return f"{name} = {_add_annotation(base, _to_json(definition))}\n"
             case Fixed():
                 head = f"class {name}(bytes):"
@@ -382,7 +388,7 @@ def _describe_primitive(base: str, type_: str, properties: Mapping[str, Any]) ->
 
 
 def _write_dataclass_field(field: Field, attribute: str, default: str, avro: dict[str, Any]) -> str:
-    metadata = {**({"name": field.name} if attribute != field.name else {}), **_doc(field.doc), **avro}
+    metadata = {**({"name": field.name} if attribute != field.name else {}), **_make_doc_attribute(field.doc), **avro}
     is_factory = _is_factory(default)
     if not metadata and not is_factory:
         return f" = {default}" if default else ""
@@ -439,7 +445,7 @@ def _write_time(base: str, value: int, logical_type: str) -> str:
     return f"dt.datetime({', '.join(map(str, (moment.year, moment.month, moment.day, *clock)))}{zone})"
 
 
-def _doc(doc: str | None) -> dict[str, str]:
+def _make_doc_attribute(doc: str | None) -> dict[str, str]:
     return {} if doc is None else {"doc": doc}
 
 

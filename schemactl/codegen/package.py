@@ -161,8 +161,8 @@ class PackageFiles(dict[str, str]):
     """The texts of the files of a package, by path.
 
     Attributes:
-        skipped: the topics without a module, because their columns are endless or too many, each with the reason.
-        unchanged: the paths of the other files of the package, whose text was not made again.
+        skipped: the reason for each topic without a module: its columns are endless or too many.
+        unchanged: the paths of the other files of the package, which stay as they are on disk.
         topics: the files of each topic with a module.
     """
 
@@ -205,7 +205,7 @@ def package_files(
         targets: the names of all targets.
         target: the target whose version numbers count where none is chosen, or None for Git's.
         recursion_depth: the recursion depth of all topics (see `Generate`), or None for the depth in the settings of each.
-        unchanged: further topics of the package, whose files are not made again (see `select_unchanged`).
+        unchanged: further topics of the package, whose files on disk stay (see `select_unchanged`).
 
     Raises:
         SchemactlError: if the package's name cannot be imported, or a part of some topics has no type in Spark. They are all named.
@@ -218,7 +218,7 @@ def package_files(
     topics_by_name = {topic.topic.name: topic for topic in sorted(topics, key=lambda topic: topic.topic.name)}
     paths = module_paths(sorted([*topics_by_name, *unchanged]))
     root, runtime = generate.package.replace(".", "/"), f"{generate.package}.{RUNTIME}"
-    files = {f"{root}/{RUNTIME}.py": exports("schemactl.generated"), f"{root}/py.typed": ""}
+    files = {f"{root}/{RUNTIME}.py": render_runtime_import("schemactl.generated"), f"{root}/py.typed": ""}
     failures = []
     skipped = {}
     entries = ""
@@ -273,7 +273,7 @@ def package_files(
         topic_files[name] = TopicFiles(module_name, tuple(own_files))
     if failures:
         raise SchemactlError(
-            "\n".join(["there are no columns for every topic:", *failures]),
+            "\n".join(["these topics have no columns in Spark:", *failures]),
             fix="change the definitions, or exclude the topics with --topic",
         )
     target_names = "".join(f"{literal(name)}, " for name in sorted(targets)).rstrip()
@@ -288,8 +288,8 @@ def package_files(
     return PackageFiles(sorted(files.items()), skipped, unchanged_names, topic_files)
 
 
-def exports(source: str) -> str:
-    """Return the text of the module from which a package imports its run-time, which exports the module `source`."""
+def render_runtime_import(source: str) -> str:
+    """Return the text of the module through which a package imports its run-time, the module `source`."""
     return f"{HEADER}from {source} import *\n"
 
 
@@ -778,7 +778,7 @@ def compare(
         files: the files that the folder should have.
         out: the folder.
         below: a real path, below which no link is followed (`atomic_files.write`).
-        brought: files of which it returns True do not count as different.
+        brought: whether the merge itself writes or removes a file; such a file does not count as different.
         unchanged: further files that the folder should have, which are not compared.
 
     Raises:
@@ -906,7 +906,7 @@ class Wheel(NamedTuple):
 
 
 def complete(files: Mapping[str, str], package: str, topics: Iterable[Approved]) -> Mapping[str, str]:
-    """Return the files of the package with the modules of schemactl that it uses, and their licence.
+    """Return the files of the package with the modules of schemactl that it uses, and their license.
 
     Args:
         files: the files of the package.
@@ -914,12 +914,12 @@ def complete(files: Mapping[str, str], package: str, topics: Iterable[Approved])
         topics: the topics of the package, whose kinds of payloads decide on the modules.
 
     Raises:
-        SchemactlError: if the licence is missing in this installation.
+        SchemactlError: if the license is missing in this installation.
     """
     root = f"{package.replace('.', '/')}/{RUNTIME}"
     modules = run_time("generated.py", payloads=_list_payloads(topics))
     runtime = {f"{root}/{path}": f"{HEADER}{_COPY if text else ''}{text}" for path, text in modules.items()}
-    runtime[f"{root}/__init__.py"] = exports(f"{package}.{RUNTIME}.generated")
+    runtime[f"{root}/__init__.py"] = render_runtime_import(f"{package}.{RUNTIME}.generated")
     runtime[f"{root}/{LICENSE}"] = _read_license()
     others = {name: text for name, text in files.items() if name != f"{root}.py"}
     return dict(sorted((others | runtime).items()))
@@ -1027,11 +1027,11 @@ def _find_imports(source: Path, path: str, text: str) -> Iterator[str]:
 
 
 def _read_license() -> str:
-    """Return the licence of this installation; raises SchemactlError if it is missing."""
+    """Return the license of this installation; raises SchemactlError if it is missing."""
     text = metadata.distribution(DISTRIBUTION).read_text(f"licenses/{LICENSE}")
     if text is None:
         raise SchemactlError(
-            "this installation of schemactl lacks its licence file, which a copy of the run-time must include",
+            "this installation of schemactl lacks its license file, which a copy of the run-time must include",
             fix=f"pip install --force-reinstall {DISTRIBUTION}",
         )
     return text
