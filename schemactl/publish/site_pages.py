@@ -278,7 +278,7 @@ class Site:
             "pages_of": catalogue.repository,
             "link": self._link,
             "version_page": self._version_page,
-            "space_link": space_link,
+            "namespace_link": namespace_link,
             "type_link": type_link,
             "owner_link": owner_link,
             "client_link": client_link,
@@ -382,10 +382,10 @@ class Site:
     def _event_link(self, event: Event) -> str:
         """Return the path of the page of an event."""
         if isinstance(event.name, NamespaceName):
-            return space_link(event.name)
+            return namespace_link(event.name)
         if event.number is not None:
             return self._version_page(event.name, event.number)
-        return self._page_of(event.name) or space_link(event.namespace)
+        return self._page_of(event.name) or namespace_link(event.namespace)
 
     def _build_tree(self) -> None:
         """Collect the namespaces and the topics that are not deleted."""
@@ -581,7 +581,7 @@ class Site:
                             [],
                         ]
                     )
-        place = listed.page or space_link(name.namespace_name)
+        place = listed.page or namespace_link(name.namespace_name)
         text = plain_text(" ".join(dict.fromkeys(filter(None, (metadata.description, entry.doc if entry else "")))))
         self._search.append(
             [
@@ -727,11 +727,11 @@ class Site:
     def _write_namespace(self, name: NamespaceName, events: Sequence[Event]) -> None:
         self._write_topic_list(
             "namespace.html",
-            space_link(name),
+            namespace_link(name),
             self._listed[name],
             name=name,
             space=self._catalogue.catalog.namespaces.get(name),
-            said=self._catalogue.catalog.metadata(name),
+            metadata=self._catalogue.catalog.metadata(name),
             months=group_months(events[:_OWN_EVENTS]),
             here_namespace=name,
         )
@@ -906,7 +906,7 @@ class Site:
                 for use in sorted(self._list_shown_types(), key=lambda use: use.name)
             ],
             "namespaces": [
-                [space_link(name), str(name), len(self._listed[name])] for name in self._catalogue.namespaces()
+                [namespace_link(name), str(name), len(self._listed[name])] for name in self._catalogue.namespaces()
             ],
             "owners": [[owner_link(name), name, len(owned)] for name, owned in sorted(self._owned.items())],
             "clients": [
@@ -1157,7 +1157,7 @@ def _make_relative(path: str, *, folder: str) -> str:
     return "../" * (folder.count("/") + 1 if folder else 0) + path
 
 
-def space_link(name: NamespaceName) -> str:
+def namespace_link(name: NamespaceName) -> str:
     """Return the path of a namespace's page."""
     return f"namespaces/{slug(name.tenant)}/{slug(name.name)}.html"
 
