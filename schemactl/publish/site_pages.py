@@ -545,7 +545,7 @@ class Site:
             lines = lines_of(version.info) if version.info else []
             head, tail = _count_common(previous, lines)
             label = day(version.commit) if version.commit else ""
-            text = _pack_lines(lines[head : len(lines) - tail])
+            text = pack_lines(lines[head : len(lines) - tail])
             versions_of_script.append([version.number, label, head, len(previous) - head - tail, text])
             previous = lines
         value = {"force": entry.number, "versions": versions_of_script}
@@ -924,7 +924,7 @@ def _to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _pack_lines(lines: Sequence[str]) -> str:
+def pack_lines(lines: Sequence[str]) -> str:
     """Return lines as the text that `unpack` of site.js reads, which takes half the room of a JSON list.
 
     Each line starts with a digit of base 36, the number of its pairs of leading spaces. Single and double quotes change places,

@@ -15,7 +15,7 @@ from command import schemactl
 from lxml import etree
 from scratch import Scratch, record, write_declaration
 
-from schemactl.publish.site_pages import slug
+from schemactl.publish.site_pages import pack_lines, slug
 
 pytestmark = pytest.mark.slow
 
@@ -293,6 +293,34 @@ def test_the_script_of_a_topic_has_every_version(site_folder: Path) -> None:
     assert all(json.dumps(json.loads(text), indent=2) == text for text in texts)
     assert script.isascii()
     assert "<" not in script
+
+
+@pytest.mark.parametrize("page", ["orders.html", "orders.v0.html"])
+def test_the_tree_of_namespaces_marks_the_topic_of_the_page(site_folder: Path, page: str) -> None:
+    (tree,) = (
+        element
+        for element in read_page(site_folder / "topics/shop/sales" / page).iter("nav")
+        if element.get("class") == "tree"
+    )
+    links = [*tree.iter("a")]
+    assert [link.get("href") for link in links if link.get("aria-current")] == ["orders.html"]
+    assert "../../../namespaces/shop/sales.html" in [link.get("href") for link in links]
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ([], ""),
+        ([""], "0"),
+        (["", ""], "0\n0"),
+        (['  "it\'s": 1,', "   x"], "1'it\"s': 1,\n1 x"),
+        ([" " * 74 + "x"], "z" + " " * 4 + "x"),
+    ],
+)
+def test_lines_of_a_script_are_packed_without_loss(lines: list[str], text: str) -> None:
+    assert pack_lines(lines) == text
+    unpacked = text.translate(str.maketrans("\"'", "'\"")).split("\n") if text else []
+    assert ["  " * int(line[0], 36) + line[1:] for line in unpacked] == lines
 
 
 def test_a_topic_without_schema_is_listed_and_found(site_folder: Path) -> None:
