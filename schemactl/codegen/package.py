@@ -162,7 +162,7 @@ class PackageFiles(dict[str, str]):
 
     Attributes:
         skipped: the reason for each topic without a module: its columns are endless or too many.
-        unchanged: the paths of the other files of the package, which stay as they are on disk.
+        unchanged: the paths of the other files of the package, which stay unchanged on disk.
         topics: the files of each topic with a module.
     """
 
