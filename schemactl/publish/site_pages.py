@@ -925,7 +925,7 @@ def _to_json(value: object) -> str:
 
 
 def pack_lines(lines: Sequence[str]) -> str:
-    """Return lines as the text that `unpack` of site.js reads, which takes half the room of a JSON list.
+    """Return lines as the text that `unpack` of site.js reads, which takes three fifths of the room of a JSON list.
 
     Each line starts with a digit of base 36, the number of its pairs of leading spaces. Single and double quotes change places,
     because definitions have many double quotes, which JSON escapes.
