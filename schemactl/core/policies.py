@@ -143,7 +143,7 @@ def _check_retention(before: Any, after: Any) -> str:
 
 def _check_limits(value: Any) -> str:
     limits = set(value.values())
-    return "one limit is 0 and the other is not: nothing would be kept" if 0 in limits and limits != {0} else ""
+    return "one limit is 0 and the other is not, so nothing would be retained" if 0 in limits and limits != {0} else ""
 
 
 def _check_ttl(before: Any, after: Any) -> str:
@@ -176,15 +176,15 @@ SETTINGS: Final[dict[str, Setting]] = {
     for setting in (
         Setting(
             "retention_policies",
-            "How long, and up to which size, acknowledged messages are kept; -1: without end, 0 both: not at all.",
+            "The limits of time and size for acknowledged messages that are retained; -1 is no limit, and 0 for both retains none.",
             Parts(
                 {
-                    "retentionTimeInMinutes": Whole("minutes, or -1: without end", -1),
-                    "retentionSizeInMB": Whole("megabytes, or -1: without end", -1, LONG),
+                    "retentionTimeInMinutes": Whole("minutes, or -1 for no limit", -1),
+                    "retentionSizeInMB": Whole("megabytes, or -1 for no limit", -1, LONG),
                 },
                 {
-                    "retentionTimeInMinutes": "How long; -1: without end.",
-                    "retentionSizeInMB": "Up to which size, for each topic or partition; -1: without end.",
+                    "retentionTimeInMinutes": "The time limit in minutes; -1 is no limit.",
+                    "retentionSizeInMB": "The size limit of each topic or partition in MB; -1 is no limit.",
                 },
             ),
             path="retention",
@@ -199,8 +199,8 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "message_ttl_in_seconds",
-            "After so long a message counts as acknowledged by every subscription; 0: never.",
-            Whole("seconds, or 0: never", 0),
+            "The seconds after which a message counts as acknowledged by every subscription; 0 is never.",
+            Whole("seconds, or 0 for never", 0),
             path="messageTTL",
             topic_path="messageTTL",
             topic_query="messageTTL",
@@ -210,7 +210,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "inactive_topic_policies",
-            "Whether unused topics are deleted, and when. Their schemas go with them.",
+            "Whether and when brokers delete unused topics, with their schemas.",
             Parts(
                 {
                     "inactiveTopicDeleteMode": OneOf("delete mode", ("delete_when_no_subscriptions", _WHEN_CAUGHT_UP)),
@@ -218,9 +218,9 @@ SETTINGS: Final[dict[str, Setting]] = {
                     "deleteWhileInactive": Switch(),
                 },
                 {
-                    "inactiveTopicDeleteMode": "Which topics: without subscriptions, or also with subscriptions that have read everything.",
-                    "maxInactiveDurationSeconds": "After how many seconds without clients.",
-                    "deleteWhileInactive": "Whether they are deleted at all.",
+                    "inactiveTopicDeleteMode": "Which topics count: without subscriptions, or also with subscriptions that have read everything.",
+                    "maxInactiveDurationSeconds": "The seconds without clients after which a topic is inactive.",
+                    "deleteWhileInactive": "Whether inactive topics are deleted.",
                 },
             ),
             path="inactiveTopicPolicies",
@@ -251,8 +251,8 @@ SETTINGS: Final[dict[str, Setting]] = {
         ),
         Setting(
             "compaction_threshold",
-            "The backlog in bytes from which on a topic is compacted; 0: never by itself.",
-            Whole("bytes, or 0: never by itself", 0, LONG),
+            "The backlog in bytes at which a topic is compacted; 0 turns automatic compaction off.",
+            Whole("bytes, or 0 for no automatic compaction", 0, LONG),
             path="compactionThreshold",
             topic_path="compactionThreshold",
             method="PUT",

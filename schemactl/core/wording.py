@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from schemactl.core.findings import Breakage
+from schemactl.core.findings import Breakage, Waiver
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level, Policies
 from schemactl.core.schema import Commit, SchemaVersion
+from schemactl.core.terminal import on_one_line
 
 _YEAR_10000_MS = 253_402_300_800_000
 
@@ -121,6 +122,11 @@ def obligation(
         if unaffected:
             sentence += f" {versions(unaffected).capitalize()} {'are' if len(unaffected) > 1 else 'is'} not affected."
     return sentence
+
+
+def describe_waiver(waiver: Waiver) -> str:
+    """Return `waived by team-orders until 2027-01-31: no message has it`."""
+    return f"waived by {on_one_line(waiver.owner)} until {waiver.until}: {on_one_line(waiver.reason)}"
 
 
 def partitions(count: int | None) -> str:

@@ -37,7 +37,7 @@ STATUS_FORMATS: dict[str, tuple[str, str]] = {
 """The module and function that render each `--format` of `status`."""
 
 OBEYED = ("github", "azure")
-"""The formats whose lines on standard output are commands for a build server, so they are not cleaned."""
+"""The formats whose lines on standard output are commands for a build server, so that control sequences stay."""
 
 
 def render_check(
@@ -59,7 +59,7 @@ def render_check(
         width: the columns of the terminal for a text, or None for any width.
         limit: the most characters of Markdown, or None for the limit of a comment.
         notes: whether a text has the notes, and not only their number.
-        folder: the top folder of the repository, to which the places of a text are links, or "".
+        folder: the top folder of the repository, for the links of a text to its files, or "".
     """
     options_by_format: dict[str, dict[str, Any]] = {
         "text": {"color": color, "width": width, "notes": notes, "folder": folder},
@@ -80,26 +80,26 @@ def render_status(
 
 
 def render_sheets(
-    sheets: Sequence[tuple[Sheet, Json]],
+    documents: Sequence[tuple[Sheet, Json]],
     name: str,
     *,
     color: bool = False,
     width: int | None = None,  # noqa: ARG001  the caller fits every text
     limit: int | None = None,
 ) -> Iterable[str]:
-    """Return the pieces of a report on targets, of sheets with their JSON documents, in a format of SHEET_FORMATS; see `render_check`."""
+    """Return the pieces of the reports on targets, each with its JSON document, in a format of SHEET_FORMATS; see `render_check`."""
     import json
 
     from schemactl.core.json_values import json_pieces
 
-    reports, documents = [sheet for sheet, _ in sheets], [document for _, document in sheets]
-    has_several = len(sheets) > 1
+    reports, json_values = [report for report, _ in documents], [value for _, value in documents]
+    has_several = len(reports) > 1
     if name == "text":
-        rendered = "\n".join(sheet.text(color=color) + "\n" * has_several for sheet in reports)
+        rendered = "\n".join(report.text(color=color) + "\n" * has_several for report in reports)
     elif name == "json" and has_several:
-        rendered = "\n".join(json.dumps(document, separators=(",", ":")) for document in documents)
+        rendered = "\n".join(json.dumps(value, separators=(",", ":")) for value in json_values)
     elif name == "json":
-        return (_clean_report(piece, name, color=color) for piece in json_pieces(documents[0]))
+        return (_clean_report(piece, name, color=color) for piece in json_pieces(json_values[0]))
     else:
         options = {"limit": limit} if limit else {}
         rendered = _import_renderer(name, "render_documents")(reports, **options)

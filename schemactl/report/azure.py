@@ -27,10 +27,10 @@ def _command(level: str, annotation: ShownCause | str) -> str:
     if isinstance(annotation, str):
         text = annotation
     else:
-        lead, source = annotation.lead, annotation.lead.place
-        suffix = " (waived)" if annotation.weight == "waived" else ""
-        text = f"{lead.rule}{suffix}: {annotation.message}"
-        properties |= {"code": lead.rule}
+        primary, source = annotation.lead, annotation.lead.place
+        suffix = " (waived)" if annotation.level == "waived" else ""
+        text = f"{primary.rule}{suffix}: {annotation.message}"
+        properties |= {"code": primary.rule}
         if source:
             properties |= {
                 "sourcepath": source.path,

@@ -1,4 +1,4 @@
-"""Turn the causes of a check report into lines that each format arranges, and diff definitions line by line."""
+"""Describe the causes of a check in lines that each format arranges, and compare definitions line by line."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from schemactl.checks.check_report import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.comparison.fingerprint import short
 from schemactl.core.edits import LineEdit, to_line_edits
-from schemactl.core.findings import Finding, Severity, Waiver
+from schemactl.core.errors import first_of
+from schemactl.core.findings import Finding, Severity
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.terminal import cut, on_one_line
-from schemactl.core.wording import counted, format_version, versions
+from schemactl.core.wording import counted, describe_waiver, format_version, versions
 from schemactl.declare.files import shown
 from schemactl.declare.source_location import JsonSyntaxError, scan, tokens
 from schemactl.declare.source_location import nearest as nearest_node
@@ -48,9 +49,9 @@ BEFORE: Final = "as it was approved"
 AFTER: Final = "this change"
 """Labels of the sides of a diff whose older side is not a certain version."""
 
-Weight = Literal["waived"] | Severity
+CauseLevel = Literal["waived"] | Severity
 
-WEIGHTS: Final[tuple[Weight, ...]] = ("waived", "error", "warning", "note")
+CAUSE_LEVELS: Final[tuple[CauseLevel, ...]] = ("waived", "error", "warning", "note")
 """The order of causes in a report: waived ones, then the worst first."""
 
 
@@ -106,7 +107,7 @@ class ShownCause:
         return self.cause.lead
 
     @property
-    def weight(self) -> Weight:
+    def level(self) -> CauseLevel:
         """The severity of the cause, or `waived`."""
         return "waived" if self.cause.waivers else self.cause.severity
 
@@ -127,7 +128,8 @@ class ShownCause:
     def parts(self) -> Iterator[CauseLine]:
         """Yield the findings with their proofs and fixes, the broker's answer, the topics if there are several, owners and the waive command."""
         cause, report = self.cause, self.report
-        yield from (CauseLine("waiver", text) for text in dict.fromkeys(map(describe_waiver, cause.waivers)))
+        for text in dict.fromkeys(map(describe_waiver, cause.waivers)):
+            yield CauseLine("waiver", f"{text[0].upper()}{text[1:]}")
         findings = [*cause.shown()]
         # The last finding may state how many more there are.
         for finding in (*findings[: _MAX_EXAMPLES - 1], *findings[_MAX_EXAMPLES - 1 :][-1:]):
@@ -138,11 +140,10 @@ class ShownCause:
         yield from (CauseLine("broker", line) for line in self._broker_lines())
         yield from (CauseLine("topics", line) for line in self._topic_lines())
         if owners := self.owners:
-            more = f" and {len(owners) - _MAX_OWNERS} more" if len(owners) > _MAX_OWNERS else ""
-            yield CauseLine("owner", f"{', '.join(map(on_one_line, owners[:_MAX_OWNERS]))}{more}", "Owner")
+            yield CauseLine("owner", first_of([*map(on_one_line, owners)], _MAX_OWNERS), "Owner")
         for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
             yield CauseLine("contact", on_one_line(contact), "Owner of the client")
-        if self.weight == "error" and cause.lead.key:
+        if self.level == "error" and cause.lead.key:
             name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
             command = waive_command(
                 name, report.target, names_owner=not all(check.owner for check in self._list_checks())
@@ -220,8 +221,7 @@ class ShownCause:
             names_by_group.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
         yield f"{counted(len(cause.topics), 'topic')}:"
         for group, names in sorted(names_by_group.items()):
-            more = f" and {len(names) - _MAX_TOPICS} more" if len(names) > _MAX_TOPICS else ""
-            yield f"  {group} ({len(names)}): {', '.join(names[:_MAX_TOPICS])}{more}"
+            yield f"  {group} ({len(names)}): {first_of(names, _MAX_TOPICS)}"
 
 
 def note_targets(item: Finding | TopicCheck | PolicyChange, report: CheckReport) -> list[str]:
@@ -232,12 +232,6 @@ def note_targets(item: Finding | TopicCheck | PolicyChange, report: CheckReport)
 def refusal_lines(refusal: Finding) -> list[str]:
     """Return the predicted answer of a broker and its consequences if waived, without the broker's message."""
     return refusal.message.partition("\nIt says: ")[0].split("\n")
-
-
-def describe_waiver(waiver: Waiver) -> str:
-    """Return the owner, last day and reason of a waiver."""
-    owner, reason = on_one_line(waiver.owner), on_one_line(waiver.reason)
-    return f"Waived until {waiver.until}, {owner} answers for it: {reason}"
 
 
 def waive_command(name: str, target: str, *, names_owner: bool) -> str:
@@ -301,7 +295,9 @@ class SchemaDiff:
         """Yield the lines of a unified diff; if there are more than `most`, the first ones and the number of the rest."""
         lines = [f"--- {self.old}", f"+++ {self.new}"]
         for hunk in self.hunks:
-            lines += [_hunk_head(hunk), *(f"{row.sign}{row.text}" for row in hunk)]
+            old, new = ([number for number in side if number] for side in zip(*(row[1:3] for row in hunk), strict=True))
+            lines.append(f"@@ -{min(old, default=0)},{len(old)} +{min(new, default=0)},{len(new)} @@")
+            lines += [f"{row.sign}{row.text}" for row in hunk]
         for line in lines if len(lines) <= most else lines[: most - 1]:
             yield on_one_line(cut(line, _MAX_LINE))
         if len(lines) > most:
@@ -356,11 +352,6 @@ def diff_lines(edit: LineEdit) -> SchemaDiff:
     rows += [DiffRow("-", number, None, line) for number, line in enumerate(edit.old_lines[kept_count:], first)]
     rows += [DiffRow("+", None, number, line) for number, line in enumerate(edit.new_lines[kept_count:], first)]
     return SchemaDiff(f"a/{shown(edit.path)}", f"b/{shown(edit.path)}", (tuple(rows),))
-
-
-def _hunk_head(hunk: Hunk) -> str:
-    old, new = ([number for number in side if number] for side in zip(*(row[1:3] for row in hunk), strict=True))
-    return f"@@ -{min(old, default=0)},{len(old)} +{min(new, default=0)},{len(new)} @@"
 
 
 def _find_line(pointer: str, info: SchemaInfo) -> int | None:

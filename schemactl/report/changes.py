@@ -20,11 +20,10 @@ from schemactl.comparison.changes import (
     VersionsUnknown,
 )
 from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
-from schemactl.core.findings import Waiver
 from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.schema import Commit, SchemaVersion
 from schemactl.core.terminal import SIGNS, cut, on_one_line, paint
-from schemactl.core.wording import counted, day, kind_of, partitions, policy_words, versions
+from schemactl.core.wording import counted, day, describe_waiver, kind_of, partitions, policy_words, versions
 from schemactl.deploy.status import Promotion
 from schemactl.formats.type_spec import PartChange
 from schemactl.report.document import by_name
@@ -35,9 +34,9 @@ _MAX_DOC_LENGTH: Final = 200
 """Characters of a documentation text that a terminal shows."""
 
 _BACK_NOTE: Final = (
-    "A registry does not go back:",
+    "A registry keeps its content:",
     "  versions stay registered and readable, and the latest one stays the latest; a generation that has begun stays",
-    "  topics, namespaces and partitions stay; the next apply sets back policies alone",
+    "  topics, namespaces and partitions stay; the next apply resets only policies",
     "To undo a change, approve a new commit that reverts it, and promote that: an old text returns its old number.",
 )
 
@@ -69,15 +68,15 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
         blocks.append("\n".join(["Waived:", *waiver_lines]))
     if promotion.waits_for:
         blocks.append(
-            f"{', '.join(promotion.waits_for)} {'is' if len(promotion.waits_for) == 1 else 'are'} not as far: a plan for "
-            f"{promotion.target} leaves out what is not there"
+            f"{', '.join(promotion.waits_for)} {'does' if len(promotion.waits_for) == 1 else 'do'} not have these versions yet: a plan for "
+            f"{promotion.target} skips them"
         )
     if promotion.is_back:
         blocks.append("\n".join(_BACK_NOTE))
     namespaces = len({change.name for change in promotion.changes if isinstance(change.name, NamespaceName)})
     topics = len({change.name for change in promotion.changes if isinstance(change.name, TopicName)})
     counts = ((promotion.versions, "version"), (topics, "topic"), (namespaces, "namespace"))
-    total = ", ".join(counted(count, noun) for count, noun in counts if count) or "nothing that a registry holds"
+    total = ", ".join(counted(count, noun) for count, noun in counts if count) or "nothing in a registry"
     blocks.append(f"{'What stays' if promotion.is_back else 'With it'}: {total}.")
     return "\n\n".join(blocks)
 
@@ -95,13 +94,13 @@ def _promotion_lines(change: Change, promotion: Promotion) -> Iterator[tuple[str
 
 def _describe_move(promotion: Promotion) -> str:
     before, after = promotion.before, promotion.after
-    position = f"is at {_describe_commit(before)}" if before else "is nowhere yet"
+    position = f"is at {_describe_commit(before)}" if before else "was never promoted"
     if before and before.id == after.id:
         return f"{promotion.target} {position}: {promotion.ref} is there"
-    direction = "back to" if promotion.is_back else "on to"
     count = counted(promotion.commits, "commit")
-    aside = " less. They brought:" if promotion.is_back else ""
-    return f"{promotion.target} {position}, and goes {direction} {_describe_commit(after)}: {count} of the approved history{aside}"
+    if promotion.is_back:
+        return f"{promotion.target} {position}, and moves back to {_describe_commit(after)}, without {count} of the approved history:"
+    return f"{promotion.target} {position}, and moves to {_describe_commit(after)}: {count} of the approved history"
 
 
 def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
@@ -121,11 +120,11 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
             yield from (("+", _describe_version(version)) for version in versions)
         case VersionsUnknown(_, versions):
             yield from (
-                ("-", f"{_describe_version(version)}, which the newer state does not have") for version in versions
+                ("-", f"{_describe_version(version)}, which the newer revision does not have") for version in versions
             )
         case TextDiffers(_, _, number, latest):
-            aside = f"; a registry's latest stays v{latest}" if number != latest else ""
-            yield "=", f"another text of v{number}, which registers nothing{aside}"
+            suffix = f"; a registry's latest stays v{latest}" if number != latest else ""
+            yield "=", f"another text of v{number}, which registers nothing{suffix}"
         case SchemaRemoved():
             yield (
                 "-",
@@ -215,7 +214,7 @@ def _rollout_title(rollout: Rollout) -> str:
 
 
 def render_revision_text(revision: Revision, *, color: bool = False) -> str:
-    """Return the names of both states, a block for each namespace and topic, and the totals."""
+    """Return the names of both revisions, a block for each namespace and topic, and the totals."""
     states = (
         f"{on_one_line(name)}{f' {_describe_commit(commit)}' if commit else ''}"
         for name, commit in ((revision.before, revision.start), (revision.after, revision.end))
@@ -260,17 +259,17 @@ def _revision_lines(subject: Subject) -> Iterator[tuple[int, str, str]]:
         for breakage in version.breaks:
             remark = " (a warning)" if breakage.is_warning else ""
             if breakage.strict_only:
-                remark = " (strict readers alone)"
+                remark = " (only strict readers)"
             yield 3, "!", f"{breakage.rule}, with {versions(breakage.against)}{remark}: {on_one_line(breakage.reason)}"
             if breakage.waiver:
-                yield 4, "=", _waiver_note(breakage.waiver)
+                yield 4, "=", describe_waiver(breakage.waiver)
 
 
 def _list_changes(subject: Subject) -> Iterator[tuple[str, str]]:
     """Yield a sign and a line for each change other than versions and metadata."""
     for change in subject.changes:
         if isinstance(change, SchemaRemoved):
-            yield "-", "deleted" if subject.is_gone else "has no schema any more"
+            yield "-", "deleted" if subject.is_gone else "schema removed"
         else:
             yield from _change_lines(change)
 
@@ -281,11 +280,6 @@ def _version_line(new: NewVersion) -> str:
     if version.commit and version.commit.id == NOT_APPROVED:
         return f"{_name_version(version)}: not approved yet"
     return _describe_version(version)
-
-
-def _waiver_note(waiver: Waiver) -> str:
-    """Return the owner, last day and reason of a waiver."""
-    return f"waived by {on_one_line(waiver.owner)} until {waiver.until}: {on_one_line(waiver.reason)}"
 
 
 def _part_lines(parts: Iterable[PartChange]) -> Iterator[tuple[int, str, str]]:
@@ -318,15 +312,14 @@ def render_changelog(revision: Revision) -> str:
     for namespace in sorted(subjects_by_namespace, key=str):
         blocks.append(f"## {plain(str(namespace))}")
         for subject in subjects_by_namespace[namespace]:
-            heading = [_heading(subject.name, subject.former)] if isinstance(subject.name, TopicName) else []
-            blocks.append("\n".join([*heading, *_changelog_lines(subject, revision)]))
+            lines = [*_changelog_lines(subject, revision)]
+            name = subject.name
+            if isinstance(name, TopicName):
+                rename = f", was {plain(subject.former.schema_id)}" if subject.former else ""
+                domain = f" ({'scalable' if name.is_scalable else name.domain})" if name.domain != "persistent" else ""
+                lines.insert(0, f"### {plain(name.topic)}{domain}{rename}\n")
+            blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def _heading(name: TopicName, old_name: TopicName | None) -> str:
-    rename = f", was {plain(old_name.schema_id)}" if old_name else ""
-    domain = "" if name.domain == "persistent" else f" ({'scalable' if name.is_scalable else name.domain})"
-    return f"### {plain(name.topic)}{domain}{rename}\n"
 
 
 def _breaking_lines(subject: Subject, new: NewVersion) -> Iterator[str]:
@@ -334,7 +327,7 @@ def _breaking_lines(subject: Subject, new: NewVersion) -> Iterator[str]:
     for breakage in new.breaks:
         if breakage.is_error:
             yield f"  * {plain(breakage.rule)}, with {versions(breakage.against)}: {plain(breakage.reason)}"
-            yield f"    {plain(_waiver_note(breakage.waiver)) if breakage.waiver else 'No waiver.'}"
+            yield f"    {plain(describe_waiver(breakage.waiver)) if breakage.waiver else 'No waiver.'}"
 
 
 def _changelog_lines(subject: Subject, revision: Revision) -> Iterator[str]:

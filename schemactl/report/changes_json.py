@@ -22,7 +22,7 @@ from schemactl.comparison.changes import (
     VersionsMissing,
     VersionsUnknown,
 )
-from schemactl.comparison.revision_diff import NOT_APPROVED, Break, NewVersion, Revision, Subject
+from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
 from schemactl.core.findings import Direction
 from schemactl.core.json_values import OPTIONAL, Json, WaiverView, commit_value, json_text, make_view, to_json
 from schemactl.core.names import NamespaceName, TopicName
@@ -238,12 +238,11 @@ def _make_version_entry(new: NewVersion, revision: Revision) -> VersionEntry:
         before=new.before.number if new.before else None,
         parts=_make_part_entries(new.parts),
         breaking=new.is_breaking,
-        breaks=tuple(map(_make_break_entry, new.breaks)),
+        breaks=tuple(
+            make_view(BreakEntry, breakage, waiver=breakage.waiver and make_view(WaiverView, breakage.waiver))
+            for breakage in new.breaks
+        ),
     )
-
-
-def _make_break_entry(breakage: Break) -> BreakEntry:
-    return make_view(BreakEntry, breakage, waiver=make_view(WaiverView, breakage.waiver) if breakage.waiver else None)
 
 
 def _make_part_entries(parts: Iterable[PartChange]) -> tuple[PartEntry, ...]:

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
 from schemactl.checks.check_report import CheckReport, ClientImpact, PolicyChange, TopicCheck, client_impacts
+from schemactl.core.errors import first_of
 from schemactl.core.findings import DataState, Outcome, Severity
 from schemactl.core.names import name_kind
 from schemactl.core.terminal import on_one_line
@@ -15,11 +16,8 @@ from schemactl.core.wording import counted, policy_origin, policy_word
 _POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 _CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
 
-_MAX_NAMES: Final = 5
-"""The most topics of an order that a sentence names."""
-
 Shade = Literal["good", "bad", "doubtful", ""]
-"""The color of a cell, by whether its text is good news."""
+"""The meaning of a cell's color."""
 
 
 class Cell(NamedTuple):
@@ -103,16 +101,11 @@ def client_rows(report: CheckReport) -> list[list[Cell]]:
         for impact in client_impacts(checks):
             client = impact.client
             targets = f" ({', '.join(client.targets)})" if client.targets else ""
-            texts = (client.team or "-", f"{client.name}{targets}, {topic}", client.role, _built_with(impact))
+            built = f"latest ({impact.built[0]})" if client.is_latest and impact.built else client.built
+            texts = (client.team or "-", f"{client.name}{targets}, {topic}", client.role, built)
             rows.append([*(Cell(on_one_line(text)) for text in texts), _client_outcome(impact)])
     rows.sort(key=lambda row: row[0].text)
     return [[*map(Cell, _CLIENTS_HEAD)], *rows] if rows else []
-
-
-def _built_with(impact: ClientImpact) -> str:
-    if impact.client.is_latest and impact.built:
-        return f"latest ({impact.built[0]})"
-    return impact.client.built
 
 
 def _client_outcome(impact: ClientImpact) -> Cell:
@@ -134,18 +127,13 @@ def policy_rows(report: CheckReport) -> list[list[Cell]]:
             _name_with_targets(change, str(change.name), report),
             change.policy,
             _policy_text(change.before),
-            _inherited_value(change) or _policy_text(change.after),
+            f"{_policy_text(change.inherited[0])} ({policy_origin(change.inherited[1])})"
+            if change.inherited
+            else _policy_text(change.after),
         )
         for change in report.policies
     ]
     return [[*map(Cell, row)] for row in (_POLICIES_HEAD, *rows)]
-
-
-def _inherited_value(change: PolicyChange) -> str:
-    if change.inherited is None:
-        return ""
-    value, level = change.inherited
-    return f"{_policy_text(value)} ({policy_origin(level)})"
 
 
 def _policy_text(value: str | int | None) -> str:
@@ -187,10 +175,7 @@ def summarize_upgrades(report: CheckReport) -> str:
     for name, upgrade_first in dict.fromkeys(rows):
         if upgrade_first:
             topics_by_order.setdefault(upgrade_first, []).append(name)
-    parts = []
-    for order, names in topics_by_order.items():
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-        parts.append(f"{order} ({', '.join(names[:_MAX_NAMES])}{more})")
+    parts = [f"{order} ({first_of(names)})" for order, names in topics_by_order.items()]
     return f"Upgrade first: {'; '.join(parts)}." if parts else ""
 
 
@@ -202,8 +187,8 @@ def _count_causes(report: CheckReport, severity: Severity) -> Iterator[str]:
         yield counted(len(causes), severity) + (f" in {len(topics)} topics" if len(topics) > len(causes) else "")
 
 
-def verdict_of(report: CheckReport) -> Shade:
-    """Return the shade of the whole report: good, doubtful or bad."""
+def get_shade(report: CheckReport) -> Shade:
+    """Return the shade of a whole report: good, doubtful or bad."""
     if report.count("error") or not report.decided:
         return "bad"
     return "doubtful" if report.waived or report.count("warning") else "good"

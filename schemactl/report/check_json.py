@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from schemactl.checks.check_report import Cause, Change, CheckReport, ClientImpact, PolicyChange, TopicCheck
-from schemactl.checks.table_impact import ColumnChange, Effect
+from schemactl.checks.check_report import Cause, Change, CheckReport, ClientImpact, TopicCheck
+from schemactl.checks.table_impact import Effect
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.errors import Source
 from schemactl.core.findings import Answer, Breakage, Direction, Finding, Outcome, Severity, UpgradeFirst, Waiver
@@ -282,7 +282,10 @@ def render_json(report: CheckReport) -> str:
         pulsar=report.release,
         merge_base=report.merge_base.id if report.merge_base else None,
         topics=tuple(map(_make_topic_entry, report.topics)),
-        policies=tuple(map(_make_policy_entry, report.policies)),
+        policies=tuple(
+            make_view(PolicyEntry, change, inherited=change.inherited[0] if change.inherited else None)
+            for change in report.policies
+        ),
         waivers=tuple(map(_make_waiver_entry, waivers)),
         causes=tuple(map(_make_cause_entry, causes)),
         findings=tuple(
@@ -311,7 +314,11 @@ def _make_topic_entry(topic: TopicCheck) -> TopicEntry:
         incompatibilities=tuple(map(_make_incompatibility_entry, verdict.data if verdict else ())),
         misread=tuple(map(_make_misreading_entry, verdict.misread if verdict else ())),
         values=verdict.values if verdict else None,
-        tables=None if topic.tables is None else tuple(map(_make_column_entry, topic.tables.changes)),
+        tables=topic.tables
+        and tuple(
+            make_view(ColumnEntry, change, former=".".join(change.former), successor=".".join(change.successor))
+            for change in topic.tables.changes
+        ),
         clients=tuple(map(_make_client_entry, topic.clients)),
     )
 
@@ -332,10 +339,6 @@ def _make_misreading_entry(breakage: Breakage) -> MisreadingEntry:
     return make_view(MisreadingEntry, breakage, rule=reason.rule, pointer=reason.pointer, is_warning=reason.is_warning)
 
 
-def _make_column_entry(change: ColumnChange) -> ColumnEntry:
-    return make_view(ColumnEntry, change, former=".".join(change.former), successor=".".join(change.successor))
-
-
 def _make_client_entry(impact: ClientImpact) -> ClientEntry:
     return make_view(
         ClientEntry,
@@ -347,10 +350,6 @@ def _make_client_entry(impact: ClientImpact) -> ClientEntry:
         unread=impact.unread or None,
         predates_change=impact.predates_change,
     )
-
-
-def _make_policy_entry(change: PolicyChange) -> PolicyEntry:
-    return make_view(PolicyEntry, change, inherited=change.inherited[0] if change.inherited else None)
 
 
 def _make_waiver_entry(waiver: Waiver) -> WaiverEntry:

@@ -1,4 +1,4 @@
-"""Render a check for a terminal, as rustc and ruff show problems: the place in the file, the proof, the fix, then the details."""
+"""Render a check for a terminal as rustc and ruff do: the location in the file, the counterexample, the fix, then the details."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from schemactl.checks.check_report import CheckReport, ClientImpact
+from schemactl.checks.check_report import CheckReport
 from schemactl.core.environment import line_link
-from schemactl.core.errors import Source, first_of
+from schemactl.core.errors import first_of
 from schemactl.core.findings import Finding
 from schemactl.core.rules import find_page
 from schemactl.core.terminal import SHADES, count_columns, cut, fit, on_one_line, paint, paint_link, table
 from schemactl.core.wording import counted, numbers
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
-from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.check import Cell, client_rows, get_shade, policy_rows, summary, topic_rows
 from schemactl.report.headline import MARKS, make_headline, name_client, name_version, shorten_topic
 
 _COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -46,13 +46,13 @@ CHANGED_NUMBERS: Final = re.compile(r"version (\d+), will be (\d+)")
 
 _TOPIC_COLUMNS_TO_DROP: Final = ("strategy", "upgrade first", "tables", "change")
 _CLIENT_COLUMNS_TO_DROP: Final = ("role", "built with", "team")
-"""The columns that a narrow terminal has no place for, the least important first."""
+"""The columns that a narrow terminal omits, the least important first."""
 
 _MAX_LINE: Final = 160
 """The most characters of a line of a file if the width is not known."""
 
 _MAX_VALUE: Final = 40
-"""The most characters of a value of a message that is not the guilty one."""
+"""The most characters of a value in a message, except the guilty value."""
 
 _MAX_PAIRS: Final = 2
 """The number of values that are shown before the guilty value of a message."""
@@ -71,17 +71,17 @@ class MessagePart(NamedTuple):
 def render_text(
     report: CheckReport, *, color: bool = False, width: int | None = None, notes: bool = False, folder: str = ""
 ) -> str:
-    """Return who breaks, the causes, most important first, the tables of topics, clients and policies, and the summary.
+    """Return the headline, the causes, most important first, the tables of topics, clients and policies, and the summary.
 
-    Notes, and problems that are older than the change, are counted in one line each, unless `notes` is set. Places are links to
-    the host of a build server, else to the file below `folder`, the top folder of the repository.
+    Notes, and problems that are older than the change, are counted in one line each, unless `notes` is set. Locations are links to
+    the host of a build server, or else to the file below `folder`, the top folder of the repository.
     """
     headline = make_headline(report)
     shade = SHADES[headline.shade]
     causes = rank_causes(report)
     folds_notes = not notes and report.command == "check"
-    shown = [cause for cause in causes if not folds_notes or cause.weight != "note"]
-    folded = [cause for cause in causes if folds_notes and cause.weight == "note"]
+    shown = [cause for cause in causes if not folds_notes or cause.level != "note"]
+    folded = [cause for cause in causes if folds_notes and cause.level == "note"]
     blocks = [_render_headline(report, color=color)] if report.command == "check" else []
     blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in shown]
     if fold_lines := [*_fold_notes(folded)]:
@@ -93,7 +93,7 @@ def render_text(
     if report.policies:
         blocks.append(_render_table(policy_rows(report), (), color=color, width=width))
     blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(paint(summary(report), SHADES[verdict_of(report)] or shade, color=color))
+    blocks.append(paint(summary(report), SHADES[get_shade(report)] or shade, color=color))
     return "\n\n".join(blocks)
 
 
@@ -101,13 +101,15 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
     """Return one line for each cause: its place, severity and rule, then what breaks."""
     lines = []
     for cause in rank_causes(report):
-        lead = cause.lead
-        place = str(lead.place or lead.source or report.settings)
-        reason = _select_reason(lead)
+        primary = cause.lead
+        place = str(primary.place or primary.source or report.settings)
+        message_lines = primary.message.split("\n")
+        # The first line of a data finding states the strategy, the second line explains the break.
+        reason = message_lines[1] if len(message_lines) > 1 and primary.verdict == "data" else message_lines[0]
         title = make_title(cause)
         text = title if not reason or reason.startswith(title) else f"{title}: {reason}"
-        severity = paint(cause.weight, _COLORS[cause.weight], color=color)
-        lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {lead.rule} {cut(text, 400)}")
+        severity = paint(cause.level, _COLORS[cause.level], color=color)
+        lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {primary.rule} {cut(text, 400)}")
     return "\n".join(lines)
 
 
@@ -115,9 +117,11 @@ def _render_headline(report: CheckReport, *, color: bool) -> str:
     headline = make_headline(report)
     style = {"bad": "bold red", "doubtful": "bold yellow", "good": "bold green", "": ""}[headline.shade]
     if not headline.names:
-        return f"{paint(f'{MARKS[headline.shade]} {headline.lead}.', style, color=color)} {headline.broker}".rstrip()
-    start = paint(f"{MARKS[headline.shade]} {headline.lead}:", style, color=color)
-    return f"{start} {headline.text.removeprefix(f'{headline.lead}: ')}"
+        return (
+            f"{paint(f'{MARKS[headline.shade]} {headline.statement}.', style, color=color)} {headline.broker}".rstrip()
+        )
+    start = paint(f"{MARKS[headline.shade]} {headline.statement}:", style, color=color)
+    return f"{start} {headline.text.removeprefix(f'{headline.statement}: ')}"
 
 
 # Causes
@@ -125,21 +129,21 @@ def _render_headline(report: CheckReport, *, color: bool) -> str:
 
 def make_title(cause: ShownCause) -> str:
     """Return which version cannot read which, or the first sentence of the finding, without the end of the sentence."""
-    lead, check = cause.lead, cause.find_check(cause.lead)
-    title = re.split(r"\.(?=\s|$)|\n", lead.message, maxsplit=1)[0]
-    if lead.verdict == "data" and check and lead.against and lead.direction and check.version is not None:
+    primary, check = cause.lead, cause.find_check(cause.lead)
+    title = re.split(r"\.(?=\s|$)|\n", primary.message, maxsplit=1)[0]
+    if primary.verdict == "data" and check and primary.against and primary.direction and check.version is not None:
         findings = [
             finding
             for finding in cause.cause.findings
-            if finding.topic == lead.topic and finding.direction == lead.direction
+            if finding.topic == primary.topic and finding.direction == primary.direction
         ]
         old = re.sub(r"\d+", r"v\g<0>", numbers(number for finding in findings for number in finding.against))
         new = name_version(check, cause.report)
         misread_rules = (
             {breakage.incompatibility.rule for breakage in check.verdict.misread} if check.verdict else set()
         )
-        is_misread = lead.rule in misread_rules
-        match lead.direction:
+        is_misread = primary.rule in misread_rules
+        match primary.direction:
             case "new_reads_old":
                 title = f"{new} {'misreads' if is_misread else 'cannot read'} {old}"
             case "old_reads_new":
@@ -156,22 +160,18 @@ def remove_title(sentences: str, title: str) -> str:
     return sentences.removeprefix(title).removeprefix(".").strip()
 
 
-def _select_reason(finding: Finding) -> str:
-    """Return the sentence of a finding that explains it: the second line if there is one."""
-    lines = finding.message.split("\n")
-    return lines[1] if len(lines) > 1 and finding.verdict == "data" else lines[0]
-
-
 def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: str) -> str:
-    lead, style = cause.lead, _COLORS[cause.weight]
+    primary, style = cause.lead, _COLORS[cause.level]
     title = make_title(cause)
-    rule = paint_link(paint(lead.rule, style, color=color), find_page(lead.rule) if color else "", color=color)
-    bracket, end = paint(f"{cause.weight}[", style, color=color), paint("]", style, color=color)
+    rule = paint_link(paint(primary.rule, style, color=color), find_page(primary.rule) if color else "", color=color)
+    bracket, end = paint(f"{cause.level}[", style, color=color), paint("]", style, color=color)
     head = _wrap(f"{bracket}{rule}{end}: {paint(title, 'bold', color=color)}", width, "  ")
     lines = [head]
-    if lead.source:
+    if primary.source:
         place = paint(cause.place, "cyan", color=color)
-        address = _find_address(lead.place, folder) if lead.place else ""
+        address = line_link(primary.place) if primary.place else ""
+        if primary.place and not address and folder.startswith("/"):
+            address = Path(folder, primary.place.path).as_uri()
         lines.append(f"  {paint('-->', 'dim', color=color)} {paint_link(place, address, color=color)}")
         lines += _render_excerpt(cause, color=color, width=width)
     previous_label = ""
@@ -186,11 +186,6 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: 
         # A command is not broken, so that it can be pasted.
         lines.append(prefix + (painted if text.startswith("schemactl ") else _wrap(painted, width, hanging)))
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _find_address(place: Source, folder: str) -> str:
-    """Return the address of a line on the host of a build server, or else of the file below `folder`."""
-    return line_link(place) or (Path(folder, place.path).as_uri() if folder.startswith("/") else "")
 
 
 def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tuple[str, str, str]]:
@@ -211,8 +206,10 @@ def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tup
                 yield "why", text, ""
         elif part.kind == "proof":
             finding = findings_by_proof[part.words]
-            yield "message", _render_message(finding, color=color), ""
             assert finding.counterexample  # noqa: S101  selected above
+            values = list_message_parts(finding)
+            message = "".join(paint(value.text, "marked" if value.is_guilty else "", color=color) for value in values)
+            yield "message", f"{message} ({counted(len(finding.counterexample.data), 'byte')})", ""
             yield "result", on_one_line(finding.counterexample.result), "red"
         elif part.kind in _SECONDARY:
             secondary.append((_LABELS[part.kind], part.words))
@@ -221,7 +218,7 @@ def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tup
             secondary.append(("broker", part.words))
         else:
             yield _LABELS[part.kind], part.words, ""
-    if cause.edits and cause.weight != "note":
+    if cause.edits and cause.level != "note":
         yield "edit", f"`schemactl {cause.report.command} --fix` makes it", ""
     for label, text in secondary:
         yield label, text, "dim"
@@ -328,11 +325,11 @@ def list_message_parts(finding: Finding) -> list[MessagePart]:
     if part in ("key", "value") and isinstance(value, dict) and part in value and not value.keys() - {"key", "value"}:
         # The key or value of a pair, whose fields start with the name of a record.
         keys = [part, *keys[1:]]
-    return [*_join_parts(_split_message(value, keys))]
+    return [part for part in _split_message(value, keys) if part.text]
 
 
 def _split_message(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
-    """Yield the parts of a value; `keys` lead to the guilty value inside of it."""
+    """Yield the parts of a value; `keys` primary to the guilty value inside of it."""
     if not keys:
         yield MessagePart(_dump(value))
         return
@@ -368,22 +365,11 @@ def _split_guilty(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
         yield MessagePart(_dump(value), is_guilty=True)
 
 
-def _join_parts(parts: Iterator[MessagePart]) -> Iterator[MessagePart]:
-    return (part for part in parts if part.text)
-
-
 def _dump(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > _MAX_VALUE and isinstance(value, dict | list):
         text = "{...}" if isinstance(value, dict) else "[...]"
     return on_one_line(cut(text, 2 * _MAX_VALUE))
-
-
-def _render_message(finding: Finding, *, color: bool) -> str:
-    assert finding.counterexample  # noqa: S101  by contract
-    parts = list_message_parts(finding)
-    text = "".join(paint(part.text, "marked" if part.is_guilty else "", color=color) for part in parts)
-    return f"{text} ({counted(len(finding.counterexample.data), 'byte')})"
 
 
 # Notes and tables
@@ -407,19 +393,14 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
                 f"{rule} ({first_of([*names])})" if names else rule for rule, names in topics_by_rule.items()
             )
             unchanged = ", which the change does not cause" if group is older else ""
-            clients = {name_client(impact): 0 for cause in group for impact in _list_older_impacts(cause)}
+            checks = [check for cause in group for topic in cause.cause.topics for check in cause.checks.get(topic, ())]
+            impacts = [impact for check in checks for impact in check.clients if impact.predates_change]
+            clients = dict.fromkeys(map(name_client, impacts))
             rules += f" for {first_of([*clients])}" if clients and group is older else ""
-            # A job that stops until somebody acts is stated, too.
-            stops = {stop: 0 for cause in group for stop in _LANDING_STOPS.findall(cause.lead.message)}
+            # A job that stops needs an action.
+            stops = dict.fromkeys(stop for cause in group for stop in _LANDING_STOPS.findall(cause.lead.message))
             sentences = " ".join([f"{rules}.", *[*stops][:_MAX_STOPS]])
             yield f"{subject}{unchanged}: {sentences} `--notes` shows {'it' if len(group) == 1 else 'them'}."
-
-
-def _list_older_impacts(cause: ShownCause) -> Iterator[ClientImpact]:
-    for topic in cause.cause.topics:
-        yield from (
-            impact for check in cause.checks.get(topic, ()) for impact in check.clients if impact.predates_change
-        )
 
 
 def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], *, color: bool, width: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The sheet: a plan or a drift report on one target as blocks of lines, which each format arranges."""
+"""Define a report on one target, a plan or drift, as blocks of lines that each format arranges."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class SheetLine(NamedTuple):
 
     @property
     def shade(self) -> Shade:
-        """Bad for a rejection and for messages that would be misread, doubtful for another kind of difference, else ""."""
+        """The shade: bad for a rejection and for messages that would be misread, doubtful for another difference, else ""."""
         if self.sign == "!" or "misread" in self.text:
             return "bad"
         return "doubtful" if self.strong and self.depth else ""
 
 
 SheetBlock = tuple[SheetLine, ...]
-"""Lines on one namespace, topic or problem, whose name is in the first line."""
+"""The lines about one namespace, topic or problem; the first line has its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Sheet:
     Attributes:
         command: the command that reports.
         target: the name of the target.
-        head: the registry and the approved history that were compared.
+        head: a line with the registry and the approved history that were compared.
         blocks: the changes or differences.
         problems: rejections, and messages that would be misread.
-        summary: the totals, and their color.
+        summary: the sentence with the totals, and its shade.
         digest: the digest of a plan that can be applied, or "".
         is_short: whether the blocks are single lines, without blank lines in between.
-        lead: the clients that break, as a sentence, or "".
+        broken_clients: the clients that break, as a sentence, or "".
     """
 
     command: Literal["plan", "drift"]
@@ -64,14 +64,14 @@ class Sheet:
     summary: tuple[str, Shade]
     digest: str = ""
     is_short: bool = False
-    lead: str = ""
+    broken_clients: str = ""
 
     def text(self, *, color: bool = False) -> str:
         """Return the report for a terminal."""
         blocks = ("\n".join(text_lines(block, color=color)) for block in (*self.blocks, *self.problems))
         end = self.sum_text(color=color)
-        lead = paint(f"✗ {self.lead}", "bold red", color=color) if self.lead else ""
-        parts = [lead, self.head, *blocks, f"{end}\nDigest: {self.digest}" if self.digest else end]
+        broken_clients = paint(f"✗ {self.broken_clients}", "bold red", color=color) if self.broken_clients else ""
+        parts = [broken_clients, self.head, *blocks, f"{end}\nDigest: {self.digest}" if self.digest else end]
         return ("\n" if self.is_short else "\n\n").join(filter(None, parts))
 
     def sum_text(self, *, color: bool = False) -> str:
@@ -112,7 +112,7 @@ def alternatives(label: str, fix: str) -> Iterator[SheetLine]:
 
 
 def unknown(command: Literal["plan", "drift"], target: str, error: Exception) -> Sheet:
-    """Return the sheet of a target that could not be examined, with the reason."""
+    """Return the report on a target that could not be examined, with the reason."""
     first, *rest = f"{target}: {error}".split("\n")
     problem = (SheetLine(first), *(SheetLine(line) for line in rest))
     return Sheet(command, target, "", (), (problem,), ("", "bad"))

@@ -39,7 +39,7 @@ _STATE_NOTES = {
 
 
 def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Sheet:
-    """Return the drift as a sheet, including differences between the clusters of the replicated namespaces among `spaces`."""
+    """Return the report on drift, with the differences between the clusters of the replicated namespaces in `spaces`."""
     blocks = []
     for name, items in by_name([item for item in report.differences if item.kind not in _UNMANAGED]).items():
         subject = SheetLine(f"{kind_of(name)} {name}", strong=str(name))
@@ -61,7 +61,7 @@ def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ())
 
 
 def short_drift_sheet(report: DriftReport) -> Sheet:
-    """Return the drift as a sheet with one line for each kind of difference."""
+    """Return the report on drift with one line for each kind of difference."""
     lines = _sum_lines(report.differences)
     lines += broker_lines(report.plan.brokers)
     lines += [line._replace(text=f"pending: {line.text}", sign="=") for line in _sum_lines(report.pending)]
@@ -83,7 +83,7 @@ def _sum_lines(items: Sequence[DriftItem]) -> list[SheetLine]:
 
 
 def _pending_lines(report: DriftReport) -> Iterator[SheetLine]:
-    """Yield one line for each pending difference, and the command that shows what comes."""
+    """Yield one line for each pending difference, then the command that shows the next apply."""
     yield SheetLine("Pending: approved since the last apply, and no drift:")
     for item in report.pending:
         yield SheetLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1)
@@ -103,29 +103,29 @@ def _accepted_blocks(report: DriftReport) -> Iterator[SheetBlock]:
             f"{on_one_line(str(name))}: {', '.join(sorted(part for part, _ in acceptance.parts))} ({acceptance.source})"
             for name, acceptance in report.unused.items()
         )
-        head = SheetLine("Accepted, and not so any more: remove it")
+        head = SheetLine("Accepted, but no longer present: remove it")
         yield (head, *(SheetLine(line, depth=1) for line in unused))
 
 
 def _summarize(report: DriftReport) -> tuple[str, Shade]:
-    """Return one line with the number of differences and places, and its color."""
+    """Return a sentence with the number of differences, and its shade."""
     count, names = len(report.differences), len(by_name(report.differences))
     brokers = len(report.broker_differences)
     if not (count or brokers):
         rest = [counted(len(report.accepted), "accepted difference")] if report.accepted else []
         rest += [counted(len(report.pending), "pending difference")] if report.pending else []
-        aside = f", apart from {' and '.join(rest)}" if rest else ""
-        return f"No drift. The registry has what Git approved{aside}.", "good"
+        suffix = f", apart from {' and '.join(rest)}" if rest else ""
+        return f"No drift. The registry has what Git approved{suffix}.", "good"
     misread = sum(not topic.recorded for topic in report.apart)
-    aside = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
+    suffix = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
     parts = [f"{counted(count, 'difference')} in {counted(names, 'place')}"] if count else []
     parts += [f"{counted(brokers, 'setting')} of the brokers"] if brokers else []
-    text = f"Drift: {' and '.join(parts)}.{aside} Nothing was changed."
+    text = f"Drift: {' and '.join(parts)}.{suffix} Nothing was changed."
     return text, "bad" if misread else "doubtful"
 
 
 def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[SheetLine]:
-    """Yield one line for each namespace with its topics, and for each topic of another namespace, and a common advice."""
+    """Yield a line for each undeclared namespace with its topics, and for each undeclared topic of a declared namespace, then the next step."""
     yield SheetLine("Not declared in Git, so that `apply` never touches it:")
     topic_counts = Counter(item.name.namespace_name for item in unmanaged if isinstance(item.name, TopicName))
     namespaces = {item.name for item in unmanaged if not isinstance(item.name, TopicName)}
@@ -255,7 +255,7 @@ def broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool = True
             lines += [line._replace(depth=2) for line in alternatives("Next", difference.fix)]
     if unused := comparison.unused:
         parts = ", ".join(sorted(part for part, _ in unused.parts))
-        lines.append(SheetLine(on_one_line(f"accepted, and not so any more: {parts} ({unused.source})"), "=", 1))
+        lines.append(SheetLine(on_one_line(f"accepted, but no longer present: {parts} ({unused.source})"), "=", 1))
     if comparison.problem:
         lines.append(SheetLine(f"not compared: {comparison.problem}; `defaults` of the project file count", "=", 1))
     return [(SheetLine(f"Configuration of the brokers, as {on_one_line(comparison.broker)} has it:"), *lines)]
@@ -271,7 +271,7 @@ def broker_lines(comparison: BrokerComparison | None) -> list[SheetLine]:
 
 
 def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> SheetBlock:
-    """Return the approved declarations that cannot be read, below a line that says so."""
+    """Return a block with the approved declarations that cannot be read."""
     head = "Approved declarations that cannot be read; their last readable state counts:"
     lines = [
         SheetLine(

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.edits import LineEdit
 from schemactl.core.terminal import clean, on_one_line
-from schemactl.report.causes import ShownCause, Weight, rank_causes
+from schemactl.report.causes import CauseLevel, ShownCause, rank_causes
 from schemactl.report.check import summarize_upgrades, summary
 from schemactl.report.document import Sheet, SheetBlock
 from schemactl.report.markdown import fenced
@@ -19,7 +19,7 @@ AnnotationLevel = Literal["error", "warning", "notice"]
 _MAX_ANNOTATIONS: Final = 10
 """The annotations of a level that GitHub and Azure Pipelines show for a step; the last one has the number of the rest."""
 
-_LEVELS: Final[dict[Weight, AnnotationLevel]] = {
+_LEVELS: Final[dict[CauseLevel, AnnotationLevel]] = {
     "waived": "notice",
     "error": "error",
     "warning": "warning",
@@ -44,7 +44,7 @@ def render_check(report: CheckReport) -> str:
 def _command(level: str, annotation: ShownCause | str) -> str:
     if isinstance(annotation, str):
         return f"::{level} title=schemactl::{_escape(annotation)}"
-    suffix = " (waived)" if annotation.weight == "waived" else ""
+    suffix = " (waived)" if annotation.level == "waived" else ""
     properties, source = {"title": f"{annotation.lead.rule}{suffix}"}, annotation.lead.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
@@ -61,21 +61,21 @@ def render_suggestion(edit: LineEdit) -> str:
     return f"Suggested change of {lines} of {on_one_line(edit.path)}:\n{suggestion}"
 
 
-def render_documents(sheets: Sequence[Sheet]) -> str:
+def render_documents(reports: Sequence[Sheet]) -> str:
     """Return an error for each rejection and a warning for each difference, at most ten of each level, and the summaries."""
-    problems = [(sheet, block) for sheet in sheets for block in sheet.problems]
-    differing = [(sheet, block) for sheet in sheets if sheet.command == "drift" for block in sheet.blocks]
+    problems = [(report, block) for report in reports for block in report.problems]
+    differing = [(report, block) for report in reports if report.command == "drift" for block in report.blocks]
     commands = [*_commands("error", problems), *_commands("warning", differing)]
-    summaries = [clean(f"{sheet.target}: {sheet.summary[0]}") for sheet in sheets if sheet.summary[0]]
-    digests = [f"Digest of {clean(sheet.target)}: {sheet.digest}" for sheet in sheets if sheet.digest]
+    summaries = [clean(f"{report.target}: {report.summary[0]}") for report in reports if report.summary[0]]
+    digests = [f"Digest of {clean(report.target)}: {report.digest}" for report in reports if report.digest]
     return "\n".join([*commands, *summaries, *digests])
 
 
 def _commands(level: str, blocks: Sequence[tuple[Sheet, SheetBlock]]) -> Iterator[str]:
     shown = blocks if len(blocks) <= _MAX_ANNOTATIONS else blocks[: _MAX_ANNOTATIONS - 1]
-    for sheet, block in shown:
+    for report, block in shown:
         message = "\n".join(f"{'  ' * line.depth}{line.sign}{' ' if line.sign else ''}{line.text}" for line in block)
-        yield f"::{level} title=schemactl {sheet.command} {_escape(sheet.target, of_property=True)}::{_escape(message)}"
+        yield f"::{level} title=schemactl {report.command} {_escape(report.target, of_property=True)}::{_escape(message)}"
     if len(shown) < len(blocks):
         yield f"::{level} title=schemactl::{len(blocks) - len(shown)} more: see the whole report"
 
@@ -84,14 +84,14 @@ def list_annotations(report: CheckReport) -> Iterator[tuple[AnnotationLevel, Sho
     """Yield the causes that fit with their levels, waived ones first, then for each level the number of the rest."""
     causes = rank_causes(report)
     remaining = {
-        level: sum(_LEVELS[cause.weight] == level for cause in causes) for level in dict.fromkeys(_LEVELS.values())
+        level: sum(_LEVELS[cause.level] == level for cause in causes) for level in dict.fromkeys(_LEVELS.values())
     }
     room = {
         level: _MAX_ANNOTATIONS if count <= _MAX_ANNOTATIONS else _MAX_ANNOTATIONS - 1
         for level, count in remaining.items()
     }
     for cause in causes:
-        level = _LEVELS[cause.weight]
+        level = _LEVELS[cause.level]
         if room[level]:
             room[level] -= 1
             remaining[level] -= 1

@@ -16,10 +16,10 @@ def render(report: CheckReport) -> str:
     return json.dumps(
         [
             {
-                "description": f"{cause.lead.rule}{' (waived)' if cause.weight == 'waived' else ''}: {cause.message}",
+                "description": f"{cause.lead.rule}{' (waived)' if cause.level == 'waived' else ''}: {cause.message}",
                 "check_name": cause.lead.rule,
                 "fingerprint": fingerprint(cause.cause),
-                "severity": _SEVERITIES[cause.weight],
+                "severity": _SEVERITIES[cause.level],
                 "location": {
                     # The widget drops an entry without a path, so the project file is the default.
                     "path": cause.lead.place.path if cause.lead.place else report.settings,

@@ -28,13 +28,13 @@ class Headline(NamedTuple):
 
     Attributes:
         shade: whether the news are good, doubtful or bad.
-        lead: the sentence about who breaks, without its end.
-        names: the clients or versions that `lead` counts, or ().
+        statement: the sentence about who breaks, without its end.
+        names: the clients or versions that `statement` counts, or ().
         broker: the sentence about the answers of brokers, or "".
     """
 
     shade: Shade
-    lead: str
+    statement: str
     names: tuple[str, ...] = ()
     broker: str = ""
 
@@ -42,7 +42,7 @@ class Headline(NamedTuple):
     def text(self) -> str:
         """The sentences."""
         names = f": {first_of(self.names, _MAX_NAMES)}" if self.names else ""
-        return f"{self.lead}{names}. {self.broker}".strip()
+        return f"{self.statement}{names}. {self.broker}".strip()
 
 
 def make_headline(report: CheckReport) -> Headline:
@@ -65,8 +65,8 @@ def make_headline(report: CheckReport) -> Headline:
             "bad", f"{counted(len(consumers), 'consumer')} {_inflect_verb('break', consumers)}", (*consumers,), broker
         )
     if producers := [*dict.fromkeys(producers)]:
-        lead = f"{counted(len(producers), 'producer')} {_inflect_verb('write', producers)} what new readers cannot read"
-        return Headline("bad", lead, (*producers,), broker)
+        statement = f"{counted(len(producers), 'producer')} {_inflect_verb('write', producers)} messages that new readers cannot read"
+        return Headline("bad", statement, (*producers,), broker)
     breaking = [
         name_version(check, report)
         for check in report.topics
@@ -85,13 +85,11 @@ def make_headline(report: CheckReport) -> Headline:
     if allowed := [*dict.fromkeys(allowed)]:
         # Waivers and severities decide about the exit code, and not about readers.
         reason = "waived" if report.waived else "allowed by the severities"
-        lead = f"{counted(len(allowed), 'schema')} {_inflect_verb('break', allowed)} readers, {reason}"
-        return Headline("doubtful", lead, (*allowed,), broker)
+        statement = f"{counted(len(allowed), 'schema')} {_inflect_verb('break', allowed)} readers, {reason}"
+        return Headline("doubtful", statement, (*allowed,), broker)
     if report.waived:
         return Headline(
-            "doubtful",
-            f"Nobody breaks without a waiver: {counted(len(report.waived_causes), 'problem')} waived",
-            broker=broker,
+            "doubtful", f"All errors are waived: {counted(len(report.waived_causes), 'problem')}", broker=broker
         )
     if not report.topics and not report.policies:
         return Headline("doubtful" if report.count("warning") else "good", "No schema changed")

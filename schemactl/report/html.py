@@ -22,8 +22,8 @@ from schemactl.formats.type_spec import outline
 from schemactl.report.causes import (
     AFTER,
     BEFORE,
+    CAUSE_LEVELS,
     FEW,
-    WEIGHTS,
     CauseLine,
     DiffRow,
     SchemaDiff,
@@ -33,7 +33,7 @@ from schemactl.report.causes import (
     proof_text,
     rank_causes,
 )
-from schemactl.report.check import Cell, Shade, client_rows, policy_rows, summary, topic_rows, verdict_of
+from schemactl.report.check import Cell, Shade, client_rows, get_shade, policy_rows, summary, topic_rows
 from schemactl.report.check_text import list_message_parts, make_title
 from schemactl.report.document import Sheet, SheetBlock, SheetLine, Sign
 from schemactl.report.headline import make_headline
@@ -81,8 +81,8 @@ def render_check(report: CheckReport) -> str:
     """
     causes = rank_causes(report)
     rules = every_rule()
-    is_open = sum(cause.weight == "error" for cause in causes) <= FEW
-    weights = [(weight, sum(cause.weight == weight for cause in causes)) for weight in WEIGHTS]
+    is_open = sum(cause.level == "error" for cause in causes) <= FEW
+    level_counts = [(level, sum(cause.level == level for cause in causes)) for level in CAUSE_LEVELS]
     sections = [
         _render_section("Changed topics", _render_table(topic_rows(report), "Both verdicts on each topic"))
         if report.topics
@@ -102,8 +102,8 @@ def render_check(report: CheckReport) -> str:
     return _render_page(
         f"schemactl {report.command}",
         sentence=headline.text if report.command == "check" else summary(report),
-        shade=verdict_of(report),
-        weights=weights,
+        shade=get_shade(report),
+        level_counts=level_counts,
         sections=sections,
     )
 
@@ -111,7 +111,7 @@ def render_check(report: CheckReport) -> str:
 def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     count = len(cause.cause.topics)
     where = f" <code>{_escape_text(cause.place)}</code>" if cause.lead.source else ""
-    head = f'<span class="tag">{cause.weight}</span> <h3>{_escape_text(rule.id)}</h3>{where}'
+    head = f'<span class="tag">{cause.level}</span> <h3>{_escape_text(rule.id)}</h3>{where}'
     diff = cause.diff()
     # Findings of one cause often have one fix.
     parts = [*dict.fromkeys(cause.parts())]
@@ -124,8 +124,8 @@ def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
         *_labelled(parts),
         *_render_edits(cause),
         f"<p>{' · '.join(_links(cause, rule))}</p>",
-        weight=cause.weight,
-        is_open=is_open and cause.weight == "error",
+        level=cause.level,
+        is_open=is_open and cause.level == "error",
     )
 
 
@@ -270,41 +270,41 @@ def _matrix_cell(reader: SchemaVersion, writer: SchemaVersion, language: str) ->
     return f'<td class="{kind}"{title}>{answer}</td>'
 
 
-def render_documents(sheets: Sequence[Sheet]) -> str:
+def render_documents(reports: Sequence[Sheet]) -> str:
     """Return a page with a section for each target: the rejections, then the changes, unfolded if there are few."""
-    command = sheets[0].command
-    shades = [sheet.summary[1] for sheet in sheets]
+    command = reports[0].command
+    shades = [report.summary[1] for report in reports]
     order: tuple[Shade, ...] = ("bad", "doubtful", "good")
-    is_open = sum(len(sheet.blocks) for sheet in sheets) <= 30
+    is_open = sum(len(report.blocks) for report in reports) <= 30
     return _render_page(
-        f"schemactl {command}: {', '.join(sheet.target for sheet in sheets)}",
-        sentence=" ".join(filter(None, (sheets[0].lead, sheets[0].summary[0])))
-        if len(sheets) == 1
-        else f"{len(sheets)} targets",
+        f"schemactl {command}: {', '.join(report.target for report in reports)}",
+        sentence=" ".join(filter(None, (reports[0].broken_clients, reports[0].summary[0])))
+        if len(reports) == 1
+        else f"{len(reports)} targets",
         shade=next((shade for shade in order if shade in shades), ""),
-        weights=[("error", sum(len(sheet.problems) for sheet in sheets))],
-        sections=[_target_section(sheet, is_open=is_open, is_only=len(sheets) == 1) for sheet in sheets],
+        level_counts=[("error", sum(len(report.problems) for report in reports))],
+        sections=[_target_section(report, is_open=is_open, is_only=len(reports) == 1) for report in reports],
     )
 
 
-def _target_section(sheet: Sheet, *, is_open: bool, is_only: bool) -> str:
-    summary, shade = sheet.summary
+def _target_section(report: Sheet, *, is_open: bool, is_only: bool) -> str:
+    summary, shade = report.summary
     return _render_section(
-        sheet.target,
+        report.target,
         # The page shows the summary of an only target in its header.
         f'<p class="sum {shade}">{_escape_text(summary)}</p>' if summary and not is_only else "",
-        f"<p>{_escape_text(sheet.head)}</p>" if sheet.head else "",
-        f"<p>Digest: <code>{_escape_text(sheet.digest)}</code></p>" if sheet.digest else "",
-        _block_table(sheet),
-        *(_block_details(block, weight="error", is_open=True) for block in sheet.problems),
-        *(_block_details(block, is_open=is_open) for block in sheet.blocks),
+        f"<p>{_escape_text(report.head)}</p>" if report.head else "",
+        f"<p>Digest: <code>{_escape_text(report.digest)}</code></p>" if report.digest else "",
+        _block_table(report),
+        *(_block_details(block, level="error", is_open=True) for block in report.problems),
+        *(_block_details(block, is_open=is_open) for block in report.blocks),
     )
 
 
-def _block_table(sheet: Sheet) -> str:
+def _block_table(report: Sheet) -> str:
     """Return a table with a row for each rejection and changed namespace or topic, or "" for a single one."""
-    blocks = [*((block, "rejected") for block in sheet.problems), *((block, "") for block in sheet.blocks)]
-    if len(blocks) < 2 or sheet.is_short:
+    blocks = [*((block, "rejected") for block in report.problems), *((block, "") for block in report.blocks)]
+    if len(blocks) < 2 or report.is_short:
         return ""
     rows = [[Cell("name"), Cell("change"), Cell("attention")]]
     for (first, *others), outcome in blocks[:_MAX_TOPICS]:
@@ -321,13 +321,13 @@ def _block_table(sheet: Sheet) -> str:
     return _render_table(rows, "Changes by name")
 
 
-def _block_details(block: SheetBlock, *, weight: str = "", is_open: bool) -> str:
+def _block_details(block: SheetBlock, *, level: str = "", is_open: bool) -> str:
     first, *rest = block
     items = "".join(map(_block_item, rest))
     return _render_details(
         f"{_sign(first)}<h3>{_escape_text(first.text)}</h3>",
         f'<ul class="signs">{items}</ul>',
-        weight=weight,
+        level=level,
         is_open=is_open,
     )
 
@@ -354,7 +354,7 @@ def _render_prose(sentence: object) -> str:
 
 
 def _render_page(
-    title: str, *, sentence: str, shade: Shade, weights: Sequence[tuple[str, int]], sections: Iterable[str]
+    title: str, *, sentence: str, shade: Shade, level_counts: Sequence[tuple[str, int]], sections: Iterable[str]
 ) -> str:
     """Return the whole page.
 
@@ -362,12 +362,12 @@ def _render_page(
         title: the title of the report.
         sentence: its summary.
         shade: the color of the summary.
-        weights: the number of parts of each weight; the reader can filter by each weight that occurs.
+        level_counts: the number of parts of each level; the reader can filter by each level that occurs.
         sections: the body, in HTML.
     """
     style, script = (_read_asset(name) for name in ("page.css", "page.js"))
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
-    filters = [(name, count) for name, count in weights if count]
+    filters = [(name, count) for name, count in level_counts if count]
     labels = [(name, f"{count} waived" if name == "waived" else counted(count, name)) for name, count in filters]
     counts = "".join(f'<li class="{name}">{_escape_text(label)}</li>' for name, label in labels)
     boxes = "".join(f'<label><input type="checkbox" value="{name}" checked> {name}</label>' for name, _ in filters)
@@ -381,14 +381,14 @@ def _render_page(
             f'<header><h1>{_escape_text(title)}</h1>\n<p class="sum {shade}">{_escape_text(sentence)}</p>',
             f'<ul class="counts">{counts}</ul>' if counts else "",
             '</header>\n<div class="tools" role="search" hidden>',
-            '<label class="unseen" for="find">Show what has these words</label>',
+            '<label class="unseen" for="find">Show only parts with these words</label>',
             '<input type="search" id="find" placeholder="Filter: topic, rule, file" aria-keyshortcuts="/">',
             boxes,
             '<button type="button" data-do="unfold">Unfold all</button><button type="button" data-do="fold">Fold all</button>',
             '<button type="button" data-do="theme">Light or dark</button>',
             '<span role="status"></span></div>\n<main id="main">',
             *sections,
-            f"</main>\n<footer><p>schemactl {_escape_text(version())}. Keys: / filters, j and k go to the next and the former part, Enter unfolds it.</p></footer>",
+            f"</main>\n<footer><p>schemactl {_escape_text(version())}. Keys: / filters, j and k go to the next and the previous part, Enter unfolds a part.</p></footer>",
             f"<script>{script}</script>\n</body>\n</html>",
         ]
     )
@@ -407,11 +407,11 @@ def _render_section(title: str, *parts: str) -> str:
     return "\n".join([f"<section><h2>{_escape_text(title)}</h2>", *parts, "</section>"]) if any(parts) else ""
 
 
-def _render_details(head: str, *parts: str, weight: str = "", is_open: bool = False) -> str:
-    """Return a `details` element with an HTML `head`, which the filter of the page selects by `weight`."""
+def _render_details(head: str, *parts: str, level: str = "", is_open: bool = False) -> str:
+    """Return a `details` element with an HTML `head`, which the filter of the page selects by `level`."""
     content = "\n".join(filter(None, parts))
     attribute = " open" if is_open else ""
-    return f'<details class="{weight}" data-find="{weight}"{attribute}><summary>{head}</summary>\n<div class="inside">{content}</div></details>'
+    return f'<details class="{level}" data-find="{level}"{attribute}><summary>{head}</summary>\n<div class="inside">{content}</div></details>'
 
 
 def _render_table(rows: Sequence[Sequence[Cell]], caption: str) -> str:

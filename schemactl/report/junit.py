@@ -38,9 +38,9 @@ def render(report: CheckReport) -> str:
             topic_causes = causes(findings_by_topic.get(topic, ()))
             name = str(topic) if topic else "schemactl.yaml"
             suites.append((name, change, [ShownCause(cause, report, checks) for cause in topic_causes]))
-    failures = sum(cause.weight == "error" for *_, suite in suites for cause in suite)
-    skipped = sum(cause.weight == "waived" for *_, suite in suites for cause in suite)
-    passed = sum(not any(cause.weight in ("error", "waived") for cause in suite) for *_, suite in suites)
+    failures = sum(cause.level == "error" for *_, suite in suites for cause in suite)
+    skipped = sum(cause.level == "waived" for *_, suite in suites for cause in suite)
+    passed = sum(not any(cause.level in ("error", "waived") for cause in suite) for *_, suite in suites)
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
@@ -54,9 +54,9 @@ def render(report: CheckReport) -> str:
 def _render_suite(
     name: str, change: str, shown_causes: Sequence[ShownCause], orders: Mapping[str, UpgradeFirst]
 ) -> str:
-    waived = [cause for cause in shown_causes if cause.weight == "waived"]
-    errors = [cause for cause in shown_causes if cause.weight == "error"]
-    others = [cause for cause in shown_causes if cause.weight in ("warning", "note")]
+    waived = [cause for cause in shown_causes if cause.level == "waived"]
+    errors = [cause for cause in shown_causes if cause.level == "error"]
+    others = [cause for cause in shown_causes if cause.level in ("warning", "note")]
     cases = [_render_case(name, cause) for cause in (*waived, *errors)] or [
         f"    <testcase classname={_quote_attribute(name)} name={_quote_attribute(change)}></testcase>"
     ]
@@ -72,15 +72,15 @@ def _render_suite(
 
 
 def _render_case(suite: str, cause: ShownCause) -> str:
-    lead, source = cause.lead, cause.lead.place
+    primary, source = cause.lead, cause.lead.place
     place = f" file={_quote_attribute(source.path)} line={_quote_attribute(str(source.line))}" if source else ""
-    name = f"{lead.rule} {lead.pointer} {lead.direction or ''}".strip()
+    name = f"{primary.rule} {primary.pointer} {primary.direction or ''}".strip()
     text = cause.message
-    if cause.weight == "waived":
+    if cause.level == "waived":
         outcome = f"<skipped message={_quote_attribute(text)}></skipped>"
     else:
-        first = _quote_attribute(lead.message.partition("\n")[0])
-        outcome = f"<failure type={_quote_attribute(lead.rule)} message={first}>{_escape_text(text)}</failure>"
+        first = _quote_attribute(primary.message.partition("\n")[0])
+        outcome = f"<failure type={_quote_attribute(primary.rule)} message={first}>{_escape_text(text)}</failure>"
     return (
         f"    <testcase classname={_quote_attribute(suite)} name={_quote_attribute(name)}{place}>{outcome}</testcase>"
     )

@@ -82,7 +82,7 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     """
     limit = limit or COMMENT_LIMIT
     causes = rank_causes(report)
-    failed = {topic for cause in causes if cause.weight in ("error", "waived") for topic in cause.cause.topics}
+    failed = {topic for cause in causes if cause.level in ("error", "waived") for topic in cause.cause.topics}
     rest = f"run `schemactl {report.command}` to see them"
     headline = make_headline(report)
     head = [_render_marker(report.command)]
@@ -103,13 +103,13 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     head += [f"> {prose(note)}" for note in report.notes[:20]]
     head.append(bold(summary(report)))
     rules = every_rule()
-    is_open = sum(cause.weight == "error" for cause in causes) <= FEW
-    loud = [cause for cause in causes if cause.weight != "note"]
-    older = [cause for cause in causes if cause.weight == "note" and cause.lead.predates_change]
-    notes = [cause for cause in causes if cause.weight == "note" and not cause.lead.predates_change]
+    is_open = sum(cause.level == "error" for cause in causes) <= FEW
+    loud = [cause for cause in causes if cause.level != "note"]
+    older = [cause for cause in causes if cause.level == "note" and cause.lead.predates_change]
+    notes = [cause for cause in causes if cause.level == "note" and not cause.lead.predates_change]
     # Rendered lazily, while there is room.
     blocks = chain(
-        (_render_cause(cause, rules[cause.lead.rule], is_open=is_open and cause.weight == "error") for cause in loud),
+        (_render_cause(cause, rules[cause.lead.rule], is_open=is_open and cause.level == "error") for cause in loud),
         (
             _render_folded(f"⚠️ {counted(len(older), 'older problem')}, unchanged by this change", older)
             for _ in older[:1]
@@ -165,10 +165,10 @@ def _render_cell(cell: Cell) -> str:
 
 
 def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
-    lead, topics = cause.lead, len(cause.cause.topics)
+    primary, topics = cause.lead, len(cause.cause.topics)
     several = f", {topics} topics" if topics > 1 else ""
     heading = make_title(cause)
-    title = f"{_CHECK_MARKS[cause.weight]} <b>{lead.rule}</b> ({cause.weight}{several}): {plain(heading)}"
+    title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(heading)}"
     # Findings of one cause often have one fix.
     parts = [*dict.fromkeys(cause.parts())]
     body = [", ".join(_cause_links(cause, rule))]
@@ -236,40 +236,43 @@ def _render_proofs(cause: ShownCause) -> Iterator[str]:
         yield f"**Counterexample:** a message of {size}\n\n{fenced((line for line in lines if line.strip()), 'diff')}"
 
 
-def render_documents(sheets: Sequence[Sheet], *, limit: int = COMMENT_LIMIT) -> str:
+def render_documents(reports: Sequence[Sheet], *, limit: int = COMMENT_LIMIT) -> str:
     """Return the summaries, the rejections, and the changes of each target.
 
     Blocks after the first `limit` characters are replaced by their number.
     """
-    command = sheets[0].command
+    command = reports[0].command
     rest = f"run `schemactl {command}` to see them"
-    several = len(sheets) > 1
-    head = [_render_marker(command, *(sheet.target for sheet in sheets)), *(_render_head(sheet) for sheet in sheets)]
-    problems = [_render_problem(block, sheet, several=several) for sheet in sheets for block in sheet.problems]
-    share = (limit // 2) // len(sheets)
-    changes = [_render_changes(sheet, share, rest, several=several) for sheet in sheets if sheet.blocks]
+    several = len(reports) > 1
+    head = [
+        _render_marker(command, *(report.target for report in reports)),
+        *(_render_head(report) for report in reports),
+    ]
+    problems = [_render_problem(block, report, several=several) for report in reports for block in report.problems]
+    share = (limit // 2) // len(reports)
+    changes = [_render_changes(report, share, rest, several=several) for report in reports if report.blocks]
     blocks = [*problems, *changes]
     return _join_within_limit(limit, head, blocks, len(blocks), rest)
 
 
-def _render_head(sheet: Sheet) -> str:
-    summary, shade = sheet.summary
+def _render_head(report: Sheet) -> str:
+    summary, shade = report.summary
     if not summary:
-        return f"{_DOCUMENT_MARKS[shade]} {bold(sheet.target)}"
-    digest = f"  \nDigest: {code(sheet.digest)}" if sheet.digest else ""
-    lead = f"### ❌ {plain(sheet.lead)}\n\n" if sheet.lead else ""
-    return lead + f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(sheet.head)}{digest}"
+        return f"{_DOCUMENT_MARKS[shade]} {bold(report.target)}"
+    digest = f"  \nDigest: {code(report.digest)}" if report.digest else ""
+    primary = f"### ❌ {plain(report.broken_clients)}\n\n" if report.broken_clients else ""
+    return primary + f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(report.head)}{digest}"
 
 
-def _render_problem(block: SheetBlock, sheet: Sheet, *, several: bool) -> str:
+def _render_problem(block: SheetBlock, report: Sheet, *, several: bool) -> str:
     first, *rest = block
-    aside = f" ({plain(sheet.target)})" if several else ""
+    suffix = f" ({plain(report.target)})" if several else ""
     return _render_details(
-        f"❌ <b>{plain(first.text)}</b>{aside}", "  \n".join(prose(line.text) for line in rest), is_open=True
+        f"❌ <b>{plain(first.text)}</b>{suffix}", "  \n".join(prose(line.text) for line in rest), is_open=True
     )
 
 
-def _render_changes(sheet: Sheet, limit: int, rest: str, *, several: bool) -> str:
+def _render_changes(report: Sheet, limit: int, rest: str, *, several: bool) -> str:
     """Return the changes, cut after `limit` characters: lines with a sign as code in the language `diff`, sentences as text.
 
     Blocks without sentences share a block of code.
@@ -283,7 +286,7 @@ def _render_changes(sheet: Sheet, limit: int, rest: str, *, several: bool) -> st
             parts.append(fenced(shared_lines, "diff"))
             shared_lines.clear()
 
-    for number, block in enumerate(sheet.blocks):
+    for number, block in enumerate(report.blocks):
         first, *others = block
         has_sentences = any(not line.sign for line in others)
         if has_sentences:
@@ -293,7 +296,7 @@ def _render_changes(sheet: Sheet, limit: int, rest: str, *, several: bool) -> st
         remaining -= sum(map(len, body)) + 2 * len(body) + 10
         if remaining < 0:
             end_shared_block()
-            parts.append(f"_{len(sheet.blocks) - number} more: {rest}._")
+            parts.append(f"_{len(report.blocks) - number} more: {rest}._")
             break
         line_count += len(block)
         if has_sentences:
@@ -302,9 +305,9 @@ def _render_changes(sheet: Sheet, limit: int, rest: str, *, several: bool) -> st
         else:
             shared_lines += [*([""] if shared_lines else []), *body]
     end_shared_block()
-    aside = f" on {plain(sheet.target)}" if several else ""
-    verb = "changes" if sheet.command == "plan" else "differs"
-    return _render_details(f"What {verb}{aside}", "\n\n".join(parts), is_open=line_count <= _MAX_OPEN_LINES)
+    suffix = f" on {plain(report.target)}" if several else ""
+    verb = "changes" if report.command == "plan" else "differs"
+    return _render_details(f"What {verb}{suffix}", "\n\n".join(parts), is_open=line_count <= _MAX_OPEN_LINES)
 
 
 def _render_sentences(lines: Sequence[SheetLine]) -> Iterator[str]:

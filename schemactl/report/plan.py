@@ -14,7 +14,7 @@ from schemactl.core.errors import first_of
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName, name_kind
 from schemactl.core.terminal import on_one_line, paint
-from schemactl.core.wording import counted, day, kind_of
+from schemactl.core.wording import counted, day, describe_waiver, kind_of
 from schemactl.deploy.apply import Result
 from schemactl.deploy.plan_json import FORMAT_VERSION, document
 from schemactl.deploy.steps import (
@@ -54,7 +54,7 @@ def render(plan: Plan, *, color: bool = False) -> str:
 
 
 def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
-    """Return the plan as a sheet, with its digest if it can be applied."""
+    """Return the report on a plan, with its digest if the plan can be applied."""
     blocks = [tuple(_block_lines(name, steps, plan)) for name, steps in by_name(plan.steps).items()]
     if plan.notes:
         notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
@@ -87,7 +87,7 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
         tuple(problems),
         (summary(plan), shade),
         digest,
-        lead=_describe_broken_clients(plan),
+        broken_clients=_describe_broken_clients(plan),
     )
 
 
@@ -115,18 +115,18 @@ def short_sheet(plan: Plan, digest: str = "") -> Sheet:
 
 
 def summary(plan: Plan) -> str:
-    """Return one line: the number of changes, and of topics that are left out."""
+    """Return a line with the number of changes, and of the topics that the plan leaves out."""
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
-    aside = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
-    aside += f"; left out: {left_out(plan)}" if plan.leaves_out else ""
+    suffix = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
+    suffix += f"; left out: {left_out(plan)}" if plan.leaves_out else ""
     if plan.may_lose or (plan.leaves_out and not plan.steps):
-        return f"Nothing can be applied{aside}."
+        return f"Nothing can be applied{suffix}."
     if not plan.steps and plan.misread:
-        return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{aside}."
+        return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{suffix}."
     if not plan.steps:
         until = f" until {plan.origin.tip.short}" if plan.origin.later and plan.origin.tip else ""
-        return f"No changes. The registry has everything that Git approved{until}{aside}."
-    return f"Plan: {_count_changes(plan.steps, 'to register', 'to delete')}{aside}."
+        return f"No changes. The registry has everything that Git approved{until}{suffix}."
+    return f"Plan: {_count_changes(plan.steps, 'to register', 'to delete')}{suffix}."
 
 
 def left_out(plan: Plan, *, rejected_only: bool = False) -> str:
@@ -161,10 +161,10 @@ def _describe_origin(plan: Plan) -> str:
 def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[SheetLine]:
     creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
-    aside = creation.suffix if isinstance(creation, CreateTopic) else ""
+    suffix = creation.suffix if isinstance(creation, CreateTopic) else ""
     if isinstance(steps[0], CreateTenant):
-        aside = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
-    yield SheetLine(f"{kind_of(name)} {name}{aside}", sign, strong=str(name))
+        suffix = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
+    yield SheetLine(f"{kind_of(name)} {name}{suffix}", sign, strong=str(name))
     for step in steps:
         yield from (SheetLine(line, line_sign, 1) for line_sign, line in step.list_lines())
         if isinstance(step, RegisterVersion) and (effect := plan.effects.get((step.name, step.version.number))):
@@ -231,7 +231,7 @@ def _list_break_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
                     readers = f"it and {against} cannot read each other"
             yield "!", f"{readers}: {breakage.reason}"
             if breakage.waiver:
-                yield "=", f"waived by {breakage.waiver.owner} until {breakage.waiver.until}: {breakage.waiver.reason}"
+                yield "=", describe_waiver(breakage.waiver)
 
 
 def render_result(result: Result, *, color: bool = False) -> str:
@@ -264,8 +264,8 @@ def render_result(result: Result, *, color: bool = False) -> str:
         total = f"Applied {len(result.done)} of {counted(len(plan.steps), 'step')}"
     else:
         total = f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}"
-    aside = f"; left out: {left_out(plan)}" if plan.leaves_out else ""
-    lines.append(paint(f"{total}{aside}.", "red", color=color))
+    suffix = f"; left out: {left_out(plan)}" if plan.leaves_out else ""
+    lines.append(paint(f"{total}{suffix}.", "red", color=color))
     return "\n".join(lines)
 
 
@@ -311,21 +311,25 @@ def result_document(result: Result, run: Json | None = None, topics: list[Json] 
         run: the run of the build server (see `core.environment`), or None.
         topics: the version numbers afterwards (see `version_numbers.topic_value`), or None if they were not read.
     """
+    outcome = "partly applied" if result.done else "failed"
+    if not result.left and not result.plan.leaves_out and result.failure is None:
+        outcome = "applied"
     return {
         **_common_values(result.plan, run),
-        "outcome": _outcome(result),
+        "outcome": outcome,
         "failure": None if result.failure is None else str(result.failure),
-        "left": [{"step": number, "reason": _state_reason(result, number)} for number, _ in result.left],
+        "left": [
+            {
+                "step": number,
+                "reason": UNFINISHED
+                if number in result.unfinished
+                else str(result.failures.get(number) or result.stopped or UNTRIED),
+            }
+            for number, _ in result.left
+        ],
         "topics": topics,
         "done": list(result.done),
     }
-
-
-def _state_reason(result: Result, number: int) -> str:
-    """Return the reason why a step was not carried out."""
-    if number in result.unfinished:
-        return UNFINISHED
-    return str(result.failures.get(number) or result.stopped or UNTRIED)
 
 
 def started_document(plan: Plan, run: Json | None) -> Json:
@@ -356,9 +360,3 @@ def _common_values(plan: Plan, run: Json | None) -> Json:
         "steps": values["steps"],
         "left_out": values["left_out"],
     }
-
-
-def _outcome(result: Result) -> str:
-    if not result.left and not result.plan.leaves_out and result.failure is None:
-        return "applied"
-    return "partly applied" if result.done else "failed"

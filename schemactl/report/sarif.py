@@ -15,8 +15,8 @@ from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
 from schemactl.core.names import name_kind
 from schemactl.core.rules import Rule, every_rule, find_page
-from schemactl.core.wording import versions
-from schemactl.report.causes import ShownCause, describe_waiver, rank_causes
+from schemactl.core.wording import describe_waiver, versions
+from schemactl.report.causes import ShownCause, rank_causes
 from schemactl.report.check import summary
 from schemactl.report.markdown import code, fenced, link, plain
 
@@ -84,7 +84,11 @@ def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
                     finding.place or Source(report.settings), whole=not finding.place
                 ),
                 "logicalLocations": [
-                    {"fullyQualifiedName": name} for name in dict.fromkeys(map(_logical_name, cause.cause.findings))
+                    {"fullyQualifiedName": name or "schemactl.yaml"}
+                    for name in dict.fromkeys(
+                        f"{member.topic or ''}#{member.field or member.pointer}".rstrip("#")
+                        for member in cause.cause.findings
+                    )
                 ],
             }
         ],
@@ -102,7 +106,7 @@ def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
         ]
     if edits := cause.edits:
         result["fixes"] = [_fix_json(finding.fix, edits)]
-    if cause.weight == "waived":
+    if cause.level == "waived":
         justification = "\n".join(dict.fromkeys(map(describe_waiver, cause.cause.waivers)))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     return result
@@ -139,10 +143,10 @@ def _fix_json(description: str, edits: Sequence[LineEdit]) -> dict[str, Any]:
 
 def fingerprint(cause: Cause) -> str:
     """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
-    lead = cause.lead
+    primary = cause.lead
     # Findings on declarations may differ in their message only.
-    message = lead.message if lead.verdict == "declaration" else ""
-    parts = [lead.rule, str(lead.topic), lead.pointer, str(lead.direction), str(lead.against), message]
+    message = primary.message if primary.verdict == "declaration" else ""
+    parts = [primary.rule, str(primary.topic), primary.pointer, str(primary.direction), str(primary.against), message]
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
@@ -152,10 +156,6 @@ def _physical_location(source: Source, *, whole: bool = False) -> dict[str, Any]
         location["region"] = {"startLine": source.line, "startColumn": source.column}
         location["region"] |= {"endColumn": source.end_column} if source.end_column else {}
     return location
-
-
-def _logical_name(finding: Finding) -> str:
-    return f"{finding.topic or ''}#{finding.field or finding.pointer}".rstrip("#") or "schemactl.yaml"
 
 
 def _properties(cause: ShownCause) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def _choose_color(status: TargetStatus | UnknownStatus) -> str:
 
 def _target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
     if isinstance(status, UnknownStatus):
-        return (status.target, *["-"] * (len(_COLUMNS) - 2), "unknown: it gave no answer")
+        return (status.target, *["-"] * (len(_COLUMNS) - 2), "unknown: it did not respond")
     differences = status.differences
     counts = (
         status.topics,
@@ -135,7 +135,7 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if status.accepted:
         yield f"  accepted: {_counts_by_kind(status.accepted)}"
     if status.unused:
-        yield f"  accepted, and not so any more: {counted(status.unused, 'entry', 'entries')} of the numbers file"
+        yield f"  accepted, but no longer present: {counted(status.unused, 'entry', 'entries')} of the numbers file"
     if status.differences or status.unused:
         yield f"    Next: schemactl drift --target {quote(status.target)}"
     if status.last_upload and not status.last_apply:
@@ -171,11 +171,11 @@ def render_prometheus(report: StatusReport) -> str:
     Format: https://prometheus.io/docs/instrumenting/exposition_formats/
     """
     lines = [
-        *_metric_lines("info", "The schemactl that asked.", [({"version": version()}, 1)]),
-        *_metric_lines("status_timestamp_seconds", "When the targets were asked.", [({}, report.time_s)]),
+        *_metric_lines("info", "The version of schemactl.", [({"version": version()}, 1)]),
+        *_metric_lines("status_timestamp_seconds", "The time when the targets were queried.", [({}, report.time_s)]),
         *_metric_lines(
             "target_up",
-            "Whether the target answered.",
+            "Whether the target responded.",
             [({"target": status.target}, isinstance(status, TargetStatus)) for status in report.targets],
         ),
     ]
@@ -197,13 +197,9 @@ def _metric_lines(name: str, text: str, samples: list[Sample]) -> Iterator[str]:
         yield f"# HELP schemactl_{name} {text}"
         yield f"# TYPE schemactl_{name} gauge"
     for labels, value in samples:
-        pairs = ",".join(f'{key}="{_escape_label(label)}"' for key, label in labels.items())
+        escaped = {key: on_one_line(label).replace("\\", "\\\\").replace('"', '\\"') for key, label in labels.items()}
+        pairs = ",".join(f'{key}="{label}"' for key, label in escaped.items())
         yield f"schemactl_{name}{{{pairs}}} {value:d}" if labels else f"schemactl_{name} {value:d}"
-
-
-def _escape_label(label: str) -> str:
-    """Return the value of a label, without control characters and escaped for the format."""
-    return on_one_line(label).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _info_samples(status: TargetStatus) -> Iterator[Sample]:
@@ -249,7 +245,7 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
     ("topics", "Topics that are approved.", _sample_count(lambda status: status.topics)),
     (
         "versions",
-        "Versions of these that the registry can be asked for.",
+        "Versions of these topics that can be read in the registry.",
         _sample_count(lambda status: status.versions),
     ),
     (
@@ -264,14 +260,14 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
     ),
     (
         "pending_steps",
-        "Steps that bring what was approved since the last apply.",
+        "Steps for the commits that were approved since the last apply.",
         _sample_count(lambda status: status.pending_steps),
     ),
     ("repair_steps", "Steps of an apply that only repair drift.", _sample_count(lambda status: len(status.repairs))),
     ("rejected_topics", "Topics that an apply would leave out.", _sample_count(lambda status: status.rejected)),
     (
         "waiting_topics",
-        "Topics that wait until another target holds their versions.",
+        "Topics that wait until another target has their versions.",
         _sample_count(lambda status: sum(status.waiting.values())),
     ),
     (
@@ -294,11 +290,11 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
     ("accepted_differences", "Differences that are accepted.", _samples_by_kind(lambda status: status.accepted)),
     (
         "unused_acceptances",
-        "Names of which something is accepted that is not so any more.",
+        "Names with an acceptance that no longer describes the registry.",
         _sample_count(lambda status: status.unused),
     ),
-    ("last_apply_info", "The last apply that is known, and how it ended.", _last_apply_samples),
-    ("last_apply_timestamp_seconds", "When the last apply that is known wrote its result.", _last_apply_time_samples),
-    ("last_upload_timestamp_seconds", "When the newest version was uploaded by an apply.", _last_upload_time_samples),
+    ("last_apply_info", "The last known apply, and its outcome.", _last_apply_samples),
+    ("last_apply_timestamp_seconds", "The time when the last known apply wrote its result.", _last_apply_time_samples),
+    ("last_upload_timestamp_seconds", "The time when an apply uploaded the newest version.", _last_upload_time_samples),
 )
 """The metrics of a target: the name after `schemactl_`, the help text, and the function that yields its samples."""

@@ -136,7 +136,7 @@ def test_a_waived_break_passes_and_is_listed_first(waiver_work: Work) -> None:
     first, block, *_ = text.split("\n\n")
     assert first.startswith("! 1 schema breaks readers, waived: orders v1.")
     assert block.startswith(f"waived[{SYMBOLS}]: ")
-    assert f"= waived   Waived until {SOON}, ada answers for it: none had it" in block
+    assert f"= waived   Waived by ada until {SOON}: none had it" in block
     assert "all fine" not in text
     assert text.endswith("(1 waived, 1 warning).\n")
     schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], "--strict", "--topic", "orders")

@@ -630,7 +630,7 @@ def test_a_promotion_shows_the_plan_and_applies_it_by_its_digest(hosted_team: Te
     assert planned.code == 0, planned.text
     digest = read_digest(hosted_team)
     assert digest in hosted_team.host.notes[commit][0]
-    assert "prod is nowhere yet" in planned.text
+    assert "prod was never promoted" in planned.text
 
     other = hosted_team.on_github("promote", commit=commit, to="origin/main", digest="sha256:0")
     assert (other.code, hosted_team.list_numbers()) == (4, []), other.text

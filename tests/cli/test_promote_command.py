@@ -78,7 +78,7 @@ def test_it_moves_the_local_branch_and_prints_the_push(estate: Estate) -> None:
     git = estate.scratch.git
     said = estate.run("promote", "prod", "--to", "origin/second").out
     assert said.startswith(
-        f"prod is nowhere yet, and goes on to {git('rev-parse', '--short=9', 'origin/second')} (2023-11-14: Orders have 2): 2 commits of the approved history\n"
+        f"prod was never promoted, and moves to {git('rev-parse', '--short=9', 'origin/second')} (2023-11-14: Orders have 2): 2 commits of the approved history\n"
     )
     assert "\ntopic persistent://shop/sales/orders\n  + a new topic\n  + v0 AVRO: " in said
     assert said.endswith(
@@ -132,7 +132,7 @@ def test_it_says_which_targets_are_not_as_far(estate: Estate) -> None:
     estate.scratch.write({"schemactl.yaml": project})
     assert "not as far" not in estate.run(*trusting).out
     estate.scratch.write({"schemactl.yaml": project.replace('stage.db"', 'stage.db", promoted: "origin/second"')})
-    assert "stage is not as far: a plan for prod leaves out what is not there" in estate.run(*trusting).out
+    assert "stage does not have these versions yet: a plan for prod skips them" in estate.run(*trusting).out
 
 
 def test_going_back_is_explained_and_asked_for(estate: Estate) -> None:
@@ -140,8 +140,8 @@ def test_going_back_is_explained_and_asked_for(estate: Estate) -> None:
     git("push", "-q", "origin", "origin/main:refs/heads/promoted/prod")
     git("fetch", "-q")
     refused = estate.run("promote", "prod", "--to", "origin/second", code=1)
-    assert "goes back to" in refused.out
-    assert "A registry does not go back:" in refused.out
+    assert "moves back to" in refused.out
+    assert "A registry keeps its content:" in refused.out
     assert "an old text returns its old number" in refused.out
     assert "origin/second is older than the position of prod; prod was not moved" in refused.err
     assert git("branch", "--list", "promoted/prod") == ""

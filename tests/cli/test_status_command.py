@@ -246,7 +246,7 @@ def test_a_target_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}" in statuses["dead"]["problem"]
     assert statuses["local"]["pending"]["versions"] == 0
     text = estate.run("status", "--target", "dead", "--target", "local", code=1).out
-    assert re.search(r"\ndead +- +.* unknown: it gave no answer\nlocal +1 ", text)
+    assert re.search(r"\ndead +- +.* unknown: it did not respond\nlocal +1 ", text)
     assert f"\ndead:\n  http://127.0.0.1:{port}" in text
     arguments = ("status", "--target", "dead", "--target", "local", "--format", "prometheus=out.prom")
     estate.run(*arguments, code=1)

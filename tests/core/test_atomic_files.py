@@ -212,9 +212,7 @@ INTO_GIT = {
 
 
 @pytest.mark.parametrize("command", INTO_GIT)
-def test_nothing_is_written_into_git_s_own_folder_however_it_is_spelled(
-    attacked_folder: Attacked, command: str
-) -> None:
+def test_git_folder_is_rejected_in_every_spelling(attacked_folder: Attacked, command: str) -> None:
     def list_paths() -> set[Path]:
         return set(attacked_folder.path.rglob("*"))
 
@@ -280,7 +278,7 @@ def test_where_files_have_one_name_a_new_one_takes_no_other_s_place_either(
     test_a_new_file_takes_no_other_s_place(tmp_path)
 
 
-def test_what_fails_halfway_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     def yield_parts_and_fail() -> object:
         yield b"half"
         raise OSError("the disk is full")
@@ -372,7 +370,7 @@ def test_a_pipe_or_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> N
     assert {path.name for path in tmp_path.iterdir()} == {"pipe", "folder"}
 
 
-def test_what_is_missing_is_none_and_makes_no_folder(tmp_path: Path) -> None:
+def test_missing_file_reads_as_none_and_creates_no_folder(tmp_path: Path) -> None:
     for below in (None, str(tmp_path)):
         assert read(tmp_path / "no" / "file", below=below) is None
         assert read(tmp_path / "file", below=below) is None

@@ -84,7 +84,7 @@ def test_a_glob_may_leave_out_nothing() -> None:
         (["orders", "!orders"], [], "these leave no topic"),
     ],
 )
-def test_what_names_nothing_is_an_error(patterns: list[str], namespaces: list[str], message: str) -> None:
+def test_pattern_without_match_is_an_error(patterns: list[str], namespaces: list[str], message: str) -> None:
     with pytest.raises(UsageError) as raised:
         select_known(NAMES, patterns, namespaces)
     assert message in str(raised.value)
@@ -137,7 +137,7 @@ def test_a_namespaces_own_entry_goes_before_its_tenants(declared: str, on_target
     assert TARGET_NAMES.declared(TARGET_NAMES.there(topic)) == topic
 
 
-def test_what_no_entry_names_has_no_name() -> None:
+def test_namespace_without_entry_has_no_name_on_the_target() -> None:
     with pytest.raises(SchemactlError) as raised:
         TARGET_NAMES.there(TopicName.parse("web/clicks/clicks"))
     assert str(raised.value) == (

@@ -231,7 +231,7 @@ def find_root_name(text: str) -> str:
 
 
 @pytest.mark.parametrize("case", of_kind("files"))
-def test_lint_finds_exactly_this_and_mends_what_does_no_harm(case: Case, tmp_path: Path) -> None:
+def test_lint_reports_the_expected_findings_and_makes_safe_fixes(case: Case, tmp_path: Path) -> None:
     for path, text in {"schemactl.yaml": make_project(case), **case["files"]}.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8")
@@ -283,7 +283,7 @@ def paths_of(rule: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
-def test_a_rule_says_what_why_how_to_mend_it_and_where_it_comes_from(rule: Rule) -> None:
+def test_rule_page_has_summary_reason_fix_and_source(rule: Rule) -> None:
     for text in (rule.summary, rule.why, rule.fix):
         assert re.fullmatch(r"[A-Z`].*[.!)]", text.strip(), re.DOTALL), text
     assert rule.summary.count(". ") == 0
@@ -368,7 +368,7 @@ def test_every_example_fits_a_terminal_of_80_columns() -> None:
 
 
 @pytest.mark.parametrize("rule", [rules()[name] for name in DATA_OF_AVRO], ids=lambda rule: rule.id)
-def test_the_example_of_a_rule_on_avro_fires_it_where_it_says_so(rule: Rule) -> None:
+def test_avro_example_of_a_rule_violates_it_at_the_marked_place(rule: Rule) -> None:
     # A comment is above each definition.
     definitions = re.findall(r"# (.+)\n((?:[^#].*\n?)+)", rule.example)
     written = "[]" if rule.id == "READER_FIELD_MISSING_DEFAULT_VALUE" else definitions.pop(0)[1]

@@ -142,7 +142,7 @@ def test_status_shows_the_others_where_one_position_is_unknown(tmp_path: Path) -
     other = '  other: {registry: "sqlite:.schemactl/other.db"}\n'
     estate = Estate(tmp_path / "shop", project=PROMOTED + other)
     said = estate.run("status", code=1).out
-    assert re.search(r"\nlocal +- .* unknown: it gave no answer\nother +1 +0 +1 ", said)
+    assert re.search(r"\nlocal +- .* unknown: it did not respond\nother +1 +0 +1 ", said)
     assert "this repository has no ref or commit 'promoted/local'" in said
 
 

@@ -89,7 +89,7 @@ def test_gitlab_entries_have_a_path_and_a_stable_fingerprint(reports_by_format: 
     assert all(entry["location"]["path"] and len(entry["fingerprint"]) == 32 for entry in entries)
 
 
-def test_a_page_shows_code_as_code_and_markdown_names_as_they_are_written(reports_by_format: dict[str, str]) -> None:
+def test_page_shows_code_as_code_and_markdown_shows_names_unchanged(reports_by_format: dict[str, str]) -> None:
     assert "<code>apply --allow-delete " in reports_by_format["html"]
     assert "`" not in reports_by_format["html"].partition("<main")[2].partition("</main>")[0]
     assert "<code>schemactl explain MISSING_ENUM_SYMBOLS</code>" in reports_by_format["markdown"]
@@ -101,7 +101,7 @@ def test_markdown_starts_with_its_marker_and_neutralises_markup(reports_by_forma
     assert reports_by_format["markdown"].count("<details") == reports_by_format["markdown"].count("</details>") == 2
 
 
-def test_every_format_says_what_becomes_of_tables(tmp_path: Path) -> None:
+def test_every_format_has_the_effects_on_tables(tmp_path: Path) -> None:
     folder = shop.make(tmp_path)
     shop.edit(
         folder / shop.ORDERS,
@@ -155,7 +155,7 @@ def render(name: str, *findings: Finding) -> str:
 def test_text_has_it_first_and_without_advice() -> None:
     _, first, second, *_, last = render("text", ERROR).split("\n\n")
     assert first.splitlines()[:2] == ["waived[MISSING_ENUM_SYMBOLS]: It breaks", "  --> a.avsc:3:1"]
-    assert "= waived   Waived until 2027-01-31, team|a answers for it: ends\\n" in first
+    assert "= waived   Waived by team|a until 2027-01-31: ends\\n" in first
     assert ("= fix" in first, "schemactl waive" in first) == (False, False)
     assert ("= fix      Put it back." in second, "schemactl waive bbbbbbbbbbbb --reason" in second) == (True, True)
     assert last.endswith("1 failed (1 waived, 1 error).")
@@ -192,7 +192,7 @@ def test_sarif_has_it_suppressed_from_outside_of_the_source() -> None:
     waived, error = run["results"]
     ((suppression,), level) = (waived["suppressions"], error["level"])
     assert (suppression["kind"], suppression["status"], level) == ("external", "accepted", "error")
-    assert suppression["justification"].startswith("Waived until 2027-01-31, team|a answers for it: ends")
+    assert suppression["justification"].startswith("waived by team|a until 2027-01-31: ends")
     assert "suppressions" not in error
 
 
@@ -203,20 +203,20 @@ def test_junit_has_it_skipped() -> None:
     assert (first.attrib["skipped"], second.attrib["skipped"]) == ("1", "0")
     skipped = first.find("testcase/skipped")
     assert skipped is not None
-    assert skipped.attrib["message"].startswith("Waived until 2027-01-31")
+    assert skipped.attrib["message"].startswith("Waived by team|a until 2027-01-31")
 
 
 def test_github_has_a_notice_before_all_errors_and_gitlab_an_information() -> None:
     first, second, *_ = render("github", ERROR).splitlines()
-    assert first.startswith("::notice title=MISSING_ENUM_SYMBOLS (waived),file=a.avsc,line=3,col=1::Waived until")
+    assert first.startswith("::notice title=MISSING_ENUM_SYMBOLS (waived),file=a.avsc,line=3,col=1::Waived by")
     assert second.startswith("::error title=MISSING_ENUM_SYMBOLS,file=b.avsc")
     entries = json.loads(render("gitlab", ERROR))
     assert [entry["severity"] for entry in entries] == ["info", "critical"]
-    assert entries[0]["description"].startswith("MISSING_ENUM_SYMBOLS (waived): Waived until 2027-01-31")
+    assert entries[0]["description"].startswith("MISSING_ENUM_SYMBOLS (waived): Waived by team|a until 2027-01-31")
 
 
 @pytest.mark.parametrize("name", CHECK_FORMATS)
-def test_a_report_with_waivers_alone_never_says_that_all_is_fine(name: str) -> None:
+def test_report_with_only_waivers_is_not_all_fine(name: str) -> None:
     assert "all fine" not in render(name)
 
 

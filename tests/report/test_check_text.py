@@ -82,7 +82,7 @@ def test_the_whole_screen(client_repository: Scratch) -> None:
     ]
 
 
-def test_notes_and_older_problems_are_one_line_each_unless_they_are_wanted(client_repository: Scratch) -> None:
+def test_notes_and_older_problems_are_one_line_each_without_the_option(client_repository: Scratch) -> None:
     folded = "1 older problem, which the change does not cause: CLIENT_BREAKS (orders) for desk (team care). `--notes` shows it."
     printed = schemactl(client_repository.path, "check", code=100).out
     assert folded in printed
@@ -246,7 +246,7 @@ def test_the_summary_is_last(tmp_path: Path) -> None:
     assert process(folder, "check").out.splitlines()[-1].endswith("1 changed, 1 failed (1 error).")
 
 
-def test_a_comment_begins_with_the_verdict_and_links_what_the_host_shows(
+def test_comment_begins_with_the_verdict_and_links_files_on_the_host(
     client_repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = "1" * 40

@@ -251,7 +251,7 @@ def _serve_words(words: bytes, status: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_a_hostile_registry_answers_is_only_read(tmp_path: Path, seed: int) -> None:
+def test_responses_of_a_hostile_registry_are_only_text(tmp_path: Path, seed: int) -> None:
     chance = random.Random(2_000 + seed)  # noqa: S311  seeded
     words = _draw_word(chance)
     body = chance.choice([json.dumps({"reason": words}), json.dumps(words), json.dumps([words]), words]).encode()
@@ -289,7 +289,7 @@ def test_cleaning_leaves_nothing_to_obey_and_is_done_once(text: str, starts_line
 
 
 @given(st.lists(st.text(st.sampled_from(":#[ \n\x1bab"), max_size=6), max_size=8))
-def test_a_stream_cleans_what_is_written_in_parts(parts: list[str]) -> None:
+def test_stream_cleans_text_that_is_written_in_parts(parts: list[str]) -> None:
     below = io.StringIO()
     stream = CleanStream(below)
     stream.writelines(parts[:4])

@@ -208,7 +208,7 @@ def _list_expected(report: CheckReport, name: str) -> list[ReportedCause]:
         cleaned = (lambda text: text) if name in ("json", "sarif", "gitlab") else _clean_text
         # A lone surrogate is not allowed in an address.
         path = source.path.encode("utf-8", "backslashreplace").decode() if name == "sarif" else source.path
-        causes.append(ReportedCause(cause.lead.rule, cause.weight, cleaned(path), source.line, cleaned(message)))
+        causes.append(ReportedCause(cause.lead.rule, cause.level, cleaned(path), source.line, cleaned(message)))
     return causes
 
 
@@ -217,7 +217,7 @@ def _clean_text(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_findings_come_back_as_they_were(name: str) -> None:
+def test_parsers_read_the_findings_of_every_format(name: str) -> None:
     count = 0
     for report in REPORTS:
         expected = _list_expected(report, name)
@@ -233,7 +233,7 @@ def test_findings_come_back_as_they_were(name: str) -> None:
     assert count == FINDINGS
 
 
-def test_json_has_all_of_a_finding() -> None:
+def test_json_has_every_attribute_of_a_finding() -> None:
     for report in REPORTS:
         for finding, value in zip(report.findings, json.loads(render_check(report, "json"))["findings"], strict=True):
             proof = value["witness"] and Counterexample(
@@ -263,7 +263,7 @@ def test_json_has_all_of_a_finding() -> None:
             assert value["older"] == str(finding.older or "")
 
 
-def test_json_is_of_its_schema() -> None:
+def test_json_is_valid_by_its_schema() -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -274,14 +274,14 @@ def test_json_is_of_its_schema() -> None:
     assert not validator.is_valid(wrong)
 
 
-def test_sarif_is_of_the_published_schema() -> None:
+def test_sarif_is_valid_by_the_published_schema() -> None:
     """Its models are generated from OASIS's schema, which first called the status of a suppression `state`."""
     for report in REPORTS:
         log = json.loads(render_check(report, "sarif"))
         models.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(log)
 
 
-def test_sarif_has_what_code_scanning_and_editors_show() -> None:
+def test_sarif_has_the_fields_of_code_scanning_and_editors() -> None:
     (run,) = json.loads(render_check(REPORTS[0], "sarif"))["runs"]
     driver = run["tool"]["driver"]
     assert re.fullmatch(r"\d+\.\d+\.\d+\S*", driver["semanticVersion"])
@@ -302,7 +302,7 @@ def test_junit_is_read_by_another_parser() -> None:
         assert len(failures) == suites.failures == report.count("error")
 
 
-def test_gitlab_has_what_its_page_asks_for() -> None:
+def test_gitlab_has_the_fields_that_its_page_requires() -> None:
     """See "Code Quality report format" in GitLab's documentation."""
     for report in REPORTS:
         entries = json.loads(render_check(report, "gitlab"))
@@ -339,7 +339,7 @@ def test_markdown_is_text_alone_and_has_each_cause() -> None:
 
 
 @pytest.mark.parametrize("limit", [None, 900_000])
-def test_a_comment_has_the_most_important_and_says_how_many_are_left_out(limit: int | None) -> None:
+def test_comment_has_the_most_important_causes_and_the_number_of_the_rest(limit: int | None) -> None:
     """The warnings are the first of 3,000 causes to be left out."""
     many = [
         Finding(rule, severity, "data", TopicName("shop", "sales", f"t{number}"), Source("a.avsc", number), "why " * 30)

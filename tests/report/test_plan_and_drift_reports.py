@@ -57,7 +57,7 @@ def _read_reports(repository: Path, command: str, *options: str, code: int) -> d
     return {name: (repository.parent / "out" / name).read_text(encoding="utf-8") for name in SHEET_FORMATS}
 
 
-def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_digest(replay_repository: Path) -> None:
+def test_every_format_of_a_plan_has_summary_steps_rejections_and_digest(replay_repository: Path) -> None:
     reports = _read_reports(replay_repository, "plan", "--target", "local", code=100)
     document = json.loads(reports["json"])
     ((rejected,), (digest,)) = document["left_out"], {*ADDRESS.findall(reports["text"])}
@@ -77,7 +77,7 @@ def test_every_format_of_a_plan_has_the_sum_the_steps_what_is_rejected_and_the_d
     assert reports["markdown"].index("❌ <b>") < reports["markdown"].index("```diff")
 
 
-def test_every_format_of_drift_has_the_sum_and_what_differs(replay_repository: Path, tmp_path: Path) -> None:
+def test_every_format_of_drift_has_summary_and_differences(replay_repository: Path, tmp_path: Path) -> None:
     replay_repository = shutil.copytree(replay_repository, tmp_path / "repository")
     schemactl(replay_repository, "apply", "--target", "local", "-y", code=3)
     with closing(EmbeddedRegistry(str(replay_repository / ".schemactl/a.db"))) as registry:
@@ -100,7 +100,7 @@ def test_a_report_on_several_targets_has_each_of_them(replay_repository: Path) -
     assert re.findall(r"<h2>(\w+)</h2>", reports["html"]) == ["local", "other"]
 
 
-def test_a_file_says_that_nothing_is_known_where_the_command_ends_with_an_error(tmp_path: Path) -> None:
+def test_file_states_that_the_result_is_unknown_if_the_command_fails(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "repository")
     scratch.commit({"schemactl.yaml": PROJECT, "namespaces/sales.yaml": NAMESPACE})
     scratch.write({".schemactl/a.db": "no database"})

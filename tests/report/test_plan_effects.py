@@ -94,7 +94,7 @@ def test_a_promotion_names_the_readers_that_the_strategy_protects(effects_reposi
     assert "    ! readers with version 0 cannot read it: Order.note is gone" in text
 
 
-def test_a_plan_that_breaks_a_client_says_so_first(effects_repository: Scratch) -> None:
+def test_plan_names_broken_clients_first(effects_repository: Scratch) -> None:
     commit(effects_repository, ID)
     effects_repository.git("branch", "-f", "promoted", "main")
     printed = schemactl(

@@ -206,7 +206,7 @@ def test_the_rows_that_fail_stand_first_in_a_comment(reports_by_format: dict[str
     assert breaking == sorted(breaking, reverse=True)
 
 
-def test_a_text_fits_its_terminal_and_colours_what_is_bad(tmp_path: Path) -> None:
+def test_text_fits_the_terminal_and_colors_problems(tmp_path: Path) -> None:
     path = pull_request.make(tmp_path / "repository").path
     text = fit(render_text(check(path, base="main"), color=True, width=80), 80)
     lines, _ = read_screen(text)

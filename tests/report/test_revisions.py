@@ -90,7 +90,7 @@ def test_show_prints_the_definition_of_any_state(tagged_shop: Scratch, name: str
     assert run_json(tagged_shop, "show", name)["state"] == name.partition("@")[2]
 
 
-def test_show_says_what_is_not_there(tagged_shop: Scratch) -> None:
+def test_show_names_a_missing_topic_or_revision(tagged_shop: Scratch) -> None:
     assert "has no schema at work" in schemactl(tagged_shop.path, "show", "old@work", code=(1, 64)).err
     assert "there is no topic 'refunds' in v1" in run_failing(tagged_shop, "show", "refunds@v1")
     assert "or a ref, found 'v9': the approved history has 0 to 2" in run_failing(tagged_shop, "show", "orders@v9")
@@ -112,7 +112,7 @@ def test_diff_takes_any_two_states_and_the_working_tree_for_the_one_left_out(tag
     )
 
 
-def test_diff_of_all_topics_shows_what_the_files_here_change(tagged_shop: Scratch) -> None:
+def test_diff_of_all_topics_shows_the_changes_of_the_working_tree(tagged_shop: Scratch) -> None:
     out = schemactl(tagged_shop.path, "diff").out
     assert out.splitlines()[2:] == [
         "topic persistent://shop/sales/new",
@@ -172,7 +172,7 @@ def test_three_dots_start_from_the_merge_base_and_an_end_left_out_is_head(tagged
     assert "expected FROM..TO" in run_failing(tagged_shop, "changelog", "v1")
 
 
-def test_the_changelog_is_markdown_that_says_what_people_wrote_and_obeys_none_of_it(tagged_shop: Scratch) -> None:
+def test_changelog_quotes_foreign_text_without_markup(tagged_shop: Scratch) -> None:
     text = schemactl(tagged_shop.path, "changelog", "v1..v2").out
     ours = {"heading_open", "bullet_list_open"}
     assert [fault for fault in markdown_faults(text) if fault not in ours] == []
@@ -187,7 +187,7 @@ def test_the_changelog_is_markdown_that_says_what_people_wrote_and_obeys_none_of
     assert any(line.startswith("* deleted: Tidy up (Ada, 2023-11-14, <code>") for line in lines)
 
 
-def test_a_waiver_stands_beside_what_it_approved(tmp_path: Path) -> None:
+def test_waiver_is_listed_below_its_breakage(tmp_path: Path) -> None:
     repository, until = Scratch(tmp_path / "w"), datetime.now(UTC).date() + timedelta(days=30)
     repository.commit(
         {

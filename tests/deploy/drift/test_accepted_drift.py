@@ -187,7 +187,7 @@ def test_what_is_not_so_any_more_is_named_and_the_next_record_removes_it(estate:
         }
     ]
     text = estate.run("drift").out
-    assert "Accepted, and not so any more: remove it\n" in text
+    assert "Accepted, but no longer present: remove it\n" in text
     assert f"  {RAW}: undeclarable (numbers/local.yaml:3:1)\n" in text
     assert "the accepted state of persistent://shop/sales/raw" in estate.accept().out
     assert json.loads(estate.run(*NIGHTLY).out)["unused"] == []

@@ -388,7 +388,7 @@ def test_accepted_settings_are_no_drift_until_they_change(tmp_path: Path) -> Non
         estate.scratch.commit(
             {"numbers/local.yaml": text, "schemactl.yaml": f"{project}\n{settings}\n"}, "State what the brokers have"
         )
-        obsolete = "accepted, and not so any more: AvroSchemaCompatibilityCheck, schema_compatibility_strategy (numbers/local.yaml:"
+        obsolete = "accepted, but no longer present: AvroSchemaCompatibilityCheck, schema_compatibility_strategy (numbers/local.yaml:"
         assert obsolete in estate.run("drift", "--detailed-exitcode").out
         estate.run("drift", "--accept", "--reason", "x")
         assert "brokers" not in path.read_text()
