@@ -26,8 +26,8 @@ _CAN_BE_KEPT: Final = hasattr(sqlite3.Connection, "deserialize")
 """Whether SQLite was built with serialization."""
 
 _FILE, _DECLARED, _MADE_OF, _POLICIES, _SCHEMA_PROPERTIES, _KIND_NAMES = range(6)
-"""Kinds of facts: the entry at a path, the declarations of a file, the files of a topic's definition, the policies
-that a namespace or topic ever had, the default properties of a namespace's schemas, and the kinds of events that a topic ever had."""
+"""Kinds of facts. The first two are about a path: its entry, and its declarations. The others are about a topic or namespace: the
+files of the definition, all policies so far, the default properties of schemas, and all kinds of events so far."""
 
 _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""

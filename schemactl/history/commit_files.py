@@ -219,7 +219,7 @@ class IndexFiles(CommitFiles):
 
 
 class HashedFiles:
-    """Files outside of Git's objects (see `declare.Files`), with the blob ids that Git would compute for their contents."""
+    """Files of the working tree or of an editor, with the blob ids that Git would compute for their contents."""
 
     def __init__(self, files: Files, object_format: str) -> None:
         self._files = files
