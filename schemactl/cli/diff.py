@@ -401,7 +401,7 @@ def _find_commit(repository: Repository, name: str) -> Commit:
 
     resolved = history.resolve_shared(repository, name)
     if resolved is None:
-        raise UsageError(f"there is no ref or commit {name!r} in this repository", fix="`git branch --all` lists them")
+        raise UsageError(f"this repository has no ref or commit {name!r}", fix="`git branch --all` lists them")
     _, commit = resolved
     return commit
 
