@@ -119,14 +119,19 @@ class CleanStream:
     def __init__(self, stream: TextIO) -> None:
         self.uncleaned = stream
         self.styled = False
-        self._starts_line = True
+        self._line: str | None = ""
+        """The current line if it is blank or a single colon, else None."""
 
     def write(self, text: str) -> int:
         """Clean and write a text, and return its length."""
-        self.uncleaned.write(clean(text, styled=self.styled, starts_line=self._starts_line))
-        if text:
-            last = text.rpartition("\n")[2] if "\n" in text else text
-            self._starts_line = (self._starts_line or "\n" in text) and not last.strip()
+        starts_line = self._line is not None and not self._line.strip()
+        # Two colons that are written separately would also start a workflow command.
+        is_second_colon = self._line is not None and not starts_line and text.startswith(":")
+        cleaned = clean(text[is_second_colon:], styled=self.styled, starts_line=starts_line)
+        self.uncleaned.write((r"\u003a" if is_second_colon else "") + cleaned)
+        *_, last = text.rsplit("\n", 1)
+        line = last if "\n" in text else None if self._line is None else self._line + last
+        self._line = line if line is not None and line.strip() in ("", ":") else None
         return len(text)
 
     def writelines(self, pieces: Iterable[str]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from command import schemactl
 from consumers import markdown_faults, read_screen, workflow_commands
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scratch import Scratch
 
@@ -288,6 +288,8 @@ def test_cleaning_leaves_nothing_to_obey_and_is_done_once(text: str, starts_line
     assert "\n" not in on_one_line(text)
 
 
+@example([":", ":error::x"])
+@example(["\n ", ":", ":[::"])
 @given(st.lists(st.text(st.sampled_from(":#[ \n\x1bab"), max_size=6), max_size=8))
 def test_stream_cleans_text_that_is_written_in_parts(parts: list[str]) -> None:
     below = io.StringIO()
