@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
-from schemactl.core.catalog import Catalog, Namespace, Topic, part_of
+from schemactl.core.catalog import Catalog, Namespace, Topic, select_part
 from schemactl.core.json_values import json_pieces
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -36,7 +36,7 @@ from schemactl.deploy.planner import make_plan, scope_of
 from schemactl.deploy.registry_state import RegistryState, observe
 from schemactl.deploy.steps import Origin, Permissions
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report.plan import plan_sheet
+from schemactl.report.plan import make_plan_report
 
 SIZES = (1_000, 10_000, 100_000)
 KINDS = ("first", "unchanged", "shard")
@@ -75,7 +75,7 @@ def measure(kind: str, topics: int) -> dict[str, float]:
     """Return the CPU time in seconds and the peak memory in MB of a plan with its text, JSON and digest, and its number of steps."""
     target = make_catalog(topics)
     if kind == "shard":
-        target = part_of(target, (), [str(next(iter(target.namespaces)))]) if topics else target
+        target = select_part(target, (), [str(next(iter(target.namespaces)))]) if topics else target
     start_s = time.process_time()
     with closing(EmbeddedRegistry(":memory:")) as registry:
         state = observe(registry, scope_of(target), git=target)
@@ -83,7 +83,7 @@ def measure(kind: str, topics: int) -> dict[str, float]:
         state = hold_everything(state, target)
     plan = make_plan(state, target, origin=ORIGIN, permissions=Permissions(create_tenants=True))
     values = document(plan)
-    written_bytes = sum(map(len, write(plan_sheet(plan, values["digest"]).text(), json_pieces(values))))
+    written_bytes = sum(map(len, write(make_plan_report(plan, values["digest"]).text(), json_pieces(values))))
     cpu_s = time.process_time() - start_s
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     memory_mb = memory / (1 << 20 if sys.platform == "darwin" else 1 << 10)

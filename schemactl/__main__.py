@@ -7,7 +7,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # If this package itself was found there, as in its own checkout, its modules are still found.
     del sys.path[0]
 
-from schemactl.core.deadline import DEFAULT_S, OutOfTime, interrupted_after, start_command
+from schemactl.core.deadline import DEFAULT_S, OutOfTime, run_with_alarm, start_command
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells."""
@@ -20,7 +20,7 @@ def main() -> int:
         if sys.argv[1:] == ["check", "--staged"]:
             from schemactl.history import early_exit
 
-            if interrupted_after(DEFAULT_S, "looking at the index", lambda _: early_exit.is_nothing_staged()):
+            if run_with_alarm(DEFAULT_S, "looking at the index", lambda _: early_exit.is_nothing_staged()):
                 print(early_exit.MESSAGE)
                 return 0
         from schemactl.cli import main as command_line

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemactl.core.deadline import DEFAULT_S, within
+from schemactl.core.deadline import DEFAULT_S, run_within
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, Release, SchemaInfo, SchemaType
@@ -66,7 +66,7 @@ def check(
     request = CheckRequest(
         folder, config, staged, base, topics=tuple(topics), namespaces=tuple(namespaces), target=target
     )
-    return within(timeout_s, partial(check_project, request))
+    return run_within(timeout_s, partial(check_project, request))
 
 
 def parse_schema(

@@ -216,7 +216,8 @@ class GeneratedTopic(Generic[Row]):
         """
         if self._target is not None:
             return self._get_codec(self._target)
-        # To look into the environment takes as long as to decode a small message: 2 us. Where all targets have Git's numbers, once is enough.
+        # Reading the environment takes 2 us, as long as decoding a small message. If all targets have Git's numbers, reading it once is
+        # enough.
         return self._default_codec if self._targets else self._first_codec
 
     @property
@@ -729,7 +730,7 @@ class GeneratedKinds:
     ) -> dict[str, Landed]:
         """Write the messages of each kind to a separate table, and return the result for each.
 
-        The table is the folder `path/KIND`, or the Iceberg table `path_KIND`. All kinds have one place for rejected messages.
+        The table is the folder `path/KIND`, or the Iceberg table `path_KIND`. All kinds share one location for rejected messages.
         """
         from .spark.landing_kinds import land_kinds
 

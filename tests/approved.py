@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from schemactl.comparison.changes import unstamped
+from schemactl.comparison.changes import remove_upload_properties
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -88,4 +88,4 @@ def read_definitions(registry: Registry, name: TopicName) -> list[SchemaInfo | N
     topic_there = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
     stored = topic_there.versions if topic_there else ()
     assert [version.number for version in stored] == list(range(len(stored)))
-    return [version.info and unstamped(version.info) for version in stored]
+    return [version.info and remove_upload_properties(version.info) for version in stored]

@@ -14,7 +14,7 @@ import brokers
 from command import Printed, schemactl
 from scratch import Scratch, record, write_declaration
 
-from schemactl.comparison.changes import unstamped
+from schemactl.comparison.changes import remove_upload_properties
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.registry.embedded import EmbeddedRegistry
@@ -101,7 +101,7 @@ class Estate:
 
     def read_definitions(self, topic: TopicName | None = None) -> list[SchemaInfo | None]:
         """Return the registered definitions by number, without commit properties."""
-        return [version.info and unstamped(version.info) for version in self.read_versions(topic)]
+        return [version.info and remove_upload_properties(version.info) for version in self.read_versions(topic)]
 
     def read_json(self, name: str) -> Any:
         """A file of the repository, read as JSON."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from random_avro import Maker
-from random_protobuf import ProtoMaker, definition_of
+from random_protobuf import ProtoMaker, read_json_definition
 
 _SCALARS: tuple[Any, ...] = (
     *(None, True, 0, -1, 1, 2**31, 2**63, 2**70, 1.5, -0.0, 1e308),
@@ -78,7 +78,7 @@ _PROTO_TEXTS = (
 
 def make_descriptor_set(file: FileDescriptorProto) -> bytes:
     """Return the bytes of a descriptor set with a file and the files that it imports."""
-    return base64.b64decode(json.loads(definition_of(file, "").text)["fileDescriptorSet"])
+    return base64.b64decode(json.loads(read_json_definition(file, "").text)["fileDescriptorSet"])
 
 
 class Fuzzer:

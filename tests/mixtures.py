@@ -23,7 +23,7 @@ from command import Printed, schemactl
 from imported_package import import_package
 from scratch import Scratch, write_declaration
 
-from schemactl.comparison.changes import unstamped
+from schemactl.comparison.changes import remove_upload_properties
 from schemactl.core.errors import SchemaRejected
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
@@ -184,7 +184,7 @@ class Mixture:
         for version in self.read_versions(topic):
             if version.info is None or version.info.type is not SchemaType.AVRO:
                 continue
-            definition = json.loads(unstamped(version.info).schema)
+            definition = json.loads(remove_upload_properties(version.info).schema)
             schema = AvroSchema(None, schema_definition=definition)
             serial = 7000 + len(topic.written)
             value = {"id": f"{topic.declared.topic}-{serial}", definition["fields"][1]["name"]: serial}

@@ -58,7 +58,7 @@ class ProtoMaker:
 
     def make_definition(self) -> Definition:
         """The root message as Pulsar has it."""
-        return definition_of(self.file, self.root)
+        return read_json_definition(self.file, self.root)
 
     def change_file(self) -> Any:
         """The file as another version might have it."""
@@ -230,7 +230,7 @@ class ProtoMaker:
         return pick.choice([0, -1, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, pick.randrange(1000)])
 
 
-def definition_of(file: Any, root: str) -> Definition:
+def read_json_definition(file: Any, root: str) -> Definition:
     """A PROTOBUF_NATIVE definition."""
     files = FileDescriptorSet(file=[*(FileDescriptorProto.FromString(one.serialized_pb) for one in _KNOWN), file])
     wrapper = {

@@ -91,7 +91,7 @@ def read_registries(project: Project, folder: Path) -> dict[str, dict[str, list[
     result: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name in TARGETS:
         target = project.targets[name]
-        names = {topic: target.names.there(TopicName("shop", "sales", topic)) for topic in MESSAGES}
+        names = {topic: target.names.to_target(TopicName("shop", "sales", topic)) for topic in MESSAGES}
         with closing(
             open_registry(target, release=project.release, defaults=BrokerDefaults(), folder=folder)
         ) as registry:

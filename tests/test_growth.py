@@ -24,11 +24,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 from schemactl.broker import validation
 from schemactl.broker.exceptions import parse_message
 from schemactl.cli.schema_input import answer_lines
-from schemactl.cli.topic_selection import number_of_version_bytes
+from schemactl.cli.topic_selection import parse_version_bytes
 from schemactl.codec import avro_schema
 from schemactl.codec.definition import InvalidDefinition
 from schemactl.codec.wire_format import join_pair
-from schemactl.core.errors import SchemactlError, meant
+from schemactl.core.errors import SchemactlError, find_close_match
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.declare import yaml_parser
@@ -167,11 +167,11 @@ PARSERS: Final[dict[str, Parser]] = {
     "topics": lambda text: TopicName.parse(f"a/b/{text}"),
     "namespaces": lambda text: NamespaceName.parse(f"a/{text}"),
     "globs": lambda text: fnmatchcase(text, "*a*b*-*a*/*a*?*%*x*q"),
-    "versions": number_of_version_bytes,
+    "versions": parse_version_bytes,
     "paths": lambda text: resolve("a/b", text),
     "paths shown": shown,
     "files": lambda text: decode("a.yaml", text.encode()),
-    "near misses": lambda text: meant(text, ("topic", "namespace", "is_allow_auto_update_schema")),
+    "near misses": lambda text: find_close_match(text, ("topic", "namespace", "is_allow_auto_update_schema")),
 }
 
 ATTACKS: Final = (

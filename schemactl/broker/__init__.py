@@ -4,6 +4,6 @@ put              an upload, or a producer that registers its schema
 test             the compatibility endpoint
 check_consumer   a consumer with a schema that connects to a topic with a schema
 find_version     the number of a version with the same bytes
-unreadable_version  the version that no upload can follow
+find_unreadable_version  the version that no upload can follow
 admit            a client that connects: whether it may, and which version is registered
 """

@@ -19,7 +19,7 @@ from schemactl.broker.validation import (
     require_readable,
     split_key_value,
 )
-from schemactl.core.environment import of_other_packages
+from schemactl.core.environment import list_entry_points
 from schemactl.core.errors import UsageError
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
 from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS
@@ -349,7 +349,7 @@ def create_checkers(release: Release, optional: tuple[str, ...] = ()) -> Mapping
     for name in optional:
         if name.startswith(EXCLUDED):
             checkers_by_type.pop(_DEFAULT_TYPES[name.removeprefix(EXCLUDED)], None)
-    for entry_point in of_other_packages(ENTRY_POINTS):
+    for entry_point in list_entry_points(ENTRY_POINTS):
         checkers_by_type[SchemaType[entry_point.name]] = entry_point.load()()
     for name in optional:
         if name.startswith(EXCLUDED):

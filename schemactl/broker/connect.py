@@ -21,7 +21,7 @@ from schemactl.core.documentation import find_documentation
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
-from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.schema import Enum, Fixed, JavaException, Record, Schema
 
@@ -108,7 +108,7 @@ def admit(
         policies: the policies in force for the topic.
         release: the broker's release.
     """
-    live_versions = live(topic.versions)
+    live_versions = get_live_versions(topic.versions)
     latest = live_versions[-1].info if live_versions else None
     if client is not None and latest is not None:
         try:
@@ -139,14 +139,14 @@ def admit(
 
 
 def _admit_without_schema(topic: TopicState, policies: PoliciesInForce) -> Decision:
-    if policies.schema_validation_enforced and live(topic.versions):
+    if policies.schema_validation_enforced and get_live_versions(topic.versions):
         # The broker's message lacks the space as well.
         message = (
             "Producers cannot connect or send message without a schema to topics with a schema"
             "when SchemaValidationEnforced is enabled"
         )
         return Decision(allowed=False, row="P3", error="IncompatibleSchema", message=message)
-    return Decision(allowed=True, row="P2" if live(topic.versions) else "P1")
+    return Decision(allowed=True, row="P2" if get_live_versions(topic.versions) else "P1")
 
 
 def _admit_consumer(
@@ -154,7 +154,7 @@ def _admit_consumer(
 ) -> Decision:
     if client is None or client.type is SchemaType.AUTO_CONSUME:
         return Decision(allowed=True, row="C2" if client else "C1")
-    if live(topic.versions) or topic.producers or topic.consumers or topic.has_data:
+    if get_live_versions(topic.versions) or topic.producers or topic.consumers or topic.has_data:
         result = check_consumer(
             topic.versions, client, policies.strategy, release, optional=known_to(release, policies.checkers)
         )
@@ -163,7 +163,7 @@ def _admit_consumer(
                 f"Failed to add schema to an active topic with empty(BYTES) schema: new schema type {client.type.name}"
             )
             result = Answer(Outcome.INCOMPATIBLE, None, message, INCOMPATIBLE)
-        if live(topic.versions):
+        if get_live_versions(topic.versions):
             rows = {Outcome.INCOMPATIBLE: "C7", Outcome.ERROR: "C10"}
             return _make_decision(result, rows.get(result.outcome, "C6"))
         return _make_decision(result, "C9" if result.exception else "C8")
@@ -181,7 +181,7 @@ def _add_schema(client: SchemaInfo, topic: TopicState, policies: PoliciesInForce
         optional = known_to(release, policies.checkers)
         return put(topic.versions, client, policies.strategy, release, optional=optional)
     try:
-        number = find_equal(live(topic.versions), read_upload(client), release)
+        number = find_equal(get_live_versions(topic.versions), read_upload(client), release)
     except JavaException as thrown:
         return to_answer(thrown)
     if number == NOT_FOUND:
@@ -255,7 +255,7 @@ def _parse(data: SchemaData, release: Release) -> Schema:
 # The policies in force, and the numbered rules
 
 
-def policies_in_force(
+def resolve_policies(
     topic: Policies | None, namespace: Policies | None, defaults: BrokerDefaults, *, strategy: CompatibilityStrategy
 ) -> PoliciesInForce:
     """Return the policies in force, given the `strategy` in force.
@@ -273,12 +273,12 @@ def policies_in_force(
     )
 
 
-def policies_at(
+def resolve_policies_at(
     catalog: Catalog, name: TopicName, defaults: BrokerDefaults, *, strategy: CompatibilityStrategy
 ) -> PoliciesInForce:
     """Return the policies in force for a topic, given the policies of the topic and its namespace in `catalog`."""
     topic, namespace = catalog.topics.get(name), catalog.namespaces.get(name.namespace_name)
-    return policies_in_force(
+    return resolve_policies(
         topic.policies if topic else None, namespace.policies if namespace else None, defaults, strategy=strategy
     )
 
@@ -292,7 +292,7 @@ class ConnectRule(NamedTuple):
 
 
 @cache
-def connect_rules() -> Mapping[str, ConnectRule]:
+def read_connect_rules() -> Mapping[str, ConnectRule]:
     """Return the rules of producers, of consumers and readers, and of Java's client, by id."""
     page = find_documentation() / "reference" / "connects.md"
     return {row: ConnectRule(*cells) for row, *cells in _ROW.findall(page.read_text(encoding="utf-8"))}

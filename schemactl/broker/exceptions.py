@@ -93,7 +93,7 @@ def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
     if steps[-1:] == ["default"] and problem.exception == "AvroRuntimeException":
         return "Schema fields not set yet"
     if steps[-1:] == ["default"] and problem.exception == "AvroTypeException":
-        return _make_default_message(text, steps, release) or problem.what
+        return _make_default_message(text, steps, release) or problem.message
     try:
         json = read(text)
     except TrailingText as trailing:
@@ -101,9 +101,9 @@ def parse_message(text: str, problem: InvalidAvro, release: Release) -> str:
             return f"dangling content after end of schema: {trailing.text}"
         json = trailing.value
     except InvalidSchema:
-        return _make_syntax_message(text) or problem.what
+        return _make_syntax_message(text) or problem.message
     make_message = _MESSAGES.get(problem.exception)
-    return (make_message(json, steps, problem.what) if make_message else "") or problem.what
+    return (make_message(json, steps, problem.message) if make_message else "") or problem.message
 
 
 def _make_default_message(text: str, steps: list[str], release: Release) -> str:

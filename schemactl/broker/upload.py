@@ -24,7 +24,7 @@ from schemactl.broker.validation import SchemaData, identify_avro, read_stored, 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import TRANSITIVE, CompatibilityStrategy
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live, next_number
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions, get_next_number
 from schemactl.formats import SPECS
 from schemactl.formats.avro.json_text import read, without_comments
 from schemactl.formats.avro.plain import is_plain
@@ -95,7 +95,11 @@ def find_version(versions: Sequence[SchemaVersion], info: SchemaInfo) -> int:
     """Return the number of the oldest live version with the same type and bytes (findSchemaVersion), or NOT_FOUND."""
     content = read_upload(info).content
     return next(
-        (version.number for version in live(versions) if version.info and read_stored(version.info).content == content),
+        (
+            version.number
+            for version in get_live_versions(versions)
+            if version.info and read_stored(version.info).content == content
+        ),
         NOT_FOUND,
     )
 
@@ -111,7 +115,9 @@ def find_equal(versions: Sequence[SchemaVersion], new: SchemaData, release: Rele
     return VersionList(versions, release).find_equal(new)
 
 
-def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> SchemaVersion | None:
+def find_unreadable_version(
+    versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release
+) -> SchemaVersion | None:
     """Return the live version on which the search for an equal version fails, so that no upload can follow it.
 
     Return None without such a version, or if `new` itself does not parse.
@@ -127,18 +133,18 @@ def unreadable_version(versions: Sequence[SchemaVersion], new: SchemaInfo, relea
 
     if has_failure(SchemaVersion(0, new)):
         return None
-    return next((version for version in live(versions) if has_failure(version)), None)
+    return next((version for version in get_live_versions(versions) if has_failure(version)), None)
 
 
-def find_wedge(versions: Sequence[SchemaVersion], release: Release) -> SchemaVersion | None:
+def find_blocking_version(versions: Sequence[SchemaVersion], release: Release) -> SchemaVersion | None:
     """Return the live version that blocks every later upload of an AVRO, JSON or PROTOBUF definition, or None."""
-    return unreadable_version(versions, _PROBE, release)
+    return find_unreadable_version(versions, _PROBE, release)
 
 
-def would_wedge(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> bool:
+def would_block_uploads(versions: Sequence[SchemaVersion], new: SchemaInfo, release: Release) -> bool:
     """Return whether a broker would store `new` after `versions` under some strategy, and then fail on every later upload."""
     answer = put(versions, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, release)
-    return answer.outcome is Outcome.OK and find_wedge([SchemaVersion(0, new)], release) is not None
+    return answer.outcome is Outcome.OK and find_blocking_version([SchemaVersion(0, new)], release) is not None
 
 
 _PROBE: Final = SchemaInfo(SchemaType.AVRO, b'"string"')
@@ -281,7 +287,7 @@ class VersionList:
             self._check(new, strategy)
         if new.data is None:
             raise _make_hash_error()
-        return Answer(Outcome.OK, next_number(self.versions))
+        return Answer(Outcome.OK, get_next_number(self.versions))
 
     def _test(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
         validate(new, self.release)

@@ -319,7 +319,7 @@ def find_advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[
         reader_root, writer_root = _read_native(reader).root, _read_native(writer).root
     except JavaException as thrown:
         raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
-    violations = protobuf.load("advanced_checker").advanced_violations(reader=reader_root, writer=writer_root)
+    violations = protobuf.load("advanced_checker").find_advanced_violations(reader=reader_root, writer=writer_root)
     violation = next(violations, None)
     return (violation.rule, violation.path) if violation else None
 
@@ -332,7 +332,7 @@ def _read_native(data: SchemaData) -> ProtoDefinition:
             raise rejected.java from rejected
         raise JavaException(SERIALIZATION, _show_cause(rejected.java)) from rejected
     except InvalidSchema as problem:
-        raise JavaException(SERIALIZATION, _make_jackson_message(data.data or b"") or problem.what) from problem
+        raise JavaException(SERIALIZATION, _make_jackson_message(data.data or b"") or problem.message) from problem
     return definition
 
 

@@ -44,8 +44,8 @@ class Fork:
         catalog: the approved topics and namespaces at the merge base.
         commit: the merge base, or None if the history was empty.
         unchanged: the topics that the branch did not change.
-        combined: the definitions that a merge makes from files of both sides (of a topic with kinds, the topic with all of them), or
-            the problem that prevents one, or None for topics that are no longer declared.
+        combined: the definitions that a merge makes from files of both sides (for a topic with kinds, the topic with all of them). The
+        value is a problem if the merged definition is not valid, or None if the topic is no longer declared.
         settled: the topics that neither side changed.
     """
 
@@ -231,7 +231,7 @@ def _check_merge(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iter
             "INVALID_AFTER_MERGE",
             topic,
             f"{name} has files that this work changed and files that were approved since it began. After a merge: "
-            f"{problem.source}: {problem.what}.",
+            f"{problem.source}: {problem.message}.",
             source=topic.source,
             only_at_tip=True,
         )
@@ -379,9 +379,9 @@ def report_unjudged_commits(run: Run, name: TopicName, stepwise: Stepwise) -> It
     yield from run.make_finding(
         "STEP_REFUSED",
         topic,
-        f"{added} commits of the {len(stepwise.commits)} on this branch put a version of {name} on record when each is approved by "
-        "itself, as a rebase merge or a fast-forward does. Those are too many to be judged one by one: only the end of the branch was.",
-        fix="squash the branch, or merge it with a merge commit, which approves its end alone",
+        f"{added} commits of the {len(stepwise.commits)} on this branch each add a version of {name} if they are approved one by "
+        "one, as in a rebase merge or a fast-forward. They are too many to judge separately, so only the end of the branch was judged.",
+        fix="squash the branch, or merge it with a merge commit, which approves only its end",
         source=topic.source,
     )
 

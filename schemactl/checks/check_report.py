@@ -11,7 +11,7 @@ from schemactl.core.catalog import Client
 from schemactl.core.edits import TextEdit
 from schemactl.core.errors import DeclarationError, SchemactlError, Source
 from schemactl.core.findings import DataState, Finding, Severity, UpgradeFirst, Verdict, Waiver
-from schemactl.core.names import NamespaceName, TopicName, name_kind
+from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy, Level
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
@@ -189,7 +189,7 @@ class TopicCheck:
     @property
     def name(self) -> str:
         """The name of the topic, with `#KIND` for a kind of events."""
-        return name_kind(self.topic, self.kind)
+        return format_kind_name(self.topic, self.kind)
 
     @property
     def is_pending(self) -> bool:
@@ -205,8 +205,8 @@ class ClientImpact:
         client: the declared client.
         built: the numbers of the versions that it is built with; empty if it has its own definition.
         breaks: the first reason why client and schema are incompatible, or empty if they are compatible.
-        unread: the first reason why the client, once it is built with the schema, does not read what declared producers write, or
-            does not read earlier messages in its language; empty if it does.
+        unread: the first reason why the client, after its next build, cannot read the messages of declared producers, or cannot read
+        earlier messages by the rules of its language; empty if it can.
         predates_change: whether the approved schema breaks the client in the same ways, so that the change does not break it.
     """
 
@@ -252,7 +252,7 @@ class PolicyChange:
     targets: tuple[str, ...] = ()
 
 
-def client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
+def join_client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
     """Return the impact on each client of a topic from its checks for all targets; the worst impact if they differ."""
     impacts_by_name: dict[str, ClientImpact] = {}
     for impact in (impact for check in checks for impact in check.clients):
@@ -264,8 +264,8 @@ def client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...]:
 def undecided(error: SchemactlError) -> CheckReport:
     """Return the report of a check that `error` ended, which replaces the file of an earlier run."""
     problems = error.problems if isinstance(error, DeclarationError) else ()
-    findings = [make_undecided_finding(problem.source, problem.what, problem.fix) for problem in problems] or [
-        make_undecided_finding(error.source, error.what, error.fix)
+    findings = [make_undecided_finding(problem.source, problem.message, problem.fix) for problem in problems] or [
+        make_undecided_finding(error.source, error.message, error.fix)
     ]
     return CheckReport(Release.R4_0, "", 0, findings=tuple(findings), decided=False)
 

@@ -22,13 +22,20 @@ from schemactl.core.names import (
     describe_characters,
     find_invisible_characters,
     is_system_topic,
-    without_invisible_characters,
+    remove_invisible_characters,
 )
-from schemactl.core.policies import SETTINGS, CompatibilityStrategy, Level, Policies, address, protects
+from schemactl.core.policies import (
+    SETTINGS,
+    CompatibilityStrategy,
+    Level,
+    Policies,
+    get_setting_address,
+    list_guarantees,
+)
 from schemactl.core.schema import SchemaInfo, SchemaVersion
-from schemactl.core.wording import counted, policy_origin, policy_word
-from schemactl.core.wording import partitions as partitions_said
-from schemactl.core.wording import versions as versions_said
+from schemactl.core.wording import describe_policy_origin, format_count, format_policy_value
+from schemactl.core.wording import format_partitions as partitions_said
+from schemactl.core.wording import format_version_numbers as versions_said
 from schemactl.formats.type_spec import outline
 
 _PROTECTION_TEXTS: Final = {
@@ -93,11 +100,11 @@ def check_protection(run: Run, topic: Topic, before: Topic | None) -> Iterator[F
     if before is None:
         return
     (old_strategy, _), (new_strategy, level) = run.get_strategies(topic.name)
-    if lost_protections := protects(old_strategy) - protects(new_strategy):
+    if lost_protections := list_guarantees(old_strategy) - list_guarantees(new_strategy):
         yield from run.make_finding(
             "PROTECTION_LOST",
             topic,
-            f"{topic.name} becomes {new_strategy} ({policy_origin(level)}), was {old_strategy}. Not protected any more: "
+            f"{topic.name} becomes {new_strategy} ({describe_policy_origin(level)}), was {old_strategy}. Not protected any more: "
             f"{', '.join(text for protection, text in _PROTECTION_TEXTS.items() if protection in lost_protections)}.",
             source=run.locate_strategy(topic),
         )
@@ -159,8 +166,8 @@ def _check_data_loss(
             yield from run.make_finding(
                 "DATA_LOSS",
                 approved_entry if isinstance(approved_entry, Topic) else None,
-                f"{setting} of {approved_entry.name} becomes {policy_word(new_value)}, was {policy_word(old_value)}: {loss}.",
-                fix=f"`apply` asks for --allow-data-loss {address(approved_entry.name, setting)}",
+                f"{setting} of {approved_entry.name} becomes {format_policy_value(new_value)}, was {format_policy_value(old_value)}: {loss}.",
+                fix=f"`apply` asks for --allow-data-loss {get_setting_address(approved_entry.name, setting)}",
                 source=declared_entry.locate(f"/{setting}") if declared_entry else approved_entry.source,
                 before_change=declared_entry is None,
             )
@@ -201,7 +208,7 @@ def check_tightened_strategy(run: Run, proposal: Proposal) -> Iterator[Finding]:
         yield from run.make_finding(
             "STRATEGY_TIGHTENED",
             proposal.topic,
-            f"{name} becomes {proposal.strategy} ({policy_origin(proposal.level)}), was {old_strategy}. Approved versions do not satisfy "
+            f"{name} becomes {proposal.strategy} ({describe_policy_origin(proposal.level)}), was {old_strategy}. Approved versions do not satisfy "
             f"it: {versions_said(failing)}.",
             source=run.locate_strategy(proposal.topic),
             against=tuple(failing),
@@ -229,7 +236,7 @@ def check_tightened_topic(run: Run, topic: Topic, versions: Sequence[SchemaVersi
         yield from run.make_finding(
             "STRATEGY_TIGHTENED",
             topic,
-            f"{topic.name} becomes {strategy} ({policy_origin(level)}), was {old_strategy}. Brokers compare the kinds of a topic with each "
+            f"{topic.name} becomes {strategy} ({describe_policy_origin(level)}), was {old_strategy}. Brokers compare the kinds of a topic with each "
             f"other, and would reject what was approved: {versions_said(rejected)}.",
             source=run.locate_strategy(topic),
             against=tuple(rejected),
@@ -246,7 +253,7 @@ def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | N
         yield from run.make_finding(
             "DRAFT_VERSIONS_BREAK",
             proposal.topic,
-            f"{name} is no longer a draft, and is {proposal.strategy} ({policy_origin(proposal.level)}). Approved while it was a draft, and "
+            f"{name} is no longer a draft, and is {proposal.strategy} ({describe_policy_origin(proposal.level)}). Approved while it was a draft, and "
             f"not satisfying that: {versions_said(failing)}.",
             source=proposal.topic.locate("/lifecycle"),
             against=tuple(failing),
@@ -327,7 +334,7 @@ def check_names(declared: Catalog, approved: Catalog) -> Iterator[Problem]:
         if name.schema_id in approved_ids:
             continue
         if characters := find_invisible_characters(name.topic):
-            text = without_invisible_characters(name.topic)
+            text = remove_invisible_characters(name.topic)
             fix = f"write {replace(name, topic=text)}" if text else "write a name with visible characters"
             yield Problem(topic.source, f"{str(name)!a} contains {describe_characters(characters)}", fix)
         if other is not topic:
@@ -360,7 +367,7 @@ def check_undeclared_namespaces(run: Run, names: Iterable[TopicName]) -> Iterato
             topics_by_namespace.setdefault(name.namespace_name, []).append(topic)
     for namespace, topics in topics_by_namespace.items():
         first_topic = next((topic for topic in topics if not run.is_draft(topic)), topics[0])
-        subject = f"{first_topic.name} is" if len(topics) == 1 else f"{counted(len(topics), 'topic')} are"
+        subject = f"{first_topic.name} is" if len(topics) == 1 else f"{format_count(len(topics), 'topic')} are"
         folder = posixpath.dirname(first_topic.source.path) if first_topic.source else ""
         yield from run.make_finding(
             "NAMESPACE_UNDECLARED",
@@ -489,8 +496,8 @@ def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding
     yield from run.make_finding(
         "RENAME_UNDECLARED",
         old_topic,
-        f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change) is gone, which had nearly the same definition."
-        + (f" The new one breaks what {strategy} protects there." if is_breaking else ""),
+        f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change), which had nearly the same definition, is removed."
+        + (f" The new definition breaks readers that {strategy} protects there." if is_breaking else ""),
         fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared as well; else remove the old topic "
         "in a separate change",
         source=topic.source,
@@ -523,7 +530,7 @@ def check_deprecations(run: Run, only: frozenset[TopicName] | None, today: date)
         elif namespace and namespace.metadata.deprecated and namespace not in checked_namespaces:
             checked_namespaces.add(namespace)
             count = sum(topic_name.namespace_name == namespace.name for topic_name in run.target.topics)
-            topic_count = f" It has {counted(count, 'topic')}."
+            topic_count = f" It has {format_count(count, 'topic')}."
             yield from _check_deprecation(run, topic, namespace, namespace.metadata.deprecated, today, topic_count)
 
 

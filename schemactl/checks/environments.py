@@ -9,9 +9,9 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from schemactl.checks.check import Fork
-from schemactl.core.catalog import Catalog, chosen_topics, namespaces_of
+from schemactl.core.catalog import Catalog, list_namespaces, select_target_topics
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, did_you_mean
-from schemactl.core.names import TopicName, matching
+from schemactl.core.names import TopicName, find_matching_topics
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import Release
 from schemactl.declare import definition, reader
@@ -150,7 +150,7 @@ def advise_restoring(repository: Repository, declared: Declared) -> Declared:
         if not problem.missing or committed.kind(problem.missing) == "missing":
             return problem
         fix = f"`git restore -- {quote(shown(problem.missing))}`, or also remove the declaration of the topic"
-        return replace(problem, what=f"{problem.what} any more", fix=fix)
+        return replace(problem, message=f"{problem.message} any more", fix=fix)
 
     return replace(
         declared,
@@ -203,7 +203,7 @@ def check_settings(files: Files, project: Project, declared: Catalog, approved: 
     for target in project.targets.values():
         key_path = ("targets", target.name)
         for index, glob in enumerate(target.include):
-            if not matching(glob, names):
+            if not find_matching_topics(glob, names):
                 place = place_in_project(files, project, (*key_path, "include", str(index)))
                 yield Problem(place, f"no topic is called `{glob}`, now or before", "correct it, or remove it")
         if target.names:
@@ -212,10 +212,10 @@ def check_settings(files: Files, project: Project, declared: Catalog, approved: 
                 effective(Catalog(catalog.namespaces, catalog.topics), target) for catalog in (declared, approved)
             ]
             try:
-                target.names.require({name for catalog in catalogs_on_target for name in namespaces_of(catalog)})
+                target.names.require({name for catalog in catalogs_on_target for name in list_namespaces(catalog)})
             except SchemactlError as error:
                 key = "tenants" if target.tenants else "namespaces"
-                yield Problem(place_in_project(files, project, (*key_path, key)), error.what, error.fix)
+                yield Problem(place_in_project(files, project, (*key_path, key)), error.message, error.fix)
 
 
 def list_unused_exclusions(files: Files, project: Project, declared: Catalog, approved: Catalog) -> Iterator[str]:
@@ -223,7 +223,7 @@ def list_unused_exclusions(files: Files, project: Project, declared: Catalog, ap
     names = {*declared.topics, *approved.topics}
     for target in project.targets.values():
         for index, glob in enumerate(target.exclude):
-            if not matching(glob, names):
+            if not find_matching_topics(glob, names):
                 place = place_in_project(files, project, ("targets", target.name, "exclude", str(index)))
                 yield f"{place}: `exclude` of {target.name} leaves out nothing: no topic is called `{glob}`, now or before"
 
@@ -302,7 +302,7 @@ class Environment:
 
     def _view_with_overlays(self, declared: Declared, forked: Forked, target: Target) -> tuple[Declared, Forked]:
         # A renamed topic stays on its targets, although its new name may match other globs.
-        approved_names = chosen_topics(forked.approved.catalog.topics, target)
+        approved_names = select_target_topics(forked.approved.catalog.topics, target)
         renamed_names = [
             name for name, topic in declared.catalog.topics.items() if topic.renamed_from in approved_names
         ]
@@ -361,7 +361,7 @@ def _group_topics_without_target(
     """Yield an environment for the topics without a target, if there are any; they are checked as well."""
     names = frozenset({*declared.topics, *approved.topics})
     remaining_names = names.difference(
-        *(chosen_topics(names, environment.target) for environment in environments if environment.target)
+        *(select_target_topics(names, environment.target) for environment in environments if environment.target)
     )
     if remaining_names or not environments:
         yield Environment((), None, release, only=remaining_names if environments else None)

@@ -1,4 +1,4 @@
-"""Fix findings of a check by editing files (`check --fix`): the fixes that only one edit makes, and the aliases that a person asks for.
+"""Fix findings of a check by editing files (`check --fix`): fixes for which only one edit is possible, and aliases that the user requests.
 
 The edited files are checked again before anything is written, because an edit may make the next one possible, or show what it
 breaks. So either all files are written or none.
@@ -18,14 +18,14 @@ from schemactl.core import atomic_files
 from schemactl.core.deadline import Deadline
 from schemactl.core.edits import TextEdit, edit_contents
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, Source, UsageError
-from schemactl.core.schema import SchemaInfo, live
+from schemactl.core.schema import SchemaInfo, get_live_versions
 from schemactl.declare.files import shown
 from schemactl.declare.formatter import write
 from schemactl.formats import find_renames
 from schemactl.history import Repository
 
 MAX_PASSES: Final = 10
-"""The most times that the edited files are checked again."""
+"""The maximum number of times that the edited files are checked again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def find_fixes(
 
 
 def _find_merged_paths(request: CheckRequest, edits: Iterable[TextEdit]) -> list[str]:
-    """Return the paths of edits in a text that the files do not have: it was checked as the merge will make it."""
+    """Return the paths of edits whose text is not in the files: the check judged the text as it will be after the merge."""
     texts = {edit.path: edit.content for edit in edits}
     if not texts:
         return []
@@ -172,7 +172,7 @@ def _find_alias_edits(report: CheckReport, old_name: str, new_name: str) -> Iter
 def _list_changed_schemas(report: CheckReport) -> Iterator[tuple[TopicCheck, SchemaInfo, SchemaInfo]]:
     """Yield each changed topic with its new and its approved schema."""
     for topic_check in report.topics:
-        versions = live(topic_check.versions)
+        versions = get_live_versions(topic_check.versions)
         old = topic_check.before or (versions[-1].info if versions else None)
         if topic_check.schema and old:
             yield topic_check, topic_check.schema, old.load()

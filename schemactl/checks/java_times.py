@@ -12,10 +12,10 @@ from schemactl.codegen.topics import get_wire_options
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Finding
-from schemactl.core.schema import SchemaInfo, SchemaType, live
+from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.core.terminal import on_one_line
-from schemactl.formats import pair_of
-from schemactl.formats.avro import parsed_by_any
+from schemactl.formats import get_pair
+from schemactl.formats.avro import parse_by_any
 from schemactl.formats.avro.logical_types import JSR310_PROPERTY, ValueType, find_times
 
 _NEW_VERSION: Final = ("added", "new version")
@@ -87,7 +87,7 @@ def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 
 def _check_changed_switch(run: Run, proposal: Proposal, *, is_stored: bool) -> Iterator[Finding]:
-    topic, versions = proposal.topic, live(proposal.versions)
+    topic, versions = proposal.topic, get_live_versions(proposal.versions)
     old_version = versions[-1] if is_stored and versions else None
     if not is_stored:
         old_version = next((version for version in versions if version.number == proposal.number), None)
@@ -132,7 +132,7 @@ def _locate_switch(run: Run, topic: Topic, pointer: str) -> Source | None:
 def _list_times(part: SchemaInfo) -> list[tuple[str, ValueType]]:
     """Return the times of a definition with their places, or an empty list if it does not parse, which is another finding."""
     with suppress(InvalidSchema):
-        return [*find_times(parsed_by_any(part.schema))]
+        return [*find_times(parse_by_any(part.schema))]
     return []
 
 
@@ -144,7 +144,7 @@ def _is_enabled(part: SchemaInfo) -> bool:
 def _list_parts(schema: SchemaInfo, type_: SchemaType) -> list[tuple[str, SchemaInfo]]:
     """Return the schema, or the key and value of a pair, if it has the type; each with the JSON pointer of its definition."""
     schema = schema.load()
-    pair = pair_of(schema)
+    pair = get_pair(schema)
     parts = {f"/{name}": half for name, half in pair.halves.items()} if pair else {"": schema}
     return [(prefix, part) for prefix, part in parts.items() if part.type is type_]
 

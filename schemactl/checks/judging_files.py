@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.checks.environments import Judge, ProjectFiles
 from schemactl.checks.proposal import Proposal, Run, get_declared_topic, is_rejected
-from schemactl.core.catalog import Catalog, Namespace, Topic, chosen_topics
-from schemactl.core.errors import DeclarationError, Problem, Source, first_of
+from schemactl.core.catalog import Catalog, Namespace, Topic, select_target_topics
+from schemactl.core.errors import DeclarationError, Problem, Source, join_first
 from schemactl.core.findings import Finding
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import CompatibilityStrategy, Policies, strategy_of
+from schemactl.core.policies import CompatibilityStrategy, Policies, find_strategy
 from schemactl.core.project import Project, Target
-from schemactl.core.rules import rules
-from schemactl.core.schema import live
-from schemactl.core.wording import counted, shortened
+from schemactl.core.rules import get_builtin_rules
+from schemactl.core.schema import get_live_versions
+from schemactl.core.wording import format_count, shorten
 from schemactl.declare.files import Files, read_bytes
 from schemactl.declare.numbers_file import judge_files, numbers_path, read_numbers
 from schemactl.declare.project import read_project
@@ -105,7 +105,7 @@ def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commi
         topic=None,
         source=Source(path),
         message=f"{path} of {ref} cannot be read: {problem}.\nThe version of commit {commit.short} judges this change instead.",
-        fix=rules()["GATE_UNREADABLE"].fix,
+        fix=get_builtin_rules()["GATE_UNREADABLE"].fix,
     )
 
 
@@ -314,7 +314,7 @@ def check_gate(
             topic=None,
             source=_locate_change(new_files, file, key),
             message="\n".join([message, *(f"After the merge: {effect}." for effect in listed_effects)]),
-            fix=rules()["GATE_CHANGED"].fix,
+            fix=get_builtin_rules()["GATE_CHANGED"].fix,
             targets=tuple(name for name in file.targets if name in proposed.project.targets),
         )
 
@@ -353,7 +353,7 @@ def _compare_values(old: object, new: object, key_path: Tokens = ()) -> Iterator
 
 def _format_value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return shortened(text)
+    return shorten(text)
 
 
 def _describe_removed_roots(approved: Project, proposed: Project, new_files: Files, run: Run) -> Iterator[str]:
@@ -376,7 +376,7 @@ def _describe_removed_roots(approved: Project, proposed: Project, new_files: Fil
 
 
 def _name_topics(names: Sequence[TopicName]) -> str:
-    return f"{counted(len(names), 'topic')} ({first_of(names, 3)})"
+    return f"{format_count(len(names), 'topic')} ({join_first(names, 3)})"
 
 
 def _describe_overlay_effects(file: _JudgingFile, approved: Judge, proposed: Judge) -> Iterator[str]:
@@ -454,23 +454,25 @@ def _get_strategies(
     """Return the strategy of each approved topic on a target; for an unknown target, the strategies without overlays."""
     target: Target | None = judge.project.targets.get(target_name)
     overlays = judge.overlays.get(target_name, NO_OVERLAYS)
-    selected = chosen_topics(topics, target) if target else topics
+    selected = select_target_topics(topics, target) if target else topics
     return {topic: _get_strategy(topic, overlays, judge.project, run) for topic in selected}
 
 
 def _get_strategy(name: TopicName, overlays: Catalog, project: Project, run: Run) -> CompatibilityStrategy:
     def policies(entry: NamespaceName | TopicName) -> Policies:
         approved, overlay = run.approved.get(entry), overlays.get(entry)
-        return (approved.policies if approved else Policies()).overlaid(overlay.policies if overlay else Policies())
+        return (approved.policies if approved else Policies()).override_with(
+            overlay.policies if overlay else Policies()
+        )
 
-    strategy = strategy_of(policies(name), policies(name.namespace_name))
+    strategy = find_strategy(policies(name), policies(name.namespace_name))
     return strategy or project.defaults.schema_compatibility_strategy
 
 
 def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: CompatibilityStrategy) -> bool:
     """Return whether `strategy` would have rejected the latest approved version of a topic."""
     topic = run.approved.topics[name]
-    versions = live(topic.versions)
+    versions = get_live_versions(topic.versions)
     if len(versions) < 2 or versions[-1].info is None:
         return False
     proposal = Proposal.create(topic, versions[-1].info, versions[:-1], strategy, "topic")
@@ -479,7 +481,7 @@ def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: Compa
 
 def check_drafts(run: Run) -> Iterator[Finding]:
     """Yield a warning for each stable topic that becomes a draft: this change is still judged as one to a stable topic."""
-    rule = rules()["DRAFT_AGAIN"]
+    rule = get_builtin_rules()["DRAFT_AGAIN"]
     for name in sorted(run.target.topics):
         topic = run.target.topics[name]
         if topic.lifecycle == "draft" and not topic.deleted and not run.is_draft(topic):

@@ -11,8 +11,8 @@ from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Catalog, Kind, KindName, LazyMapping, Topic
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaVersion, live, next_number
-from schemactl.core.wording import versions as versions_said
+from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
+from schemactl.core.wording import format_version_numbers as versions_said
 from schemactl.formats import assign_kinds, identity, record_name
 
 
@@ -33,7 +33,7 @@ def select_kind(run: Run, part: Topic) -> Run:
     name = part.name
     whole = run.target.topics[name]
     approved_topics = {}
-    for approved_name in {name, *name.twins, part.renamed_from} - {None}:
+    for approved_name in {name, *name.same_names_elsewhere, part.renamed_from} - {None}:
         approved_topic = run.approved.topics.get(approved_name) if approved_name else None
         if approved_name and approved_topic:
             named_topic = replace(approved_topic, kind_names=join_kind_names(approved_topic, whole))
@@ -73,10 +73,10 @@ def predict_versions(
     """Return the versions of a topic with their kinds, followed by the versions that its declared kinds add, in the order of their keys."""
     names = join_kind_names(approved_topic or declared_topic, declared_topic)
     known_versions = list(assign_kinds(versions, replace(declared_topic, kind_names=names)))
-    contents = {identity(version.info) for version in live(known_versions) if version.info}
+    contents = {identity(version.info) for version in get_live_versions(known_versions) if version.info}
     for kind in declared_topic.kinds:
         if identity(kind.schema.load()) not in contents:
-            known_versions.append(SchemaVersion(next_number(known_versions), kind.schema, kind=kind.key))
+            known_versions.append(SchemaVersion(get_next_number(known_versions), kind.schema, kind=kind.key))
     return tuple(known_versions)
 
 
@@ -103,7 +103,7 @@ def _select_approved(topic: Topic, key: str, record: str) -> Topic:
 
 
 def _with_topics(catalog: Catalog, topics: dict[TopicName, Topic]) -> Catalog:
-    """Return the catalog with other topics under their names; the others are still read on use."""
+    """Return the catalog with `topics` in place of its topics of the same names; all others are still read on use."""
     return replace(
         catalog,
         topics=LazyMapping(lambda: [*catalog.topics], lambda name: topics.get(name) or catalog.topics.get(name)),

@@ -17,22 +17,22 @@ from schemactl.checks.check_report import ORDER, CheckReport
 from schemactl.checks.proposal import Run
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.edits import AddKey, DefinitionEdit, RenameKey, TextEdit, apply_edits
-from schemactl.core.environment import of_other_packages
-from schemactl.core.errors import InvalidSchema, Source, meant
+from schemactl.core.environment import list_entry_points
+from schemactl.core.errors import InvalidSchema, Source, find_close_match
 from schemactl.core.findings import Finding
-from schemactl.core.names import NamespaceName, TopicName, name_kind
+from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.project import Project
-from schemactl.core.rules import LINT_RULES, Rule, every_rule
+from schemactl.core.rules import LINT_RULES, Rule, get_all_rules
 from schemactl.core.schema import Release, SchemaInfo
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 from schemactl.declare.files import Files, decode, read_bytes
 from schemactl.declare.formatter import proved
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile, own_names
 from schemactl.declare.source_location import Tokens, pointer, tokens
 from schemactl.declare.text_edits import make_text_edit
-from schemactl.formats import find_misreadings, find_variants, identity, list_native_parts, pair_of, resolve, spec
+from schemactl.formats import find_misreadings, find_variants, get_pair, identity, list_native_parts, resolve, spec
 from schemactl.formats.avro.go_definitions import find_changes
 from schemactl.formats.avro.parser import problems as avro_problems
 from schemactl.formats.avro.schema import LOGICAL_TYPES, PRIMITIVE_TYPES, qualify
@@ -101,10 +101,10 @@ def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tu
     Raises:
         SchemactlError: if a rule from another package is not valid.
     """
-    known_rules = every_rule()
+    known_rules = get_all_rules()
     functions_by_rule = {
         **_DEFINITION_RULES,
-        **{entry.name: entry.load()().look for entry in of_other_packages(LINT_RULES)},
+        **{entry.name: entry.load()().look for entry in list_entry_points(LINT_RULES)},
     }
     run = Run(declared.catalog, Catalog(), project, known_rules)
 
@@ -334,7 +334,7 @@ def find_misspelling(name: str, known_names: Iterable[str]) -> str | None:
     """
     names = list(known_names)
     anagrams = (known_name for known_name in names if sorted(known_name.lower()) == sorted(name.lower()))
-    return next(anagrams, None) or meant(name, names, likeness=0.8)
+    return next(anagrams, None) or find_close_match(name, names, likeness=0.8)
 
 
 # Logical types
@@ -531,11 +531,11 @@ def check_other_releases(declared: Declared, project: Project, only: Collection[
         problems: dict[tuple[str, str], InvalidSchema] = {}
         for release in other_releases:
             for problem in _find_problems(schema, release) if schema else ():
-                releases_by_problem[problems.setdefault((problem.pointer, problem.what), problem)].append(release)
+                releases_by_problem[problems.setdefault((problem.pointer, problem.message), problem)].append(release)
         for problem, releases in releases_by_problem.items():
             rule = "DEFAULT_OF_OTHER_BRANCH" if problem.pointer.endswith("/default") else "RELEASE_REJECTS"
             release_names = " and ".join(release.value for release in releases)
-            message = f"Pulsar {release_names} would reject {name}, which {project.release} accepts: {problem.what}."
+            message = f"Pulsar {release_names} would reject {name}, which {project.release} accepts: {problem.message}."
             fix = problem.fix and f"{problem.fix[0].upper()}{problem.fix[1:]}."
             source = schema.locate(problem.pointer) if schema else None
             yield rule, name, source, Remark(tokens(problem.pointer), message, fix)
@@ -543,11 +543,11 @@ def check_other_releases(declared: Declared, project: Project, only: Collection[
 
 def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
     """Yield the problems that Avro in a release has with the definition; `check` reports problems of uploads."""
-    pair = pair_of(schema)
+    pair = get_pair(schema)
     for part_name, part in pair.halves.items() if pair else [("", schema)]:
         for problem in avro_problems(part.schema, release) if spec(part).language == "avro" else ():
             problem_pointer = f"/{part_name}{problem.pointer}" if part_name else problem.pointer
-            yield InvalidSchema(problem.what, pointer=problem_pointer, fix=problem.fix)
+            yield InvalidSchema(problem.message, pointer=problem_pointer, fix=problem.fix)
 
 
 def check_client_forms(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
@@ -600,10 +600,10 @@ def check_sibling_namespaces(
                 parts = ("namespace",) if "namespace" in file.value else ("name",)
                 message = (
                     f"The type of {name} is in {f'the namespace {namespace}' if namespace else 'no namespace'}; those of "
-                    f"{counted(topic_count, 'other topic')} in {name.namespace_name} are in {usual_namespace or 'none'}."
+                    f"{format_count(topic_count, 'other topic')} in {name.namespace_name} are in {usual_namespace or 'none'}."
                 )
                 fix = (
-                    f'Write "namespace": "{usual_namespace}", before anybody generates classes of it.'
+                    f'Write "namespace": "{usual_namespace}", before classes are generated from it.'
                     if usual_namespace
                     else ""
                 )
@@ -640,13 +640,13 @@ def _find_unsupported_types(topic: Topic) -> Iterator[_TopicRemark]:
             client = on_one_line(topic.clients[index].name)
             message = (
                 f"{language.capitalize()}'s client has no {topic.schema.type.name} schema: {client} connects to "
-                f"{name_kind(topic.name, topic.kind)} without a schema, and reads and writes bytes."
+                f"{format_kind_name(topic.name, topic.kind)} without a schema, and reads and writes bytes."
             )
             yield "CLIENT_TYPE_UNSUPPORTED", topic.name, topic.locate(f"/clients/{index}/language"), Remark((), message)
 
 
 def check_client_languages(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
-    """Report schemas that the client of a declared language lacks, registers otherwise, or writes otherwise."""
+    """Report schemas that the client of a declared language lacks, registers in another form, or writes differently."""
     for name in only:
         topic = declared.catalog.topics[name]
         languages = {client.known_language: index for index, client in reversed([*enumerate(topic.clients)])}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
-from schemactl.core.names import NamespaceName, TopicName, select_known
+from schemactl.core.names import NamespaceName, TopicName, select_known_topics
 from schemactl.core.schema import NANOSECOND_TYPES, SchemaType
 from schemactl.history.early_exit import in_ci
 
@@ -161,7 +161,9 @@ def _find_new_homes(
         except SchemactlError:
             # Nothing is generated or applied from a project that cannot be read.
             continue
-        moved = [name for name, topic in topics.items() if {name, *name.twins, topic.renamed_from} & removed]
+        moved = [
+            name for name, topic in topics.items() if {name, *name.same_names_elsewhere, topic.renamed_from} & removed
+        ]
         if moved:
             yield replace(other_request, topics=tuple(map(str, moved)), namespaces=()), other
 
@@ -274,14 +276,14 @@ def _require_same_numbers(
         DeclarationError: if it changes numbers.
         HistoryError: if it does not name a commit of the approved line.
     """
-    from schemactl.core.errors import Problem, first_of
+    from schemactl.core.errors import Problem, join_first
     from schemactl.declare.project import place_in_project
     from schemactl.history.versions import Derivation
 
     renumbered = Derivation(repository, project).find_renumbered(approved.tip, proposed.adopted)
     if renumbered:
         place = place_in_project(files, proposed, ("adopted",))
-        message = f"`adopted` would change the numbers of approved versions: {first_of(renumbered, 3)}"
+        message = f"`adopted` would change the numbers of approved versions: {join_first(renumbered, 3)}"
         value = approved.project.adopted
         fix = f"write {value}, as approved" if value else "remove it: it counts for a project that is not approved yet"
         raise DeclarationError([Problem(place, message, fix)])
@@ -289,7 +291,7 @@ def _require_same_numbers(
 
 def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, Forked]:
     """Make the topics whose version numbers depend on the installed protoc broken, and leave them out of the history."""
-    from schemactl.core.catalog import only
+    from schemactl.core.catalog import filter_catalog
     from schemactl.core.errors import Problem, Source
     from schemactl.declare.reader import BrokenDeclaration
 
@@ -304,13 +306,13 @@ def _leave_out_undecided(declared: Declared, forked: Forked) -> tuple[Declared, 
     for name, topic in {**forked.approved.catalog.topics, **declared.catalog.topics}.items():
         if not is_kept(name):
             error, source = undecided[name.schema_id], topic.source or Source(forked.approved.ref)
-            broken.append(BrokenDeclaration(name, source.path, (Problem(source, error.what, error.fix),)))
-    approved = forked.approved.with_catalog(only(forked.approved.catalog, is_kept))
+            broken.append(BrokenDeclaration(name, source.path, (Problem(source, error.message, error.fix),)))
+    approved = forked.approved.with_catalog(filter_catalog(forked.approved.catalog, is_kept))
     base = approved
     if forked.base is not forked.approved:
-        base = forked.base.with_catalog(only(forked.base.catalog, is_kept))
-    stepwise = forked.stepwise and forked.stepwise.with_catalog(only(forked.stepwise.catalog, is_kept))
-    declared = replace(declared, catalog=only(declared.catalog, is_kept), broken=(*declared.broken, *broken))
+        base = forked.base.with_catalog(filter_catalog(forked.base.catalog, is_kept))
+    stepwise = forked.stepwise and forked.stepwise.with_catalog(filter_catalog(forked.stepwise.catalog, is_kept))
+    declared = replace(declared, catalog=filter_catalog(declared.catalog, is_kept), broken=(*declared.broken, *broken))
     return declared, forked._replace(approved=approved, base=base, stepwise=stepwise)
 
 
@@ -515,7 +517,7 @@ class _Check:
             return None
         declared, approved = self.content.declared, self.forked.approved
         names = {*declared.catalog.topics, *declared.broken_topics, *approved.catalog.topics}
-        selected = select_known(names, topics, namespaces, where="the declared files and the approved history")
+        selected = select_known_topics(names, topics, namespaces, where="the declared files and the approved history")
         if not paths or self.proposed.path in paths:
             return selected
         # A removed file still names the topics that it declared.
@@ -560,7 +562,7 @@ class _Check:
             for problem in broken.problems:
                 declarations.setdefault(problem, []).append(broken)
         undecided = [
-            make_undecided_finding(problem.source, problem.what, problem.fix, topic)
+            make_undecided_finding(problem.source, problem.message, problem.fix, topic)
             for problem, concerned in declarations.items()
             for topic in _list_concerned_topics(concerned)
         ]
@@ -665,9 +667,9 @@ class _Check:
 
         tip, approved_names = self.forked.approved.tip, {*self.forked.approved.catalog.topics}
         old_names = {
-            name: [topic.renamed_from] if topic.renamed_from else [name, *name.twins]
+            name: [topic.renamed_from] if topic.renamed_from else [name, *name.same_names_elsewhere]
             for name, topic in self.content.declared.catalog.topics.items()
-            if not {name, *name.twins, topic.renamed_from} & approved_names
+            if not {name, *name.same_names_elsewhere, topic.renamed_from} & approved_names
         }
         moved: dict[TopicName, MovedTopic] = {}
         if not old_names or tip is None:
@@ -718,7 +720,7 @@ class _Check:
     def _changed_proto_findings(self) -> Iterator[Finding]:
         """Yield a warning for each topic that replaces or removes `proto:`, because the file judges its messages."""
         from schemactl.core.findings import Finding
-        from schemactl.core.rules import rules
+        from schemactl.core.rules import get_builtin_rules
 
         for (name, kind), (_, approved) in self._changed_protos.items():
             whole = self.content.declared.catalog.topics[name]
@@ -742,7 +744,7 @@ class _Check:
                 source=topic.locate("/schema/proto"),
                 kind=kind,
                 message=f"{name} was approved with the message {message} of {path}. {judged}.\nAfter the merge: {effect}.",
-                fix=rules()["GATE_CHANGED"].fix,
+                fix=get_builtin_rules()["GATE_CHANGED"].fix,
             )
 
     def count_waivers(self, commit: Commit | None) -> Counter[WaiverKey]:
@@ -764,7 +766,7 @@ class _Check:
             changed_keys: the keys of the waivers that the commit changes; their findings stay.
         """
         from schemactl.checks.environments import list_overlay_paths
-        from schemactl.core.wording import counted
+        from schemactl.core.wording import format_count
         from schemactl.history import CommitFiles
 
         declared, files_at_head = self.content.declared, CommitFiles(self.repository, head)
@@ -795,7 +797,7 @@ class _Check:
         notes = list(unwaived.notes)
         if dropped_count:
             notes.append(
-                f"left out: {counted(dropped_count, 'finding')} of earlier commits on this branch; "
+                f"left out: {format_count(dropped_count, 'finding')} of earlier commits on this branch; "
                 f"`schemactl check` without --staged shows {'them' if dropped_count > 1 else 'it'}"
             )
         return replace(unwaived, findings=remaining_findings, notes=tuple(notes))
@@ -804,7 +806,7 @@ class _Check:
         """Yield a note if files of the working tree differ from the judged `files` of HEAD."""
         from schemactl import history
         from schemactl.checks.environments import list_overlay_paths, paths_of
-        from schemactl.core.wording import counted
+        from schemactl.core.wording import format_count
         from schemactl.declare import files as declare_files
         from schemactl.history.commit_files import list_differing_files
         from schemactl.history.sparse_checkout import find_omitted_files
@@ -821,7 +823,7 @@ class _Check:
         if paths:
             names = ", ".join(paths[:3]) + (", ..." if len(paths) > 3 else "")
             yield (
-                f"not judged: {counted(len(paths), 'file')} that differ{'' if len(paths) > 1 else 's'} from HEAD "
+                f"not judged: {format_count(len(paths), 'file')} that differ{'' if len(paths) > 1 else 's'} from HEAD "
                 f"({names}); commit them, or leave --base out"
             )
 
@@ -879,8 +881,8 @@ def _describe_surprises(project: Project, report: CheckReport, declared: Catalog
 def _describe_lost_nanoseconds(project: Project, report: CheckReport, declared: Catalog) -> Iterator[str]:
     """Yield a note if columns of changed topics lose digits of nanoseconds and neither the topic nor the project sets `nanoseconds`."""
     from schemactl.codegen.topics import get_nanoseconds
-    from schemactl.core.wording import counted
-    from schemactl.formats import pair_of
+    from schemactl.core.wording import format_count
+    from schemactl.formats import get_pair
 
     types: set[SchemaType] = set()
     names = []
@@ -888,14 +890,14 @@ def _describe_lost_nanoseconds(project: Project, report: CheckReport, declared: 
         topic = declared.topics[name]
         if topic.schema is None or get_nanoseconds(topic, project.generate):
             continue
-        pair = pair_of(topic.schema.load())
+        pair = get_pair(topic.schema.load())
         parts = pair.halves.values() if pair else [topic.schema]
         if topic_types := {part.type for part in parts} & {*NANOSECOND_TYPES}:
             types |= topic_types
             names.append(name)
     if names:
         subject = " and ".join(type_.name for type_ in NANOSECOND_TYPES if type_ in types)
-        more = f" and {counted(len(names) - 1, 'more topic')}" if len(names) > 1 else ""
+        more = f" and {format_count(len(names) - 1, 'more topic')}" if len(names) > 1 else ""
         yield (
             f"{subject}: messages have nanoseconds, and columns have microseconds, so the last three digits are cut in {names[0]}{more}; "
             f"write `generate: {{nanoseconds: bigint}}` for the topic or in {project.path} to keep them, or `truncated` to accept this"
@@ -1045,7 +1047,7 @@ def _find_forgotten_root(repository: Repository, proposed: Project, approved: Ju
 
 
 def require_base(request: CheckRequest, repository: Repository, project: Project) -> None:
-    """Require --base in CI if HEAD would be judged against itself, or against a ref that only the change calls approved.
+    """Require --base in CI if HEAD would be judged against itself, or against a ref that is the approved one only according to the change.
 
     With `staged`, the approved commit may be checked: the hook also runs after a merge, when there is nothing to judge.
 
@@ -1060,12 +1062,12 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
     try:
         ref, tip = approved(repository, project)
     except UnknownRef as error:
-        raise UsageError(f"in CI, --base is needed here: {error.what}", fix=f"{fix}. {error.fix}") from error
+        raise UsageError(f"in CI, --base is needed here: {error.message}", fix=f"{fix}. {error.fix}") from error
     try:
         reviewed = approved_project(request.directory, request.config, project, local=True)
         resolved = resolve(repository, reviewed.ref) if reviewed else None
     except SchemactlError as error:
-        raise UsageError(f"in CI, --base is needed here: {error.what}", fix=fix) from error
+        raise UsageError(f"in CI, --base is needed here: {error.message}", fix=fix) from error
     if reviewed and resolved and resolved[1] != tip:
         raise UsageError(
             f"in CI, --base is needed here: {project.path} calls {ref} the approved ref, and {reviewed.ref} is what was approved",

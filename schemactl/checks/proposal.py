@@ -15,9 +15,9 @@ from schemactl.core.findings import Direction, Finding, Outcome, Severity, Verdi
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level, Policies
 from schemactl.core.project import Project
-from schemactl.core.rules import Rule, rules
-from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, live, next_number
-from schemactl.formats import identity, same_text
+from schemactl.core.rules import Rule, get_builtin_rules
+from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, get_live_versions, get_next_number
+from schemactl.formats import has_same_text, identity
 from schemactl.formats.digest import digest
 
 STRICT_POLICIES: Final = {"is_allow_auto_update_schema": False, "schema_validation_enforced": True}
@@ -72,7 +72,7 @@ class Run:
     target: Catalog
     approved: Catalog
     project: Project
-    rules: Mapping[str, Rule] = field(default_factory=rules)
+    rules: Mapping[str, Rule] = field(default_factory=get_builtin_rules)
     targets: tuple[str, ...] = ()
     moved: Mapping[TopicName, MovedTopic] = field(default_factory=dict)
     protos: Mapping[KindKey, SchemaInfo] = field(default_factory=dict)
@@ -83,14 +83,14 @@ class Run:
 
         If several were approved, return the topic that is still declared.
         """
-        topics = (self.approved.topics.get(candidate) for candidate in (name, *name.twins))
+        topics = (self.approved.topics.get(candidate) for candidate in (name, *name.same_names_elsewhere))
         approved_topics = [topic for topic in topics if topic]
         return next(
             (topic for topic in approved_topics if not topic.deleted), approved_topics[0] if approved_topics else None
         )
 
     def is_draft(self, topic: Topic) -> bool:
-        """Return whether `topic` is a draft and was never approved as a stable topic, also not under its old name."""
+        """Return whether `topic` is a draft and was never approved as a stable topic, not even under its old name."""
         if topic.lifecycle != "draft":
             return False
         approved_topic = self.find_approved(topic.name)
@@ -257,14 +257,14 @@ class Proposal:
     ) -> Proposal:
         """Propose `schema` to a topic with these `versions`."""
         registered = broker.versions if broker else versions
-        number = find_number(live(registered), schema)
+        number = find_number(get_live_versions(registered), schema)
         return cls(
             topic,
             schema,
             versions,
             strategy,
             level,
-            next_number(registered) if number is None else number,
+            get_next_number(registered) if number is None else number,
             number is not None,
             broker=broker,
         )
@@ -324,7 +324,7 @@ def find_number(versions: Iterable[SchemaVersion], schema: SchemaInfo) -> int | 
 
 def find_number_in_force(topic: Topic | None) -> int | None:
     """Return the number of the version that an approved topic declares, or None if it is the latest version."""
-    versions = live(topic.versions) if topic else ()
+    versions = get_live_versions(topic.versions) if topic else ()
     if topic is None or topic.schema is None or len(versions) < 2:
         return None
     number = find_number(versions, topic.schema)
@@ -475,7 +475,7 @@ def is_same_schema(left: SchemaInfo | None, right: SchemaInfo | None) -> bool:
     """Return whether both schemas are equal, including docs, aliases and properties, but not formatting."""
     if left is None or right is None:
         return left is right
-    if left.load() != right.load() and not (identity(left) == identity(right) and same_text(left, right)):
+    if left.load() != right.load() and not (identity(left) == identity(right) and has_same_text(left, right)):
         return False
     # Pulsar never sees the `.proto` of a PROTOBUF definition, but readers do.
     return is_same_schema(left.proto, right.proto)

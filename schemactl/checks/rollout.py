@@ -9,21 +9,21 @@ from shlex import quote
 from typing import Final, Literal
 
 from schemactl.broker.upload import check_consumer
-from schemactl.checks.check_report import CheckReport, TopicCheck, client_impacts
+from schemactl.checks.check_report import CheckReport, TopicCheck, join_client_impacts
 from schemactl.checks.proposal import Proposal
 from schemactl.checks.topics import list_client_impacts
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS, VersionEffect, compare_version
-from schemactl.core.catalog import Catalog, Client, Topic, chosen_topics
+from schemactl.core.catalog import Catalog, Client, Topic, select_target_topics
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import UpgradeFirst, WaiversAt
 from schemactl.core.names import TopicName
 from schemactl.core.policies import TRANSITIVE, BrokerDefaults, CompatibilityStrategy, Level
 from schemactl.core.project import Target
-from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import versions as versions_said
+from schemactl.core.wording import format_version_numbers as versions_said
 from schemactl.formats import explain, spec
 from schemactl.registry import url
 
@@ -248,7 +248,7 @@ def _list_affected_clients(
     part = (topic.get_part(version.kind) or topic) if topic.kinds else topic
     clients = tuple(client for client in part.clients if client.runs_on(target))
     earlier = tuple(other for other in part.versions if other.number < version.number)
-    if not (version.info and live(earlier) and clients):
+    if not (version.info and get_live_versions(earlier) and clients):
         return (), ()
     proposal = Proposal.create(replace(part, clients=clients), version.info, earlier, strategy, level)
     impacts = list_client_impacts(proposal)
@@ -289,8 +289,8 @@ def _find_git_numbers(
         if row.version is not None and (not row.targets or {*row.targets}.difference(targets_apart)):
             return row.version, row.latest
     equal_version = Contents(approved_versions).find(rows[0].schema) if rows[0].schema else None
-    live_versions = live(approved_versions)
-    number = equal_version.number if equal_version else next_number(approved_versions)
+    live_versions = get_live_versions(approved_versions)
+    number = equal_version.number if equal_version else get_next_number(approved_versions)
     return number, live_versions[-1].number if live_versions else None
 
 
@@ -300,14 +300,14 @@ def _find_obstacles(rows: Sequence[TopicCheck], version: int, report: CheckRepor
         if not row.schema:
             continue
         where = f" on {', '.join(row.targets)}" if row.targets else ""
-        if row.versions and not live(row.versions):
+        if row.versions and not get_live_versions(row.versions):
             yield f"A new generation begins with version {version}{where}: no message may be left before, and no client."
             continue
         if row.kind:
             # Brokers compare kinds by the strategy of the topic, not by `row.strategy`.
             continue
         release = next((report.targets[target] for target in row.targets), report.release)
-        stored = (*row.versions, SchemaVersion(next_number(row.versions), row.schema))
+        stored = (*row.versions, SchemaVersion(get_next_number(row.versions), row.schema))
         if check_consumer(stored, row.schema, row.strategy, release).exception:
             yield f"Under {row.strategy} a broker rejects consumers that are built with version {version}{where}."
 
@@ -327,7 +327,7 @@ class _Facts:
     def __init__(self, rows: Sequence[TopicCheck], version: int) -> None:
         self.rows = rows
         self.version = version
-        self.clients = client_impacts(rows)
+        self.clients = join_client_impacts(rows)
         broken_impacts = [impact for impact in self.clients if not impact.is_fine]
         self.unread = {impact.client.who: impact.breaks for impact in broken_impacts if not impact.client.reads}
         if not self.unread and (reason := self._find_breakage(reads=True)):
@@ -354,7 +354,7 @@ class _Facts:
         """The reasons for the order, in sentences."""
         if not any(row.versions for row in self.rows):
             yield "There are no messages yet; a broker judges clients by the schema that is registered."
-        if not any(live(row.versions) for row in self.rows):
+        if not any(get_live_versions(row.versions) for row in self.rows):
             return
         for client_name, reason in self.unread.items():
             yield f"Version {self.version} cannot read what {client_name} wrote: {reason}"
@@ -488,7 +488,7 @@ class _Planner:
 
 def _sort_targets(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
     """Return the targets with the topic, each after the targets that its `after` names, or a placeholder without targets."""
-    names = [target.name for target in targets.values() if chosen_topics([name], target)]
+    names = [target.name for target in targets.values() if select_target_topics([name], target)]
     sorted_names: list[str] = []
     while remaining_names := [target for target in names if target not in sorted_names]:
         # The targets of a cycle stay in their written order.

@@ -17,7 +17,7 @@ from schemactl.checks import kinds
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
-from schemactl.codec.topic import json_value, judge
+from schemactl.codec.topic import json_value, judge_messages
 from schemactl.codegen.topics import codec_of, get_wire_options
 from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Catalog, Topic
@@ -26,7 +26,7 @@ from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import versions as versions_said
+from schemactl.core.wording import format_version_numbers as versions_said
 from schemactl.declare.files import Files, shown
 from schemactl.formats import assign_kinds
 
@@ -137,7 +137,7 @@ def add_sample_findings(
             numbers = {version.number for version in versions}
             part_samples, remaining_samples = remaining_samples, []
             if part is not parts[-1]:
-                # Samples of no version are reported with the last kind.
+                # Samples without a version are reported with the last kind.
                 remaining_samples = [sample for sample in part_samples if sample.message.version not in numbers]
                 part_samples = [sample for sample in part_samples if sample.message.version in numbers]
             if part.schema and part_samples:
@@ -237,7 +237,7 @@ def _decode_base64(value: dict[str, object], key: str) -> bytes | None:
     if text is None:
         return None
     if not isinstance(text, str):
-        raise ValueError(f"`{key}` is not a text in base64")  # noqa: TRY004  of a file, not of a caller
+        raise ValueError(f"`{key}` is not base64 text")  # noqa: TRY004  of a file, not of a caller
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:  # also raised for characters outside ASCII
@@ -297,7 +297,7 @@ def _find_rejections(
         codec = _make_codec(topic_with_versions, options, schema)
         approved_codec = _make_codec(topic_with_versions, options, approved_schemas[-1]) if approved_schemas else None
         payloads, numbers, keys, _ = zip(*(sample.message for sample in samples), strict=True)
-        result = judge(
+        result = judge_messages(
             codec,
             pa.array(payloads, pa.binary()),
             pa.array(numbers, pa.int64()),

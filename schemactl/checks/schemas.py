@@ -14,22 +14,22 @@ from schemactl.checks.check_report import COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force
 from schemactl.comparison.compatibility import find_changed_values
-from schemactl.comparison.fingerprint import broker_fingerprint
+from schemactl.comparison.fingerprint import compute_broker_fingerprint
 from schemactl.core.edits import AddReserved
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.findings import Answer, Breakage, DataState, Direction, Finding, Incompatibility, Outcome, Verdict
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
-from schemactl.core.schema import Release, SchemaInfo, live
+from schemactl.core.schema import Release, SchemaInfo, get_live_versions
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import obligation, policy_origin, versions
+from schemactl.core.wording import describe_obligation, describe_policy_origin, format_version_numbers
 from schemactl.formats import (
     counterexample,
     explain,
     find_unapplied_defaults,
     find_unusable_defaults,
-    on_the_wire,
     problems,
     record_name,
+    select_wire_definitions,
     spec,
 )
 from schemactl.formats.type_spec import Explanation
@@ -47,7 +47,7 @@ _RESERVED: Final = re.compile(r'without reserving the (?:number "(-?[0-9]+)"|nam
 """The end of a message about a deleted part, with the number or the name to reserve."""
 
 _NAME_RULES: Final = frozenset({"NAME_MISMATCH", "ROOT_MESSAGE_CHANGED"})
-"""The rules about another name of a record or root message."""
+"""The rules about a changed name of a record or root message."""
 
 _LATEST_ONLY: Final = {
     CompatibilityStrategy.BACKWARD_TRANSITIVE: (
@@ -81,11 +81,11 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
         has_counterexample = number < _MAX_COUNTEREXAMPLES and not problem.strict_only
         old = proposal.get_schema(breakage.against)
         explanation = explain(breakage, new=proposal.schema, old=old)
-        judged, _ = on_the_wire(proposal.schema, old)
+        judged, _ = select_wire_definitions(proposal.schema, old)
         # A type that is used twice breaks at one place of the definition.
         against = tuple(sorted({similar.against for similar in group}))
         source, older = locate_breakage(proposal, breakage, explanation, old)
-        sentence = obligation(
+        sentence = describe_obligation(
             proposal.topic.name,
             strategy=proposal.strategy,
             level=proposal.level,
@@ -94,7 +94,7 @@ def check_readers(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Fi
             existing=proposal.versions,
             against=against,
         )
-        remark = f" Version {live(proposal.versions)[-1].number} has this as well." if is_approved else ""
+        remark = f" Version {get_live_versions(proposal.versions)[-1].number} has this as well." if is_approved else ""
         findings = run.make_finding(
             problem.rule,
             proposal.topic,
@@ -129,7 +129,7 @@ def locate_breakage(
     problem = breakage.incompatibility
     if problem.rule in ("SCHEMA_TYPE_CHANGED", "KEY_VALUE_TYPE_CHANGED"):
         return proposal.topic.locate(f"/schema{problem.pointer}/type"), None
-    new, old = on_the_wire(proposal.schema, old)
+    new, old = select_wire_definitions(proposal.schema, old)
     return new.locate(explanation.place), None if explanation.older is None else old.locate(explanation.older)
 
 
@@ -151,7 +151,7 @@ def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) ->
             finding,
             rule=UNPROTECTED,
             severity="warning",
-            message=f"{proposal.topic.name} is {proposal.strategy} ({policy_origin(proposal.level)}), which protects no reader. Under "
+            message=f"{proposal.topic.name} is {proposal.strategy} ({describe_policy_origin(proposal.level)}), which protects no reader. Under "
             f"FULL this is {finding.rule}:\n{reason}",
             fingerprint=proposal.make_fingerprint(
                 UNPROTECTED, finding.pointer, finding.direction, against=finding.against
@@ -161,7 +161,7 @@ def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) ->
 
 
 def judge_renamed_topic(run: Run, proposal: Proposal) -> Verdict | None:
-    """Return the verdict against the versions of the old topic, or None if the topic has its own versions or the old one none."""
+    """Return the verdict against the versions of the old topic, or None if the topic has its own versions or the old topic has none."""
     topic, moved = proposal.topic, run.moved.get(proposal.topic.name)
     old_topic = moved.topic if moved else run.approved.topics.get(topic.renamed_from) if topic.renamed_from else None
     if old_topic is None or proposal.versions or not old_topic.load().versions:
@@ -199,10 +199,10 @@ def check_renamed_topic(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 def check_buf_rules(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield violations of buf's rules against the latest version, if the project selects a category of rules."""
-    category, latest = run.project.proto_rules, live(proposal.versions)[-1:]
+    category, latest = run.project.proto_rules, get_live_versions(proposal.versions)[-1:]
     if category is None or not latest or latest[0].info is None:
         return
-    new, old = on_the_wire(proposal.schema, latest[0].info)
+    new, old = select_wire_definitions(proposal.schema, latest[0].info)
     known_problems = {
         (breakage.incompatibility.rule, breakage.incompatibility.pointer) for breakage in verdict.breakages
     }
@@ -243,11 +243,11 @@ def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
         f"Pulsar {run.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
-        f"{proposal.broker_side.strategy} ({policy_origin(proposal.broker_side.level)}).{_describe_broker_side(proposal, answer)}"
+        f"{proposal.broker_side.strategy} ({describe_policy_origin(proposal.broker_side.level)}).{_describe_broker_side(proposal, answer)}"
         f"{_describe_waiver_effect(proposal, answer)}{broker_message}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_suggest_broker_fix(run, proposal, verdict),
-        fingerprint=broker_fingerprint(proposal.topic.name, proposal.broker_side.versions, proposal.schema)
+        fingerprint=compute_broker_fingerprint(proposal.topic.name, proposal.broker_side.versions, proposal.schema)
         if answer.outcome is Outcome.INCOMPATIBLE
         else "",
     )
@@ -266,7 +266,7 @@ def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:
     if answer.outcome is not Outcome.INCOMPATIBLE or latest_only is None or proposal.broker:
         return ""
     strategy, unprotected = latest_only
-    version_numbers = versions([version.number for version in live(proposal.versions)])
+    version_numbers = format_version_numbers([version.number for version in get_live_versions(proposal.versions)])
     return (
         f"\nUnder {proposal.strategy} the broker also compares all later versions with {version_numbers}: if you waive this, each of them will need a "
         f"waiver. Better, in this order: declare a new topic with `renamed_from: {proposal.topic.name}`; set {strategy}, which compares "
@@ -309,7 +309,7 @@ def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
         )
         problem = None if known_problem else next(problems(schema, release), None)
         if problem or answer.outcome is not verdict.broker.outcome:
-            message = on_one_line(problem.what) if problem else _shorten_message(answer.message)
+            message = on_one_line(problem.message) if problem else _shorten_message(answer.message)
             key = answer.outcome.value, message, problem.pointer if problem else ""
             answers.setdefault(key, []).append(release)
     for (outcome, message, pointer), releases in answers.items():
@@ -355,7 +355,7 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
 
 def check_unusable_defaults(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding for each new default that no reader can use, and each new ambiguous alias, except defaults and aliases of the latest version."""
-    versions = live(proposal.versions)
+    versions = get_live_versions(proposal.versions)
     latest = versions[-1].info if versions else None
     known_messages: set[str] = set()
     with suppress(InvalidSchema):
@@ -374,7 +374,7 @@ def check_unusable_defaults(run: Run, proposal: Proposal, verdict: Verdict) -> I
 
 def check_unapplied_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
     """Yield a finding for each default that a protected reader does not apply to messages of the other version."""
-    versions = live(proposal.versions)
+    versions = get_live_versions(proposal.versions)
     old, new = versions[-1].info if versions else None, proposal.schema
     if old is None or (run.project.generate and run.project.generate.json_defaults):
         return
@@ -398,7 +398,7 @@ def check_unapplied_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
 def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
     """Yield a finding if a new version differs from the latest only in the namespaces of its types."""
     schema = proposal.schema
-    versions = live(proposal.versions)
+    versions = get_live_versions(proposal.versions)
     if not versions or verdict.data or spec(schema).language != "avro":
         return
     latest, old = versions[-1].number, versions[-1].info
@@ -418,8 +418,8 @@ def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Ite
 
 
 def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterator[Finding]:
-    """Yield a finding if a new version of a topic with one schema has another record than the latest, unless a data finding says so."""
-    schema, versions = proposal.schema, live(proposal.versions)
+    """Yield a finding if a new version of a topic with one schema has another record name than the latest, unless a data finding reports it."""
+    schema, versions = proposal.schema, get_live_versions(proposal.versions)
     old = versions[-1].info if versions else None
     if old is None or proposal.topic.kind or old.type is not schema.type:
         return

@@ -28,8 +28,8 @@ from schemactl.core.catalog import Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Finding
 from schemactl.core.project import Generate
-from schemactl.core.schema import Release, SchemaInfo, live
-from schemactl.formats import pair_of, spec
+from schemactl.core.schema import Release, SchemaInfo, get_live_versions
+from schemactl.formats import get_pair, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.digest import is_known_plain
@@ -152,7 +152,7 @@ def impact(
         try:
             new_struct = struct_of(new, options, release)
         except UnsupportedBySpark as error:
-            return Impact(refusal=error.what)
+            return Impact(refusal=error.message)
         if new_struct is None:
             return None
         names = former_names(new, [old, *older], options, release)
@@ -238,7 +238,7 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
 
 
 def _list_latest_number(proposal: Proposal) -> list[int]:
-    return [version.number for version in live(proposal.versions)[-1:]]
+    return [version.number for version in get_live_versions(proposal.versions)[-1:]]
 
 
 # Names that differ only in case
@@ -601,7 +601,7 @@ def advice(changes: Sequence[ColumnChange], topic: str) -> str:
 
 
 def is_stopping(change: ColumnChange) -> bool:
-    """Return whether no rows can be landed in a Delta table with the column of before."""
+    """Return whether the change prevents landing rows in a Delta table that has the old column."""
     return change.effect in _STOPPING_EFFECTS
 
 
@@ -635,7 +635,7 @@ class Pointers:
     def __init__(self, info: SchemaInfo, release: Release, options: StructOptions) -> None:
         """Parse the definition; raise InvalidSchema or UnsupportedBySpark as `struct_of` does."""
         self._parts: dict[str, avro.Schema | None] = {}
-        if both := pair_of(info):
+        if both := get_pair(info):
             self._parts = {"key": _parse_avro(both.key, release), "value": _parse_avro(both.value, release)}
         self._is_record = self._parts == {} and is_record(info, options, release)
         self._schema = None if self._parts else _parse_avro(info, release)

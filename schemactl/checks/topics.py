@@ -9,7 +9,7 @@ from functools import partial
 from shlex import quote
 from typing import Any, Final
 
-from schemactl.broker.connect import Decision, TopicState, admit, policies_at
+from schemactl.broker.connect import Decision, TopicState, admit, resolve_policies_at
 from schemactl.checks import declarations, java_times, kinds, schemas, table_impact
 from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
 from schemactl.checks.proposal import (
@@ -31,9 +31,9 @@ from schemactl.core.findings import Breakage, DataState, Finding, Verdict
 from schemactl.core.names import TopicName
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrategy
 from schemactl.core.project import Project
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import versions as versions_said
+from schemactl.core.wording import format_version_numbers as versions_said
 from schemactl.formats import (
     convert,
     counterexample,
@@ -93,7 +93,7 @@ def _check_kinds(
         broker = BrokerSide(stored_versions, strategy, level)
         approved_part = get_declared_topic(kind_run.approved, name)
         topic_check, kind_findings = _check_declared(kind_run, kind_run.target.topics[name], approved_part, broker)
-        if part.schema and topic_check and topic_check.version == next_number(stored_versions):
+        if part.schema and topic_check and topic_check.version == get_next_number(stored_versions):
             new_version = SchemaVersion(topic_check.version, part.schema, kind=part.kind)
             stored_versions = (*stored_versions, new_version)
         prefix = f"Kind `{part.kind}`: "
@@ -213,7 +213,7 @@ def _append_tombstones(
             version for version in broker.versions if version.info is None and version.number not in known_numbers
         ]
         return (*versions, *new_tombstones)
-    first_number = next_number(versions)
+    first_number = get_next_number(versions)
     tombstones = range(first_number, first_number + declared_topic.generation - generation)
     return (*versions, *(SchemaVersion(number, None) for number in tombstones))
 
@@ -256,7 +256,7 @@ def _has_approved_proto(run: Run, key: KindKey, approved_schema: SchemaInfo | No
 def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> Iterator[Finding]:
     """Yield a finding if the proposal begins a generation, or returns to an older one."""
     topic, approved_generation = proposal.topic, approved_topic.generation
-    ended_versions = live(approved_topic.versions)
+    ended_versions = get_live_versions(approved_topic.versions)
     if topic.generation < approved_generation:
         yield from run.make_finding(
             "GENERATION_LOWERED",
@@ -562,7 +562,7 @@ def _report_other_form(run: Run, topic: Topic, index: int) -> Iterator[Finding]:
         "CLIENT_FORM_DIFFERS",
         topic,
         f"The producer {on_one_line(client.who)} sends the definition of {topic.name} as Pulsar's client of {client.language.capitalize()} "
-        "renders it, and another form is registered. A broker compares bytes: it rejects the producer, or stores its form as a further "
+        "renders it, but another form is registered. A broker compares bytes: it rejects the producer, or stores its form as a further "
         "version.",
         source=topic.locate(f"/clients/{index}/language"),
         fix=f"Write `protobuf: {{rendering: {client.client_language}}}` if all producers use this client, or send the registered text: "
@@ -611,7 +611,7 @@ def _list_pinned_builds(client: Client, proposal: Proposal) -> list[ClientBuild]
 
 
 def _select_reported(breakages: list[tuple[ClientBuild, Breakage]]) -> list[tuple[ClientBuild, Breakage]]:
-    """Return the first breakage, and by the rules of a language all with the same build: no other finding shows the others."""
+    """Return the breakages to report: only the first, or if it follows from the rules of a language, all of the same build and direction, which no other finding shows."""
     if not breakages or breakages[0][1].incompatibility.rule != "CLIENT_BREAKS":
         return breakages[:1]
     first_build, first_breakage = breakages[0]
@@ -623,7 +623,7 @@ def _select_reported(breakages: list[tuple[ClientBuild, Breakage]]) -> list[tupl
 
 
 def _is_in_verdict(breakage: Breakage, verdict: Verdict) -> bool:
-    """Return whether the verdict has the breakage, by the rules of a language at least at the same place."""
+    """Return whether the verdict has the breakage; one by the rules of a language matches any error at the same place."""
     if breakage in verdict.breakages:
         return True
     place = breakage.incompatibility.pointer, breakage.direction, breakage.against
@@ -713,8 +713,8 @@ def _select_older_breakages(
 def _find_unread_producers(client: Client, proposal: Proposal) -> list[tuple[ClientBuild, Breakage]]:
     """Return where a consumer without `schema`, after its next build, does not read what the declared producers write.
 
-    A producer without `schema` writes the latest version until its next build, which comes first under a strategy in whose order
-    producers are upgraded first.
+    A producer without `schema` writes the latest version until its next build. It counts only under a strategy by which consumers may be
+    upgraded first.
     """
     if not (client.is_latest and client.reads) or has_client_rules(proposal.schema, client.known_language):
         return []
@@ -824,7 +824,7 @@ def _suggest_way_out(proposal: Proposal, client: Client, build: ClientBuild) -> 
     if any(breakage.incompatibility.is_error for breakage in breakages):
         # The strategy rejects the schema, regardless of the client.
         return "."
-    for version in reversed(live(proposal.versions)):
+    for version in reversed(get_live_versions(proposal.versions)):
         newer_schema = version.info if build.number is not None and version.number > build.number else None
         if newer_schema and not _find_breakages(client, [ClientBuild(version.number, newer_schema)], proposal):
             return f"; or bring the client to version {version.number} first, {suffix}"
@@ -841,7 +841,7 @@ def _find_rejection(
     strategy, _ = run.get_strategies(name)[0 if is_approved_state else 1]
     if proposal.broker:
         strategy, _ = catalog.strategy(name, run.project.defaults)
-    policies = policies_at(catalog, name, run.project.defaults, strategy=strategy)
+    policies = resolve_policies_at(catalog, name, run.project.defaults, strategy=strategy)
     proposed_versions = [] if proposal.known or is_approved_state else [SchemaVersion(proposal.number, proposal.schema)]
     # Another producer is connected, so that the client does not register its schema with an idle topic.
     state = TopicState((*proposal.broker_side.versions, *proposed_versions), producers=1)

@@ -13,7 +13,7 @@ from schemactl.checks.proposal import Run
 from schemactl.core.errors import Problem
 from schemactl.core.findings import Finding, Severity, Waiver
 from schemactl.core.names import has_visible_letter
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 
 WaiverKey = tuple[str, str, str]
 """The rule, topic without domain, and fingerprint that a waiver and its finding share."""
@@ -131,7 +131,7 @@ def _report_overlap(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:
         run,
         "WAIVER_OVERLAPS",
         first,
-        f"{counted(len(group), 'waiver')} are for one finding, {first.rule} on {first.topic}: this one and {places}. The waiver that "
+        f"{format_count(len(group), 'waiver')} are for one finding, {first.rule} on {first.topic}: this one and {places}. The waiver that "
         f"ends first counts, which is this one ({first.until}).",
     )
 

@@ -33,11 +33,11 @@ from schemactl.codec.record_classes import (
     avro_of,
     doc_of,
     fields_of,
+    get_symbol,
     is_fixed,
     is_record,
     member_of,
     read,
-    symbol,
 )
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
@@ -165,14 +165,14 @@ def extract(
     for problem in formats.problems(info, release):
         location = f" at {problem.pointer}" if problem.pointer else ""
         raise SchemactlError(
-            f"the definition of {name_of(kind)} is not valid{location}: {problem.what}",
+            f"the definition of {name_of(kind)} is not valid{location}: {problem.message}",
             fix=problem.fix or "change the annotation or the default in the class",
         )
     return info
 
 
 class JsonDifference(NamedTuple):
-    """A field of a `pulsar.schema.Record` that the client's JsonSchema writes otherwise than other clients.
+    """A field of a `pulsar.schema.Record` that the client's JsonSchema writes differently from other clients.
 
     Attributes:
         field: the path of the field.
@@ -188,7 +188,7 @@ class JsonDifference(NamedTuple):
 
 
 def find_json_differences(kind: type) -> Iterator[JsonDifference]:
-    """Yield the fields of a `pulsar.schema.Record` that `JsonSchema` of Python's client writes as other JSON than other clients."""
+    """Yield the fields of a `pulsar.schema.Record` that `JsonSchema` of Python's client writes as different JSON than other clients."""
     if is_client_record(kind):
         yield from _find_json_differences(kind, kind.__name__, frozenset())
 
@@ -342,10 +342,10 @@ class _Definer:
         try:
             hint = read(annotation)
         except UnclearField as error:
-            raise SchemactlError(f"{place}: {error.what}", fix=error.fix) from None
+            raise SchemactlError(f"{place}: {error.message}", fix=error.fix) from None
         if hint.attributes and len(hint.members) - (type(None) in hint.members) > 1:
             raise SchemactlError(
-                f"{place}: Annotated says of a union what belongs to one of its types",
+                f"{place}: Annotated describes the whole union, but applies to one of its types",
                 fix='write it with that type: Annotated[int, "int"] | str',
             )
         if hint.attributes and is_record(hint.type):
@@ -376,7 +376,7 @@ class _Definer:
         if is_record(kind):
             return self.define_record(kind, namespace)
         if isinstance(kind, type) and issubclass(kind, Enum) and not issubclass(kind, Flag):
-            symbols = [symbol(member) for member in kind]
+            symbols = [get_symbol(member) for member in kind]
             node = {"type": "enum", "name": kind.__name__, **_get_attributes(kind), "symbols": symbols}
             return self._register(kind, node | attributes, namespace)[0]
         if is_fixed(kind):
@@ -413,7 +413,7 @@ class _Definer:
             if "precision" not in node:
                 raise SchemactlError(
                     f"{place}: Avro's decimals have a fixed number of digits, and Decimal alone does not say how many",
-                    fix='write Annotated[Decimal, "decimal(12, 2)"], with all digits and those behind the point',
+                    fix='write Annotated[Decimal, "decimal(12, 2)"], with the number of all digits and of the decimal places',
                 )
             if self._is_portable and node.get("scale") == 0:
                 del node["scale"]
@@ -502,7 +502,7 @@ def _list_fields(kind: type) -> Sequence[ClassField]:
     try:
         return fields_of(kind)
     except UnclearField as error:
-        raise SchemactlError(f"{name_of(kind)}: {error.what}", fix=error.fix) from None
+        raise SchemactlError(f"{name_of(kind)}: {error.message}", fix=error.fix) from None
     except (NameError, TypeError, AttributeError) as error:
         raise SchemactlError(
             # Messages of pydantic have a second line, with a URL.
@@ -512,12 +512,13 @@ def _list_fields(kind: type) -> Sequence[ClassField]:
     # A factory may raise anything.
     except Exception as error:  # noqa: BLE001
         raise SchemactlError(
-            f"{name_of(kind)}: a default factory fails: {error!r}", fix="make it work without any surroundings"
+            f"{name_of(kind)}: a default factory fails: {error!r}",
+            fix="make the factory work when the module is imported alone",
         ) from None
 
 
 def _find_member_of_default(hint: Hint, default: Any, place: str) -> int | None:
-    """Return the index of the union's member that a default fits; None without a union, or for a default of None without null."""
+    """Return the index of the union's member that a default fits; None without a union, or if the default is None and the union does not contain null."""
     if not hint.members:
         return None
     if default is None:
@@ -527,7 +528,7 @@ def _find_member_of_default(hint: Hint, default: Any, place: str) -> int | None:
         return indices[member_of(default, [read(hint.members[index]) for index in indices])]
     except TypeError as error:
         raise SchemactlError(
-            f"{place}: its default fits no member of the union: {error}",
+            f"{place}: its default does not match any type of the union: {error}",
             fix="give another default, or add its type to the union",
         ) from None
 
@@ -570,7 +571,7 @@ class _DefaultWriter:
             fields = fields_of(kind)
             if types.keys() != {field.name for field in fields}:
                 raise SchemactlError(
-                    f"{self.place}: its default is of the class itself, whose fields are not known before it",
+                    f"{self.place}: its default is an instance of the class itself, whose fields are not known yet",
                     fix="leave out the default",
                 )
             return {field.name: self.to_json(getattr(value, field.attribute), types[field.name]) for field in fields}
@@ -579,7 +580,7 @@ class _DefaultWriter:
     def _leaf_to_json(self, value: Any, node: Mapping[str, Any]) -> Json:
         match value:
             case Enum():
-                return symbol(value)
+                return get_symbol(value)
             case float() if not math.isfinite(value):
                 return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
             case None | bool() | int() | float() | str():
@@ -601,7 +602,7 @@ class _DefaultWriter:
         unscaled = value.scaleb(node.get("scale", 0))
         if unscaled != int(unscaled):
             raise SchemactlError(
-                f"{self.place}: its default, {value}, has more digits behind the point than its type",
+                f"{self.place}: its default, {value}, has more decimal places than its type",
                 fix="round it, or give the type more",
             )
         number = int(unscaled)
@@ -671,7 +672,7 @@ def load_module(name: str, folder: str) -> Any:
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if missing and (name == missing or name.startswith(f"{missing}.")):
                 raise SchemactlError(
-                    f"there is no module {missing}, neither in {folder} nor installed with schemactl",
+                    f"cannot find the module {missing}, neither in {folder} nor installed with schemactl",
                     fix="start in the folder that the module's name begins in, or install its package here",
                 ) from None
             location = _find_location(error, folder)

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import COMMANDS, build_parser, command_of, expand_help, load
-from schemactl.core.deadline import PARALLEL, within
+from schemactl.cli.parser import COMMANDS, build_parser, expand_help, find_command, load_command
+from schemactl.core.deadline import PARALLEL, run_within
 from schemactl.core.errors import CHANGES as CHANGES
 from schemactl.core.errors import NEGATIVE as NEGATIVE
 from schemactl.core.errors import DeclarationError, MissingProject, SchemactlError, UsageError
-from schemactl.core.terminal import CleanStream, is_welcome
+from schemactl.core.terminal import CleanStream, is_color_enabled
 
 __all__ = ["COMMANDS", "Context", "build_parser", "main"]
 
@@ -63,18 +63,18 @@ def _run(arguments: list[str]) -> int:
         _print_events()
     # Import only the module of the command, so that the hook starts fast.
     arguments = expand_help(arguments)
-    command = command_of(arguments)
+    command = find_command(arguments)
     try:
         args = build_parser([command] if command else [], arguments).parse_args(arguments)
         directory = Path(args.directory).absolute()
         if not directory.is_dir():
-            raise UsageError(f"-C {args.directory}: there is no such folder")
+            raise UsageError(f"-C {args.directory}: no such folder")
         context = Context(
             str(directory),
             args.config,
             args.quiet,
             args.verbose or debug,
-            is_welcome(args.color),
+            is_color_enabled(args.color),
             getattr(args, "trust_working_tree", False),
             words=tuple(arguments),
             is_json_progress=args.progress == "json",
@@ -82,9 +82,9 @@ def _run(arguments: list[str]) -> int:
         )
         if isinstance(sys.stdout, CleanStream):
             sys.stdout.styled = context.color
-        run = load(args.command).run
+        run = load_command(args.command).run
         if getattr(args, "limits_command", False):
-            run = _limit(run)
+            run = _limit_time(run)
         if getattr(args, "has_result", False):
             from schemactl.cli.command_result import run_with_result
 
@@ -116,9 +116,9 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
-def _limit(run: Callable[[argparse.Namespace, Context], int]) -> Callable[[argparse.Namespace, Context], int]:
+def _limit_time(run: Callable[[argparse.Namespace, Context], int]) -> Callable[[argparse.Namespace, Context], int]:
     """Return the command with the time limit of --timeout."""
-    return lambda args, context: within(args.timeout, lambda _: run(args, context))
+    return lambda args, context: run_within(args.timeout, lambda _: run(args, context))
 
 
 def _discard_output() -> None:

@@ -10,17 +10,17 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_format, add_options, number
-from schemactl.cli.schema_input import Answer, Request, in_client_form, is_given, read_schema
+from schemactl.cli.parser import add_command_timeout, add_format, add_options, make_number_type
+from schemactl.cli.schema_input import Answer, Request, is_given, read_schema, render_for_client
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
-from schemactl.cli.target_selection import add_target, target_of
+from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
 from schemactl.core.errors import NEGATIVE, RegistryError, SchemaRejected, UsageError
 from schemactl.core.json_values import client_value
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Policies
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, live
-from schemactl.core.terminal import on_one_line, table
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, get_live_versions
+from schemactl.core.terminal import format_table, on_one_line
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState
@@ -77,8 +77,10 @@ def configure_admit(parser: argparse.ArgumentParser) -> None:
         "--auto: the client is Java's with AUTO_PRODUCE_BYTES or AUTO_CONSUME",
     )
     add_target(parser, "the registry whose topic is asked about", from_environment=False)
-    parser.add_argument("--producers", type=number(0), default=0, metavar="N", help="how many are connected")
-    add_options(parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=number(0), default=0)
+    parser.add_argument("--producers", type=make_number_type(0), default=0, metavar="N", help="how many are connected")
+    add_options(
+        parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=make_number_type(0), default=0
+    )
     add_options(parser, "--has-data: the topic holds messages")
     add_format(parser)
     add_command_timeout(parser)
@@ -179,7 +181,7 @@ def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTop
     if chosen.info is None:
         return None, "no schema, as approved"
     described_as = f"version {chosen.version.number}" if chosen.version else "the definition in force"
-    info = in_client_form(chosen.info, args.language)
+    info = render_for_client(chosen.info, args.language)
     return info, f"{described_as} ({info.type.name}{form if list_native_parts(info) else ''})"
 
 
@@ -187,7 +189,7 @@ def _read_topic(
     args: argparse.Namespace, context: Context, topic: Topic, approved: Catalog
 ) -> tuple[Topic, PoliciesInForce, Release]:
     """Return the topic in the approved history or on the target, with the policies in force and the release of the broker."""
-    from schemactl.broker.connect import policies_at
+    from schemactl.broker.connect import resolve_policies_at
     from schemactl.core.catalog import Topic
     from schemactl.registry.interface import Scope
 
@@ -197,13 +199,13 @@ def _read_topic(
         strategy, _ = approved.strategy(topic.name, defaults)
         catalog, release = approved, project.release
     else:
-        chosen = target_of(args.target, context)
-        name = chosen.target.names.there(topic.name)
+        chosen = choose_target(args.target, context)
+        name = chosen.target.names.to_target(topic.name)
         with closing(chosen.open(context)) as registry:
             catalog = registry.read(Scope(frozenset({name.namespace_name}), frozenset({name})))
             strategy, release, defaults = registry.strategy(name), registry.release, registry.defaults
         topic = catalog.topics.get(name) or Topic(name)
-    return topic.load(), policies_at(catalog, topic.name, defaults, strategy=strategy), release
+    return topic.load(), resolve_policies_at(catalog, topic.name, defaults, strategy=strategy), release
 
 
 def _render_decision(question: _Question, decision: Decision, role: str) -> str:
@@ -253,7 +255,7 @@ def _suggest_fix(question: _Question, decision: Decision) -> str:
         )
     if question.client is None:
         return "give the client the topic's schema, or turn schema_validation_enforced off"
-    stored = live(question.topic.versions)
+    stored = get_live_versions(question.topic.versions)
     if not stored:
         return "register the schema before the client connects: `schemactl apply`"
     if (info := stored[-1].info) and info.type is not question.client.type:
@@ -329,7 +331,7 @@ def connect(request: Request) -> Answer:
             consumers=_get_count(state, "open_consumers"),
             has_data=state.get("has_data") is True,
         )
-        live_versions = live(registry.versions(topic))
+        live_versions = get_live_versions(registry.versions(topic))
     return {
         "allowed": decision.allowed,
         "live_after": [
@@ -358,7 +360,7 @@ def _run_steps(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, An
             _run_step(registry, topic, step, where)
         except RegistryError as error:
             rejection = " is rejected" if isinstance(error, SchemaRejected) else ""
-            raise InvalidInput(f"`{where}`{rejection}: {error.what}") from None
+            raise InvalidInput(f"`{where}`{rejection}: {error.message}") from None
 
 
 def _run_step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:
@@ -400,7 +402,7 @@ def _set_policies(registry: EmbeddedRegistry, topic: TopicName, values: dict[str
 
 
 def _parse_schema(value: object, where: str) -> SchemaInfo | None:
-    from schemactl.formats import InvalidInput, properties_of
+    from schemactl.formats import InvalidInput, read_json_properties
 
     if value is None:
         return None
@@ -411,7 +413,7 @@ def _parse_schema(value: object, where: str) -> SchemaInfo | None:
         return SchemaInfo(SchemaType.AUTO_PUBLISH)
     if not isinstance(name, str) or name not in SchemaType.__members__:
         raise InvalidInput(f"`{where}.type` is {name!r}, which is not a schema type")
-    return SchemaInfo(SchemaType[name], _parse_content(value, where), properties_of(value, where))
+    return SchemaInfo(SchemaType[name], _parse_content(value, where), read_json_properties(value, where))
 
 
 def _parse_content(schema: dict[str, Any], where: str) -> bytes:
@@ -507,7 +509,7 @@ def _make_matrix(
             if client.runs_on(*(target,) if target else ()):
                 for number, info in reversed(client.builds(git.versions)):
                     built = client.file if number is None else str(number)
-                    yield decide(client, client.role, built, info and in_client_form(info, client.client_language))
+                    yield decide(client, client.role, built, info and render_for_client(info, client.client_language))
         builds = [(str(version.number), version.info) for version in git.versions if version.info]
         for built, schema in (*builds, ("no schema", None)):
             for role in _MATRIX_ROLES:
@@ -520,7 +522,7 @@ def _make_matrix(
 
 def _render_matrix(matrix: Matrix) -> str:
     """Return the decisions as two tables, and the connect rules behind them."""
-    from schemactl.broker.connect import connect_rules
+    from schemactl.broker.connect import read_connect_rules
 
     blocks = [str(matrix.topic)]
     if matrix.declared:
@@ -529,16 +531,16 @@ def _render_matrix(matrix: Matrix) -> str:
             for entry in matrix.declared
             if entry.client
         ]
-        blocks.append("\n".join(table([("client", "role", "built with", "answer"), *rows])))
+        blocks.append("\n".join(format_table([("client", "role", "built with", "answer"), *rows])))
     decisions_by_build: dict[str, list[str]] = {}
     for entry in matrix.entries:
         if not entry.client:
             decisions_by_build.setdefault(entry.built, []).append(_describe_decision(entry.decision))
     head = ("built with", "producer", "consumer or reader")
-    blocks.append("\n".join(table([head, *((built, *texts) for built, texts in decisions_by_build.items())])))
+    blocks.append("\n".join(format_table([head, *((built, *texts) for built, texts in decisions_by_build.items())])))
     used = {entry.decision.row for entry in matrix.entries}
-    legend = [(row, f"{rule.when}: {rule.then}") for row, rule in connect_rules().items() if row in used]
-    blocks.append("\n".join(["the rows of Pulsar's rules:", *(f"  {line}" for line in table(legend))]))
+    legend = [(row, f"{rule.when}: {rule.then}") for row, rule in read_connect_rules().items() if row in used]
+    blocks.append("\n".join(["the rows of Pulsar's rules:", *(f"  {line}" for line in format_table(legend))]))
     return "\n\n".join(blocks)
 
 
@@ -553,7 +555,7 @@ def _describe_decision(decision: Decision) -> str:
 
 def _matrix_value(matrix: Matrix) -> dict[str, Any]:
     """Return the JSON value of the decisions."""
-    from schemactl.broker.connect import connect_rules
+    from schemactl.broker.connect import read_connect_rules
 
     used = {entry.decision.row for entry in matrix.entries}
     return {
@@ -567,7 +569,7 @@ def _matrix_value(matrix: Matrix) -> dict[str, Any]:
             }
             for entry in matrix.entries
         ],
-        "rules": {row: rule._asdict() for row, rule in connect_rules().items() if row in used},
+        "rules": {row: rule._asdict() for row, rule in read_connect_rules().items() if row in used},
     }
 
 

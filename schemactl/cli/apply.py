@@ -26,31 +26,31 @@ from schemactl.cli.plan import (
     CREATE_TENANTS_OPTION,
     PlanRequest,
     add_arguments,
-    addresses,
-    command_after_merge,
-    command_for,
     expect_no_options,
-    needed_permissions,
-    plan_text,
-    planned,
+    find_needed_permissions,
+    format_apply_command,
+    format_command_after_merge,
+    list_setting_addresses,
+    make_plans,
+    render_plan_file,
     write_plan,
 )
 from schemactl.cli.target_selection import (
-    AskedTargets,
     OpenTarget,
-    environment_target,
-    opened,
-    shown_target,
-    side_by_side,
-    succeeded,
-    target_of,
-    worst,
+    TargetSelection,
+    choose_target,
+    format_target_option,
+    open_targets,
+    read_environment_target,
+    report_failures,
+    run_in_parallel,
+    select_exit_code,
 )
-from schemactl.cli.topic_selection import add_selection, find, relative_path
-from schemactl.core.deadline import OutOfTime, within
+from schemactl.cli.topic_selection import add_selection, find, resolve_relative_path
+from schemactl.core.deadline import OutOfTime, run_within
 from schemactl.core.errors import NEGATIVE, PartlyApplied, SchemactlError, StalePlan, UsageError
-from schemactl.core.names import matching, select
-from schemactl.core.terminal import clean, fit, paint_diff, terminal_width, uncleaned
+from schemactl.core.names import find_matching_topics, select_topics
+from schemactl.core.terminal import clean, get_raw_stream, get_terminal_width, paint_diff, wrap_text
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
@@ -129,23 +129,23 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
 
 def run_apply(args: argparse.Namespace, context: Context) -> int:
     """Return 0: applied; 1: not applied; 3: partly, or messages would be misread; 4: the plan is stale; 100: all of it would be rejected."""
-    return within(args.timeout, lambda deadline: _run_apply(args, context, deadline))
+    return run_within(args.timeout, lambda deadline: _run_apply(args, context, deadline))
 
 
 def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
-    selection = AskedTargets.of(args)
+    selection = TargetSelection.of(args)
     context.result["targets"] = []
     if args.plan:
         selection.expect_one(args.plan, lambda _: f"schemactl apply {quote(args.plan)}")
         with _open_plan_file(args, context) as ready:
-            return worst(_run_plans([ready], args, context, deadline))
+            return select_exit_code(_run_plans([ready], args, context, deadline))
     if args.result:
         selection.expect_one("--result", "schemactl apply --target {0} --result {0}.json".format)
     if args.expect_digest is not None:
         selection.expect_one("--expect-digest", "schemactl apply --target {} --expect-digest DIGEST".format)
-    with planned(selection, args, context) as (targets, plans_by_target):
+    with make_plans(selection, args, context) as (targets, plans_by_target):
         codes: list[int] = []
-        plans = list(succeeded(plans_by_target, codes, context))
+        plans = list(report_failures(plans_by_target, codes, context))
         context.result["targets"] += [
             {"target": name, "problem": str(result)}
             for name, result in plans_by_target.items()
@@ -156,13 +156,13 @@ def _run_apply(args: argparse.Namespace, context: Context, deadline: Deadline) -
 
 def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Context, deadline: Deadline) -> list[int]:
     """Show the plans, ask for confirmation if needed, carry them out in parallel, and return the exit code of each."""
-    from schemactl.report.plan import render
+    from schemactl.report.plan import render_plan
 
     codes, remaining = [], []
     for ready in plans:
         plan = ready.plan
         if plan.leaves_out or not plan.steps or not args.plan:
-            context.report(render(plan, color=context.color) + ("\n" if ready.target.context.subject else ""))
+            context.report(render_plan(plan, color=context.color) + ("\n" if ready.target.context.subject else ""))
         if is_left_undone(ready, args):
             codes.append(NEGATIVE)
             record_not_applied(ready)
@@ -172,7 +172,7 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
     if with_steps and args.expect_digest is not None:
         _expect_approved(with_steps[0].plan, with_steps[0].target.registry, args.expect_digest)
     elif with_steps and not args.plan and not args.auto_approve:
-        if not confirmed(args):
+        if not ask_for_confirmation(args):
             for ready in remaining:
                 record_not_applied(ready)
             return [*codes, SchemactlError.exit_code]
@@ -183,10 +183,12 @@ def _run_plans(plans: list[ReadyPlan], args: argparse.Namespace, context: Contex
 
 def record_not_applied(ready: ReadyPlan) -> None:
     """Add a plan that is not carried out to the result of the command."""
-    from schemactl.core.environment import ci_run
-    from schemactl.report.plan import unapplied_document
+    from schemactl.core.environment import get_ci_run
+    from schemactl.report.plan import make_unapplied_document
 
-    ready.target.context.result["targets"].append({"problem": None, **unapplied_document(ready.plan, ci_run())})
+    ready.target.context.result["targets"].append(
+        {"problem": None, **make_unapplied_document(ready.plan, get_ci_run())}
+    )
 
 
 def is_left_undone(ready: ReadyPlan, args: argparse.Namespace) -> bool:
@@ -252,7 +254,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     # Read the file, and open the target that it names.
     shaping = ("topic", "namespace", "create_tenants")
     expect_no_options(args, context, shaping, ": give it to `schemactl plan`")
-    plan_path = relative_path(args.plan, context)
+    plan_path = resolve_relative_path(args.plan, context)
     if not plan_path.exists() and args.plan in context.project()[0].targets:
         raise UsageError(
             f"apply {args.plan}: `apply` takes the file of a plan, or applies to a target",
@@ -262,17 +264,17 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     if receipt.proposed:
         raise SchemactlError(
             f"{args.plan} is the plan of a merge that is not approved yet; nothing was changed",
-            fix=f"once it is merged: {command_after_merge(receipt)}",
+            fix=f"once it is merged: {format_command_after_merge(receipt)}",
         )
-    environment_name = environment_target()
+    environment_name = read_environment_target()
     if not args.target and environment_name not in (None, receipt.target):
         # The plan file names its target.
-        context.note(f"{args.plan} is for {receipt.target}; {shown_target(environment_name)} is ignored")
+        context.note(f"{args.plan} is for {receipt.target}; {format_target_option(environment_name)} is ignored")
     for name in args.target:
         if name != receipt.target:
             raise UsageError(f"--target {name}: {args.plan} was made for {receipt.target}")
     remake_fix = f"make it again: schemactl {receipt.command} --target {quote(receipt.target)} --out {quote(args.plan)}"
-    place = target_of(receipt.target, context)
+    place = choose_target(receipt.target, context)
     target_name, registry_url = place.target.name, place.target.registry
     if registry_url != receipt.registry:
         raise SchemactlError(
@@ -303,7 +305,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
             ready = _make_again(receipt, target, args.plan, args.results)
         except UsageError as error:
             raise StalePlan(
-                f"{args.plan} cannot be made again: {error.what}; nothing was changed", fix=remake_fix
+                f"{args.plan} cannot be made again: {error.message}; nothing was changed", fix=remake_fix
             ) from error
         try:
             _expect_same(ready.plan, receipt, args.plan, remake_fix, context)
@@ -335,7 +337,7 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
         request = PlanRequest.of(target, options)
         return request.plan(request.observe())
     git = renamed(target.approved.whole.catalog, target.names)
-    lists = lists_of(receipt.lists, path=relative_path(file, target.context), git=git)
+    lists = lists_of(receipt.lists, path=resolve_relative_path(file, target.context), git=git)
     return _make_rebuild(options, target, lists)[0]
 
 
@@ -346,7 +348,7 @@ def _expect_same(plan: Plan, receipt: Receipt, file: str, remake_fix: str, conte
     digest = plan_digest(plan)
     if digest == receipt.digest:
         return
-    old_text, new_text = receipt.text, clean(plan_text(plan))
+    old_text, new_text = receipt.text, clean(render_plan_file(plan))
     for line in _compare_texts(old_text.split("\n"), new_text.split("\n"), file):
         print(paint_diff(line, color=context.color))
     if old_text.replace(receipt.digest, digest) == new_text:
@@ -379,7 +381,7 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
         UsageError: if an option permits something that the plan does not do.
         SchemactlError: if a permission is missing.
     """
-    needed = needed_permissions(plan)
+    needed = find_needed_permissions(plan)
     deletions = (
         ("allow_delete", needed.delete, "deletes the schema of {}"),
         ("force_delete", needed.force_delete, "deletes the schema of {} by force"),
@@ -389,7 +391,7 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
         f"--{option.replace('_', '-')} {text}"
         for option, names, _ in deletions
         for text in getattr(args, option)
-        if not matching(text, names, globs=option == "allow_delete")
+        if not find_matching_topics(text, names, globs=option == "allow_delete")
     ]
     unused_options += [f"--allow-data-loss {text}" for text in args.allow_data_loss if text not in needed.lose]
     if args.relax_while_replaying and not needed.relax:
@@ -402,7 +404,7 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
         effect.format(name)
         for option, names, effect in deletions
         for name in sorted(names)
-        if not any(matching(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
+        if not any(find_matching_topics(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
     ]
     missing += [
         f"sets {address}, by which messages can be lost" for address in sorted(needed.lose - {*args.allow_data_loss})
@@ -412,7 +414,7 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
     if missing:
         raise SchemactlError(
             f"{args.plan} {', and '.join(missing)}, which is not allowed here; nothing was changed",
-            fix=f"if that was reviewed: {command_for(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
+            fix=f"if that was reviewed: {format_apply_command(plan, args.plan)}; or name the reviewed digest: --expect-digest DIGEST",
         )
 
 
@@ -423,7 +425,7 @@ def _expect_undeclared(plan: Plan, approved: History, target: OpenTarget, file: 
     if plan.lists is not None:
         return
     declared = renamed(approved.catalog, target.names)
-    needed = needed_permissions(plan)
+    needed = find_needed_permissions(plan)
     for name in sorted(needed.delete | needed.force_delete):
         topic = declared.topics.get(name)
         if topic and topic.schema is not None:
@@ -468,7 +470,7 @@ def carry_out(plans: Sequence[ReadyPlan], args: argparse.Namespace, deadline: De
         ready.target.context.close()
     interruption = _Interruption(deadline, several=len(plans) > 1)
     with _interrupt_on_sigterm():
-        results = side_by_side(
+        results = run_in_parallel(
             [partial(_carry_out, ready, args, interruption) for ready in plans], stop=interruption.stop
         )
     return [_print_result(result, ready) for ready, result in zip(plans, results, strict=True)]
@@ -520,9 +522,9 @@ def _carry_out(ready: ReadyPlan, args: argparse.Namespace, interruption: _Interr
 
 def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
     """Print what was done, and return the exit code of `apply`; raise the error if there is only one target."""
-    from schemactl.core.environment import ci_run
+    from schemactl.core.environment import get_ci_run
     from schemactl.report import drift
-    from schemactl.report.plan import render_result, result_document
+    from schemactl.report.plan import make_result_document, render_result
 
     plan, context = ready.plan, ready.target.context
     if isinstance(result, SchemactlError):
@@ -531,7 +533,7 @@ def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
             raise result
         context.report(f"{context.subject}: {result}")
         return result.exit_code
-    context.result["targets"].append({"problem": None, **result_document(result, ci_run())})
+    context.result["targets"].append({"problem": None, **make_result_document(result, get_ci_run())})
     if plan.steps:
         subject = f"{context.subject}: " if context.subject else ""
         context.report(subject + render_result(result, color=context.color))
@@ -540,14 +542,14 @@ def _print_result(result: Result | SchemactlError, ready: ReadyPlan) -> int:
             return StalePlan.exit_code if result.is_stale else result.failure.exit_code
         return PartlyApplied.exit_code
     if plan.misread and plan.steps:
-        context.report("\n" + drift.render(plan.misread, target=plan.origin.target, color=context.color))
+        context.report("\n" + drift.render_misread_topics(plan.misread, target=plan.origin.target, color=context.color))
         return PartlyApplied.exit_code
     if plan.leaves_out:
         return PartlyApplied.exit_code
     return NEGATIVE if plan.misread else 0
 
 
-def confirmed(args: argparse.Namespace) -> bool:
+def ask_for_confirmation(args: argparse.Namespace) -> bool:
     """Ask the user, at a terminal, and return whether the answer is yes."""
     if args.format and "text" not in args.format:
         raise UsageError(
@@ -559,7 +561,7 @@ def confirmed(args: argparse.Namespace) -> bool:
             "cannot ask for confirmation: standard input is not a terminal",
             fix="use --auto-approve, or apply a reviewed plan: schemactl plan --out plan.json",
         )
-    print("\nApply this? Only `yes` goes ahead: ", end="", file=sys.stderr, flush=True)
+    print("\nApply this plan? Enter `yes` to continue: ", end="", file=sys.stderr, flush=True)
     is_confirmed = sys.stdin.readline().strip() == "yes"
     if not is_confirmed:
         print("Nothing was applied.")
@@ -623,10 +625,10 @@ class ApplyProgress:
         if self._is_terminal:
             if now_s - self._shown_s >= _REDRAW_INTERVAL_S:
                 self._shown_s = now_s
-                columns = (terminal_width() or _MAX_LINE) - BAR_COLUMNS - 2
-                line = fit(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}", columns).split("\n")[0]
+                columns = (get_terminal_width() or _MAX_LINE) - BAR_COLUMNS - 2
+                line = wrap_text(f"{self._format_progress(now_s)}{_describe_oldest(under_way)}", columns).split("\n")[0]
                 bar = render_bar(self._done, self._total)
-                print(f"\r\x1b[K{bar} {line}", end="", file=uncleaned(sys.stderr), flush=True)
+                print(f"\r\x1b[K{bar} {line}", end="", file=get_raw_stream(sys.stderr), flush=True)
             return
         for step_number, (since_s, text) in under_way:
             if now_s - since_s >= _SLOW_STEP_S and step_number not in self._named:
@@ -642,7 +644,7 @@ class ApplyProgress:
 
     def _clear(self) -> None:
         if self._is_terminal:
-            print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
+            print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr), flush=True)
 
     def _format_progress(self, now_s: float) -> str:
         return describe_progress(self._done, self._total, "steps", now_s - self._began_s)
@@ -697,26 +699,26 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
 
 def run_rebuild(args: argparse.Namespace, context: Context) -> int:
     """Return 0: every list is restored; 1: not rebuilt; 3: partly; 4: changed by others meanwhile; 100: cannot be exact."""
-    return within(args.timeout, lambda deadline: _run_rebuild(args, context, deadline))
+    return run_within(args.timeout, lambda deadline: _run_rebuild(args, context, deadline))
 
 
 def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.plan_json import plan_digest
     from schemactl.deploy.planner import renamed
     from schemactl.deploy.version_numbers import read_lists
-    from schemactl.report.plan import render
+    from schemactl.report.plan import render_plan
 
     context.result["targets"] = []
-    with opened(AskedTargets([args.target]), context) as targets:
+    with open_targets(TargetSelection([args.target]), context) as targets:
         [target] = targets.targets
         lists: Lists = {}
         if args.numbers:
             git = renamed(target.approved.whole.catalog, target.names)
-            lists = read_lists(relative_path(args.numbers, context), target=target.name, git=git)
+            lists = read_lists(resolve_relative_path(args.numbers, context), target=target.name, git=git)
         ready, sources = _make_rebuild(args, target, lists)
         plan = ready.plan
         context.result["sources"] = sources
-        context.report("\n".join([render(plan, color=context.color), "", *sources]))
+        context.report("\n".join([render_plan(plan, color=context.color), "", *sources]))
         if args.out:
             record_not_applied(ready)
             write_plan(plan, args, context)
@@ -726,7 +728,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
         if is_left_undone(ready, args):
             record_not_applied(ready)
             return NEGATIVE
-        if plan.steps and not args.auto_approve and not confirmed(args):
+        if plan.steps and not args.auto_approve and not ask_for_confirmation(args):
             record_not_applied(ready)
             return SchemactlError.exit_code
         return carry_out([ready], args, deadline)[0]
@@ -744,7 +746,7 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
     full_catalog = renamed(approved.whole.catalog, target.names)
     selected = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(selected, target.names)
-    requested_names = select(lists, args.topic, args.namespace)
+    requested_names = select_topics(lists, args.topic, args.namespace)
     # The user names Git's topics by their declared names, and other topics by the registry's names.
     file_lists = {
         name: pairs
@@ -758,7 +760,7 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         found_names = {name for name in (*git.topics, *lists) if name.schema_id in texts}
         known_ids = {name.schema_id for name in found_names}
         return found_names | {
-            target.names.there(find(text, approved.catalog, globs=False).name)
+            target.names.to_target(find(text, approved.catalog, globs=False).name)
             for text in texts
             if text not in known_ids
         }
@@ -771,14 +773,14 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
         force_delete=frozenset(deletions),
         relax=args.relax_while_replaying,
         create_tenants=args.create_tenants,
-        lose=frozenset(addresses(args.allow_data_loss, target.names)),
+        lose=frozenset(list_setting_addresses(args.allow_data_loss, target.names)),
         unreadable=frozenset(find_names(args.allow_unreadable_messages)),
     )
     plan = make_rebuild(
         observe(target.registry, scope_of(without_versions(applicable(git), lists)), deletions=deletions),
         git,
         lists,
-        interrupted={target.names.there(name) for name in selected.topics if approved.was_interrupted(name)},
+        interrupted={target.names.to_target(name) for name in selected.topics if approved.was_interrupted(name)},
         origin=target.origin,
         permissions=permissions,
         waivers=target.waivers,

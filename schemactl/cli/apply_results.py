@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from schemactl.cli.topic_selection import output_file, relative_path
+from schemactl.cli.topic_selection import resolve_output_file, resolve_relative_path
 from schemactl.core import atomic_files
-from schemactl.core.environment import ci_run
+from schemactl.core.environment import get_ci_run
 from schemactl.core.errors import HistoryError, SchemactlError
 from schemactl.core.json_values import Json, json_text
-from schemactl.core.wording import moment, versions
+from schemactl.core.wording import format_time, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
@@ -105,10 +105,10 @@ class NamedResults:
         Raises:
             SchemactlError: if a path does not exist, or Git tracks it, so that anyone who changes the repository could write it.
         """
-        paths = [relative_path(text, context) for text in texts]
+        paths = [resolve_relative_path(text, context) for text in texts]
         for text, path in zip(texts, paths, strict=True):
             if not path.exists():
-                raise SchemactlError(f"--results {text}: there is no such file or folder")
+                raise SchemactlError(f"--results {text}: no such file or folder")
         folders = tuple(path for path in paths if path.is_dir())
         files = tuple(path for path in paths if not path.is_dir())
         for path in (*files, *(file for folder in folders for file in sorted(folder.glob("*.json")))):
@@ -176,25 +176,25 @@ class ApplyRecord:
     """
 
     def __init__(self, ready: ReadyPlan, result: str | None) -> None:
-        from schemactl.report.plan import started_document
+        from schemactl.report.plan import make_started_document
 
         context, plan, place = ready.target.context, ready.plan, ready.target.place
         self._context = context
-        self._run = ci_run()
+        self._run = get_ci_run()
         if result:
-            self._path = output_file(result, context, name="result.json")
+            self._path = resolve_output_file(result, context, name="result.json")
             self._numbers = _make_numbers_reader(ready)
         else:
-            self._path = relative_path(str(result_path(place.folder, place.target.name)), context)
+            self._path = resolve_relative_path(str(result_path(place.folder, place.target.name)), context)
             self._numbers = lambda _: None
-        text = json_text(started_document(plan, self._run)).encode().removesuffix(b"]\n}")
+        text = json_text(make_started_document(plan, self._run)).encode().removesuffix(b"]\n}")
         self._end_offset = len(text)
         self._separator = b""
         self._synced_s = time.monotonic()
         self._file: int | None = None
         try:
             atomic_files.write(
-                self._path, text + _END, below=context.top, mode=atomic_files.OWN, make_folders=not result
+                self._path, text + _END, below=context.top, mode=atomic_files.PRIVATE_MODE, make_folders=not result
             )
             self._file = atomic_files.reopen(self._path, below=context.top)
         except OSError as error:
@@ -221,12 +221,12 @@ class ApplyRecord:
     def end(self, result: Result, registry: Registry) -> None:
         """Write the final result."""
         from schemactl.deploy.plan_json import write_json
-        from schemactl.report.plan import result_document
+        from schemactl.report.plan import make_result_document
 
         if self._file is not None:
             os.close(self._file)
             self._file = None
-            document = result_document(result, self._run, self._numbers(registry))
+            document = make_result_document(result, self._run, self._numbers(registry))
             write_json(document, self._path, below=self._context.top)
 
 
@@ -245,7 +245,7 @@ def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | 
             registered = registry.read(scope)
         except SchemactlError:
             return None
-        return topic_values(git=target.with_held(git, registered), registry=registered)
+        return topic_values(git=target.add_registered_versions(git, registered), registry=registered)
 
     return read_numbers
 
@@ -253,7 +253,9 @@ def _make_numbers_reader(ready: ReadyPlan) -> Callable[[Registry], list[Json] | 
 # The setting `after` of a target.
 
 
-def awaited(target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | None = None) -> dict[TopicName, Awaited]:
+def find_waiting_topics(
+    target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | None = None
+) -> dict[TopicName, Awaited]:
     """Return the topics for which `plan` registers versions that some target in `after` does not have yet.
 
     Only these topics are read from each of these targets. If its registry does not respond, the result of its last apply counts,
@@ -268,7 +270,7 @@ def awaited(target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | No
     Raises:
         SchemactlError: if a topic has no name on another target.
     """
-    from schemactl.core.catalog import chosen_topics
+    from schemactl.core.catalog import select_target_topics
     from schemactl.deploy.refusals import Awaited
     from schemactl.deploy.steps import RegisterVersion
 
@@ -281,13 +283,13 @@ def awaited(target: OpenTarget, plan: Plan, results: NamedResults, ask: Ask | No
     for other in target.place.target.after if versions_by_topic else ():
         place = replace(target.place, target=target.place.project.targets[other])
         # Topics that another target never gets do not wait for it.
-        expected_names = chosen_topics(declared, place.target)
+        expected_names = select_target_topics(declared, place.target)
         registered, source = _read_versions_elsewhere(place, expected_names, target, results, ask)
         for declared_name in sorted(expected_names):
             name = declared[declared_name]
             if missing := _find_missing_numbers(versions_by_topic[name], registered.versions(declared_name)):
                 waiting.setdefault(
-                    name, Awaited(other, f"{other} does not have Git's {versions(missing)} yet: {source}")
+                    name, Awaited(other, f"{other} does not have Git's {format_version_numbers(missing)} yet: {source}")
                 )
     return waiting
 
@@ -306,12 +308,12 @@ def _read_versions_elsewhere(
     from schemactl.core.catalog import Catalog
     from schemactl.registry.interface import Scope
 
-    names = {place.target.names.there(name): name for name in topics}
+    names = {place.target.names.to_target(name): name for name in topics}
     try:
         scope = Scope(frozenset(), frozenset(names))
         answer = ask(place, scope) if ask else place.read(scope, target.context)
     except SchemactlError as error:
-        return _read_recorded_versions(place, names, target, results, error.what)
+        return _read_recorded_versions(place, names, target, results, error.message)
     topics = {declared_name: answer.topics[name] for name, declared_name in names.items() if name in answer.topics}
     return Catalog(topics=topics), "according to its registry"
 
@@ -337,7 +339,9 @@ def _read_recorded_versions(
         and is_complete(str(name))
         and catalog.topics[declared_name].lifecycle == "stable"
     }
-    return Catalog(topics=topics), f"according to the result of its last apply ({moment(last.time_s * 1000)}); {reason}"
+    return Catalog(
+        topics=topics
+    ), f"according to the result of its last apply ({format_time(last.time_s * 1000)}); {reason}"
 
 
 def _make_completeness_check(result: Json) -> Callable[[str], bool]:

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_timeout
-from schemactl.cli.report_files import Outputs, add_formats, asked_outputs, write_report
+from schemactl.cli.report_files import Outputs, add_formats, parse_outputs, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths
 from schemactl.core import atomic_files
 from schemactl.core.catalog import parse_day
-from schemactl.core.deadline import DEFAULT_S, Deadline, within
+from schemactl.core.deadline import DEFAULT_S, Deadline, run_within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError, did_you_mean
 from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName, has_visible_letter
-from schemactl.core.rules import Rule, every_rule
+from schemactl.core.rules import Rule, get_all_rules
 from schemactl.core.terminal import on_one_line, render_file_diff
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
         )
     if args.rename and not (args.fix or args.diff):
         raise UsageError("--rename is an edit: add --fix to make it, or --diff to see it")
-    outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
+    outputs = parse_outputs(args.format or ["text"], CHECK_FORMATS)
     try:
-        return within(args.timeout, lambda deadline: _run(args, context, outputs, deadline))
+        return run_within(args.timeout, lambda deadline: _run(args, context, outputs, deadline))
     except UsageError:
         raise
     except SchemactlError as error:
@@ -167,7 +167,7 @@ def _fix(
         context.say(f"edited {path}")
     if paths:
         add = f"; to commit them: `git add -- {' '.join(map(quote, paths))}`" if request.staged else ""
-        context.say(f"{counted(fixes.count, 'finding')} fixed in {counted(len(paths), 'file')}{add}")
+        context.say(f"{format_count(fixes.count, 'finding')} fixed in {format_count(len(paths), 'file')}{add}")
     elif args.fix:
         context.say("no finding has a fix with exactly one possible edit; no file was edited")
     return fixes.after if args.fix else fixes.before
@@ -240,12 +240,12 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     from schemactl.checks.project_check import CheckRequest, check_project
 
     request = CheckRequest(context.directory, context.config, args.staged, args.base, strict=True, target=args.target)
-    until = last_day(args.until, request.today)
+    until = parse_last_day(args.until, request.today)
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():
             raise UsageError(f"{option} is empty: a waiver needs a reason and an owner")
     digits = _parse_digits(args.fingerprint)
-    report = within(args.timeout, lambda deadline: check_project(request, deadline, note=context.note))
+    report = run_within(args.timeout, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.core.json_values import waiver_value
     from schemactl.report.causes import refusal_lines
@@ -259,7 +259,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
         )
     path = _write_waivers(report, waivers, context)
     context.record(path=path, waivers=[waiver_value(waiver) for waiver in waivers])
-    print(f"Wrote {counted(len(waivers), 'waiver')} to {path}:")
+    print(f"Wrote {format_count(len(waivers), 'waiver')} to {path}:")
     for waiver in waivers:
         print(f"  {waiver.rule} on {waiver.topic}, until {waiver.until}, owner {on_one_line(waiver.owner)}")
     rejections = [finding for finding in findings if finding.rule == BROKER_RULE]
@@ -270,7 +270,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def last_day(text: str, today: date) -> date:
+def parse_last_day(text: str, today: date) -> date:
     """Return the day that `text` names. Raise UsageError unless it lies in the future, at most 366 days ahead."""
     from schemactl.checks.waivers import LONGEST_WAIVER
 
@@ -318,7 +318,7 @@ def select_findings(report: CheckReport, digits: str, written: str) -> list[Find
     if not waivable:
         raise UsageError(
             f"{written}: this check has no finding that can be waived",
-            fix="run it as the check that failed was run: with --base REF, or --staged",
+            fix="use the options of the check that failed: --base REF, or --staged",
         )
     names = [name for name in waivable if name.startswith(digits)]
     # A finding that is its own cause has two names.
@@ -354,7 +354,7 @@ def _iterate_names(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
 def _describe_findings(findings: list[Finding]) -> str:
     first, *others = findings
     other_topics = {finding.topic for finding in others} - {first.topic}
-    suffix = f" and {counted(len(other_topics), 'more topic')}" if other_topics else ""
+    suffix = f" and {format_count(len(other_topics), 'more topic')}" if other_topics else ""
     return f"{first.rule} on {first.topic}{suffix} {first.field}".rstrip()
 
 
@@ -416,9 +416,9 @@ def configure_explain(parser: argparse.ArgumentParser) -> None:
 
 def run_explain(args: argparse.Namespace, context: Context) -> int:
     """Print the rule, the rules that have all the words, or the list of all rules."""
-    rules = every_rule()
+    rules = get_all_rules()
     if args.all == bool(args.rule):
-        raise UsageError("name one rule, or words to find rules by, or --all", fix="schemactl explain --all")
+        raise UsageError("name a rule or search words, or use --all", fix="schemactl explain --all")
     if args.all:
         context.record(rules=[_rule_value(rule) for rule in rules.values()])
         context.report("\n".join(_list_rules([*rules.values()])))
@@ -435,7 +435,7 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
         hint = did_you_mean(name, rules) or ": `schemactl explain --all` lists them"
         raise UsageError(f"there is no rule {text!r}{hint}")
     context.say(
-        f"no rule is called {text!r}; {counted(len(matches), 'rule has', 'rules have')} {'these words' if len(words) > 1 else 'this word'}:"
+        f"no rule is called {text!r}; {format_count(len(matches), 'rule has', 'rules have')} {'these words' if len(words) > 1 else 'this word'}:"
     )
     context.record(rules=[_rule_value(rule) for rule in matches])
     context.report("\n".join(_list_rules(matches)).strip("\n"))
@@ -448,7 +448,7 @@ def _rule_value(rule: Rule) -> Json:
         "rule": rule.id,
         "verdict": rule.verdict,
         "severity": rule.severity,
-        "only_with": rule.asked_with or None,
+        "only_with": rule.enabled_by or None,
         "summary": rule.summary,
         "why": rule.why,
         "example": rule.example,
@@ -466,9 +466,9 @@ def _list_rules(rules: list[Rule]) -> Iterator[str]:
     """Yield a line for each rule: the rules of `check` and `lint` by verdict, then the optional rules under their command."""
     width = max(len(rule.id) for rule in rules)
     command = ""
-    for rule in sorted(rules, key=lambda rule: len(_VERDICTS) if rule.asked_with else _VERDICTS.index(rule.verdict)):
-        if rule.asked_with != command:
-            command = rule.asked_with
+    for rule in sorted(rules, key=lambda rule: len(_VERDICTS) if rule.enabled_by else _VERDICTS.index(rule.verdict)):
+        if rule.enabled_by != command:
+            command = rule.enabled_by
             yield f"\nonly with `{command}`:"
         columns = f"{rule.verdict:<11} {rule.severity:<7} " if not command else ""
         yield f"{rule.id:<{width}}  {columns}{rule.summary}"
@@ -479,7 +479,7 @@ def _render_rule(rule: Rule) -> str:
     verdict = "found by `lint`" if rule.verdict == "lint" else f"{rule.verdict} verdict"
     parts = (
         rule.id,
-        f"only with `{rule.asked_with}`" if rule.asked_with else f"{verdict}, {rule.severity} by default",
+        f"only with `{rule.enabled_by}`" if rule.enabled_by else f"{verdict}, {rule.severity} by default",
         "",
         textwrap.fill(rule.summary, _EXPLANATION_WIDTH),
         "",

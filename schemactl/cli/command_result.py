@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.report_files import add_formats, asked_outputs, write_file
+from schemactl.cli.report_files import add_formats, parse_outputs, write_file
 from schemactl.core.errors import DeclarationError, SchemactlError, Source, UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def run_with_result(
     Raises:
         SchemactlError: the error of the command, after its result is written, or if a file cannot be written.
     """
-    outputs = asked_outputs(args.format or ["text"], _FORMATS)
+    outputs = parse_outputs(args.format or ["text"], _FORMATS)
     if any(name == "text" and path for name, path in outputs):
         raise UsageError("--format text=FILE: the text of this command goes to standard output alone")
     error: SchemactlError | None = None
@@ -58,11 +58,11 @@ def run_with_result(
 
 
 def _make_document(args: argparse.Namespace, context: Context, code: int, error: SchemactlError | None) -> Json:
-    from schemactl.core.environment import version
+    from schemactl.core.environment import get_version
 
     return {
         "format_version": FORMAT_VERSION,
-        "schemactl": version(),
+        "schemactl": get_version(),
         "command": args.command,
         "exit_code": code,
         "problems": [] if error is None else list_problems(error),
@@ -72,9 +72,9 @@ def _make_document(args: argparse.Namespace, context: Context, code: int, error:
 
 def list_problems(error: SchemactlError) -> list[Json]:
     """Return the problems of an error as JSON, each with its message, fix and place."""
-    problems: list[tuple[str, str, Source | None]] = [(error.what, error.fix, error.source)]
+    problems: list[tuple[str, str, Source | None]] = [(error.message, error.fix, error.source)]
     if isinstance(error, DeclarationError):
-        problems = [(problem.what, problem.fix, problem.source) for problem in error.problems]
+        problems = [(problem.message, problem.fix, problem.source) for problem in error.problems]
     return [
         {
             "message": message,

@@ -15,7 +15,7 @@ from schemactl.cli.parser import add_options
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import OPTIONAL_CHECKERS, ProtoCategory
-from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 
 if TYPE_CHECKING:
     from schemactl.cli.schema_input import Answer, Request
@@ -120,7 +120,7 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
 
 def _compile_ahead(requests: Sequence[Request]) -> None:
     """Compile every `.proto` of the requests in one run of protoc."""
-    from schemactl.formats import proto_of, protobuf
+    from schemactl.formats import find_json_proto, protobuf
 
     entries = []
     for request in requests:
@@ -129,7 +129,7 @@ def _compile_ahead(requests: Sequence[Request]) -> None:
     protos = []
     for entry in entries:
         if isinstance(entry, dict) and entry.get("type") == SchemaType.PROTOBUF_NATIVE.name:
-            proto = proto_of(entry.get("schema"))
+            proto = find_json_proto(entry.get("schema"))
             if proto:
                 protos.append(proto)
     if protos:
@@ -170,9 +170,9 @@ def _verdicts(
 
 
 def _compare_identity(request: Request) -> Answer:
-    from schemactl.formats import definition_of, identity
+    from schemactl.formats import identity, read_json_definition
 
-    key = identity(definition_of(request.get("new"), "new"))
+    key = identity(read_json_definition(request.get("new"), "new"))
 
     def is_equal(info: SchemaInfo) -> bool:
         try:
@@ -202,7 +202,7 @@ def _find_buf_violations(
     """Return the violations of buf's `category` from the latest live version to `new`, or None if one of them does not parse."""
     from schemactl.formats import spec
 
-    versions = live(existing)
+    versions = get_live_versions(existing)
     old = versions[-1].info if versions else None
     if old is None:
         return []
@@ -217,19 +217,19 @@ def _find_buf_violations(
 
 def _parse_new(request: Request) -> SchemaInfo:
     """Return the definition under `new`. A KEY_VALUE text on which brokers fail has no data, since they fail on that as well."""
-    from schemactl.formats import definition_of, properties_of
+    from schemactl.formats import read_json_definition, read_json_properties
 
     new = request.get("new")
     try:
-        return definition_of(new, "new")
+        return read_json_definition(new, "new")
     except InvalidSchema:
         if not isinstance(new, dict) or new["type"] != SchemaType.KEY_VALUE.name:
             raise
-        return SchemaInfo(SchemaType.KEY_VALUE, NO_DATA, properties_of(new, "new"))
+        return SchemaInfo(SchemaType.KEY_VALUE, NO_DATA, read_json_properties(new, "new"))
 
 
 def _parse_existing(request: Request) -> list[SchemaVersion]:
-    from schemactl.formats import InvalidInput, definition_of
+    from schemactl.formats import InvalidInput, read_json_definition
 
     existing = request.get("existing")
     if not isinstance(existing, list):
@@ -237,7 +237,7 @@ def _parse_existing(request: Request) -> list[SchemaVersion]:
     versions = []
     for number, entry in enumerate(existing):
         is_tombstone = isinstance(entry, dict) and entry.get("deleted") is True
-        info = None if is_tombstone else definition_of(entry, f"existing[{number}]")
+        info = None if is_tombstone else read_json_definition(entry, f"existing[{number}]")
         versions.append(SchemaVersion(number, info))
     return versions
 
@@ -262,19 +262,19 @@ def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG0
     try:
         _ = StructOptions(args.spark).release
     except SchemactlError as error:
-        raise UsageError(f"--spark: {error.what}", fix=error.fix) from None
+        raise UsageError(f"--spark: {error.message}", fix=error.fix) from None
     return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_convert_schema, spark=args.spark)) else 1
 
 
 def _convert_schema(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.schema_input import options_of, parse_nanoseconds, recursion_depth
+    from schemactl.cli.schema_input import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
     from schemactl.formats import InvalidInput, read_request_definition, spec
     from schemactl.formats.avro.json_text import InvalidAvro
     from schemactl.formats.avro.parser import parse_for_spark
 
-    request_options = options_of(request)
+    request_options = read_options(request)
     options = StructOptions(
         spark,
         recursive_field_max_depth=recursion_depth(request_options, default=-1),
@@ -291,11 +291,11 @@ def _convert_schema(request: Request, *, spark: str) -> Answer:
             return {"struct": to_json(column.type), "nullable": column.nullable, "error": None}
         struct = struct_of(info, options, Release.R4_2)
     except UnsupportedBySpark as error:
-        return _make_failure(error.error, error.what, condition=error.condition)
+        return _make_failure(error.error, error.message, condition=error.condition)
     except InvalidAvro as error:
-        return _make_failure(error.exception, error.what)
+        return _make_failure(error.exception, error.message)
     except InvalidSchema as error:
-        return _make_failure("SchemaParseException", error.what)
+        return _make_failure("SchemaParseException", error.message)
     if struct is None:
         raise InvalidInput(f"there is no description of the payloads of {info.type.name}")
     return {"struct": to_json(struct), "nullable": False, "error": None}

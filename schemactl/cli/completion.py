@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import COMMANDS, Parser, build_parser, command_of, global_options
+from schemactl.cli.parser import COMMANDS, Parser, build_parser, find_command, parse_global_options
 from schemactl.core.errors import SchemactlError
-from schemactl.core.terminal import uncleaned
+from schemactl.core.terminal import get_raw_stream
 
 if TYPE_CHECKING:
     from schemactl.core.project import Project
@@ -86,7 +86,7 @@ def configure_completion(parser: argparse.ArgumentParser) -> None:
 
 def run_completion(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Print the script."""
-    print(_SCRIPTS[args.shell], end="", file=uncleaned(sys.stdout))
+    print(_SCRIPTS[args.shell], end="", file=get_raw_stream(sys.stdout))
     return 0
 
 
@@ -94,12 +94,12 @@ def print_words(words: Sequence[str]) -> int:
     """Print the candidates for the last of `words`, one a line, some followed by a tab and a description; return 0."""
     # A shell discards error messages during completion.
     with suppress(SchemactlError, OSError, ValueError, SystemExit):
-        for name, text in candidates(words):
+        for name, text in list_candidates(words):
             print(f"{name}\t{text}" if text else name)
     return 0
 
 
-def candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+def list_candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the candidates for the last of `words`, each with a description that may be empty."""
     # bash splits `--option=value` into three words.
     previous = [word for word in words[:-1] if word != "="]
@@ -109,8 +109,8 @@ def candidates(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         option, _, current = current.partition("=")
         previous.append(option)
         prefix = f"{option}="
-    options = global_options(previous)
-    command = command_of(previous)
+    options = parse_global_options(previous)
+    command = find_command(previous)
     parser: Parser = build_parser([command] if command else [])
     arguments = list(options.words)
     while arguments and arguments[0] in parser.subcommands:
@@ -165,9 +165,9 @@ def _list_values(action: argparse.Action, current: str, options: argparse.Namesp
         project, _ = _load_project(options)
         return [(name, "") for name in project.targets if _PLAIN_NAME.fullmatch(name)]
     if action.dest == "rule":
-        from schemactl.core.rules import rules
+        from schemactl.core.rules import get_builtin_rules
 
-        return [(rule.id, rule.summary) for rule in rules().values()]
+        return [(rule.id, rule.summary) for rule in get_builtin_rules().values()]
     if action.dest == "format" and action.metavar == "FORMAT[=FILE]":
         # The help of the option starts with the formats.
         return [(name, "") for name in (action.help or "").partition(";")[0].split(", ")]

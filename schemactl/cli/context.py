@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.core.deadline import PARALLEL
-from schemactl.core.terminal import fit, on_one_line, terminal_width, uncleaned
+from schemactl.core.terminal import get_raw_stream, get_terminal_width, on_one_line, wrap_text
 
 if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
@@ -101,7 +101,7 @@ class Context:
         if not self.quiet:
             if sys.stderr is not None and sys.stderr.isatty():
                 # Erase a line of progress.
-                print("\r\x1b[K", end="", file=uncleaned(sys.stderr))
+                print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr))
             print(f"{self.subject}: {text}" if self.subject else text, file=sys.stderr, flush=True)
 
     def detail(self, text: str) -> None:
@@ -134,7 +134,7 @@ class Context:
                     options = "" if is_indexed else "--staged --worktree "
                     git = "git" if folder == Path.cwd() else f"git -C {shlex.quote(str(folder))}"
                     error.is_restorable = True
-                    error.what = f"{error.what} any more: it was deleted, and Git has it"
+                    error.message = f"{error.message} any more: it was deleted, and Git has it"
                     error.fix = f"{git} restore {options}{shlex.quote(name)}"
                     return
                 if parent == top:
@@ -142,7 +142,7 @@ class Context:
 
     def report(self, text: str) -> None:
         """Print a text report to standard output, within the terminal's width."""
-        print(fit(text, terminal_width()))
+        print(wrap_text(text, get_terminal_width()))
 
     def record(self, **facts: Any) -> None:
         """Add facts to the result of the command, which `--format json` prints (see `command_result`)."""
@@ -177,12 +177,12 @@ class Context:
             not (self.quiet or self.subject or self.is_json_progress) and sys.stderr is not None and sys.stderr.isatty()
         )
         if is_shown:
-            print(f"\r\x1b[K{on_one_line(work)} ...", end="", file=uncleaned(sys.stderr), flush=True)
+            print(f"\r\x1b[K{on_one_line(work)} ...", end="", file=get_raw_stream(sys.stderr), flush=True)
         try:
             yield
         finally:
             if is_shown:
-                print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
+                print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr), flush=True)
 
     def note(self, *notes: object) -> None:
         """Print the notes to standard error."""
@@ -192,9 +192,9 @@ class Context:
     @property
     def top(self) -> str:
         """The real path of the repository's top folder; files are not written through links below it."""
-        from schemactl.core.atomic_files import top_of
+        from schemactl.core.atomic_files import find_top_folder
 
-        return top_of(self.directory)
+        return find_top_folder(self.directory)
 
     def project(self) -> tuple[Project, str]:
         """Return the project that the folder belongs to, and the folder that its relative paths start from.
@@ -265,11 +265,11 @@ def select_notes(
     """
     if not notes or not (topics or namespaces):
         return notes
-    from schemactl.core.names import select
+    from schemactl.core.names import select_topics
 
     names = {*history.catalog.topics, *(note.topic for note in notes if note.topic)}
     patterns = {text for topic in topics for text in (topic, topic.partition("@")[0], topic.rpartition("@")[0]) if text}
-    schema_ids = {name.schema_id for name in select(names, [*patterns], namespaces)}
+    schema_ids = {name.schema_id for name in select_topics(names, [*patterns], namespaces)}
     if not schema_ids:
         # The command fails because the topic is unknown, and a file that cannot be read may declare it.
         return notes
@@ -339,14 +339,14 @@ class Progress:
         if done <= 1 or self._began_s is None:
             self._began_s, self._next_s = now_s, now_s + _FIRST_LINE_S
         elif done == total and self._is_shown:
-            print("\r\x1b[K", end="", file=uncleaned(sys.stderr), flush=True)
+            print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr), flush=True)
             self._is_shown = False
         elif now_s >= self._next_s and done != total:
             text = f"{self._work}: {describe_progress(done, total, self._unit, now_s - self._began_s)}"
             line = f"{render_bar(done, total)} {text}" if total else text
             columns = shutil.get_terminal_size().columns
             visible = line if len(text) + BAR_COLUMNS < columns else text[: columns - 1]
-            print(f"\r\x1b[K{visible}", end="", file=uncleaned(sys.stderr), flush=True)
+            print(f"\r\x1b[K{visible}", end="", file=get_raw_stream(sys.stderr), flush=True)
             self._next_s, self._is_shown = now_s + 0.1, True
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Parser, add_command_timeout, add_options, number, seconds
+from schemactl.cli.parser import Parser, add_command_timeout, add_options, make_number_type, parse_seconds
 from schemactl.cli.target_selection import EnvironmentTarget
 from schemactl.cli.topic_selection import (
     PART_HELP,
@@ -27,13 +27,13 @@ from schemactl.cli.topic_selection import (
     add_numbers_of,
     choose,
     find_version,
-    number_of_version_bytes,
+    parse_version_bytes,
     read_setup,
-    relative_path,
+    resolve_relative_path,
 )
-from schemactl.core.deadline import within
+from schemactl.core.deadline import run_within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
-from schemactl.core.wording import versions as versions_said
+from schemactl.core.wording import format_version_numbers as versions_said
 
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
@@ -173,7 +173,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
     from schemactl.formats import record_name
 
     setup = read_setup(context, args.target)
-    number = args.version if args.version is not None else number_of_version_bytes(args.version_bytes)
+    number = args.version if args.version is not None else parse_version_bytes(args.version_bytes)
     try:
         chosen_topic, reader_version = choose(args.topic, setup.approved.catalog)
     except UsageError as error:
@@ -251,13 +251,13 @@ def _find_container(args: argparse.Namespace, context: Context) -> Path | None:
 
     if args.file in (None, "-"):
         return None
-    path = relative_path(args.file, context)
+    path = resolve_relative_path(args.file, context)
     has_version = args.version is not None or args.version_bytes is not None
     is_named_so = path.suffix.lower() == SUFFIX
     if not is_container(path) or (has_version and not is_named_so):
         if is_named_so and not has_version:
             if not path.exists():
-                raise UsageError(f"--file {args.file}: there is no such file")
+                raise UsageError(f"--file {args.file}: no such file")
             raise SchemactlError(
                 f"{args.file} is not an Avro container file",
                 fix="to decode it as a payload, name its version with --version",
@@ -360,7 +360,7 @@ def _read_payload(args: argparse.Namespace, context: Context) -> bytes:
     if args.file in (None, "-"):
         return sys.stdin.buffer.read()
     try:
-        return relative_path(args.file, context).read_bytes()
+        return resolve_relative_path(args.file, context).read_bytes()
     except OSError as error:
         raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
 
@@ -373,18 +373,19 @@ def _decode_base64(text: str, option: str) -> bytes:
 
 
 def _decode_line(request: Request) -> Answer:
-    from schemactl.cli.schema_input import options_of, parse_nanoseconds, recursion_depth
+    from schemactl.cli.schema_input import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.topic import json_rows
     from schemactl.codegen.topics import schema_of
     from schemactl.core.schema import Release
-    from schemactl.formats import InvalidInput, pair_of, read_request_definition, spec
+    from schemactl.formats import InvalidInput, get_pair, read_request_definition, spec
     from schemactl.formats.avro.parser import parse
 
     line = {"type": "AVRO", **request}
     options = CodecOptions(
-        recursion_depth=recursion_depth(options_of(line), default=0), nanoseconds=parse_nanoseconds(options_of(line))
+        recursion_depth=recursion_depth(read_options(line), default=0),
+        nanoseconds=parse_nanoseconds(read_options(line)),
     )
     writer, reader = (read_request_definition(line, role) for role in ("writer", "reader"))
     payloads = _decode_messages(line.get("messages_b64"), "messages_b64")
@@ -392,7 +393,7 @@ def _decode_line(request: Request) -> Answer:
     if keys is not None and len(keys) != len(payloads):
         raise InvalidInput("`keys_b64` has not one key for each message")
     for info in (writer, reader):
-        pair = pair_of(info)
+        pair = get_pair(info)
         for part in (pair.key, pair.value) if pair else (info,):
             if spec(part).payload in ("avro", "json"):
                 # The codec accepts what any release accepts, and R5_0 is the most lenient one.
@@ -460,7 +461,7 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = _SAMPLE_EPILOG
     parser.add_argument("topic", metavar="TOPIC[@N|@work|@REF]", help=STATE_HELP)
-    add_options(parser, "-n, --count N: the number of messages (default: 1)", type=number(1), default=1)
+    add_options(parser, "-n, --count N: the number of messages (default: 1)", type=make_number_type(1), default=1)
     add_options(parser, "--seed S: the seed of the random values (default: 0)", type=int)
     parser.add_argument(
         "--format", choices=_SAMPLE_FORMATS, help="see below (default: json; with --out or --from: messages)"
@@ -477,14 +478,14 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
         parser,
         "--timeout SECONDS: give up after this many seconds, with exit code 1; --from stops reading a second earlier, and keeps the "
         f"messages that it has (default: no limit; --from reads for {_READING_S:g} seconds)",
-        type=seconds,
+        type=parse_seconds,
     )
     add_numbers_of(parser)
 
 
 def run_sample(args: argparse.Namespace, context: Context) -> int:
     """Print the messages, or write them to files with --out."""
-    return within(args.timeout, lambda deadline: _run_sample(args, context, deadline))
+    return run_within(args.timeout, lambda deadline: _run_sample(args, context, deadline))
 
 
 def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
@@ -522,7 +523,7 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
     if args.brokers:
         _note_absent_fields(context, _group_by_version(chosen.topic, [message for message, _ in samples]))
     if is_container:
-        _write_container(relative_path(args.out, context), samples, chosen, context)
+        _write_container(resolve_relative_path(args.out, context), samples, chosen, context)
     elif args.out:
         _write_files(Path(context.directory, args.out), form, samples, chosen, context)
     elif form == "bytes":
@@ -598,7 +599,7 @@ def _read_messages(
         setup = read_setup(context, args.target)
         setup.require_target([topic], context)
         setup = setup.verify_numbers([topic], context, read_foreign=True)
-    source_name = setup.target.names.there(topic.name) if setup.target else topic.name
+    source_name = setup.target.names.to_target(topic.name) if setup.target else topic.name
     has_separate_keys = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
     versions = setup.list_versions(topic)
     git_numbers = {version.number: version.git.number for version in versions if version.git}
@@ -628,7 +629,7 @@ def _read_messages(
         yield message._replace(version=version), None
     if not count:
         raise SchemactlError(
-            f"{source_name} at {args.brokers} gave no message of an approved version within {timeout_s:.3g} s"
+            f"{source_name} at {args.brokers} sent no message of an approved version within {timeout_s:.3g} s"
         )
 
 
@@ -716,7 +717,7 @@ def _write_container(
     from schemactl.codec import Codec, CodecError, Definition, Version
     from schemactl.codegen.topics import schema_of
     from schemactl.core import atomic_files
-    from schemactl.core.wording import counted
+    from schemactl.core.wording import format_count
     from schemactl.publish.avro_files import AVRO_TYPES, make_container
 
     info, topic = chosen.info, chosen.topic
@@ -744,7 +745,7 @@ def _write_container(
         atomic_files.write(path, data, below=context.top)
     except OSError as error:
         raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
-    context.say(f"wrote {counted(len(payloads), 'value')} to {path}")
+    context.say(f"wrote {format_count(len(payloads), 'value')} to {path}")
 
 
 def _write_files(
@@ -752,7 +753,7 @@ def _write_files(
 ) -> None:
     """Write the messages in the format that `check` reads."""
     from schemactl.core import atomic_files
-    from schemactl.core.wording import counted
+    from schemactl.core.wording import format_count
 
     name = chosen.topic.name.topic
     files = {f"{name}.jsonl": "".join(f"{message.line(value)}\n" for message, value in samples).encode()}
@@ -772,5 +773,5 @@ def _write_files(
             atomic_files.write(folder / file, data, below=context.top)
         except OSError as error:
             raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
-    replacement = f", in place of {counted(replaced_count, 'file')} of an earlier run" if replaced_count else ""
-    context.say(f"wrote {counted(len(samples), 'message')} to {folder}{replacement}")
+    replacement = f", in place of {format_count(replaced_count, 'file')} of an earlier run" if replaced_count else ""
+    context.say(f"wrote {format_count(len(samples), 'message')} to {folder}{replacement}")

@@ -15,9 +15,9 @@ from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.show import reason_value
 from schemactl.cli.topic_selection import STATE_HELP, WORK, NamedDefinition, States, add_filters, find_number_in_force
 from schemactl.core.errors import CHANGES, UsageError
-from schemactl.core.names import matching, name_kind
-from schemactl.core.terminal import paint, paint_diff, redirected
-from schemactl.core.wording import day
+from schemactl.core.names import find_matching_topics, format_kind_name
+from schemactl.core.terminal import get_definition_stream, paint, paint_diff
+from schemactl.core.wording import format_day
 
 if TYPE_CHECKING:
     from schemactl.comparison.revision_diff import Revision
@@ -116,12 +116,12 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
 def _list_parts(states: States, old: str, new: str | None) -> list[str]:
     """Return the names of all kinds of events if `old` names a topic with kinds as a whole; else `old` alone."""
     catalog = states.approved.catalog
-    if new is not None or not (matching(old, catalog.topics) or ("@" not in old and "#" not in old)):
+    if new is not None or not (find_matching_topics(old, catalog.topics) or ("@" not in old and "#" not in old)):
         return [old]
     topic = states.find_old_and_new(old)[0].topic
     names = [name for source in (catalog, states.work.catalog) if (name := source.topics.get(topic.name))]
     keys = dict.fromkeys(kind.key for name in names for kind in name.kinds)
-    return [name_kind(topic.name, key) for key in keys] or [old]
+    return [format_kind_name(topic.name, key) for key in keys] or [old]
 
 
 def _print_hint(side: Side, context: Context) -> None:
@@ -150,7 +150,7 @@ def _print_all(args: argparse.Namespace, states: States, context: Context) -> in
 def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:
     if new is not None:
         first, second = states.find_definition(old), states.find_definition(new)
-    elif "@" in old and not matching(old, states.approved.catalog.topics):
+    elif "@" in old and not find_matching_topics(old, states.approved.catalog.topics):
         first = states.find_definition(old)
         second = states.find_in_working_tree(first.name)
     else:
@@ -179,13 +179,13 @@ def _make_side(states: States, named: NamedDefinition) -> Side:
         if named.version:
             standing = ""
         version = next((version for version in topic.versions if version.number == named.number), None)
-        commit = f" ({version.commit.short}, {day(version.commit)})" if version and version.commit else ""
+        commit = f" ({version.commit.short}, {format_day(version.commit)})" if version and version.commit else ""
         label = f"{name}{commit}{standing}"
     return Side(topic, named.state, named.number, name, label, named.info)
 
 
 def _render_diff(old: Side, new: Side, *, color: bool) -> str:
-    names = [name_kind(side.topic.name, side.topic.kind) for side in (old, new)]
+    names = [format_kind_name(side.topic.name, side.topic.kind) for side in (old, new)]
     topics = " -> ".join(dict.fromkeys(names))
     return "\n".join([paint(topics, "bold", color=color), "", *render_differences(old, new, color=color)])
 
@@ -209,10 +209,10 @@ def render_differences(old: Side, new: Side, *, color: bool) -> list[str]:
 
 def _find_changes(old: Side, new: Side) -> tuple[list[str], list[PartChange]]:
     """Return the lines of the text diff, and the parts that differ in more than documentation."""
-    from schemactl.formats.type_spec import line_changes, part_changes
+    from schemactl.formats.type_spec import diff_definitions, find_part_changes
 
-    parts = part_changes(old=old.info, new=new.info)
-    text = line_changes(old=old.info, new=new.info, labels=(old.label, new.label))
+    parts = find_part_changes(old=old.info, new=new.info)
+    text = diff_definitions(old=old.info, new=new.info, labels=(old.label, new.label))
     return text, [part for part in parts if part.kind != "documented"]
 
 
@@ -303,7 +303,7 @@ def run_changelog(args: argparse.Namespace, context: Context) -> int:
     revision = read_revision(states, args.range, args.topic, args.namespace)
     error = states.find_broken(args.topic, args.namespace)
     render = changes_json.render_revision_json if args.format == "json" else changes.render_changelog
-    print(render(revision), file=redirected(sys.stdout))
+    print(render(revision), file=get_definition_stream(sys.stdout))
     if error:
         raise error
     return 0
@@ -314,7 +314,7 @@ def run_changelog(args: argparse.Namespace, context: Context) -> int:
 
 def is_range(text: str, states: States) -> bool:
     """Return whether `text` names two states, `FROM..TO`, and not a topic."""
-    return ".." in text and not matching(text.rpartition("@")[0] or text, states.approved.catalog.topics)
+    return ".." in text and not find_matching_topics(text.rpartition("@")[0] or text, states.approved.catalog.topics)
 
 
 def read_revision(
@@ -335,15 +335,15 @@ def read_revision(
     """
     from schemactl import history
     from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, find_subjects
-    from schemactl.core.catalog import only
-    from schemactl.core.names import TopicName, select_known
+    from schemactl.core.catalog import filter_catalog
+    from schemactl.core.names import TopicName, select_known_topics
 
     old_name, new_name = _parse_range(text, states)
     older, newer = (states.approved if name is None else states.read_history(name) for name in (old_name, new_name))
     all_names = {*older.catalog.topics, *newer.catalog.topics}
-    selected = select_known(all_names, topics, [*namespaces], where="the two states")
+    selected = select_known_topics(all_names, topics, [*namespaces], where="the two states")
     selected_namespaces = {name.namespace_name for name in selected} if topics or namespaces else None
-    if (changed_ids := newer.concerned_since(older)) is not None:
+    if (changed_ids := newer.find_topics_changed_since(older)) is not None:
         # Topics that no commit between the two states changes need not be read.
         selected = frozenset(name for name in selected if name.schema_id in changed_ids)
     former_names = (topic.renamed_from for name in selected if (topic := newer.catalog.topics.get(name)))
@@ -354,7 +354,7 @@ def read_revision(
             return name in compared_topics
         return selected_namespaces is None or name in selected_namespaces
 
-    old_catalog, new_catalog = (only(state.catalog, is_compared) for state in (older, newer))
+    old_catalog, new_catalog = (filter_catalog(state.catalog, is_compared) for state in (older, newer))
     repository = states.context.repository
 
     @cache

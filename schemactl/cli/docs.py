@@ -14,7 +14,7 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.documentation import find_documentation
 from schemactl.core.errors import UsageError, did_you_mean
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 
 INDEX = "README"
 """The name of the page that lists the others."""
@@ -63,7 +63,7 @@ def run_docs(args: argparse.Namespace, context: Context) -> int:
     width = max(map(len, titles))
     for name, title in titles.items():
         print(f"{name:<{width}}  {title}")
-    context.say(f"\n{counted(len(titles), 'page')}: schemactl docs PAGE shows one")
+    context.say(f"\n{format_count(len(titles), 'page')}: schemactl docs PAGE shows one")
     return 0
 
 

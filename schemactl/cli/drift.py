@@ -11,27 +11,27 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from schemactl.cli.check import last_day
+from schemactl.cli.check import parse_last_day
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_options, add_parallel
 from schemactl.cli.report_files import (
-    SheetReport,
+    TargetDocument,
     add_formats,
-    asked_outputs,
-    errors_in_files,
-    target_sheets,
-    write_sheets,
+    make_target_reports,
+    parse_outputs,
+    write_error_reports,
+    write_target_reports,
 )
 from schemactl.cli.target_selection import (
-    AskedTargets,
     ChosenTarget,
     OpenTarget,
     OpenTargets,
     Stop,
+    TargetSelection,
     add_targets,
-    each_target,
-    looked_up,
-    opened,
+    load_catalog,
+    open_targets,
+    run_for_each_target,
 )
 from schemactl.cli.topic_selection import add_filters, parse_namespaces
 from schemactl.core import names as topic_names
@@ -40,8 +40,8 @@ from schemactl.core.errors import CHANGES, NEGATIVE, SchemactlError, UsageError
 from schemactl.core.names import Named, NamespaceName, TargetNames, TopicName
 from schemactl.core.project import Target
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import counted, versions
-from schemactl.report import SHEET_FORMATS
+from schemactl.core.wording import format_count, format_version_numbers
+from schemactl.report import TARGET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.declare.target_numbers import AcceptanceReason, TargetNumbers, TopicNumbers
@@ -80,7 +80,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
     add_targets(parser)
     add_filters(parser)
     add_options(parser, "--unmanaged: also namespaces and topics that Git never declared")
-    add_formats(parser, SHEET_FORMATS)
+    add_formats(parser, TARGET_FORMATS)
     add_parallel(parser)
     add_command_timeout(parser)
     add_options(
@@ -102,23 +102,23 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     if args.accept and args.summary:
         raise UsageError("--summary cannot be combined with --accept", fix="remove one of them")
     if args.accept:
-        AskedTargets.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
+        TargetSelection.of(args).expect_one("--accept", "schemactl drift --target {} --accept --reason TEXT".format)
         return _accept_drift(args, context)
     for option in ("reason", "owner", "until"):
         if getattr(args, option) is not None:
             raise UsageError(f"--{option} requires --accept")
     from schemactl.deploy.geo_replication import replicated
-    from schemactl.report.drift import document, drift_sheet, short_drift_sheet
+    from schemactl.report.drift import make_drift_document, make_drift_report, make_short_drift_report
 
-    outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
+    outputs = parse_outputs(args.format or ["text"], TARGET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError(
-            "--summary cannot be combined with --format json, which has every difference", fix="leave --summary out"
+            "--summary cannot be combined with --format json, which has every difference", fix="remove --summary"
         )
-    selection = AskedTargets.of(args)
+    selection = TargetSelection.of(args)
     with (
-        errors_in_files("drift", selection, outputs, context),
-        opened(selection, context, prints_notes=False) as targets,
+        write_error_reports("drift", selection, outputs, context),
+        open_targets(selection, context, prints_notes=False) as targets,
     ):
         last_applies = {target.name: read_last_apply(target.place, (), target.context) for target in targets.targets}
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
@@ -126,14 +126,14 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
         has_json = any(name == "json" for name, _ in outputs)
 
-        def make_sheet(report: DriftReport) -> tuple[SheetReport, int]:
-            sheet = short_drift_sheet(report) if args.summary else drift_sheet(report, namespaces)
+        def make_sheet(report: DriftReport) -> tuple[TargetDocument, int]:
+            sheet = make_short_drift_report(report) if args.summary else make_drift_report(report, namespaces)
             # The JSON has the version numbers of every topic.
-            sheet_report = sheet, document(report, namespaces) if has_json else {}
+            sheet_report = sheet, make_drift_document(report, namespaces) if has_json else {}
             return sheet_report, _exit_code(report, detailed=args.detailed_exitcode)
 
-        sheets, codes = target_sheets("drift", results, make_sheet)
-        write_sheets(sheets, outputs, context)
+        sheets, codes = make_target_reports("drift", results, make_sheet)
+        write_target_reports(sheets, outputs, context)
         for target in targets.targets:
             result = results.get(target.name)
             if not (result is None or isinstance(result, SchemactlError)) and result.differences:
@@ -202,7 +202,7 @@ def find_drifts(
         observed_targets.add(request.target.name)
         return observation
 
-    return each_target(
+    return run_for_each_target(
         targets,
         lambda target: DriftRequest.of(target, scope),
         observe,
@@ -232,14 +232,14 @@ class DriftRequest:
     @classmethod
     def of(cls, target: OpenTarget, scope: DriftScope, numbers: TargetNumbers | None = None) -> DriftRequest:
         """Return the request for `target`; `numbers` replaces the approved record of its version numbers."""
-        from schemactl.deploy.planner import renamed_numbers
+        from schemactl.deploy.planner import rename_numbers
 
         approved = target.approved
-        recorded = renamed_numbers(numbers, target.names) if numbers else target.numbers
+        recorded = rename_numbers(numbers, target.names) if numbers else target.numbers
         everything = approved.whole.catalog if scope.unmanaged else Catalog()
         if not (scope.topics or scope.namespaces):
             approved.read_ahead(approved.catalog.topics)
-        return cls(target, scope, looked_up(approved.catalog), looked_up(everything), recorded)
+        return cls(target, scope, load_catalog(approved.catalog), load_catalog(everything), recorded)
 
     def observe(self) -> tuple[Catalog, RegistryState]:
         """Return the selected part of Git by the target's names, and the state of the registry, which takes long to read."""
@@ -269,7 +269,7 @@ class DriftRequest:
         from schemactl.deploy.steps import Permissions
 
         target, scope = self.target, self.scope
-        expected = target.with_held(git, state.catalog)
+        expected = target.add_registered_versions(git, state.catalog)
         plan = make_plan(
             state,
             expected,
@@ -300,14 +300,14 @@ class DriftRequest:
         from this folder.
         """
         from schemactl.comparison.changes import Contents, stamp
-        from schemactl.core.schema import live
+        from schemactl.core.schema import get_live_versions
         from schemactl.history.target_history import read_effective
 
         target = self.target
         approved, names, place = target.approved, target.names, target.place
         commit_ids = set()
         for name, topic in git.topics.items():
-            newest = live(registered.topics[name].versions)[-1:] if name in registered.topics else ()
+            newest = get_live_versions(registered.topics[name].versions)[-1:] if name in registered.topics else ()
             for entry in newest:
                 version = Contents(topic.versions).find(entry.info) if entry.info and not stamp(entry.info) else None
                 commit_ids.add(stamp(entry.info) or (version.commit.id if version and version.commit else ""))
@@ -317,7 +317,7 @@ class DriftRequest:
         steps = {
             step: commit_id
             for commit_id in filter(None, commit_ids)
-            if (step := approved.step_of(commit_id)) is not None
+            if (step := approved.find_step(commit_id)) is not None
         }
         if not steps:
             return None
@@ -380,7 +380,7 @@ def _read_unmanaged(registry: Registry, git: Catalog, scope: DriftScope, names: 
 
     namespaces = parse_namespaces(scope.namespaces)
     if namespaces is not None:
-        namespaces = frozenset(names.there(name) if names.has(name) else name for name in namespaces)
+        namespaces = frozenset(names.to_target(name) if names.has(name) else name for name in namespaces)
     declared, registered = scope_of(git), registry.everything(namespaces)
     managed_ids = {name.schema_id for name in git.topics}
     topics = frozenset(name for name in registered.topics if name.schema_id not in managed_ids)
@@ -410,10 +410,14 @@ def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope, names: T
     excluded = [pattern.removeprefix("!") for pattern in scope.topics if pattern.startswith("!")]
     topics = unmanaged.topics
     if included or scope.namespaces:
-        selected = topic_names.select(names_on_target, included, scope.namespaces)
+        selected = topic_names.select_topics(names_on_target, included, scope.namespaces)
         topics = frozenset(names_on_target[name] for name in selected)
     # A topic has up to two names here: it is left out under both if it is left out under one.
-    topics -= {names_on_target[name] for pattern in excluded for name in topic_names.matching(pattern, names_on_target)}
+    topics -= {
+        names_on_target[name]
+        for pattern in excluded
+        for name in topic_names.find_matching_topics(pattern, names_on_target)
+    }
     namespaces = unmanaged.namespaces & {name.namespace_name for name in topics}
     if scope.namespaces:
         selectable = _map_selectable_names(unmanaged.namespaces, names)
@@ -428,7 +432,7 @@ def _add_selected(declared: Scope, unmanaged: Scope, scope: DriftScope, names: T
 
 def _accept_drift(args: argparse.Namespace, context: Context) -> int:
     """Write the accepted differences to the target's numbers file; return 100 if some cannot be accepted, else 0."""
-    from schemactl.core.catalog import part_of
+    from schemactl.core.catalog import select_part
     from schemactl.declare.numbers_file import write_numbers
     from schemactl.declare.target_numbers import AcceptanceReason
     from schemactl.history.target_history import numbers_of
@@ -441,10 +445,13 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         )
     today = datetime.now(UTC).date()
     decision = AcceptanceReason(
-        args.reason.strip(), (args.owner or "").strip(), today, last_day(args.until, today) if args.until else None
+        args.reason.strip(),
+        (args.owner or "").strip(),
+        today,
+        parse_last_day(args.until, today) if args.until else None,
     )
     repository = context.repository
-    with opened(AskedTargets.of(args), context) as targets:
+    with open_targets(TargetSelection.of(args), context) as targets:
         [open_target] = targets.targets
         place, approved = open_target.place, open_target.approved
         if repository.top is None:
@@ -456,7 +463,7 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         request = DriftRequest.of(open_target, scope, old_numbers)
         report = request.report(*request.observe())
-        git = part_of(approved.whole.catalog, args.topic, args.namespace)
+        git = select_part(approved.whole.catalog, args.topic, args.namespace)
         acceptance = _accept_numbers(git, report.held, old_numbers, target, decision)
         _accept_states(acceptance, report, decision, git, target)
         if not (args.topic or args.namespace):
@@ -525,16 +532,16 @@ def _accept_numbers(
     """Return an acceptance of the version numbers that differ from Git's."""
     from schemactl.declare.numbers_file import accept
     from schemactl.deploy.planner import applicable
-    from schemactl.deploy.version_numbers import topic_apart
+    from schemactl.deploy.version_numbers import find_topic_apart
 
     topics: dict[TopicName, TopicNumbers] = dict(old_numbers.topics)
     acceptance = _Acceptance(old_numbers, old_numbers)
     for name, topic in sorted(applicable(git).topics.items()):
-        registered = registry.topics.get(target.names.there(name))
+        registered = registry.topics.get(target.names.to_target(name))
         entries = registered.versions if registered else ()
         old_record = old_numbers.topics.get(name)
         # Other spellings of a version are recorded as well, since a generated package knows them only from this record.
-        apart = topic_apart(topic, entries, old_record, twin_versions=git.twin_versions(name), spellings=True)
+        apart = find_topic_apart(topic, entries, old_record, twin_versions=git.twin_versions(name), spellings=True)
         if apart.recorded:
             continue
         if apart.unexplained:
@@ -558,7 +565,7 @@ def _accept_states(
     from schemactl.deploy.drift import DriftKind
 
     accepted = dict(acceptance.numbers.accepted)
-    declared_names = {target.names.there(name): name for name in accepted}
+    declared_names = {target.names.to_target(name): name for name in accepted}
     for name in report.unused:
         del accepted[declared_names[name]]
         acceptance.removed.append(declared_names[name])
@@ -633,7 +640,7 @@ def _print_acceptance(
     if acceptance.repairable:
         kinds = ", ".join(sorted({item.kind for item in acceptance.repairable}))
         print(
-            f"Not accepted: {counted(len(acceptance.repairable), 'difference')} that can be repaired ({kinds}).\n"
+            f"Not accepted: {format_count(len(acceptance.repairable), 'difference')} that can be repaired ({kinds}).\n"
             f"  Next: `schemactl drift --target {quote(target.name)}` shows how."
         )
 
@@ -646,11 +653,13 @@ def _print_numbers(topic: TopicApart, acceptance: _Acceptance) -> None:
     entries = new_record.entries.items() if new_record else ()
     rejected = [number for number, entry in entries if entry.git is None and entry.foreign is None]
     if rejected:
-        print(f"    messages of {versions(rejected)} will be rejected: the registry does not show what wrote them")
+        print(
+            f"    messages of {format_version_numbers(rejected)} will be rejected: the registry does not show what wrote them"
+        )
     old_entries = [(number, old_record.entries.get(number)) for number in rejected] if old_record else []
     forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
     if forgotten:
         print(
-            f"    the record of {versions(forgotten)} is removed: the registry may have lost its list and "
+            f"    the record of {format_version_numbers(forgotten)} is removed: the registry may have lost its list and "
             "started a new one. If it did not, add their meaning next to `deleted: true`, and their messages can be decoded"
         )

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.topic_selection import States, add_filters, find_number_in_force, find_part, output_file
+from schemactl.cli.topic_selection import States, add_filters, find_number_in_force, find_part, resolve_output_file
 from schemactl.core.atomic_files import read, remove, write
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.json_values import json_text
-from schemactl.core.names import matching, name_kind, select_known
-from schemactl.core.wording import counted
+from schemactl.core.names import find_matching_topics, format_kind_name, select_known_topics
+from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Metadata, Topic
@@ -107,9 +107,9 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         if args.out is None:
             print(text, end="")
             return 0
-        path = output_file(args.out, context, name="asyncapi.json")
+        path = resolve_output_file(args.out, context, name="asyncapi.json")
         write(path, text.encode(), below=context.top)
-        context.report(f"wrote {counted(len(document.content['channels']), 'topic')} to {path}")
+        context.report(f"wrote {format_count(len(document.content['channels']), 'topic')} to {path}")
         return 0
     dialect: Dialect = args.dialect or "spark"
     render = partial(_render_ddl, dialect=dialect) if args.kind == "ddl" else _RENDERERS[args.kind]
@@ -120,14 +120,14 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
             if args.kind == "ddl" and dialect == "spark":
                 context.note(*_find_equal_names(topic, version, project))
         except SchemactlError as error:
-            context.note(f"{name_kind(topic.name, topic.kind)}: left out: {error.what}")
+            context.note(f"{format_kind_name(topic.name, topic.kind)}: left out: {error.message}")
         except RecursionError:
-            context.note(f"{name_kind(topic.name, topic.kind)}: left out: it is nested too deeply")
+            context.note(f"{format_kind_name(topic.name, topic.kind)}: left out: it is nested too deeply")
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
         raise UsageError(
-            f"{counted(len(texts), 'schema')}: each is a separate document", fix="name a folder with --out DIR/"
+            f"{format_count(len(texts), 'schema')}: each is a separate document", fix="name a folder with --out DIR/"
         )
     else:
         print("\n".join(texts.values()), end="")
@@ -142,7 +142,7 @@ def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) ->
     spark_release = project.generate.spark if project.generate else StructOptions().spark
     if version.info:
         for names in find_equal_names(version.info, spark_release, project.release).values():
-            yield f"{name_kind(topic.name, topic.kind)}: {', '.join(names)} differ only in case: Spark rejects the table unless spark.sql.caseSensitive is true"
+            yield f"{format_kind_name(topic.name, topic.kind)}: {', '.join(names)} differ only in case: Spark rejects the table unless spark.sql.caseSensitive is true"
 
 
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
@@ -155,13 +155,13 @@ def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tupl
     patterns = [*args.topic]
     chosen_kinds: dict[TopicName, set[str]] = {}
     for text in args.topics:
-        if "#" in text and not matching(text, names):
+        if "#" in text and not find_matching_topics(text, names):
             part = find_part(text, catalog)
             chosen_kinds.setdefault(part.name, set()).add(part.kind)
             patterns.append(str(part.name))
         else:
             patterns.append(text)
-    for name in sorted(select_known(names, patterns, args.namespace)):
+    for name in sorted(select_known_topics(names, patterns, args.namespace)):
         for part in catalog.topics[name].split():
             if name in chosen_kinds and part.kind not in chosen_kinds[name]:
                 continue
@@ -190,7 +190,7 @@ def _make_asyncapi(
 def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
     from schemactl.publish.json_schema import json_schema
 
-    title = f"{name_kind(topic.name, topic.kind)}, version {version.number}"
+    title = f"{format_kind_name(topic.name, topic.kind)}, version {version.number}"
     schema = json_schema(_require_schema(version), project.release, title=title, description=metadata.description)
     return json_text(schema) + "\n"
 
@@ -259,13 +259,13 @@ def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[tupl
 
     folder = Path(context.directory, args.out)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"--out {args.out} is a file: name a folder for {counted(len(texts), 'file')}")
+        raise UsageError(f"--out {args.out} is a file: name a folder for {format_count(len(texts), 'file')}")
     paths = module_paths([topic for topic, _ in texts])
     for (topic, kind), text in texts.items():
         tenant, namespace, name = paths[topic]
         file_name = f"{name}.{kind}" if kind else name
         write(folder / tenant / namespace / f"{file_name}{_SUFFIXES[args.kind]}", text.encode(), below=context.top)
-    context.report(f"wrote {counted(len(texts), 'file')} to {args.out}")
+    context.report(f"wrote {format_count(len(texts), 'file')} to {args.out}")
 
 
 # `schemactl site`.
@@ -296,7 +296,7 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
 def run_site(args: argparse.Namespace, context: Context) -> int:
     """Write the pages, and remove pages of an earlier run that are no longer part of the site."""
     try:
-        from schemactl.publish.site_catalog import Catalogue, TargetHistory
+        from schemactl.publish.site_catalog import SiteContent, TargetHistory
         from schemactl.publish.site_pages import Site
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "markdown_it", "pyarrow", "numpy"):
@@ -307,7 +307,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     theme = _read_theme(args.theme, context) if args.theme else ""
     project, _ = context.project()
     approved = context.approved(project, topics=args.topic, namespaces=args.namespace)
-    names = sorted(select_known(approved.catalog.topics, args.topic, args.namespace))
+    names = sorted(select_known_topics(approved.catalog.topics, args.topic, args.namespace))
     out = Path(context.directory, args.out)
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {args.out} is a file: name a folder")
@@ -332,7 +332,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         written_paths.add(path)
 
     title = args.title or context.folder_name
-    catalogue = Catalogue(
+    catalogue = SiteContent(
         approved,
         project,
         _read_authors(approved, context),
@@ -349,7 +349,7 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     if new_list != old_list:
         write(out / _SITE_LIST, new_list, below=context.top)
     context.report(
-        f"wrote {counted(count, 'topic')}, {counted(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
+        f"wrote {format_count(count, 'topic')}, {format_count(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
     )
     return 0
 
@@ -430,7 +430,7 @@ def run_graph(args: argparse.Namespace, context: Context) -> int:
     declared = states.work
     if declared.common_problems or (declared.problems and not declared.catalog.topics):
         raise DeclarationError(declared.problems)
-    if args.node and (broken_names := matching(args.node, declared.broken_topics, globs=False)):
+    if args.node and (broken_names := find_matching_topics(args.node, declared.broken_topics, globs=False)):
         needed = declared.select_broken(broken_names)
         raise DeclarationError([problem for broken in needed for problem in broken.problems])
     usage = usage_graph.read_usage(states.files, declared)

@@ -22,12 +22,12 @@ from schemactl.classes.contract import (
 )
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.schema_input import in_client_form, read_file
-from schemactl.cli.topic_selection import PART_HELP, find_part, output_file
+from schemactl.cli.schema_input import read_file, render_for_client
+from schemactl.cli.topic_selection import PART_HELP, find_part, resolve_output_file
 from schemactl.core import atomic_files
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import break_too, format_version, versions
+from schemactl.core.wording import describe_broken_versions, format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.broker.connect import PoliciesInForce
@@ -109,7 +109,7 @@ def _add_class_options(parser: argparse.ArgumentParser, default: str = "no") -> 
 def run_extract(args: argparse.Namespace, context: Context) -> int:
     """Print, write or compare the definition; return 100 if it is another version than --check expects, else 0."""
     if args.check and (args.out is None) == (args.topic is None):
-        raise UsageError("--check compares with one thing: give --out FILE or --topic TOPIC")
+        raise UsageError("--check needs either --out FILE or --topic TOPIC")
     if args.topic and not args.check:
         raise UsageError("--topic requires --check")
     if args.force and (args.check or not args.out):
@@ -190,7 +190,7 @@ def _extract_schema(
         jars = [str(Path(folder, jar)) for jar in args.jar]
         for option, path in zip(args.jar, jars, strict=True):
             if not (Path(path).parent.is_dir() if Path(path).name == "*" else Path(path).exists()):
-                raise UsageError(f"--jar {option}: there is no such file")
+                raise UsageError(f"--jar {option}: no such file")
         always_allow_null = args.always_allow_null is not False
         java_type = SchemaType[args.type or "AVRO"]
         return extract_java_class(
@@ -227,7 +227,7 @@ def _follow_type(args: argparse.Namespace, topic_schema: SchemaInfo) -> None:
 def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
     """Return the declared schema of a topic, or the value's schema of a KEY_VALUE topic, with a name for it."""
     from schemactl.cli.topic_selection import States
-    from schemactl.formats import pair_of
+    from schemactl.formats import get_pair
 
     states = States(context, [topic])
     named = states.find_in_working_tree(topic)
@@ -237,7 +237,7 @@ def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
         _require_kind(topic, [kind.key for kind in declared_topic.kinds])
     if named.info is None:
         raise SchemactlError(f"{named.topic.name} is declared without a schema")
-    name, pair = f"{named.topic.name.topic}@work", pair_of(named.info)
+    name, pair = f"{named.topic.name.topic}@work", get_pair(named.info)
     return (f"the value of {name}", pair.value) if pair else (name, named.info)
 
 
@@ -245,7 +245,7 @@ def _check_version(
     args: argparse.Namespace, context: Context, info: SchemaInfo, declared: tuple[str, SchemaInfo] | None
 ) -> int:
     from schemactl.cli.diff import Side, render_differences
-    from schemactl.comparison.changes import content_identity, same_text
+    from schemactl.comparison.changes import content_identity, has_same_text
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
     from schemactl.core.schema import SchemaType
@@ -253,11 +253,11 @@ def _check_version(
     name, expected = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message_name(info)))
     if content_identity(expected) == content_identity(info):
         if declared is None and args.out.endswith(".proto"):
-            expected = in_client_form(expected, "python")
+            expected = render_for_client(expected, "python")
         if info.type is SchemaType.PROTOBUF_NATIVE and expected.schema != info.schema:
             print(_explain_form(name, args.class_, expected))
             return NEGATIVE
-        docs = "" if same_text(expected, info) else "; docs, aliases or properties differ, which makes no version"
+        docs = "" if has_same_text(expected, info) else "; docs, aliases or properties differ, which makes no version"
         print(f"{name} and {args.class_} are one version{docs}.")
         return 0
     topic = Topic(TopicName("", "", name))
@@ -283,9 +283,9 @@ def _explain_form(name: str, class_: str, registered: SchemaInfo) -> str:
 
 
 def _write_definition(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
-    from schemactl.comparison.changes import same_text
+    from schemactl.comparison.changes import has_same_text
 
-    path = output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc")
+    path = resolve_output_file(args.out, context, name=f"{args.class_.rpartition(':')[2]}.avsc")
     from schemactl.formats.avro.logical_types import JSR310_PROPERTY
 
     if args.jsr310 and info.type.name == "AVRO" and path.suffix.lower() == ".json":
@@ -299,7 +299,7 @@ def _write_definition(args: argparse.Namespace, context: Context, info: SchemaIn
                 f"{path} does not have a definition of {_full_name(info)}; it was not changed",
                 fix="name another file, or overwrite it with --force",
             )
-        if old_data == data or same_text(old_info, info):
+        if old_data == data or has_same_text(old_info, info):
             print(f"{path}: unchanged")
             return 0
     atomic_files.write(path, data, below=context.top)
@@ -409,11 +409,11 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     """Compare the class with the approved versions; return 100 if it cannot read or write their messages, else 0."""
     from schemactl.classes.extraction import is_client_record, load_class
     from schemactl.comparison.changes import Contents
-    from schemactl.formats import pair_of
+    from schemactl.formats import get_pair
 
     topic_contract = _contract_from_package(args) if args.package else _contract_from_git(args, context)
-    if args.half and not any(pair_of(version.info.load()) for version in topic_contract.versions if version.info):
-        raise UsageError(f"--half says which half of a pair it is, and {topic_contract.name} is no KEY_VALUE topic")
+    if args.half and not any(get_pair(version.info.load()) for version in topic_contract.versions if version.info):
+        raise UsageError(f"--half applies only to KEY_VALUE topics, and {topic_contract.name} is not one")
     parts = tuple(_select_part(version, args.half or "value") for version in topic_contract.versions)
     # Clients connect with the pair, so the broker's policies say nothing about one part.
     policies = topic_contract.policies if parts == topic_contract.versions else None
@@ -454,7 +454,7 @@ def _find_json_reasons(args: argparse.Namespace, folder: str, role: Role, info: 
 
 
 def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:
-    from schemactl.broker.connect import policies_at
+    from schemactl.broker.connect import resolve_policies_at
 
     project, _ = context.project()
     catalog = context.approved(project, topics=[args.topic]).catalog
@@ -462,7 +462,7 @@ def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:
     _require_kind(args.topic, [kind.key for kind in topic.kinds])
     broker_strategy, _ = catalog.strategy(topic.name, project.defaults)
     strategy, _ = catalog.data_strategy(topic.name, project.defaults)
-    policies = policies_at(catalog, topic.name, project.defaults, strategy=broker_strategy)
+    policies = resolve_policies_at(catalog, topic.name, project.defaults, strategy=broker_strategy)
     return _make_contract(topic.name, topic.versions, strategy, policies, project.release)
 
 
@@ -476,7 +476,7 @@ def _require_kind(text: str, keys: Sequence[str]) -> None:
 def _contract_from_package(args: argparse.Namespace) -> Contract:
     from schemactl.classes.extraction import load_module
     from schemactl.core.errors import did_you_mean
-    from schemactl.core.names import TopicName, find_one, matching
+    from schemactl.core.names import TopicName, find_matching_topics, find_topic
     from schemactl.core.schema import Release, SchemaVersion
 
     package = load_module(args.package, str(Path.cwd()))
@@ -486,9 +486,9 @@ def _contract_from_package(args: argparse.Namespace) -> Contract:
         )
     names = {TopicName.parse(name): name for name in package.TOPICS}
     text, kind = args.topic, ""
-    if "#" in text and not matching(text, names):
+    if "#" in text and not find_matching_topics(text, names):
         text, _, kind = text.rpartition("#")
-    name = find_one(text, names, where=args.package)
+    name = find_topic(text, names, where=args.package)
     codec = package.topic(names[name]).codec
     # The codec of a topic with several kinds of events has one for each kind.
     keys = [*getattr(codec, "codecs", ())]
@@ -526,9 +526,9 @@ def _make_contract(
     policies: PoliciesInForce | None,
     release: Release,
 ) -> Contract:
-    from schemactl.core.schema import live
+    from schemactl.core.schema import get_live_versions
 
-    live_versions = live(versions)
+    live_versions = get_live_versions(versions)
     if not live_versions:
         raise SchemactlError(f"nothing is approved for {name}: it has no schema", fix="declare one, and merge it")
     return Contract(name, tuple(live_versions), strategy, policies, release)
@@ -536,9 +536,9 @@ def _make_contract(
 
 def _select_part(version: SchemaVersion, part: Literal["key", "value"]) -> SchemaVersion:
     """Return the version with the schema of the key or the value; a version that is not a pair stays the same."""
-    from schemactl.formats import pair_of
+    from schemactl.formats import get_pair
 
-    pair = pair_of(version.info.load()) if version.info else None
+    pair = get_pair(version.info.load()) if version.info else None
     return replace(version, info=pair.halves[part]) if pair else version
 
 
@@ -551,7 +551,7 @@ def _render_verdict(verdict: ClientVerdict) -> Iterator[str]:
     else:
         ability = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[verdict.role]
     strategy = f", {contract.strategy}" if contract.strategy else ""
-    compared_versions = versions([version.number for version in verdict.against])
+    compared_versions = format_version_numbers([version.number for version in verdict.against])
     yield f"{verdict.class_} {ability} what is approved for {contract.name} ({compared_versions}{strategy})."
     yield f"It is version {verdict.same.number}." if verdict.same else "It is not an approved version."
     reasons_by_cause: dict[tuple[object, ...], list[Reason]] = {}
@@ -567,7 +567,7 @@ def _render_verdict(verdict: ClientVerdict) -> Iterator[str]:
         yield f"{reason.role}: {version_text}{reason.rule}{remark}".rstrip()
         yield f"  {on_one_line(reason.text)}"
         if numbers := {other.version.number for other in repeated if other.version and other.version != reason.version}:
-            yield f"  {break_too([*numbers])}"
+            yield f"  {describe_broken_versions([*numbers])}"
         yield f"  Fix: {on_one_line(reason.fix)}"
         if reason.rule:
             yield f"  More: schemactl explain {reason.rule}"

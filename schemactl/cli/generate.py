@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_options
-from schemactl.cli.target_selection import add_target, approved_target, shown_target
+from schemactl.cli.target_selection import add_target, choose_approved_target, format_target_option
 from schemactl.cli.topic_selection import (
     VERSION_HELP,
     ReadingSetup,
@@ -22,19 +22,19 @@ from schemactl.cli.topic_selection import (
     add_filters,
     add_recursion_depth,
     merge_working_tree,
-    output_file,
+    resolve_output_file,
     select_readable,
     view_versions,
 )
-from schemactl.core.deadline import within
-from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError, first_of
-from schemactl.core.names import select_known
+from schemactl.core.deadline import run_within
+from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError, join_first
+from schemactl.core.names import select_known_topics
 from schemactl.core.project import ClassKind
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.codegen.manifest import Manifest
-    from schemactl.codegen.package import Brought, PackageFiles
+    from schemactl.codegen.package import MergePredicate, PackageFiles
     from schemactl.codegen.topics import Approved
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
@@ -170,7 +170,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         )
     # The registry can only reject the package: the same files always make the same package. So a comparison of files asks no registry.
     if not args.check and package.target is not None:
-        place = approved_target(package.target, project, top, context)
+        place = choose_approved_target(package.target, project, top, context)
         setup = replace(package.setup, place=place, numbers=package.records[package.target])
         setup.verify_numbers((approved.topic for approved in package.topics), context)
     if is_packed:
@@ -249,11 +249,11 @@ def _list_pending_versions(package: _Package, merged: Merged, context: Context, 
             own_paths = [path for path in changed_paths if path not in definitions_of_others]
             # The kinds of a topic can get their versions in one commit.
             if version.commit == versions[-1].commit and own_paths:
-                reason = f"{first_of(own_paths, 1)} {'staged' if staged else 'changed'}, and not committed"
+                reason = f"{join_first(own_paths, 1)} {'staged' if staged else 'changed'}, and not committed"
             kind = f"#{version.kind}" if version.kind else ""
             lines.append(f"{topic.name.schema_id}{kind}@{version.number}: {reason}")
     if lines:
-        context.note(f"{counted(len(lines), 'version')} not approved yet:{_list_lines(lines)}")
+        context.note(f"{format_count(len(lines), 'version')} not approved yet:{_list_lines(lines)}")
 
 
 def _list_lines(lines: Sequence[str]) -> str:
@@ -283,7 +283,7 @@ def _find_rejection(args: argparse.Namespace, context: Context) -> ContentReject
         requires_base=False,
     )
     try:
-        report = within(None, lambda deadline: check_project(request, deadline))
+        report = run_within(None, lambda deadline: check_project(request, deadline))
     except DeclarationError:
         # The caller reports the problems of requested topics, and the package has the others as approved.
         return None
@@ -444,7 +444,7 @@ class _PackageMaker:
         args, project = self.args, self.project
         target = args.target or self.generate.target
         if target is not None:
-            choose_target(project, target, shown_target(target))
+            choose_target(project, target, format_target_option(target))
         # The files and targets after the merge count, so that the merge does not change the package.
         if merged:
             approved, files = merged.history, merged.files
@@ -476,7 +476,7 @@ class _PackageMaker:
         setup = ReadingSetup(project, self.top, approved, None, None, {})
         return _Package(setup, records, target, topics, numbers, package)
 
-    def make_merge_predicate(self, merged: Merged | None) -> Brought:
+    def make_merge_predicate(self, merged: Merged | None) -> MergePredicate:
         """Return a function that tells whether the merge adds a file with this text, or removes it (None)."""
         top = Path(self.top)
 
@@ -510,7 +510,7 @@ def _select_names(args: argparse.Namespace, history: History, declared: Collecti
     """
     topics = history.catalog.topics
     names = [name for name in topics if name in declared or _is_in_package(history, topics[name])]
-    selected = select_known(names, args.topic, args.namespace, where="the declared files")
+    selected = select_known_topics(names, args.topic, args.namespace, where="the declared files")
     return [name for name in names if name in selected]
 
 
@@ -678,7 +678,7 @@ def _pack(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int
     if args.wheel:
         wheel = codegen_package.wheel(files, name, package.topics, tip=tip, version=args.wheel_version)
     if args.zip:
-        zip_path = output_file(args.zip, context, name=f"{name}.zip")
+        zip_path = resolve_output_file(args.zip, context, name=f"{name}.zip")
         codegen_package.pack(files, zip_path, below=context.top)
         print(args.zip if zip_path.name == Path(args.zip).name else Path(args.zip, zip_path.name))
     if wheel:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_options
-from schemactl.cli.target_selection import approved_target
+from schemactl.cli.target_selection import choose_approved_target
 from schemactl.cli.topic_selection import add_selection, parse_namespaces
-from schemactl.core.errors import HistoryError, SchemactlError, UsageError, first_of
-from schemactl.core.names import select_known
+from schemactl.core.errors import HistoryError, SchemactlError, UsageError, join_first
+from schemactl.core.names import select_known_topics
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import kind_of, moment
+from schemactl.core.wording import format_time, get_name_type
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
@@ -83,7 +83,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
     project, is_new = _load_or_make_project(args, context, top)
     # Without a project file, the user has named the registry on the command line.
     trusting_context = replace(context, trust_working_tree=is_new or context.trust_working_tree)
-    chosen = approved_target(args.target, project, str(top), trusting_context)
+    chosen = choose_approved_target(args.target, project, str(top), trusting_context)
     target = chosen.target
     root = _choose_root(args, context, project, top)
     require_complete_checkout(repository, project)
@@ -116,7 +116,7 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
         written=sorted(imported.latest),
         committed=tip.id if tip else None,
         shared_files=list(imported.shared_files),
-        notes=[{kind_of(note.name): str(note.name), "message": note.message} for note in imported.notes],
+        notes=[{get_name_type(note.name): str(note.name), "message": note.message} for note in imported.notes],
         numbers_apart=[str(name) for name in imported.apart],
     )
     _print_report(args, imported, target)
@@ -200,7 +200,7 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
     from schemactl.registry.interface import Scope
 
     registered = registry.everything(parse_namespaces(args.namespace))
-    topics = select_known(
+    topics = select_known_topics(
         frozenset(registered.topics),
         args.topic,
         args.namespace,
@@ -269,7 +269,7 @@ def _find_ref_elsewhere(repository: Repository, project: Project, tip: Commit) -
 
 def _print_report(args: argparse.Namespace, imported: ImportResult, target: Target) -> None:
     """Print the imported counts, and notes about them."""
-    from schemactl.core.wording import counted
+    from schemactl.core.wording import format_count
 
     if imported.notes:
         print("\n".join(on_one_line(f"{note.name}: {note.message}.") for note in imported.notes) + "\n")
@@ -280,7 +280,7 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
     if imported.shared_files:
         folder = posixpath.commonpath([posixpath.dirname(path) for path in imported.shared_files])
         print(
-            f"{counted(len(imported.shared_files), 'file')} of definitions that several topics share: below "
+            f"{format_count(len(imported.shared_files), 'file')} of definitions that several topics share: below "
             f"{on_one_line(folder)}/, in `references` of the topics."
         )
     older_count = sum(1 for revision in imported.revisions if revision.version.number)
@@ -292,7 +292,7 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
         )
     if imported.apart:
         print(
-            f"Version numbers of {target.name} are not Git's: messages of {first_of(imported.apart, 8)} would be decoded with the wrong schema. "
+            f"Version numbers of {target.name} are not Git's: messages of {join_first(imported.apart, 8)} would be decoded with the wrong schema. "
             "Record the numbers after the merge, as shown below."
         )
 
@@ -306,7 +306,7 @@ def _print_next_steps(
     open_namespaces: Sequence[NamespaceName],
 ) -> None:
     """Print the commands that follow an import, and the namespaces that are still open to every producer."""
-    from schemactl.report.drift import advice
+    from schemactl.report.drift import describe_next_step
 
     option = f"--target {quote(target.name)}"
     print("\nNext:")
@@ -317,8 +317,8 @@ def _print_next_steps(
             f"  merge the commits into {ref_elsewhere} by rebase or fast-forward: a squash or a merge commit would make them one version"
         )
     if imported.apart:
-        print(f"  {advice(target.name)}")
-    difference = f", except for {first_of(imported.unexplained, 8)}" if imported.unexplained else ""
+        print(f"  {describe_next_step(target.name)}")
+    difference = f", except for {join_first(imported.unexplained, 8)}" if imported.unexplained else ""
     steps = [
         (f"schemactl plan {option}", f"nothing to do: the files equal the registry{difference}"),
         ("schemactl init", "the hook, the package, and the other missing files of a project"),
@@ -332,7 +332,7 @@ def _print_next_steps(
         print(f"  {command:<34} {purpose}")
     if open_namespaces:
         print(
-            f"\nEvery producer may still register versions without a review in {first_of(open_namespaces, 8)} "
+            f"\nEvery producer may still register versions without a review in {join_first(open_namespaces, 8)} "
             "(is_allow_auto_update_schema is not false). To close them, one by one:\n"
             f"  schemactl clients {option} --namespace {quote(str(open_namespaces[0]))}\n"
             "      the connected clients: a producer with a schema that is not declared will be rejected\n"
@@ -342,10 +342,10 @@ def _print_next_steps(
 
 
 def _count_text(imported: ImportResult) -> str:
-    from schemactl.core.wording import counted
+    from schemactl.core.wording import format_count
 
     namespaces, topics = imported.counts
-    return f"{counted(namespaces, 'namespace')} and {counted(topics, 'topic')}"
+    return f"{format_count(namespaces, 'namespace')} and {format_count(topics, 'topic')}"
 
 
 # Commits of imported declarations.
@@ -372,7 +372,7 @@ def _make_commits(imported: ImportResult, target: Target) -> Iterator[_NewCommit
         yield _NewCommit(f"Import the namespaces of {target.name}\n", now_s, imported.namespace_files)
     for revision in imported.revisions:
         number, uploaded_ms = revision.version.number, revision.version.timestamp_ms
-        upload_text = f", uploaded {moment(uploaded_ms)} UTC" if uploaded_ms else ""
+        upload_text = f", uploaded {format_time(uploaded_ms)} UTC" if uploaded_ms else ""
         yield _NewCommit(
             f"{revision.topic}: version {number} of {target.name}\n\nImported from {target.registry}{upload_text}.\n",
             # A registry may report any time; Git gets neither a negative one nor one in the future.

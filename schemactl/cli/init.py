@@ -22,14 +22,14 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core import atomic_files
 from schemactl.core.errors import DeclarationError, SchemactlError, UsageError, did_you_mean
-from schemactl.core.json_values import laid_out
+from schemactl.core.json_values import format_json
 from schemactl.core.names import (
     NamespaceName,
     TopicName,
     describe_characters,
     find_invisible_characters,
     is_system_topic,
-    without_invisible_characters,
+    remove_invisible_characters,
 )
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Generate
@@ -201,7 +201,7 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     if args.example:
         return _make_example(folder, args.example)
     schemas = {
-        f"{EDITOR_FOLDER}/{name}.schema.json": f"{laid_out(schema, 200)}\n".encode()
+        f"{EDITOR_FOLDER}/{name}.schema.json": f"{format_json(schema, 200)}\n".encode()
         for name, schema in editor_schemas().items()
     }
     if args.schemas:
@@ -607,7 +607,7 @@ def _resolve_topic_name(text: str, catalog: Catalog) -> TopicName:
     if characters := find_invisible_characters(name.topic):
         raise UsageError(
             f"{text!a} contains {describe_characters(characters)}",
-            fix=f"write {replace(name, topic=without_invisible_characters(name.topic))}",
+            fix=f"write {replace(name, topic=remove_invisible_characters(name.topic))}",
         )
     if is_system_topic(name):
         raise UsageError(f"{name} is a system topic of Pulsar, which belongs to the brokers", fix="choose another name")
@@ -759,7 +759,7 @@ def _require_valid(
 
 def _name_folder_to_add(problem: Problem, given_path: Path) -> Problem:
     """Return the problem of an import that the repository lacks with the folder that has it, if that is around the given file."""
-    if match := re.match(r'Import "([^"]+)" was not found', problem.what):
+    if match := re.match(r'Import "([^"]+)" was not found', problem.message):
         for folder in given_path.resolve().parents:
             if (folder / match[1]).is_file():
                 fix = f"copy {(folder / match[1]).parent} to {posixpath.join('proto', posixpath.dirname(match[1]))} in the repository"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Final
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
-from schemactl.cli.report_files import add_formats, asked_outputs, write_report
+from schemactl.cli.report_files import add_formats, parse_outputs, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths, select_readable
 from schemactl.core.errors import NEGATIVE, DeclarationError, HistoryError, UsageError
 from schemactl.core.terminal import render_file_diff
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     Raises:
         DeclarationError: after the report, if a requested topic cannot be read.
     """
-    outputs = asked_outputs(args.format or ["text"], CHECK_FORMATS)
+    outputs = parse_outputs(args.format or ["text"], CHECK_FORMATS)
     files, project, top = _choose_files(args, context)
     report, error = _lint_files(args, context, files, project, top)
     write_report(partial(render_check, report), outputs, context)
@@ -117,7 +117,7 @@ def _lint_files(
         if contents:
             old_count = len(report.causes)
             report, _ = lint(reader.read(files, project), project, selected)
-            fixed_count = counted(old_count - len(report.causes), "finding")
+            fixed_count = format_count(old_count - len(report.causes), "finding")
             context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
     return report, error
 
@@ -131,7 +131,9 @@ def _describe_git_diff(paths: Collection[str], top: str, context: Context) -> st
     untracked_count = len(paths) - tracked.count(b"\0")
     if untracked_count == len(paths):
         return ""
-    exception = f", but not in {counted(untracked_count, 'file')} that Git does not track" if untracked_count else ""
+    exception = (
+        f", but not in {format_count(untracked_count, 'file')} that Git does not track" if untracked_count else ""
+    )
     return f"; `git diff` shows how{exception}"
 
 
@@ -194,9 +196,9 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         refused=[*formatted.refused],
         unchanged=formatted.seen - changed_count - len(formatted.refused),
     )
-    unchanged = counted(formatted.seen - changed_count - len(formatted.refused), "file")
+    unchanged = format_count(formatted.seen - changed_count - len(formatted.refused), "file")
     changed_verb, unchanged_verb = ("to lay out", "formatted already") if is_check else ("laid out", "unchanged")
-    context.say(f"{counted(changed_count, 'file')} {changed_verb}, {unchanged} {unchanged_verb}")
+    context.say(f"{format_count(changed_count, 'file')} {changed_verb}, {unchanged} {unchanged_verb}")
     if formatted.problems:
         raise DeclarationError(formatted.problems)
     if formatted.refused:
@@ -213,6 +215,6 @@ def _resolve_arguments(arguments: Sequence[str], directory: Path, top: str, file
             raise UsageError(f"{argument} lies outside of the repository")
         # An empty argument would mean this folder.
         if not argument or (files.kind(path) != "file" and not (directory / argument).is_dir()):
-            raise UsageError(f"{argument!r}: there is no such file or folder")
+            raise UsageError(f"{argument!r}: no such file or folder")
         prefixes.append("" if path == "." else f"{path}/")
     return tuple(prefixes)

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_format, add_options, number
-from schemactl.cli.target_selection import reviewed_project, target_of
+from schemactl.cli.parser import add_command_timeout, add_format, add_options, make_number_type
+from schemactl.cli.target_selection import choose_target, read_approved_project
 from schemactl.cli.topic_selection import TOPIC_HELP, add_filters, add_selection, find
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError, did_you_mean
 from schemactl.core.json_values import commit_value, metadata_value
-from schemactl.core.names import NamespaceName, TopicName, select_known
-from schemactl.core.terminal import on_one_line, table, terminal_width
-from schemactl.core.wording import counted
+from schemactl.core.names import NamespaceName, TopicName, select_known_topics
+from schemactl.core.terminal import format_table, get_terminal_width, on_one_line
+from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import TopicCheck
@@ -139,7 +139,7 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     listing = _read_listing(context.repository, project, context)
     approved = listing.approved
     values_by_topic = {entry.topic.name: entry.to_json(project) for entry in listing.entries}
-    selected = select_known(
+    selected = select_known_topics(
         values_by_topic, [*args.topics, *args.topic], args.namespace, where="the files or the approved history"
     )
     values_by_topic = {name: value for name, value in values_by_topic.items() if name in selected}
@@ -157,9 +157,9 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
         values = [{**value, "properties": properties_by_topic[name]} for name, value in values_by_topic.items()]
         context.report_json(ref=approved.ref, tip=commit_value(approved.tip), topics=values)
     elif values:
-        columns = terminal_width()
+        columns = get_terminal_width()
         rows = _make_topic_rows(values, columns)
-        context.report("\n".join(table(rows, width=columns, numeric={2}, whole={0})))
+        context.report("\n".join(format_table(rows, width=columns, numeric={2}, whole={0})))
     elif listing.entries:
         context.report("No topic matches.")
     else:
@@ -202,7 +202,7 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         # The list shows the declarations, without the overlays of targets.
         declared = read_files(repository, replace(project, targets={}), files).declared
     except DeclarationError as error:
-        more = f" and {counted(len(error.problems) - 1, 'problem')} more" if len(error.problems) > 1 else ""
+        more = f" and {format_count(len(error.problems) - 1, 'problem')} more" if len(error.problems) > 1 else ""
         context.note(f"showing the approved topics, because the working tree has errors: {error.problems[0]}{more}")
         return _Listing(None, approved, _make_entries(approved, approved.catalog, {}))
     changes = forked.changes(files, declared)
@@ -347,17 +347,18 @@ def configure_targets(parser: argparse.ArgumentParser) -> None:
 
 def run_targets(args: argparse.Namespace, context: Context) -> int:
     """Print the targets."""
-    from schemactl.core.catalog import chosen_topics
+    from schemactl.core.catalog import select_target_topics
 
     project, _ = context.project()
-    approved = reviewed_project(project, context)
+    approved = read_approved_project(project, context)
     if approved:
         context.note(*_describe_unapproved_targets(project, approved))
         project = approved.project
     topics = context.approved(project).catalog.topics
     declared = [name for name in topics if not topics[name].deleted]
     values = [
-        _target_value(target, project, len(chosen_topics(declared, target))) for target in project.targets.values()
+        _target_value(target, project, len(select_target_topics(declared, target)))
+        for target in project.targets.values()
     ]
     if args.format == "json":
         context.report_json(topics=len(declared), targets=values)
@@ -415,7 +416,7 @@ def _render_target(target: dict[str, Any], declared: int) -> str:
             continue
         items = [f"{name}: {text}" for name, text in value.items()] if isinstance(value, dict) else value
         rows.append((key, value if isinstance(value, str) else ", ".join(items)))
-    return "\n".join([f"{target['target']}  {target['registry']}", *(f"  {line}" for line in table(rows))])
+    return "\n".join([f"{target['target']}  {target['registry']}", *(f"  {line}" for line in format_table(rows))])
 
 
 # `schemactl clients`.
@@ -431,7 +432,9 @@ def configure_clients(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("one", nargs="?", metavar="TOPIC", help=TOPIC_HELP)
     add_selection(parser)
     add_options(
-        parser, "--expect N: exit with 100 unless every client is built with version N or a later one", type=number(0)
+        parser,
+        "--expect N: exit with 100 unless every client is built with version N or a later one",
+        type=make_number_type(0),
     )
     add_options(parser, "--drained: exit with 100 if a subscription has messages left to read")
     add_options(parser, "--client NAME...: with --expect, only this declared client; may be repeated")
@@ -463,24 +466,24 @@ class _ConnectedClient(NamedTuple):
 
 def run_clients(args: argparse.Namespace, context: Context) -> int:
     """Print the clients; return 100 if one is behind the version of --expect or --drained finds messages left to read, else 0."""
-    from schemactl.core.catalog import chosen_topics
+    from schemactl.core.catalog import select_target_topics
 
     _require_compatible_options(args)
-    target = target_of(args.target, context) if args.target else None
+    target = choose_target(args.target, context) if args.target else None
     selection = {"topics": [args.one] if args.one else args.topic, "namespaces": args.namespace}
     catalog = context.approved(*((target.project, target.target) if target else ()), **selection).catalog
     if args.one:
         topics = [find(args.one, catalog)]
     else:
-        names = select_known(catalog.topics, args.topic, args.namespace)
-        names = chosen_topics(names, target.target) if target else names
+        names = select_known_topics(catalog.topics, args.topic, args.namespace)
+        names = select_target_topics(names, target.target) if target else names
         topics = [topic for name in sorted(names) if not (topic := catalog.topics[name]).deleted]
     if target is None:
         _print_clients(
             context, args.format, None, [(topic, [*map(_ConnectedClient, topic.clients)]) for topic in topics]
         )
         return 0
-    target_names = {topic.name: target.target.names.there(topic.name) for topic in topics}
+    target_names = {topic.name: target.target.names.to_target(topic.name) for topic in topics}
     with closing(target.open(context)) as registry:
         connected = registry.clients(target_names.values())
     clients_by_topic = [
@@ -496,7 +499,9 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
         if args.drained:
             for subscription, backlog in connected[target_names[topic.name]].backlogs.items():
                 if backlog:
-                    complaints.append(f"{on_one_line(subscription)} has {counted(backlog, 'message')} left to read")
+                    complaints.append(
+                        f"{on_one_line(subscription)} has {format_count(backlog, 'message')} left to read"
+                    )
     _print_clients(context, args.format, target.target, clients_by_topic, target_names, complaints)
     return NEGATIVE if complaints else 0
 
@@ -644,7 +649,7 @@ def _render_clients(topic: Topic, matches: Sequence[_ConnectedClient], target: T
             cells += [client.language or "-", ", ".join(client.targets) or "all", client.contact or "-"]
         rows.append([on_one_line(cell) for cell in cells])
     on_target = f" on {target.name}" if target else ""
-    lines = [f"{topic.name}{on_target}", *(f"  {line}" for line in table(rows))]
+    lines = [f"{topic.name}{on_target}", *(f"  {line}" for line in format_table(rows))]
     if target:
         absent = [match.client.name for match in matches if match.client and not match.connections]
         undeclared_count = sum(match.client is None for match in matches)
@@ -657,10 +662,10 @@ def _render_clients(topic: Topic, matches: Sequence[_ConnectedClient], target: T
 
 def _list_versions(connections: Sequence[ConnectedClient]) -> str:
     """Return the versions that the connections report: `4`, `4-5 and unknown`."""
-    from schemactl.core.wording import numbers
+    from schemactl.core.wording import format_ranges
 
     versions = {connection.version for connection in connections}
-    known_versions = numbers(version for version in versions if version is not None)
+    known_versions = format_ranges(version for version in versions if version is not None)
     if None in versions:
         return f"{known_versions} and unknown" if known_versions else "unknown"
     return known_versions

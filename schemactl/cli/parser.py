@@ -114,7 +114,7 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace, Context], int]
 
 
-def load(name: str) -> Command:
+def load_command(name: str) -> Command:
     """Import the functions of the command `name`, such as `configure_verify_client` and `run_verify_client`."""
     module = import_module(f"schemactl.cli.{COMMANDS[name].module}")
     suffix = name.replace("-", "_")
@@ -143,7 +143,7 @@ def build_parser(commands: Sequence[str], arguments: Sequence[str] = ()) -> Pars
     for name in commands or COMMANDS:
         command = subparsers.add_parser(name, description=COMMANDS[name].summary)
         if name in commands:
-            load(name).configure(command)
+            load_command(name).configure(command)
             # Global options may also follow the command; defaults there would replace the options before it.
             for subparser in (command, *command.subcommands.values()):
                 subparser.arguments = arguments
@@ -156,7 +156,7 @@ def _find_commands_with_subcommand(word: str) -> list[str]:
     names = []
     for name in COMMANDS:
         command = Parser(prog=name)
-        load(name).configure(command)
+        load_command(name).configure(command)
         if word in command.subcommands:
             names.append(name)
     return names
@@ -199,7 +199,7 @@ class Parser(argparse.ArgumentParser):
         A word is the name of a target if the project file has such a target, and most often a topic.
         """
         options = ["--registry"] if re.match("[a-z]+://", word) else []
-        if self.option("--target") and word in _list_targets(global_options(self.arguments)):
+        if self.option("--target") and word in _list_targets(parse_global_options(self.arguments)):
             options = ["--target"]
         options.append("--topic")
         option = next((option for option in options if self.option(option)), None)
@@ -377,12 +377,12 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from schemactl.core import environment
 
-        print(f"schemactl {environment.version()}")
-        if environment.is_shared():
+        print(f"schemactl {environment.get_version()}")
+        if environment.has_conflicting_distribution():
             print(
-                f"schemactl: another distribution, `{environment.OTHER}`, is also installed here, with a package and a command "
+                f"schemactl: another distribution, `{environment.CONFLICTING_DISTRIBUTION}`, is also installed here, with a package and a command "
                 "of the same names: each has overwritten files of the other\n"
-                f"  Fix: pip uninstall {environment.OTHER} {environment.DISTRIBUTION} && pip install "
+                f"  Fix: pip uninstall {environment.CONFLICTING_DISTRIBUTION} {environment.DISTRIBUTION} && pip install "
                 f"{environment.DISTRIBUTION}, or install the two in separate virtual environments",
                 file=sys.stderr,
             )
@@ -404,7 +404,7 @@ def add_options(to: argparse._ActionsContainer, *options: str, **settings: Any) 
         to.add_argument(*names, last_name, help=text, **arguments, **settings)
 
 
-def number(first: int, last: int | None = None) -> Callable[[str], int]:
+def make_number_type(first: int, last: int | None = None) -> Callable[[str], int]:
     """Return an argparse type for numbers from `first` to `last`, without a `last` one for all numbers from `first` on."""
     allowed = f"from {first} on" if last is None else f"from {first} to {last}"
 
@@ -448,7 +448,7 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
     parser.add_argument("--color", choices=colors, default=default or "auto", help=text)
 
 
-def global_options(arguments: Sequence[str]) -> argparse.Namespace:
+def parse_global_options(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the global options before the command; `words` of the result is the rest of the command line."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     add_global_options(parser)
@@ -461,7 +461,7 @@ def global_options(arguments: Sequence[str]) -> argparse.Namespace:
 
 def expand_help(arguments: Sequence[str]) -> list[str]:
     """Return a command line with `help` and `help COMMAND` written as the option --help, as is a line without a command."""
-    words = global_options(arguments).words
+    words = parse_global_options(arguments).words
     before = list(arguments[: len(arguments) - len(words)])
     if words[:1] == ["help"]:
         return [*before, *words[1:], "--help"]
@@ -470,9 +470,9 @@ def expand_help(arguments: Sequence[str]) -> list[str]:
     return list(arguments)
 
 
-def command_of(arguments: Sequence[str]) -> str | None:
+def find_command(arguments: Sequence[str]) -> str | None:
     """Return the command of a command line, or None if its first word after the global options is not a command."""
-    words = global_options(arguments).words
+    words = parse_global_options(arguments).words
     return words[0] if words and words[0] in COMMANDS else None
 
 
@@ -481,7 +481,7 @@ def add_parallel(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         f"--parallel N: the number of topics of a target that are processed at once (default: {PARALLEL})",
-        type=number(1, MAX_PARALLEL),
+        type=make_number_type(1, MAX_PARALLEL),
         default=PARALLEL,
     )
 
@@ -492,7 +492,7 @@ def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -
     add_options(
         parser,
         f"--timeout SECONDS: give up after this many seconds, with exit code 1 (default: {default_text})",
-        type=seconds,
+        type=parse_seconds,
         default=default,
     )
 
@@ -503,7 +503,7 @@ def add_command_timeout(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(limits_command=True)
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """Parse an option's number of seconds; raise ArgumentTypeError if it is not a number, not positive, or too large."""
     with suppress(ValueError):
         value = float(text)

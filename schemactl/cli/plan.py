@@ -11,33 +11,40 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from schemactl.cli.apply_results import NamedResults, ReadyPlan, awaited
+from schemactl.cli.apply_results import NamedResults, ReadyPlan, find_waiting_topics
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
 from schemactl.cli.report_files import (
     Outputs,
-    SheetReport,
+    TargetDocument,
     add_formats,
-    asked_outputs,
-    errors_in_files,
-    target_sheets,
-    write_sheets,
+    make_target_reports,
+    parse_outputs,
+    write_error_reports,
+    write_target_reports,
 )
 from schemactl.cli.target_selection import (
-    AskedTargets,
     OpenTarget,
     OpenTargets,
+    TargetSelection,
     add_targets,
-    each_target,
-    looked_up,
-    opened,
+    load_catalog,
+    open_targets,
     read_approved,
+    run_for_each_target,
 )
-from schemactl.cli.topic_selection import add_filters, find, output_file, relative_path
-from schemactl.core.deadline import within
-from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, first_of
-from schemactl.core.names import NamespaceName, TopicName, is_glob, matching, name_kind, select_known
-from schemactl.report import SHEET_FORMATS
+from schemactl.cli.topic_selection import add_filters, find, resolve_output_file, resolve_relative_path
+from schemactl.core.deadline import run_within
+from schemactl.core.errors import CHANGES, NEGATIVE, HistoryError, InvalidSchema, SchemactlError, UsageError, join_first
+from schemactl.core.names import (
+    NamespaceName,
+    TopicName,
+    find_matching_topics,
+    format_kind_name,
+    is_glob,
+    select_known_topics,
+)
+from schemactl.report import TARGET_FORMATS
 
 if TYPE_CHECKING:
     from schemactl.comparison.revision_diff import VersionEffect
@@ -106,7 +113,7 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
         "--base REF: plan for the state after a merge of HEAD into REF, for a review before the merge; its digest equals the digest of the plan after a squash",
     )
     add_options(parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`")
-    add_formats(parser, SHEET_FORMATS)
+    add_formats(parser, TARGET_FORMATS)
     add_options(
         parser,
         "--summary: only the sums, and skipped topics",
@@ -137,34 +144,34 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
     if args.action == "show":
         return _show_file(args, context)
     if args.action == "namespaces":
-        return within(args.timeout, lambda _: _list_namespaces(args, context))
+        return run_within(args.timeout, lambda _: _list_namespaces(args, context))
     if args.action:
         is_file = Path(context.directory, args.action).exists()
         fix = f"schemactl plan {'show' if is_file else '--target'} {quote(args.action)}"
         raise UsageError(f"plan {args.action}: `plan` shows the file of a plan, or plans for a target", fix=fix)
-    outputs = asked_outputs(args.format or ["text"], SHEET_FORMATS)
+    outputs = parse_outputs(args.format or ["text"], TARGET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary cannot be combined with --format json")
-    with errors_in_files("plan", AskedTargets.of(args), outputs, context):
-        return within(args.timeout, lambda _: _run_plan(args, context, outputs))
+    with write_error_reports("plan", TargetSelection.of(args), outputs, context):
+        return run_within(args.timeout, lambda _: _run_plan(args, context, outputs))
 
 
 def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> int:
-    selection = AskedTargets.of(args)
+    selection = TargetSelection.of(args)
     if args.out:
         selection.expect_one("--out", "schemactl plan --target {0} --out {0}.json".format)
     if args.base and args.at:
         raise UsageError(_BASE_AND_AT)
-    with planned(selection, args, context) as (targets, plans_by_target):
+    with make_plans(selection, args, context) as (targets, plans_by_target):
 
-        def make_sheet(ready: ReadyPlan) -> tuple[SheetReport, int]:
+        def make_sheet(ready: ReadyPlan) -> tuple[TargetDocument, int]:
             plan = ready.plan
             if args.out:
                 write_plan(plan, args, context)
             return _make_report(plan, args, outputs), _exit_code(plan, args)
 
-        sheets, codes = target_sheets("plan", plans_by_target, make_sheet)
-        write_sheets(sheets, outputs, context)
+        sheets, codes = make_target_reports("plan", plans_by_target, make_sheet)
+        write_target_reports(sheets, outputs, context)
     return targets.exit_code(codes)
 
 
@@ -178,7 +185,7 @@ def _show_file(args: argparse.Namespace, context: Context) -> int:
     expect_no_options(args, context, plan_options, ", not to `plan show`")
     if args.target or args.all_targets:
         raise UsageError("--target applies when a plan is made, not to `plan show`")
-    receipt = read_receipt(relative_path(args.plan, context))
+    receipt = read_receipt(resolve_relative_path(args.plan, context))
     context.report(receipt.text)
     if receipt.left_out or receipt.misread:
         return NEGATIVE
@@ -190,7 +197,7 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
 
     The plans of all these namespaces have together the steps of the plan without --namespace. No registry is contacted.
     """
-    from schemactl.core.catalog import namespaces_of
+    from schemactl.core.catalog import list_namespaces
     from schemactl.deploy.planner import select
     from schemactl.deploy.receipt import OPTIONS_SHAPE
 
@@ -199,7 +206,7 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
         raise UsageError(f"plan namespaces takes no file: {args.plan}", fix="leave it out")
     step_options = (*OPTIONS_SHAPE, "out", "results", "summary", "detailed_exitcode")
     expect_no_options(args, context, step_options, ", not to `plan namespaces`")
-    selection = AskedTargets.of(args)
+    selection = TargetSelection.of(args)
     selection.expect_one("plan namespaces", "schemactl plan namespaces --target {}".format)
     if args.base and args.at:
         raise UsageError(_BASE_AND_AT)
@@ -207,7 +214,7 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
     if formats not in (["text"], ["json"]):
         raise UsageError("plan namespaces has one --format: text or json")
     approved = read_approved(selection, context, at=args.at, base=args.base)
-    names = sorted(map(str, namespaces_of(select(approved.catalog, topics=args.topic, namespaces=args.namespace))))
+    names = sorted(map(str, list_namespaces(select(approved.catalog, topics=args.topic, namespaces=args.namespace))))
     if formats == ["json"]:
         # On one line, as a variable of a build server.
         print(json.dumps(names))
@@ -217,11 +224,11 @@ def _list_namespaces(args: argparse.Namespace, context: Context) -> int:
     return 0
 
 
-def _make_report(plan: Plan, args: argparse.Namespace, outputs: Outputs) -> SheetReport:
+def _make_report(plan: Plan, args: argparse.Namespace, outputs: Outputs) -> TargetDocument:
     from schemactl.deploy.plan_json import document, plan_digest
-    from schemactl.report.plan import plan_sheet, short_sheet
+    from schemactl.report.plan import make_plan_report, make_short_plan_report
 
-    make_sheet = short_sheet if args.summary else plan_sheet
+    make_sheet = make_short_plan_report if args.summary else make_plan_report
     if any(name == "json" for name, _ in outputs):
         values = document(plan)
         return make_sheet(plan, values["digest"] if plan.steps else ""), values
@@ -235,29 +242,31 @@ def _exit_code(plan: Plan, args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def planned(
-    selection: AskedTargets, args: argparse.Namespace, context: Context
+def make_plans(
+    selection: TargetSelection, args: argparse.Namespace, context: Context
 ) -> Iterator[tuple[OpenTargets, dict[str, ReadyPlan | SchemactlError]]]:
     """Open the targets, and yield them with the plan for each by name, or the error that prevented it."""
-    with opened(selection, context, at=args.at, base=args.base, prints_notes=False) as targets:
+    with open_targets(selection, context, at=args.at, base=args.base, prints_notes=False) as targets:
         context.note(*_find_uncommitted_files(targets))
         if not (args.at or args.base):
             context.note(*_find_unapproved_files(targets))
         yield (
             targets,
-            each_target(targets, lambda target: PlanRequest.of(target, args), PlanRequest.observe, PlanRequest.plan),
+            run_for_each_target(
+                targets, lambda target: PlanRequest.of(target, args), PlanRequest.observe, PlanRequest.plan
+            ),
         )
 
 
 def _find_uncommitted_files(targets: OpenTargets) -> Iterator[str]:
     """Yield a note if the index or the working tree has changes that are not committed: no plan contains them."""
-    from schemactl.core.wording import counted
+    from schemactl.core.wording import format_count
 
     for target in targets.targets[:1]:
-        if files := target.approved.whole.uncommitted_files():
+        if files := target.approved.whole.list_uncommitted_files():
             yield (
-                f"{counted(len(files), 'file has changes', 'files have changes')} that are not committed, and not in this plan: "
-                f"{first_of(files)}"
+                f"{format_count(len(files), 'file has changes', 'files have changes')} that are not committed, and not in this plan: "
+                f"{join_first(files)}"
             )
 
 
@@ -269,11 +278,11 @@ def _find_unapproved_files(targets: OpenTargets) -> Iterator[str]:
         approved = target.approved.whole
         head = target.context.repository.commit("HEAD")
         with suppress(HistoryError):
-            if head and (files := approved.unapproved_files(head)):
+            if head and (files := approved.list_unapproved_files(head)):
                 names = "".join(f" --target {quote(target.name)}" for target in targets.targets)
                 yield (
                     f"the changes of HEAD ({head.short}) are not approved in {approved.ref} yet, and not in this plan: "
-                    f"{first_of([*map(shown, files)])}; for the plan of its merge: schemactl plan{names} --base {quote(approved.ref)}"
+                    f"{join_first([*map(shown, files)])}; for the plan of its merge: schemactl plan{names} --base {quote(approved.ref)}"
                 )
 
 
@@ -314,17 +323,18 @@ class PlanRequest:
         soft = _select_deletions(args.allow_delete, approved.catalog, selected, target.context, globs=True)
         forced = _select_deletions(args.force_delete, approved.catalog, selected, target.context)
         permissions = Permissions(
-            frozenset(map(names.there, soft)),
-            frozenset(map(names.there, forced)),
+            frozenset(map(names.to_target, soft)),
+            frozenset(map(names.to_target, forced)),
             relax=args.relax_while_replaying,
             create_tenants=args.create_tenants,
-            lose=frozenset(addresses(args.allow_data_loss, names)),
+            lose=frozenset(list_setting_addresses(args.allow_data_loss, names)),
             unreadable=frozenset(
-                names.there(find(text, approved.catalog, globs=False).name) for text in args.allow_unreadable_messages
+                names.to_target(find(text, approved.catalog, globs=False).name)
+                for text in args.allow_unreadable_messages
             ),
         )
         approved.read_ahead(selected.topics)
-        git = renamed(looked_up(selected), names)
+        git = renamed(load_catalog(selected), names)
         return cls(
             target,
             git,
@@ -362,12 +372,12 @@ class PlanRequest:
         target = self.target
         plan = make_plan(
             state,
-            target.with_held(self.catalog, state.catalog),
+            target.add_registered_versions(self.catalog, state.catalog),
             origin=target.origin,
             permissions=self.permissions,
             waivers=target.waivers,
             numbers=self.numbers,
-            awaited=lambda plan: awaited(target, plan, self.results),
+            awaited=lambda plan: find_waiting_topics(target, plan, self.results),
         )
         plan = replace(
             plan,
@@ -418,16 +428,16 @@ class PlanRequest:
             clients = tuple(client for client in topic.clients if client.runs_on(self.target.name))
             strategy, level = self.catalog.data_strategy(name, self.target.place.project.defaults)
             with suppress(InvalidSchema):
-                orders[name_kind(name, kind)] = find_upgrade_order(
+                orders[format_kind_name(name, kind)] = find_upgrade_order(
                     replace(topic, clients=clients), old_versions, schema, strategy, level, plan.origin.release
                 )
         return orders
 
 
-def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
+def list_setting_addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
     """Yield the addresses of the settings in `texts`; a declared name is yielded together with its name on the target."""
     from schemactl.core.names import parse_name
-    from schemactl.core.policies import SETTINGS, address
+    from schemactl.core.policies import SETTINGS, get_setting_address
 
     for argument in texts:
         text, _, setting = argument.rpartition(":")
@@ -442,9 +452,9 @@ def addresses(texts: list[str], names: TargetNames) -> Iterator[str]:
                 f"shop/sales:{next(iter(SETTINGS))}",
                 fix="copy it from the plan, which names what could lose messages",
             )
-        yield address(name, setting)
+        yield get_setting_address(name, setting)
         if names.has(name.namespace_name):
-            yield address(names.there(name), setting)
+            yield get_setting_address(names.to_target(name), setting)
 
 
 def _select_deletions(
@@ -473,8 +483,8 @@ def _select_undeclared(glob: str, git: Catalog, context: Context) -> list[TopicN
     Raises:
         UsageError: if no topic matches.
     """
-    select_known(git.topics, [glob], (), where="the chosen topics")
-    names = matching(glob, git.topics)
+    select_known_topics(git.topics, [glob], (), where="the chosen topics")
+    names = find_matching_topics(glob, git.topics)
     undeclared = [name for name in names if git.topics[name].deleted and git.topics[name].versions]
     if not undeclared:
         raise UsageError(
@@ -492,32 +502,32 @@ def write_plan(plan: Plan, args: argparse.Namespace, context: Context) -> None:
     """Write the receipt of the plan to the file that `--out` means, and print the command that applies it."""
     from schemactl.deploy.receipt import OPTIONS_SHAPE, Receipt
 
-    out = output_file(args.out, context, name="plan.json")
+    out = resolve_output_file(args.out, context, name="plan.json")
     scope = {"topics": args.topic, "namespaces": args.namespace}
     # `rebuild` does not have all of these options.
     options: Json = {
         name: getattr(args, name, [] if isinstance(shape, list) else False) for name, shape in OPTIONS_SHAPE.items()
     }
-    receipt = Receipt.of(plan, plan_text(plan), scope=scope, options=options)
+    receipt = Receipt.of(plan, render_plan_file(plan), scope=scope, options=options)
     receipt.write(out, below=context.top)
     if plan.origin.proposed and plan.steps:
-        command = command_after_merge(receipt)
+        command = format_command_after_merge(receipt)
         context.say(f"To carry out exactly this, once it is merged: {command}")
     elif plan.steps:
         # The file has another name if `--out` means a folder.
         file = args.out if Path(args.out).name == out.name else str(Path(args.out, out.name))
-        context.say(f"To carry out exactly this: {command_for(plan, file)}")
+        context.say(f"To carry out exactly this: {format_apply_command(plan, file)}")
 
 
-def plan_text(plan: Plan) -> str:
+def render_plan_file(plan: Plan) -> str:
     """Return the text of a plan file: the whole report, without colors, and lines of any width."""
     from schemactl.deploy.plan_json import plan_digest
-    from schemactl.report.plan import plan_sheet
+    from schemactl.report.plan import make_plan_report
 
-    return plan_sheet(plan, plan_digest(plan) if plan.steps else "").text()
+    return make_plan_report(plan, plan_digest(plan) if plan.steps else "").text()
 
 
-def needed_permissions(plan: Plan) -> Permissions:
+def find_needed_permissions(plan: Plan) -> Permissions:
     """Return the permissions that the steps of a plan need."""
     from schemactl.deploy.steps import DeleteSchema, Permissions, RelaxStrategy, SetPolicies
 
@@ -531,9 +541,9 @@ def needed_permissions(plan: Plan) -> Permissions:
     )
 
 
-def command_for(plan: Plan, file: str) -> str:
+def format_apply_command(plan: Plan, file: str) -> str:
     """Return the command that applies the plan file, with the permissions that the plan needs."""
-    needed = needed_permissions(plan)
+    needed = find_needed_permissions(plan)
     options: Json = {
         "allow_delete": [name.schema_id for name in sorted(needed.delete)],
         "force_delete": [name.schema_id for name in sorted(needed.force_delete)],
@@ -544,7 +554,7 @@ def command_for(plan: Plan, file: str) -> str:
     return f"schemactl apply {quote(file)}{_format_options(options)}"
 
 
-def command_after_merge(receipt: Receipt) -> str:
+def format_command_after_merge(receipt: Receipt) -> str:
     """Return the command that applies a proposed plan by its digest, with the options that it was made with."""
     options = {"topic": receipt.scope["topics"], "namespace": receipt.scope["namespaces"], **receipt.options}
     command = f"schemactl apply --target {quote(receipt.target)} --expect-digest {quote(receipt.digest)}"

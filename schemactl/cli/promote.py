@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options, add_timeout
-from schemactl.cli.target_selection import add_trust, target_of
+from schemactl.cli.target_selection import add_trust, choose_target
 from schemactl.cli.topic_selection import PART_HELP
-from schemactl.core.deadline import DEFAULT_S, within
+from schemactl.core.deadline import DEFAULT_S, run_within
 from schemactl.core.errors import NEGATIVE, HistoryError, SchemactlError, UsageError
-from schemactl.core.terminal import redirected
+from schemactl.core.terminal import get_definition_stream
 
 if TYPE_CHECKING:
     from schemactl.checks.rollout import Rollout
@@ -86,7 +86,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     from schemactl.report import changes as changes_report
     from schemactl.report import changes_json
 
-    chosen = target_of(args.target, context)
+    chosen = choose_target(args.target, context)
     target = chosen.target
     if target.promoted is None:
         raise UsageError(
@@ -291,7 +291,7 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
 
 def run_rollout(args: argparse.Namespace, context: Context) -> int:
     """Print the order of the rollout; return 100 if no order is safe, else 0."""
-    return within(args.timeout, lambda deadline: _run_rollout(args, context, deadline))
+    return run_within(args.timeout, lambda deadline: _run_rollout(args, context, deadline))
 
 
 def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
@@ -299,7 +299,7 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
     from schemactl.checks.rollout import rollout as make_rollout
     from schemactl.cli.topic_selection import read_setup
     from schemactl.core.errors import did_you_mean
-    from schemactl.core.names import find_one, matching, name_kind
+    from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
     from schemactl.report import changes as changes_report
 
     setup = read_setup(context, None)
@@ -308,7 +308,7 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
     check = partial(check_project, deadline=deadline, progress=context.reading_history(), note=context.note)
     text, separator, kind = args.topic.rpartition("#")
     # A topic whose own name has a `#` comes first.
-    if not separator or matching(args.topic, git):
+    if not separator or find_matching_topics(args.topic, git):
         text, separator, kind = args.topic, "", ""
     try:
         report = check(replace(request, topics=(text,)))
@@ -319,7 +319,7 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
         text, separator, kind = args.topic, "", ""
         report = check(replace(request, topics=(text,)))
     changed = {row.topic for row in report.topics}
-    name = find_one(text, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
+    name = find_topic(text, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
     versions = git[name].load().versions if name in git else ()
     targets_apart = setup.elsewhere.get(name, ())
     rows = [row for row in report.topics if row.topic == name]
@@ -339,14 +339,14 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
         context.report_json(topic=str(name), **({"kinds": values} if is_several else value))
     elif not made_plans:
         reasons = [
-            f"{name_kind(name, row.kind)}: {_KIND_REMOVED if row.kind and row.change == 'removed' else reason}."
+            f"{format_kind_name(name, row.kind)}: {_KIND_REMOVED if row.kind and row.change == 'removed' else reason}."
             for row in rows
             if (row.kind == kind or not separator) and (reason := _REASONS_WITHOUT_VERSION.get(row.change))
         ]
-        no_change = f"{name_kind(name, kind)}: no change of its schema is pending."
+        no_change = f"{format_kind_name(name, kind)}: no change of its schema is pending."
         context.report("\n".join(dict.fromkeys(reasons or [no_change])))
     elif args.format == "markdown":
-        print("\n".join(map(changes_report.render_markdown, made_plans)), file=redirected(sys.stdout))
+        print("\n".join(map(changes_report.render_markdown, made_plans)), file=get_definition_stream(sys.stdout))
     else:
         context.report("\n\n".join(map(changes_report.render_rollout_text, made_plans)))
     return NEGATIVE if any(plan.order == "no safe order" for plan in made_plans) else 0

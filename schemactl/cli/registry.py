@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_command_timeout, add_format, add_options, number
+from schemactl.cli.parser import add_command_timeout, add_format, add_options, make_number_type
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
-from schemactl.cli.schema_input import in_client_form, is_given, read_schema
+from schemactl.cli.schema_input import is_given, read_schema, render_for_client
 from schemactl.cli.show import definition_value, print_definition
-from schemactl.cli.target_selection import add_target, target_of
+from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import choose, find
 from schemactl.core.errors import (
     NEGATIVE,
@@ -31,8 +31,8 @@ from schemactl.core.json_values import breakage_value
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
-from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaVersion, live
-from schemactl.core.wording import moment, numbers, versions
+from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaVersion, get_live_versions
+from schemactl.core.wording import format_ranges, format_time, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.registry.interface import Registry
@@ -135,11 +135,11 @@ class _RegistryTopic:
 
         if self.approved is None:
             return stamp_properties(read_schema(self.args, self.context, self.declared), self.properties)
-        return stamp_properties(in_client_form(self.approved, self.args.language), self.properties)
+        return stamp_properties(render_for_client(self.approved, self.args.language), self.properties)
 
     @property
     def live(self) -> tuple[SchemaVersion, ...]:
-        return live(self.stored)
+        return get_live_versions(self.stored)
 
     def show(self, text: str, **facts: Any) -> None:
         """Print the report, as `text` or the `facts` as JSON."""
@@ -151,10 +151,10 @@ class _RegistryTopic:
 
 @contextmanager
 def _open_topic(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTopic]:
-    chosen = target_of(args.target, context)
+    chosen = choose_target(args.target, context)
     target = chosen.target
     declared, approved = _resolve_version(args, chosen.project, context)
-    name = target.names.there(declared)
+    name = target.names.to_target(declared)
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
         yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, approved, target.properties)
@@ -215,7 +215,7 @@ def _find_version(topic: _RegistryTopic, number: int | None) -> SchemaVersion:
     for version in stored:
         if version.number == number:
             return version
-    numbers_text = numbers([version.number for version in stored])
+    numbers_text = format_ranges([version.number for version in stored])
     raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: there is {numbers_text}")
 
 
@@ -237,7 +237,7 @@ def _describe_version(version: SchemaVersion) -> str:
     type_name = version.info.type.name if version.info else "tombstone"
     commit = stamp(version.info)
     origin = f", from commit {commit[:9]}" if commit else ""
-    return f"version {version.number}, {type_name}, {moment(version.timestamp_ms)}{origin}"
+    return f"version {version.number}, {type_name}, {format_time(version.timestamp_ms)}{origin}"
 
 
 def _version_value(version: SchemaVersion) -> dict[str, Any]:
@@ -261,8 +261,8 @@ def _put(topic: _RegistryTopic) -> int:
     try:
         number = topic.registry.put_schema(topic.name, info)
     except SchemaRejected as rejection:
-        text = f"{topic.name}: {rejection.outcome}, nothing was stored\n  the registry answers: {_first_line(rejection.what)}"
-        topic.show(text, stored=False, version=None, outcome=rejection.outcome, message=rejection.what)
+        text = f"{topic.name}: {rejection.outcome}, nothing was stored\n  the registry answers: {_first_line(rejection.message)}"
+        topic.show(text, stored=False, version=None, outcome=rejection.outcome, message=rejection.message)
         return NEGATIVE
     is_new = number not in old_numbers
     outcome_text = "stored as" if is_new else "nothing was stored: it equals"
@@ -275,15 +275,15 @@ def _put(topic: _RegistryTopic) -> int:
 
 def _find_wedge_problem(topic: _RegistryTopic, info: SchemaInfo) -> str:
     """Return the consequence if brokers would store a definition, and no other one after it; else empty."""
-    from schemactl.broker.upload import would_wedge
+    from schemactl.broker.upload import would_block_uploads
     from schemactl.formats import problems
 
     release = topic.registry.release
-    if not would_wedge(topic.stored, info, release):
+    if not would_block_uploads(topic.stored, info, release):
         return ""
     reason = next(iter(problems(info, release)), None)
     location = f" at {reason.pointer}" if reason and reason.pointer else ""
-    cause = f": {reason.what}{location}" if reason else ""
+    cause = f": {reason.message}{location}" if reason else ""
     return f"brokers of Pulsar {release} store this definition, and then every later upload to the topic fails{cause}"
 
 
@@ -392,7 +392,7 @@ def _delete(topic: _RegistryTopic) -> int:
     if not stored:
         # A broker would write a tombstone, and the first version would be 1.
         raise RegistryError(f"{topic.name} has no schema in {topic.target}; nothing was deleted")
-    all_versions = versions([version.number for version in stored])
+    all_versions = format_version_numbers([version.number for version in stored])
     live_numbers = [version.number for version in topic.live]
     is_deletable = live_numbers if topic.args.allow_delete else topic.args.force_delete
     describes_messages = any(version.info and version.info.type not in WITHOUT_SCHEMA for version in topic.live)
@@ -412,14 +412,14 @@ def _delete(topic: _RegistryTopic) -> int:
         if not live_numbers:
             raise RegistryError(f"the schemas of {topic.name} are deleted already, by tombstone {stored[-1].number}")
         number = topic.registry.delete_schema(topic.name)
-        text = f"{topic.name}: {versions(live_numbers)} hidden by tombstone {number} in {topic.target}"
+        text = f"{topic.name}: {format_version_numbers(live_numbers)} hidden by tombstone {number} in {topic.target}"
         topic.show(text, hidden=live_numbers, tombstone=number)
         return 0
     raise UsageError(
         f"deleting the schema of {topic.name} in {topic.target} needs a flag: its live versions are "
-        f"{numbers(live_numbers) or 'none'}, and messages that carry their numbers can then no longer be decoded",
+        f"{format_ranges(live_numbers) or 'none'}, and messages that carry their numbers can then no longer be decoded",
         fix=f"--allow-delete hides them behind a tombstone, number {stored[-1].number + 1}; --force-delete destroys {all_versions} "
-        "for good, and numbering starts again at 0",
+        "permanently, and numbering starts again at 0",
     )
 
 
@@ -440,7 +440,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         "  schemactl serve --registry sqlite:.schemactl/registry.db         the registry of `plan --target local`\n"
         "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
     )
-    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=number(0, 65535), default=8080)
+    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=make_number_type(0, 65535), default=8080)
     add_options(
         parser,
         "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, lost when it ends)",
@@ -462,12 +462,12 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
     from schemactl.registry import open_embedded
 
     try:
-        from schemactl.registry.server.app import host_name, is_loopback, serve
+        from schemactl.registry.server.app import is_loopback, parse_host_name, serve
     except ModuleNotFoundError as error:
         raise SchemactlError(
             f"serve needs {error.name}, which is not installed", fix='pip install "pulsar-schemactl[serve]"'
         ) from error
-    allowed_hosts = [host_name(name) for name in args.allow_host]
+    allowed_hosts = [parse_host_name(name) for name in args.allow_host]
     for name, written in zip(allowed_hosts, args.allow_host, strict=True):
         if not name:
             raise UsageError(f"--allow-host {written}: this is not a host name", fix="write NAME, without port")

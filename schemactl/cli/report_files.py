@@ -16,19 +16,19 @@ from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.atomic_files import write
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
-from schemactl.core.terminal import fit, terminal_width, uncleaned
+from schemactl.core.terminal import get_raw_stream, get_terminal_width, wrap_text
 
 if TYPE_CHECKING:
-    from schemactl.cli.target_selection import AskedTargets
+    from schemactl.cli.target_selection import TargetSelection
     from schemactl.core.json_values import Json
-    from schemactl.report.document import Sheet
+    from schemactl.report.document import TargetReport
 
 T = TypeVar("T")
 
 Outputs = list[tuple[str, str | None]]
 """Formats with their files; None is standard output."""
 
-SheetReport = tuple["Sheet", "Json"]
+TargetDocument = tuple["TargetReport", "Json"]
 """The report on a target, and its JSON."""
 
 
@@ -41,7 +41,7 @@ def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None
     )
 
 
-def asked_outputs(entries: list[str], formats: Iterable[str]) -> Outputs:
+def parse_outputs(entries: list[str], formats: Iterable[str]) -> Outputs:
     """Return the formats that the option names; raise UsageError for an unknown one, or if several go to standard output."""
     outputs: Outputs = []
     for entry in entries:
@@ -59,23 +59,23 @@ def asked_outputs(entries: list[str], formats: Iterable[str]) -> Outputs:
     return outputs
 
 
-def unknown_sheet(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> SheetReport:
+def make_failure_report(command: Literal["plan", "drift"], target: str, error: SchemactlError) -> TargetDocument:
     """Return the report on a target whose registry could not be read."""
-    from schemactl.report.document import unknown
+    from schemactl.report.document import make_unknown_report
 
-    return unknown(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
+    return make_unknown_report(command, target, error), {"format_version": 1, "target": target, "problem": str(error)}
 
 
-def target_sheets(
+def make_target_reports(
     command: Literal["plan", "drift"],
     results: Mapping[str, T | SchemactlError],
-    sheet: Callable[[T], tuple[SheetReport, int]],
-) -> tuple[list[SheetReport], list[int]]:
+    sheet: Callable[[T], tuple[TargetDocument, int]],
+) -> tuple[list[TargetDocument], list[int]]:
     """Return the reports and the exit codes of all targets; `sheet` returns both for a result."""
     reports, codes = [], []
     for name, result in results.items():
         if isinstance(result, SchemactlError):
-            report, code = unknown_sheet(command, name, result), result.exit_code
+            report, code = make_failure_report(command, name, result), result.exit_code
         else:
             report, code = sheet(result)
         reports.append(report)
@@ -84,8 +84,8 @@ def target_sheets(
 
 
 @contextmanager
-def errors_in_files(
-    command: Literal["plan", "drift"], asked: AskedTargets, outputs: Outputs, context: Context
+def write_error_reports(
+    command: Literal["plan", "drift"], asked: TargetSelection, outputs: Outputs, context: Context
 ) -> Iterator[None]:
     """Write an error that ends the command in each of the formats, so that programs and report files have the outcome of this run."""
     try:
@@ -97,11 +97,11 @@ def errors_in_files(
         error_outputs: Outputs = [(name, path) for name, path in outputs if path or name != "text"]
         if error_outputs:
             names = _guess_target_names(asked, context)
-            write_sheets([unknown_sheet(command, name, error) for name in names], error_outputs, context)
+            write_target_reports([make_failure_report(command, name, error) for name in names], error_outputs, context)
         raise
 
 
-def _guess_target_names(asked: AskedTargets, context: Context) -> list[str]:
+def _guess_target_names(asked: TargetSelection, context: Context) -> list[str]:
     """Return the names of the targets `asked`, by default those in the working tree's project file, if it can be read."""
     names = [] if asked.are_all else [name for name in asked.names if name is not None]
     if names:
@@ -115,11 +115,11 @@ def _guess_target_names(asked: AskedTargets, context: Context) -> list[str]:
     return [*targets] if (asked.are_all and targets) or len(targets) == 1 else ["schemactl"]
 
 
-def write_sheets(sheets: Sequence[SheetReport], outputs: Outputs, context: Context) -> None:
+def write_target_reports(sheets: Sequence[TargetDocument], outputs: Outputs, context: Context) -> None:
     """Write the reports on targets in each of the formats; see `write_report`."""
-    from schemactl.report import render_sheets
+    from schemactl.report import render_target_reports
 
-    write_report(partial(render_sheets, sheets), outputs, context)
+    write_report(partial(render_target_reports, sheets), outputs, context)
 
 
 def write_report(render: Callable[..., str | Iterable[str]], outputs: Outputs, context: Context) -> None:
@@ -131,19 +131,19 @@ def write_report(render: Callable[..., str | Iterable[str]], outputs: Outputs, c
         outputs: the formats with their files.
         context: where to work.
     """
-    from schemactl.report import OBEYED
+    from schemactl.report import COMMAND_FORMATS
     from schemactl.report.markdown import SUMMARY_LIMIT
 
     # Write the files first, because the reader of standard output may stop before its end.
     for name, path in sorted(outputs, key=lambda output: output[1] is None):
-        width = terminal_width() if path is None else None
+        width = get_terminal_width() if path is None else None
         pieces = _to_pieces(render(name, color=context.color and path is None, width=width))
         if path is not None:
             write_file(Path(context.directory) / path, chain(pieces, ["\n"]), context)
         elif name == "text":
-            print(fit("".join(pieces), width))
+            print(wrap_text("".join(pieces), width))
         else:
-            (uncleaned(sys.stdout) if name in OBEYED else sys.stdout).writelines(chain(pieces, ["\n"]))
+            (get_raw_stream(sys.stdout) if name in COMMAND_FORMATS else sys.stdout).writelines(chain(pieces, ["\n"]))
         if name == "github" and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
             _append_to_summary(Path(file), "".join(_to_pieces(render("markdown", limit=SUMMARY_LIMIT))) + "\n")
 

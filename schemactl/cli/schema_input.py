@@ -91,11 +91,11 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
     if args.file is None:
         if args.type is None or SPECS[SchemaType[args.type]].payload != "value":
             raise UsageError(
-                "a schema is needed", fix="--file FILE, or --type STRING and the like for a type without a definition"
+                "a schema is missing", fix="pass --file FILE, or --type STRING or another type without a definition"
             )
         return SchemaInfo(SchemaType[args.type])
     if not Path(context.directory, args.file).is_file():
-        raise UsageError(f"--file {args.file}: there is no such file")
+        raise UsageError(f"--file {args.file}: no such file")
     info = read_file(
         args.file,
         context,
@@ -104,10 +104,10 @@ def read_schema(args: argparse.Namespace, context: Context, topic: TopicName) ->
         message=args.message,
         references=args.reference,
     )
-    return in_client_form(info, args.language)
+    return render_for_client(info, args.language)
 
 
-def in_client_form(info: SchemaInfo, language: ProtoRendering | None) -> SchemaInfo:
+def render_for_client(info: SchemaInfo, language: ProtoRendering | None) -> SchemaInfo:
     """Return a schema as the client of a language sends it; a definition that brokers reject is not changed."""
     from schemactl import formats
 
@@ -358,7 +358,7 @@ def _reject_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is not a number there")
 
 
-def options_of(request: Request) -> dict[str, Any]:
+def read_options(request: Request) -> dict[str, Any]:
     """Return the `options` of a line.
 
     Raises:

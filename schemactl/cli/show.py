@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_command_timeout, add_format, add_options
-from schemactl.cli.target_selection import ChosenTarget, EnvironmentTarget, add_target, approved_target, target_of
+from schemactl.cli.target_selection import (
+    ChosenTarget,
+    EnvironmentTarget,
+    add_target,
+    choose_approved_target,
+    choose_target,
+)
 from schemactl.cli.topic_selection import (
     STATE_HELP,
     VERSION_HELP,
@@ -25,15 +31,15 @@ from schemactl.cli.topic_selection import (
     choose,
     find,
     find_number_in_force,
-    number_of_version_bytes,
+    parse_version_bytes,
     read_setup,
-    relative_path,
+    resolve_relative_path,
 )
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.json_values import commit_value, metadata_value
-from schemactl.core.names import name_kind
-from schemactl.core.terminal import paint, redirected, table, terminal_width
-from schemactl.core.wording import day, format_version, policy_word, versions
+from schemactl.core.names import format_kind_name
+from schemactl.core.terminal import format_table, get_definition_stream, get_terminal_width, paint
+from schemactl.core.wording import format_day, format_policy_value, format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Topic
@@ -151,7 +157,7 @@ def print_definition(info: SchemaInfo, of: TopicName) -> None:
 
 def print_text(text: str) -> None:
     """Print a definition, with a line break at its end."""
-    print(text, end="" if text.endswith("\n") or not text else "\n", file=redirected(sys.stdout))
+    print(text, end="" if text.endswith("\n") or not text else "\n", file=get_definition_stream(sys.stdout))
 
 
 def definition_value(info: SchemaInfo) -> dict[str, Any]:
@@ -182,12 +188,14 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
     for role, (verb, negated) in verbs_by_role.items():
         gaps = _find_gaps(chosen, info, role=role)
         numbers = _list_numbers_outside(chosen, gaps)
-        lines.append(f"  {verb} {versions(numbers)}" if numbers else f"  {verb} no version")
+        lines.append(f"  {verb} {format_version_numbers(numbers)}" if numbers else f"  {verb} no version")
         lines += [f"  {negated} " + "\n  ".join(gap.lines()) for gap in gaps]
     for language in _list_client_languages(chosen, info):
         gaps = _find_gaps(chosen, info, role="reader", language=language)
         numbers, client = _list_numbers_outside(chosen, gaps), f"a consumer in {language.capitalize()}"
-        lines.append(f"  {client} reads {versions(numbers)}" if numbers else f"  {client} reads no version")
+        lines.append(
+            f"  {client} reads {format_version_numbers(numbers)}" if numbers else f"  {client} reads no version"
+        )
         lines += [f"  {client} cannot read " + "\n  ".join(gap.lines()) for gap in gaps]
     return "\n".join(lines)
 
@@ -310,7 +318,7 @@ class Gap:
     def lines(self) -> Iterator[str]:
         """Yield a line such as `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`, and indented reasons."""
         preposition = "from" if self.border.number == self.numbers[0] else "up to"
-        row = f"{versions(self.numbers)}, {preposition} " if len(self.numbers) > 1 else ""
+        row = f"{format_version_numbers(self.numbers)}, {preposition} " if len(self.numbers) > 1 else ""
         subject = f' "{self.border.commit.subject}"' if self.border.commit else ""
         remark = "; Java can, strict readers cannot" if self.strict_only else ""
         yield f"{row}{format_version(self.border)}{subject}{remark}"
@@ -419,7 +427,7 @@ def _show_effective(args: argparse.Namespace, context: Context) -> int:
     project, top = context.project()
     target = chosen_target = None
     if args.target is not None:
-        chosen_target = approved_target(args.target, project, top, context)
+        chosen_target = choose_approved_target(args.target, project, top, context)
         project, target = chosen_target.project, chosen_target.target
     approved = context.approved(project, target, topics=[args.topic])
     topic = find(args.topic, approved.catalog)
@@ -434,9 +442,9 @@ def _show_effective(args: argparse.Namespace, context: Context) -> int:
             values={value.key: _value_json(value) for value in values},
         )
         return 0
-    rows = [(value.key, policy_word(value.value), value.origin) for value in values]
+    rows = [(value.key, format_policy_value(value.value), value.origin) for value in values]
     head = f"{topic.name}{f' on {target.name}' if target else ''}, as {approved.ref} has it"
-    context.report("\n".join([head, *(f"  {line}" for line in table(rows))]))
+    context.report("\n".join([head, *(f"  {line}" for line in format_table(rows))]))
     return 0
 
 
@@ -462,10 +470,10 @@ def _show_live(
     from schemactl.deploy.planner import renamed
     from schemactl.history.target_history import numbers_of
     from schemactl.report.document import text_lines
-    from schemactl.report.drift import broker_blocks
+    from schemactl.report.drift import make_broker_blocks
 
     target = chosen.target
-    name = target.names.there(topic.name)
+    name = target.names.to_target(topic.name)
     declared_namespace = approved.catalog.namespaces.get(topic.name.namespace_name)
     with closing(chosen.open(context)) as registry:
         live = _read_live_values(registry, name)
@@ -506,16 +514,20 @@ def _show_live(
         rows.append(
             (
                 key,
-                policy_word(value.value) if value else "-",
+                format_policy_value(value.value) if value else "-",
                 value.origin if value else "",
-                "" if live_value is None else "unknown" if live_value.value is None else policy_word(live_value.value),
+                ""
+                if live_value is None
+                else "unknown"
+                if live_value.value is None
+                else format_policy_value(live_value.value),
                 live_value.level if live_value else "",
             )
         )
     head = f"{topic.name} as {approved.ref} has it, and {target.name} ({target.registry})"
-    columns = terminal_width()
-    blocks = ["\n".join([head, *(f"  {line}" for line in table(rows, width=columns and columns - 2))])]
-    blocks += ["\n".join(text_lines(block, color=context.color)) for block in broker_blocks(comparison)]
+    columns = get_terminal_width()
+    blocks = ["\n".join([head, *(f"  {line}" for line in format_table(rows, width=columns and columns - 2))])]
+    blocks += ["\n".join(text_lines(block, color=context.color)) for block in make_broker_blocks(comparison)]
     if live is None:
         blocks.append(f"The registry does not have {name}.")
     context.report("\n\n".join(blocks))
@@ -585,7 +597,7 @@ def _list_values(
         return {"topic": "overlay", "namespace": "namespace overlay"}[kind] if is_overlay else kind
 
     if target:
-        target_name = target.names.there(topic.name)
+        target_name = target.names.to_target(topic.name)
         yield _EffectiveValue("name", str(target_name), "declared" if target_name == topic.name else "target")
     if topic.partitions is None:
         yield _EffectiveValue("partitions", "none", "pulsar")
@@ -700,7 +712,7 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("name one TOPIC, or add --all")
     if args.version_bytes is not None and args.all:
         raise UsageError("--version-bytes requires a TOPIC")
-    target = target_of(args.target, context) if args.target else None
+    target = choose_target(args.target, context) if args.target else None
     patterns = [] if args.all else [args.topic]
     history = context.approved(*((target.project, target.target) if target else ()), topics=patterns)
     version = None
@@ -718,7 +730,7 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
         return _print_version(topics[0], version, args.format, context)
     if args.version_bytes is not None:
         read_setup(context, None).require_target(topics, context)
-        writer = _find_writer(topics[0], number_of_version_bytes(args.version_bytes))
+        writer = _find_writer(topics[0], parse_version_bytes(args.version_bytes))
         return _print_version(topics[0], writer, args.format, context)
     if args.format == "json":
         context.report_json(
@@ -741,7 +753,7 @@ def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
 
     if args.all or args.version_bytes is not None or args.target:
         raise UsageError("--file has the schema of its records: leave --all, --version-bytes and --target out")
-    definition = read_header(relative_path(args.file, context)).definition
+    definition = read_header(resolve_relative_path(args.file, context)).definition
     history = context.approved(topics=[args.topic] if args.topic else [])
     if args.topic:
         topic, version = choose(args.topic, history.catalog)
@@ -796,14 +808,14 @@ def _print_log_on_target(
     With --version-bytes, or a `version` of Git, print only that one. Return 100 if messages would be decoded with the wrong schema.
     """
     from schemactl.core.catalog import Catalog
-    from schemactl.deploy.planner import applicable, renamed, renamed_numbers
+    from schemactl.deploy.planner import applicable, rename_numbers, renamed
     from schemactl.deploy.version_numbers import apart_values, find_apart, pair_up, topic_value
     from schemactl.history.target_history import numbers_of
     from schemactl.registry.interface import Scope
     from schemactl.report import drift
 
     target = chosen.target
-    target_names = {topic.name: target.names.there(topic.name) for topic in topics}
+    target_names = {topic.name: target.names.to_target(topic.name) for topic in topics}
     registered = chosen.read(Scope(frozenset(), frozenset(target_names.values())), context).topics
     pairs_by_topic = {}
     for topic in topics:
@@ -812,10 +824,10 @@ def _print_log_on_target(
         pairs_by_topic[name] = pair_up(git=topic.versions, registry=entries)
     declared = applicable(renamed(Catalog(topics={topic.name: topic for topic in topics}), target.names))
     recorded = numbers_of(target, chosen.project, context.repository, history)
-    topics_apart = find_apart(declared, Catalog(topics=registered), renamed_numbers(recorded, target.names))
+    topics_apart = find_apart(declared, Catalog(topics=registered), rename_numbers(recorded, target.names))
     if args.version_bytes is not None:
         [(name, pairs)] = pairs_by_topic.items()
-        number = number_of_version_bytes(args.version_bytes)
+        number = parse_version_bytes(args.version_bytes)
         pairs_by_topic = {name: tuple(pair for pair in pairs if pair.registry and pair.registry.number == number)}
         if not pairs_by_topic[name]:
             raise SchemactlError(f"{name} has no version {number} in {target.name} ({target.registry})")
@@ -837,16 +849,18 @@ def _print_log_on_target(
             numbers_apart=apart_values(topics_apart),
         )
     else:
-        blocks = [drift.render_pairs(name, pairs, color=context.color) for name, pairs in pairs_by_topic.items()]
+        blocks = [
+            drift.render_version_numbers(name, pairs, color=context.color) for name, pairs in pairs_by_topic.items()
+        ]
         if misread:
-            blocks.append(drift.render(misread, target=target.name, color=context.color))
+            blocks.append(drift.render_misread_topics(misread, target=target.name, color=context.color))
         context.report("\n\n".join(blocks))
     return NEGATIVE if misread else 0
 
 
 def _render_log(history: History, topic: Topic, *, color: bool) -> str:
     """Return the name of the topic, its metadata and state, and its versions, newest first."""
-    lines = [paint(name_kind(topic.name, topic.kind), "bold", color=color), *_render_notes(history, topic)]
+    lines = [paint(format_kind_name(topic.name, topic.kind), "bold", color=color), *_render_notes(history, topic)]
     in_force = {find_number_in_force(history, part) for part in topic.split()}
     has_kinds = any(version.kind for version in topic.versions)
     kind_head = ("KIND",) if has_kinds else ()
@@ -856,11 +870,11 @@ def _render_log(history: History, topic: Topic, *, color: bool) -> str:
         type_ = version.info.type.name if version.info else "tombstone"
         kind_cells = (version.kind or "-",) if has_kinds else ()
         commit = version.commit
-        commit_cells = (commit.short, day(commit), commit.subject) if commit else ("", "", "")
+        commit_cells = (commit.short, format_day(commit), commit.subject) if commit else ("", "", "")
         rows.append((f"{version.number}{mark}", type_, *kind_cells, *commit_cells))
     if topic.versions:
-        columns = terminal_width()
-        lines += [f"  {line}" for line in table(rows, width=columns and columns - 2)]
+        columns = get_terminal_width()
+        lines += [f"  {line}" for line in format_table(rows, width=columns and columns - 2)]
     return "\n".join(lines)
 
 
@@ -869,7 +883,7 @@ def _render_notes(history: History, topic: Topic) -> Iterator[str]:
     since = history.since(topic.name)
     current = find_number_in_force(history, topic)
     latest = topic.versions[-1].number if topic.versions else None
-    when = f"since {since.short} ({day(since)}: {since.subject})" if since else ""
+    when = f"since {since.short} ({format_day(since)}: {since.subject})" if since else ""
     if topic.deleted:
         yield f"  no longer declared {when}"
     elif latest is None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import Parser, add_command_timeout, add_format, add_options, number
+from schemactl.cli.parser import Parser, add_command_timeout, add_format, add_options, make_number_type
 from schemactl.cli.topic_selection import (
     PART_HELP,
     STRICT_OPTION,
@@ -31,8 +31,8 @@ from schemactl.cli.topic_selection import (
 )
 from schemactl.core.atomic_files import reject_links
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
-from schemactl.core.terminal import table, terminal_width
-from schemactl.core.wording import counted
+from schemactl.core.terminal import format_table, get_terminal_width
+from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.cli.topic_selection import ReadingSetup
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from schemactl.spark.dataframes import AnyCodec
     from schemactl.spark.landing import Sink
     from schemactl.spark.landing_kinds import KindsSink
-    from schemactl.spark.stored_messages import RawMessages, Unread, Verified
+    from schemactl.spark.stored_messages import RawMessages, UnreadableMessage, Verified
 
 
 _ACTIONS: Final = {
@@ -311,7 +311,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
     else:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
     history = history.verify_numbers([topic], context)
-    source_name = history.target.names.there(topic.name) if history.target else topic.name
+    source_name = history.target.names.to_target(topic.name) if history.target else topic.name
     return TopicOfMessages(history.project, topic, reader, number, source_name, history.on_target(topic, number))
 
 
@@ -319,7 +319,7 @@ def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: 
     """Return the kind of events that the command line names by its key or by a version, or else all kinds of the topic."""
     from schemactl.codegen.topics import info_of, list_kinds
 
-    source_name = setup.target.names.there(topic.name) if setup.target else topic.name
+    source_name = setup.target.names.to_target(topic.name) if setup.target else topic.name
     parts = []
     for approved in list_kinds(topic):
         kind = approved.topic.kind
@@ -336,7 +336,7 @@ def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: 
     return replace(parts[0], kind="", kinds=tuple(parts))
 
 
-def holds_values(args: argparse.Namespace) -> bool:
+def has_avro_values(args: argparse.Namespace) -> bool:
     """Return whether --messages are Avro container files whose records are values, not raw messages."""
     is_pulsar = args.messages.startswith(("pulsar://", "pulsar+ssl://"))
     return args.messages_format is None and not is_pulsar and args.messages.lower().endswith(".avro")
@@ -389,7 +389,7 @@ def open_messages(
     messages_path = _resolve_path(args.messages, context)
     _check_existence(messages_path, args.master)
     with tempfile.TemporaryDirectory() as folder:
-        carried = partial(_runtime, Path(folder))
+        carried = partial(_write_runtime, Path(folder))
         try:
             with as_usage_error(), session(args.master, f"schemactl {topic.schema_id}", carried=carried) as spark:
                 kind, definition = args.messages_format or "parquet", None
@@ -425,7 +425,7 @@ def _check_existence(path: str, master: str) -> None:
         )
 
 
-def _runtime(folder: Path) -> Path:
+def _write_runtime(folder: Path) -> Path:
     """Write a zip with the modules that Spark's workers import, and return its path."""
     from schemactl.codegen.package import pack, run_time
 
@@ -460,9 +460,9 @@ def _column_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 def _render_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the indented lines of a table; the first two columns are text, the others are numbers."""
-    columns = terminal_width()
+    columns = get_terminal_width()
     width = columns and columns - 2
-    return [f"  {line}" for line in table(rows, width=width, numeric=range(2, len(rows[0])))]
+    return [f"  {line}" for line in format_table(rows, width=width, numeric=range(2, len(rows[0])))]
 
 
 # `schemactl spark land`.
@@ -497,11 +497,13 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
         "rename columns, rewrite a Delta table for these in one commit (default: none)",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="snappy", help="(default: snappy)")
-    parser.add_argument("--rows-per-file", type=number(1), metavar="N", help="the maximum number of rows in a file")
+    parser.add_argument(
+        "--rows-per-file", type=make_number_type(1), metavar="N", help="the maximum number of rows in a file"
+    )
     add_options(
         parser,
         "--files-at-once N: maximum files of messages in a step, after which the job can be resumed (default: 64)",
-        type=number(1),
+        type=make_number_type(1),
         default=64,
     )
     add_options(
@@ -520,13 +522,13 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             "what was landed"
         )
     subject = choose_subject(args, context)
-    avro_reader = require_avro_values(args, subject) if holds_values(args) else None
+    avro_reader = require_avro_values(args, subject) if has_avro_values(args) else None
     if avro_reader:
         subject = replace(subject, reader=avro_reader)
     codec = subject.make_topic_codec(args)
     from schemactl.codec import KindsCodec
     from schemactl.spark import Landed, sink
-    from schemactl.spark.landing import REJECTED, tables_of
+    from schemactl.spark.landing import REJECTED, make_landing_tables
     from schemactl.spark.landing_kinds import KindsSink, name_table
     from schemactl.spark.session import as_spark_problem, watched
 
@@ -540,7 +542,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     if args.checkpoint:
         checkpoint = _resolve_path(args.checkpoint, context)
     else:
-        checkpoint = own_checkpoint(
+        checkpoint = choose_checkpoint(
             out,
             args.format,
             topic=str(subject.source_name),
@@ -571,7 +573,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
             landing = sink(codec, out, former_names=subject.find_former_names(), **options)
         # Fail before Spark starts if the catalog does not respond or the output is not a table.
         for table_path in table_paths:
-            tables_of(table_path, options | {"rejected": rejected_path})[0].partitioned_by()
+            make_landing_tables(table_path, options | {"rejected": rejected_path})[0].partitioned_by()
     with open_messages(args, context, subject.source_name, avro_reader) as messages:
         stream = messages.stream(args.files_at_once)
         landing.check(stream)
@@ -584,7 +586,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     landed_by_kind = landing.landed if isinstance(landing, KindsSink) else {}
     landed = sum(landed_by_kind.values(), Landed()) if isinstance(landing, KindsSink) else landing.landed
     if landed.rejected and not landed.rows:
-        context.note(*nothing_readable(landed))
+        context.note(*describe_unreadable_landing(landed))
     if not is_resumed and not landed.rows + landed.rejected:
         raise SchemactlError(f"{messages_path} has no messages of {subject.topic.name}")
     if args.report == "json":
@@ -602,7 +604,7 @@ def run_land(args: argparse.Namespace, context: Context) -> int:
     return NEGATIVE if args.strict and landed.rejected else 0
 
 
-def own_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) -> str:
+def choose_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) -> str:
     """Return the default checkpoint folder of a landing.
 
     An archive may contain messages of several topics, and a table in one format lacks the rows that were landed in another, so the
@@ -612,7 +614,7 @@ def own_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str) ->
     return f"{out.rstrip('/')}/_checkpoints/{hashlib.sha256(landing.encode()).hexdigest()[:16]}"
 
 
-def nothing_readable(landed: Landed) -> tuple[str, str]:
+def describe_unreadable_landing(landed: Landed) -> tuple[str, str]:
     """Return the notes on a landing that made no row."""
     reason = max(landed.reasons, key=landed.reasons.__getitem__)
     advice = "if you meant another topic or another column (--payload-column, --version-column, --unversioned), land into another folder: messages that were rejected here count as landed"
@@ -637,13 +639,13 @@ def _render_landing(subject: TopicOfMessages, landed: Landed, out: str, took_s: 
     if len(landed.versions) > 1:
         rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.rejected:,}"))
     messages_per_s = round(total / took_s)
-    pace = f", {counted(messages_per_s, 'message')} a second" if messages_per_s else ""
+    pace = f", {format_count(messages_per_s, 'message')} a second" if messages_per_s else ""
     lines = [
-        f"{subject.topic.name}: {counted(total, 'message')} landed in {out}, read {_describe_kinds(subject)}",
+        f"{subject.topic.name}: {format_count(total, 'message')} landed in {out}, read {_describe_kinds(subject)}",
         "",
         *_render_table(rows),
         "",
-        f"{counted(landed.files, 'file')}, {landed.bytes:,} bytes; {took_s:.1f} s{pace}",
+        f"{format_count(landed.files, 'file')}, {landed.bytes:,} bytes; {took_s:.1f} s{pace}",
     ]
     if landed.rejected:
         lines.append(f"The rejected messages are in {rejected_path}, with their reasons.")
@@ -665,7 +667,9 @@ def configure_verify(parser: argparse.ArgumentParser) -> None:
         "--candidate: read with the schema that the files declare, not the approved one",
         "--only-new-loss: with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
     )
-    add_options(parser, "--shown N: how many unreadable messages to show (default: 10)", type=number(0), default=10)
+    add_options(
+        parser, "--shown N: how many unreadable messages to show (default: 10)", type=make_number_type(0), default=10
+    )
     add_format(parser, option="--report")
 
 
@@ -676,7 +680,7 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     subject = choose_subject(args, context)
     candidate = _read_candidate(subject, context) if args.candidate else None
     avro_reader = None
-    if holds_values(args):
+    if has_avro_values(args):
         avro_reader = require_avro_values(args, subject)
         subject = replace(subject, reader=avro_reader)
         if candidate is not None:
@@ -762,7 +766,7 @@ def _render_verification(subject: TopicOfMessages, verified: Verified, args: arg
         reader = (
             "the schemas that the files declare" if candidate else f"the approved schemas, {subject.describe_reader()}"
         )
-    lines = [f"{subject.topic.name}: {counted(total.messages, 'message')}, read with {reader}", ""]
+    lines = [f"{subject.topic.name}: {format_count(total.messages, 'message')}, read with {reader}", ""]
     rows = [["version", "commit", "messages", "unreadable", *(["of these approved cannot"] if candidate else [])]]
     rows += [
         [*subject.describe_writer(count.version), *_count_cells(count, candidate=candidate)]
@@ -795,14 +799,14 @@ def _count_cells(count: Count, *, candidate: bool) -> list[str]:
     return [f"{number:,}" for number in numbers]
 
 
-def _list_unreadable(heading: str, total: int, first: Sequence[Unread], *, candidate: bool) -> Iterator[str]:
+def _list_unreadable(heading: str, total: int, first: Sequence[UnreadableMessage], *, candidate: bool) -> Iterator[str]:
     """Yield the heading, and the first of the unreadable messages."""
     yield heading + ("." if not first else ":" if len(first) == total else f"; the first {len(first)}:")
     for unread in first:
         yield from _render_unreadable(unread, candidate=candidate)
 
 
-def _render_unreadable(unread: Unread, *, candidate: bool) -> list[str]:
+def _render_unreadable(unread: UnreadableMessage, *, candidate: bool) -> list[str]:
     version = "no version" if unread.version is None else f"version {unread.version}"
     place = f", message {unread.message_id}" if unread.message_id else ""
     payload = unread.payload

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from schemactl.cli.context import Context
 from schemactl.cli.drift import DriftScope, find_drifts, read_last_apply
 from schemactl.cli.parser import add_options, add_parallel, add_timeout
-from schemactl.cli.report_files import add_formats, asked_outputs, write_report
-from schemactl.cli.target_selection import AskedTargets, OpenTarget, OpenTargets, add_targets, opened
-from schemactl.core.deadline import within
+from schemactl.cli.report_files import add_formats, parse_outputs, write_report
+from schemactl.cli.target_selection import OpenTarget, OpenTargets, TargetSelection, add_targets, open_targets
+from schemactl.core.deadline import run_within
 from schemactl.core.errors import CHANGES, SchemactlError
 from schemactl.report import STATUS_FORMATS, render_status
 
@@ -64,16 +64,16 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
 
     Return 1 if a target did not respond, 2 if something is pending or drifts and --detailed-exitcode is set, else 0.
     """
-    return within(args.timeout, lambda deadline: _run(args, context, deadline))
+    return run_within(args.timeout, lambda deadline: _run(args, context, deadline))
 
 
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 
-    outputs = asked_outputs(args.format or ["text"], STATUS_FORMATS)
-    selection = AskedTargets.of(args)
+    outputs = parse_outputs(args.format or ["text"], STATUS_FORMATS)
+    selection = TargetSelection.of(args)
     if selection.names == [None]:
-        selection = AskedTargets(are_all=True)
+        selection = TargetSelection(are_all=True)
 
     def stop(error: KeyboardInterrupt | OutOfTime) -> bool:
         """Stop waiting when the time is up; targets that have not responded become rows with that error."""
@@ -82,7 +82,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
         deadline.end()
         return False
 
-    with opened(selection, context, as_rows=True, prints_notes=False) as targets:
+    with open_targets(selection, context, as_rows=True, prints_notes=False) as targets:
         last_applies = {target.name: read_last_apply(target.place, args.results, context) for target in targets.targets}
         scope = DriftScope(unmanaged=args.unmanaged, last_applies=last_applies)
         drift_by_target = find_drifts(
@@ -118,7 +118,7 @@ def _find_awaited(
 
     Of the open targets, only those in `observed` are queried, so that a silent target delays only its own row.
     """
-    from schemactl.cli.apply_results import awaited
+    from schemactl.cli.apply_results import find_waiting_topics
 
     registries = {target.name: target.registry for target in targets.targets}
 
@@ -130,7 +130,7 @@ def _find_awaited(
             raise SchemactlError("see its own row")
         return registries[name].read(scope)
 
-    return awaited(target, plan, results, ask)
+    return find_waiting_topics(target, plan, results, ask)
 
 
 def _named_results(args: argparse.Namespace, context: Context) -> NamedResults:
@@ -151,13 +151,13 @@ def _count_later_versions(approved: History) -> int:
 
 def _find_latest_versions(git: Catalog) -> dict[TopicName, int]:
     """Return the number of the latest version of each declared topic except drafts."""
-    from schemactl.core.schema import live
+    from schemactl.core.schema import get_live_versions
 
     latest = {}
     for name, topic in git.topics.items():
         if topic.deleted or topic.lifecycle != "stable":
             continue
-        versions = live(topic.versions)
+        versions = get_live_versions(topic.versions)
         if versions:
             latest[name] = versions[-1].number
     return latest

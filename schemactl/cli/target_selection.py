@@ -52,7 +52,7 @@ class EnvironmentTarget(str):
     __slots__ = ()
 
 
-def environment_target() -> EnvironmentTarget | None:
+def read_environment_target() -> EnvironmentTarget | None:
     """Return the target that SCHEMACTL_TARGET names, or None if it is not set."""
     name = os.environ.get(TARGET_VARIABLE)
     return EnvironmentTarget(name) if name else None
@@ -68,7 +68,7 @@ def add_target(
 
     A command that works without a target must not take one from the environment: it would contact a registry unexpectedly.
     """
-    default = environment_target() if from_environment else None
+    default = read_environment_target() if from_environment else None
     add_options(parser, f"--target NAME: {help_text}", default=default)
     add_trust(parser)
 
@@ -133,13 +133,13 @@ class ChosenTarget:
             return registry.read(scope)
 
 
-def target_of(name: str | None, context: Context) -> ChosenTarget:
+def choose_target(name: str | None, context: Context) -> ChosenTarget:
     """Return the target called `name` of the project that the folder belongs to, as `approved_target` does."""
     project, top = context.project()
-    return approved_target(name, project, top, context)
+    return choose_approved_target(name, project, top, context)
 
 
-def approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
+def choose_approved_target(name: str | None, project: Project, top: str, context: Context) -> ChosenTarget:
     """Return the target called `name`, or the only one, as the approved ref declares it.
 
     The target of `project`, the working tree, is used only if nothing has been approved yet or the user trusts the working tree:
@@ -149,13 +149,13 @@ def approved_target(name: str | None, project: Project, top: str, context: Conte
         UsageError: if there is no such target, or more than one.
         SchemactlError: if the approved project cannot be read.
     """
-    return _choose_target(name, project, top, reviewed_project(project, context), context)
+    return _choose_target(name, project, top, read_approved_project(project, context), context)
 
 
-def approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
+def choose_approved_targets(names: Sequence[str | None] | None, context: Context) -> list[ChosenTarget]:
     """Return the targets called `names`, or all targets, as the approved ref declares them."""
     project, top = context.project()
-    approved = reviewed_project(project, context)
+    approved = read_approved_project(project, context)
     # A project without targets: the error about the missing only target gives the fix.
     names = names or list((approved.project if approved else project).targets) or [None]
     return [_choose_target(name, project, top, approved, context) for name in names]
@@ -167,10 +167,10 @@ def _choose_target(
     from schemactl.declare import project as declare_project
 
     if approved is None:
-        chosen = ChosenTarget(declare_project.choose_target(project, name, shown_target(name)), project, top)
+        chosen = ChosenTarget(declare_project.choose_target(project, name, format_target_option(name)), project, top)
     else:
         try:
-            target = declare_project.choose_target(approved.project, name, shown_target(name))
+            target = declare_project.choose_target(approved.project, name, format_target_option(name))
             chosen = ChosenTarget(target, approved.project, top)
         except UsageError as error:
             unapproved = {key for key in project.targets if name in (None, key)} - approved.project.targets.keys()
@@ -190,7 +190,7 @@ def _choose_target(
     return chosen
 
 
-def reviewed_project(project: Project, context: Context) -> ApprovedProject | None:
+def read_approved_project(project: Project, context: Context) -> ApprovedProject | None:
     """Return the approved `project`, or None if nothing is approved yet or the user trusts the working tree."""
     from schemactl import history
 
@@ -209,7 +209,7 @@ def _differs_in(project: Project, chosen: ChosenTarget) -> bool:
     )
 
 
-def shown_target(name: str | None) -> str:
+def format_target_option(name: str | None) -> str:
     """Return the target as the user wrote it: `--target prod`, or `SCHEMACTL_TARGET=prod`."""
     return f"{TARGET_VARIABLE}={name}" if isinstance(name, EnvironmentTarget) else f"--target {name}"
 
@@ -244,12 +244,12 @@ class OpenTarget:
     def origin(self) -> Origin:
         """Both sides of a plan's comparison: the current approved history and the registry."""
         from schemactl.broker.checkers import known_to
-        from schemactl.core.catalog import namespaces_of
+        from schemactl.core.catalog import list_namespaces
         from schemactl.core.names import NamespaceName
         from schemactl.deploy.steps import Origin
 
         place, approved, target, release = self.place, self.approved, self.place.target, self.registry.release
-        to_target_name = self.names.there
+        to_target_name = self.names.to_target
         former_namespaces = {name for name in approved.catalog.former if isinstance(name, NamespaceName)}
         namespaces = {to_target_name(name) for name in approved.catalog.namespaces.keys() | former_namespaces}
         renamed_tenants = {*target.tenants.values(), *(name.tenant for name in target.namespaces.values())}
@@ -261,7 +261,7 @@ class OpenTarget:
             approved.tip,
             self.registry.version,
             known_to(release, self.registry.defaults.checkers),
-            {to_target_name(name): name for name in namespaces_of(approved.catalog)},
+            {to_target_name(name): name for name in list_namespaces(approved.catalog)},
             place.project.require_declared_namespaces,
             frozenset({_TENANT_OF_EVERY_CLUSTER, *renamed_tenants, *(name.tenant for name in namespaces)}),
             approved.later,
@@ -277,7 +277,7 @@ class OpenTarget:
         notes = select_notes(self.approved.notes, self.approved, [*topics], [*namespaces])
         return tuple(
             UnreadableDeclaration(
-                self.names.there(note.topic)
+                self.names.to_target(note.topic)
                 if note.topic and self.names.has(note.topic.namespace_name)
                 else note.topic,
                 note.commit,
@@ -323,24 +323,24 @@ class OpenTarget:
         Raises:
             DeclarationError: if the record has problems.
         """
-        from schemactl.deploy.planner import renamed_numbers
+        from schemactl.deploy.planner import rename_numbers
         from schemactl.history.target_history import numbers_of
 
         place, repository = self.place, self.context.repository
         recorded = numbers_of(place.target, place.project, repository, self.approved)
-        return renamed_numbers(recorded, self.names)
+        return rename_numbers(recorded, self.names)
 
-    def with_held(self, git: Catalog, held: Catalog) -> Catalog:
+    def add_registered_versions(self, git: Catalog, held: Catalog) -> Catalog:
         """Add to `git` the versions after the target's position that its registry has already.
 
         Args:
             git: the approved catalog up to the target's position, by the target's names.
             held: the catalog of the registry.
         """
-        from schemactl.deploy.planner import with_later
+        from schemactl.deploy.planner import add_later_versions
 
         if not self.approved.later:
-            return with_later(git, {}, held)
+            return add_later_versions(git, {}, held)
         later_versions, whole = self.approved.later_versions(), self.approved.whole.catalog
 
         def find_later_partitions(name: TopicName) -> int | None:
@@ -352,7 +352,7 @@ class OpenTarget:
         later_by_target_name = {
             name: later_versions[declared] for name, declared in declared_names.items() if declared in later_versions
         }
-        return with_later(git, later_by_target_name, held, find_later_partitions)
+        return add_later_versions(git, later_by_target_name, held, find_later_partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,10 +377,10 @@ class OpenTargets:
 
     def exit_code(self, codes: Iterable[int]) -> int:
         """Return the worst of `codes`; a skipped target counts as an error."""
-        return worst([*codes, *[SchemactlError.exit_code] * self.left_out])
+        return select_exit_code([*codes, *[SchemactlError.exit_code] * self.left_out])
 
 
-class AskedTargets(NamedTuple):
+class TargetSelection(NamedTuple):
     """The targets that the command line names.
 
     Attributes:
@@ -392,11 +392,11 @@ class AskedTargets(NamedTuple):
     are_all: bool = False
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> AskedTargets:
+    def of(cls, args: argparse.Namespace) -> TargetSelection:
         """Return the targets that `args` name, else the one in the environment; raise UsageError for contradicting options."""
         if args.all_targets and args.target:
             raise UsageError("--all-targets cannot be combined with --target", fix="remove one of them")
-        return cls(list(dict.fromkeys(args.target)) or [environment_target()], args.all_targets)
+        return cls(list(dict.fromkeys(args.target)) or [read_environment_target()], args.all_targets)
 
     @property
     def several(self) -> bool:
@@ -414,8 +414,8 @@ class AskedTargets(NamedTuple):
 
 
 @contextmanager
-def opened(
-    asked: AskedTargets,
+def open_targets(
+    asked: TargetSelection,
     context: Context,
     *,
     at: str | None = None,
@@ -441,7 +441,7 @@ def opened(
     from schemactl.history.target_history import read_effective
 
     several = asked.several
-    places = approved_targets(None if asked.are_all else asked.names, context)
+    places = choose_approved_targets(None if asked.are_all else asked.names, context)
     open_targets: list[OpenTarget] = []
     failures: dict[str, SchemactlError] = {}
     left_out = 0
@@ -463,22 +463,22 @@ def opened(
             except SchemactlError as error:
                 is_missing = isinstance(error, MissingCredentials)
                 if is_missing and asked.are_all and not as_rows:
-                    context.say(f"{name} is skipped: {error.what}")
+                    context.say(f"{name} is skipped: {error.message}")
                     left_out += 1
                 elif as_rows or (several and not is_missing):
                     failures[name] = error
                 else:
-                    error.what = f"{name}: {error.what}" if several else error.what
+                    error.message = f"{name}: {error.message}" if several else error.message
                     raise
         names = tuple(place.target.name for place in places)
         yield OpenTargets(names, tuple(open_targets), several, failures, left_out, as_rows)
 
 
-def read_approved(asked: AskedTargets, context: Context, *, at: str | None, base: str | None) -> History:
+def read_approved(asked: TargetSelection, context: Context, *, at: str | None, base: str | None) -> History:
     """Read the approved history as the one target `asked` has it, without its registry; see `opened` for `at` and `base`."""
     from schemactl.history.target_history import read_effective
 
-    places, repository = approved_targets(asked.names, context), context.repository
+    places, repository = choose_approved_targets(asked.names, context), context.repository
     if base:
         places, whole = _read_merge(places, base, repository, context)
     else:
@@ -530,7 +530,7 @@ def _find_merged_target(target_name: str, approved: Project, merged: Project) ->
     return target
 
 
-def each_target(
+def run_for_each_target(
     targets: OpenTargets,
     prepare: Callable[[OpenTarget], T],
     ask: Callable[[T], U],
@@ -564,7 +564,7 @@ def each_target(
             requests[target.name] = prepare(target)
         except SchemactlError as error:
             record_error(target.name, error)
-    responses = side_by_side([partial(ask, request) for request in requests.values()], stop=stop)
+    responses = run_in_parallel([partial(ask, request) for request in requests.values()], stop=stop)
     for (name, request), response in zip(requests.items(), responses, strict=True):
         result = (
             response if isinstance(response, SchemactlError) else _run_one(partial(finish, request, response), stop)
@@ -576,14 +576,14 @@ def each_target(
     return {name: results[name] for name in targets.names if name in results}
 
 
-def looked_up(catalog: Catalog) -> Catalog:
+def load_catalog(catalog: Catalog) -> Catalog:
     """Read everything in `catalog` from Git now, so that threads do not call Git."""
     from schemactl.core.catalog import Catalog
 
     return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 
 
-def side_by_side(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) -> list[T | SchemactlError]:
+def run_in_parallel(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) -> list[T | SchemactlError]:
     """Call the functions in parallel, each in a thread, and return the result of each or the error that it raised.
 
     Args:
@@ -650,15 +650,15 @@ def _to_target_error(error: KeyboardInterrupt | OutOfTime | None, worker: Worker
         return SchemactlError("interrupted")
     if worker is not None and (wait := describe_wait(worker.thread)):
         error = OutOfTime(error.seconds, "waiting", wait)
-    return SchemactlError(error.what, fix=error.fix)
+    return SchemactlError(error.message, fix=error.fix)
 
 
-def worst(codes: Iterable[int]) -> int:
+def select_exit_code(codes: Iterable[int]) -> int:
     """Return the worst of the exit codes, or 0 without codes."""
     return min(codes, key=_EXIT_CODES_WORST_FIRST.index, default=0)
 
 
-def succeeded(results: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
+def report_failures(results: Mapping[str, T | SchemactlError], codes: list[int], context: Context) -> Iterator[T]:
     """Yield the results of the targets that succeeded; print the errors of the others, and add their exit codes to `codes`."""
     for name, result in results.items():
         if not isinstance(result, SchemactlError):

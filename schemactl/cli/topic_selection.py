@@ -15,12 +15,12 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options, number
-from schemactl.cli.target_selection import ChosenTarget, add_target, approved_target
+from schemactl.cli.parser import add_options, make_number_type
+from schemactl.cli.target_selection import ChosenTarget, add_target, choose_approved_target
 from schemactl.core.errors import NEGATIVE, DeclarationError, RegistryError, SchemactlError, UsageError, did_you_mean
-from schemactl.core.names import find_one, matching, name_kind
-from schemactl.core.schema import live, next_number
-from schemactl.core.wording import format_version, versions
+from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
+from schemactl.core.schema import get_live_versions, get_next_number
+from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.codegen.topics import OnTarget
@@ -95,9 +95,7 @@ def resolve_paths(arguments: Sequence[str], context: Context) -> tuple[str, ...]
             raise UsageError(f"{argument!r} lies outside of the repository" if argument else "a path is empty")
         head = repository.commit("HEAD")
         if not os.path.lexists(top / path) and (head is None or CommitFiles(repository, head).kind(path) == "missing"):
-            raise UsageError(
-                f"{argument}: there is no such file or folder; to select a topic, use --topic {quote(argument)}"
-            )
+            raise UsageError(f"{argument}: no such file or folder; to select a topic, use --topic {quote(argument)}")
         paths.append("" if path == "." else path)
     return tuple(paths)
 
@@ -130,14 +128,14 @@ def select_readable(
         DeclarationError: if no requested topic can be read, or a problem concerns all topics.
         UsageError: if a filter matches nothing.
     """
-    from schemactl.core.names import select_known
+    from schemactl.core.names import select_known_topics
     from schemactl.declare.reader import describe_broken, describe_unused_paths
 
     if declared.common_problems:
         raise DeclarationError(declared.problems)
     names = {*declared.catalog.topics, *declared.broken_topics, *others}
     try:
-        selected = select_known(names, topics, namespaces, where=where)
+        selected = select_known_topics(names, topics, namespaces, where=where)
     except UsageError as usage_error:
         # A file whose topics cannot be read may declare the requested one.
         unnamed_problems = [problem for broken in declared.broken if broken.name is None for problem in broken.problems]
@@ -197,12 +195,12 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
             lists similar names.
     """
     name, at, number = text.rpartition("@")
-    if not at or matching(text, catalog.topics):
+    if not at or find_matching_topics(text, catalog.topics):
         return ChosenTopic(find_part(text, catalog), None)
     topic = find_part(name, catalog)
     if not number.isdecimal():
         raise UsageError(
-            f"{text}: expected the number of a version after the @, found {number!r}: {known_numbers(topic)}"
+            f"{text}: expected the number of a version after the @, found {number!r}: {describe_numbers(topic)}"
         )
     if topic.kind:
         whole = catalog.topics[topic.name]
@@ -211,7 +209,7 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
             is_tombstone = all(version.info is None for version in whole.versions if version.number == int(number))
             if not is_tombstone:
                 owner = f"belongs to the kind `{other_kind}`" if other_kind else "belongs to no kind"
-                suggestion = name_kind(whole.name, other_kind)
+                suggestion = format_kind_name(whole.name, other_kind)
                 raise UsageError(
                     f"{text}: version {number} {owner}, not to `{topic.kind}`",
                     fix=f"write {quote(f'{suggestion}@{number}')}",
@@ -228,7 +226,7 @@ def find_part(text: str, catalog: Catalog, *, where: str = "the approved history
         UsageError: if `text` does not name exactly one topic, or the topic never had this kind; the message lists similar names.
     """
     name, separator, key = text.rpartition("#")
-    if not separator or matching(text, catalog.topics) or not matching(name, catalog.topics):
+    if not separator or find_matching_topics(text, catalog.topics) or not find_matching_topics(name, catalog.topics):
         return find(text, catalog, where=where)
     topic = find(name, catalog, where=where)
     part = topic.get_part(key)
@@ -250,31 +248,31 @@ def find_number_in_force(history: History, topic: Topic) -> int | None:
 
 def find(text: str, catalog: Catalog, *, globs: bool = True, where: str = "the approved history") -> Topic:
     """Return the topic of `catalog` that `text` names; `where` describes the catalog. Raise UsageError unless it is one topic."""
-    return catalog.topics[find_one(text, catalog.topics, globs=globs, where=where)]
+    return catalog.topics[find_topic(text, catalog.topics, globs=globs, where=where)]
 
 
 def find_version(topic: Topic, number: int) -> SchemaVersion:
     """Return the topic's version with that number; raise UsageError if it does not exist."""
     version = next((version for version in topic.versions if version.number == number), None)
     if version is None:
-        raise UsageError(f"{topic.name} has no version {number}: {known_numbers(topic)}")
+        raise UsageError(f"{topic.name} has no version {number}: {describe_numbers(topic)}")
     if version.info is None:
         raise UsageError(f"{topic.name}: number {number} is a tombstone, before a new generation, and has no schema")
     return version
 
 
-def known_numbers(topic: Topic) -> str:
+def describe_numbers(topic: Topic) -> str:
     """Return the range of a topic's versions, as the end of a message."""
     if not topic.versions:
         return "the approved history has none"
     if topic.kind:
-        listed = versions([version.number for version in topic.versions if version.info])
+        listed = format_version_numbers([version.number for version in topic.versions if version.info])
         return f"the approved history has {listed} of the kind `{topic.kind}`"
     last = topic.versions[-1].number
     return f"the approved history has {f'0 to {last}' if last else 'version 0 alone'}"
 
 
-def number_of_version_bytes(version_bytes: str) -> int:
+def parse_version_bytes(version_bytes: str) -> int:
     """Return the version number in a message's `schema_version`, written in hex: 8 bytes, big-endian.
 
     Clients before 2.4.0 sent 64 bytes, of which the first 8 count (BookkeeperSchemaStorage.versionFromBytes).
@@ -294,12 +292,12 @@ def number_of_version_bytes(version_bytes: str) -> int:
     return int.from_bytes(data[:8], "big", signed=True)
 
 
-def relative_path(text: str, context: Context) -> Path:
+def resolve_relative_path(text: str, context: Context) -> Path:
     """Return the path `text`, which is relative to the folder to work in, relative to the current folder."""
     return Path(os.path.relpath(Path(context.directory, text)))
 
 
-def output_file(text: str, context: Context, *, name: str) -> Path:
+def resolve_output_file(text: str, context: Context, *, name: str) -> Path:
     """Return the file that `--out TEXT` and similar options mean, as a path relative to the current folder.
 
     TEXT is a folder if it ends with `/` or is a folder already, and a file otherwise; in a folder the file is called `name`.
@@ -307,7 +305,7 @@ def output_file(text: str, context: Context, *, name: str) -> Path:
     path = Path(context.directory, text)
     if text.endswith("/") or path.is_dir():
         path /= name
-    return relative_path(str(path), context)
+    return resolve_relative_path(str(path), context)
 
 
 # Options for reading messages.
@@ -408,9 +406,9 @@ class ReadingSetup:
         Raises:
             NumbersContradicted: if another number in the registry is neither Git's nor recorded.
         """
-        from schemactl.deploy.version_numbers import other_spellings, topic_apart
+        from schemactl.deploy.version_numbers import find_other_spellings, find_topic_apart
         from schemactl.registry.interface import Scope
-        from schemactl.report.drift import render
+        from schemactl.report.drift import render_misread_topics
 
         target = self.target
         if self.place is None or target is None:
@@ -418,27 +416,27 @@ class ReadingSetup:
         topics_by_name = {topic.name: topic for topic in topics}
         if not topics_by_name:
             return self
-        target_names = {name: target.names.there(name) for name in topics_by_name}
+        target_names = {name: target.names.to_target(name) for name in topics_by_name}
         try:
             registered = self.place.read(Scope(frozenset(), frozenset(target_names.values())), context).topics
         except UsageError:
             raise
         except SchemactlError as error:
             context.say(
-                f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.what}"
+                f"warning: the version numbers of {target.name} are taken from Git and were not verified: {error.message}"
             )
             return self
         misread, further_numbers = [], {}
         for name, topic in sorted(topics_by_name.items()):
             target_name = target_names[name]
             entries = registered[target_name].versions if target_name in registered else ()
-            apart = topic_apart(
+            apart = find_topic_apart(
                 topic,
                 entries,
                 self.numbers.topics.get(name) if self.numbers else None,
                 twin_versions=self.approved.catalog.twin_versions(name),
             )
-            further_numbers[name] = other_spellings(topic, entries, self.list_versions(topic))
+            further_numbers[name] = find_other_spellings(topic, entries, self.list_versions(topic))
             if not read_foreign:
                 if not apart.recorded:
                     misread.append(apart)
@@ -453,7 +451,7 @@ class ReadingSetup:
                 misread.append(apart)
             self._note_foreign_versions(name, [entry for entry in foreign if number in (None, entry.number)], context)
         if misread:
-            raise NumbersContradicted(render(misread, target=target.name))
+            raise NumbersContradicted(render_misread_topics(misread, target=target.name))
         return replace(self, seen=further_numbers)
 
     def _find_foreign_versions(
@@ -469,7 +467,7 @@ class ReadingSetup:
             # Without versions in Git, nothing is compared.
             git_numbers = {entry.number: None for entry in entries}
         versions = []
-        for entry in live(entries):
+        for entry in get_live_versions(entries):
             if entry.info is None or entry.number not in git_numbers:
                 continue
             if recorded and entry.number in recorded.entries:
@@ -515,15 +513,15 @@ class ReadingSetup:
             if not self.project.targets:
                 raise error
             raise UsageError(
-                error.what, fix="to read the schema of a topic that Git does not know, add --target"
+                error.message, fix="to read the schema of a topic that Git does not know, add --target"
             ) from None
-        target_name = self.target.names.there(name)
+        target_name = self.target.names.to_target(name)
         try:
             with closing(self.place.open(context)) as registry:
                 entries = registry.versions(target_name)
         except RegistryError as registry_error:
             raise type(registry_error)(
-                f"{error.what}; and whether {self.target.name} has it is unknown: {registry_error.what}",
+                f"{error.message}; and whether {self.target.name} has it is unknown: {registry_error.message}",
                 fix=registry_error.fix,
             ) from None
         if not entries:
@@ -532,7 +530,7 @@ class ReadingSetup:
             if at := re.fullmatch(r"(.+)@(\d+)", text):
                 fix = f"write {at[1]} --version {at[2]}: a number after `@` is Git's, and --version takes the numbers of {self.target.name}"
             raise UsageError(
-                f"{self.target.name} has no schema of {name}{translation}, and {error.what}", fix=fix
+                f"{self.target.name} has no schema of {name}{translation}, and {error.message}", fix=fix
             ) from None
         versions = []
         for entry in entries:
@@ -591,7 +589,7 @@ def read_setup(
     from schemactl.history.target_history import recorded_elsewhere, view_on_target
 
     working_project, top = project or context.project()
-    place = approved_target(target, working_project, top, context) if target is not None else None
+    place = choose_approved_target(target, working_project, top, context) if target is not None else None
     files: Files
     repository = context.repository
     if merged:
@@ -618,7 +616,7 @@ def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
         parser,
         "--recursion-depth N: maximum recursion depth of a record, below which the field is dropped (default: `recursion_depth` under "
         "`generate` of the topic or the project; without it, a recursive schema has no columns)",
-        type=number(0),
+        type=make_number_type(0),
     )
 
 
@@ -646,12 +644,12 @@ class NamedDefinition:
     @property
     def name(self) -> str:
         """The name of the topic, with `#KIND` for a kind of events."""
-        return name_kind(self.topic.name, self.topic.kind)
+        return format_kind_name(self.topic.name, self.topic.kind)
 
     @property
     def number_or_next(self) -> int:
         """The number of the version; for content that is not approved yet, the number that it would get."""
-        return next_number(self.topic.versions) if self.number is None else self.number
+        return get_next_number(self.topic.versions) if self.number is None else self.number
 
     @property
     def version_text(self) -> str:
@@ -727,7 +725,7 @@ class States:
                 try:
                     self._at[name] = self.approved.read_at(name)
                 except history.UnknownRef as error:
-                    raise UsageError(error.what, fix=error.fix) from None
+                    raise UsageError(error.message, fix=error.fix) from None
         return self._at[name]
 
     def find_broken(self, topics: Sequence[str], namespaces: Sequence[str]) -> DeclarationError | None:
@@ -752,7 +750,7 @@ class States:
         """
         catalog = self.approved.catalog
         name, at, state = text.rpartition("@")
-        if not at or state.isdecimal() or matching(text, catalog.topics):
+        if not at or state.isdecimal() or find_matching_topics(text, catalog.topics):
             chosen = choose(text, catalog)
             version = chosen.version
             number = version.number if version else find_number_in_force(self.approved, chosen.topic)
@@ -766,7 +764,7 @@ class States:
         except UsageError as error:
             raise UsageError(
                 f"{text}: expected the number of a version after the @, `work`, or a ref, found {state!r}: "
-                f"{known_numbers(find_part(name, catalog))}",
+                f"{describe_numbers(find_part(name, catalog))}",
                 fix=error.fix,
             ) from None
         topic = find_part(name, history.catalog, where=state)
@@ -777,9 +775,9 @@ class States:
         work = self.work
         topic_name, separator, _ = name.rpartition("#")
         known_names = {*work.catalog.topics, *work.broken_topics, *self.approved.catalog.topics}
-        full_text, name = name, name if matching(name, known_names) or not separator else topic_name
-        is_declared = bool(matching(name, work.catalog.topics))
-        broken_names = frozenset(matching(name, work.broken_topics))
+        full_text, name = name, name if find_matching_topics(name, known_names) or not separator else topic_name
+        is_declared = bool(find_matching_topics(name, work.catalog.topics))
+        broken_names = frozenset(find_matching_topics(name, work.broken_topics))
         if (broken_names or not is_declared) and (
             problems := [
                 problem
@@ -791,7 +789,7 @@ class States:
             raise DeclarationError(problems)
         if not is_declared and work.common_problems:
             raise DeclarationError(work.problems)
-        if not is_declared and (approved_names := matching(name, self.approved.catalog.topics)):
+        if not is_declared and (approved_names := find_matching_topics(name, self.approved.catalog.topics)):
             full_name = str(approved_names[0]) if len(approved_names) == 1 else name
             return NamedDefinition(find(full_name, self.approved.catalog), WORK)
         declared = find(name, self.work.catalog, where="the working tree")
@@ -806,14 +804,14 @@ class States:
         """Return the definitions of the topic `name` in force and in the working tree; either may be missing."""
         catalog = self.approved.catalog
         topic_name, separator, key = name.rpartition("#")
-        is_kind = bool(separator) and not matching(name, catalog.topics)
-        matches = matching(topic_name if is_kind else name, catalog.topics)
+        is_kind = bool(separator) and not find_matching_topics(name, catalog.topics)
+        matches = find_matching_topics(topic_name if is_kind else name, catalog.topics)
         is_new_kind = is_kind and len(matches) == 1 and catalog.topics[matches[0]].get_part(key) is None
         if not matches or is_new_kind:
             new = self.find_in_working_tree(name)
             return NamedDefinition(new.topic), new
         old = self.find_definition(name)
-        return old, self.find_in_working_tree(name_kind(old.topic.name, old.topic.kind))
+        return old, self.find_in_working_tree(format_kind_name(old.topic.name, old.topic.kind))
 
     def _make_definition(self, topic: Topic, state: str) -> NamedDefinition:
         from schemactl.comparison.changes import Contents

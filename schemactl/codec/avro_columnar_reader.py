@@ -770,9 +770,9 @@ class _BlockWalk:
 
 
 def _count_sparse_lists(counts: Ints) -> int:
-    """Return the number of the longest lists that are not worth reading together.
+    """Return how many of the longest lists are not worth reading together with the others.
 
-    `counts` is in descending order. Such lists would remain alone for more items than there are of them.
+    `counts` is in descending order. The longest of N such lists has more than N items beyond the length of the next list.
     """
     longest = counts[:_FEW_ROWS]
     next_counts = np.append(longest[1:], counts[_FEW_ROWS] if len(counts) > _FEW_ROWS else 0)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 _CELL: Final = 'style="text-align: left; vertical-align: top; padding: 2px 12px 2px 0"'
 _MAX_LETTERS: Final = 80
-"""The most letters of a type or of a list of changes that are shown."""
+"""The maximum number of letters of a type or of a list of changes that are shown."""
 
 _MAX_VERSIONS: Final = 50
-"""The most versions that are shown, the newest."""
+"""The maximum number of versions that are shown, the newest."""
 
 
 def render_topic(title: str, codec: Codec, former_names: Mapping[str, tuple[str, ...]]) -> str:

@@ -118,7 +118,7 @@ def _compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Calla
 
 
 def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 class _ReaderCompiler:
@@ -274,7 +274,7 @@ def _compile_list(convert_item: Convert, schema: ArrayType) -> Convert:
 
 
 def _compile_likelihood(shape: Shape) -> Callable[[Any], bool]:
-    """Compile the predicate whether a value looks like a value of the branch, which may also be read from other values."""
+    """Compile a predicate that returns whether a value looks like a value of the branch. The branch may accept other values as well."""
     schema = shape.schema
     if isinstance(shape, Group):
         names = {part.name for part in shape.schema.fields}

@@ -177,8 +177,8 @@ def make_message_writer(schema: Definition | KeyValue, options: Options, *, is_f
         InvalidDefinition: the definition cannot be used.
     """
     if isinstance(schema, Definition):
-        return SingleWriter(writing(schema, options), is_flat)
-    writers = {"key": writing(schema.key, options), "value": writing(schema.value, options)}
+        return SingleWriter(make_payload_writer(schema, options), is_flat)
+    writers = {"key": make_payload_writer(schema.key, options), "value": make_payload_writer(schema.value, options)}
     return KeyValueWriter(writers, schema.encoding)
 
 
@@ -229,7 +229,7 @@ def limit_nesting(schema: Definition | KeyValue, options: Options, depths: Seque
     return limited
 
 
-def reading(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
+def make_payload_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Make the reader that decodes payloads of `writer` into values of `reader`.
 
     It rejects every payload if the schema types differ. Raises the same errors as `column_type_of`.
@@ -242,7 +242,7 @@ def reading(writer: Definition, reader: Definition, options: Options) -> Payload
         return module.make_reader(writer, reader, options)
 
 
-def writing(writer: Definition, options: Options) -> PayloadWriter:
+def make_payload_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Make the writer of values of `writer`. Raises the same errors as `column_type_of`."""
     with _bounded_depth():
         return _select_module(writer).make_writer(writer, options)

@@ -136,10 +136,10 @@ def _convert_to_value(value: Any, annotation: Any) -> Any:
         }
     if isinstance(hint.type, type) and issubclass(hint.type, Enum):
         # A model with `use_enum_values` has the value of the member.
-        return symbol(hint.type(value))
+        return get_symbol(hint.type(value))
     match value:
         case Enum():
-            return symbol(value)
+            return get_symbol(value)
         case UUID():
             return str(value)
         case dict():
@@ -165,7 +165,7 @@ def _convert_from_value(value: Any, annotation: Any) -> Any:
     if is_record(kind):
         return _make_instance(kind, value)
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return next(member for member in kind if symbol(member) == value)
+        return next(member for member in kind if get_symbol(member) == value)
     if kind is UUID or is_fixed(kind):
         return kind(value)
     if kind is dict and arguments:
@@ -235,7 +235,7 @@ def _fits(value: Any, hint: Hint, *, exactly: bool) -> bool:
     return is_of_type
 
 
-def symbol(member: Enum) -> str:
+def get_symbol(member: Enum) -> str:
     """Return Avro's symbol of an enum member: its text in an enum of texts, otherwise its name."""
     return member.value if isinstance(member, str) else member.name
 
@@ -420,9 +420,9 @@ class UnclearField(ValueError):
         fix: the change that solves it.
     """
 
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(f"{what}; {fix}")
-        self.what = what
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(f"{message}; {fix}")
+        self.message = message
         self.fix = fix
 
 

@@ -581,11 +581,11 @@ class Codec(BatchDecoder):
             match writer, self.reader:
                 case Definition(), Definition():
                     return SingleReader(
-                        message.reading(writer, self.reader, self.options), self._make_columns(None).is_flat
+                        message.make_payload_reader(writer, self.reader, self.options), self._make_columns(None).is_flat
                     )
                 case KeyValue(), KeyValue():
-                    key = message.reading(writer.key, self.reader.key, self.options)
-                    value = message.reading(writer.value, self.reader.value, self.options)
+                    key = message.make_payload_reader(writer.key, self.reader.key, self.options)
+                    value = message.make_payload_reader(writer.value, self.reader.value, self.options)
                     return KeyValueReader(key, value, writer.encoding, self.options.strict)
         except InvalidDefinition as error:
             return NoReader(f"version {version}: {error}", types)
@@ -728,7 +728,7 @@ def check_lengths(payloads: Any, versions: Any, keys: Any) -> None:
     """Raise ValueError if there are not as many versions or keys as payloads."""
     for name, column in (("versions", versions), ("keys", keys)):
         if column is not None and len(column) != len(payloads):
-            raise ValueError(f"{len(payloads)} payloads have {len(column)} {name}: give as many of each")
+            raise ValueError(f"{len(payloads)} payloads have {len(column)} {name}: pass the same number of both")
 
 
 def make_record_batch(arrays: list[pa.Array], columns: pa.Schema, count: int) -> pa.RecordBatch:
@@ -851,7 +851,7 @@ class DecodingResult(NamedTuple):
         return (Count(*row.values()) for row in sums.to_pylist())
 
 
-def judge(
+def judge_messages(
     codec: BatchDecoder,
     payloads: pa.Array,
     versions: pa.Array | None,
@@ -872,7 +872,7 @@ def judge(
     return DecodingResult(version_numbers, reasons, with_approved)
 
 
-def summed(counts: Iterable[Count]) -> list[Count]:
+def sum_counts(counts: Iterable[Count]) -> list[Count]:
     """Add the counts of each version."""
     sums: dict[int | None, Count] = {}
     for count in counts:

@@ -17,7 +17,7 @@ from schemactl.codegen.topic_struct import StructOptions, convert
 from schemactl.core.names import TopicName
 from schemactl.core.project import ClassKind
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats import pair_of, spec
+from schemactl.formats import get_pair, spec
 from schemactl.formats.avro.json_text import schema_text
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import (
@@ -100,7 +100,7 @@ def topic_classes(
     Raises:
         InvalidSchema: if the definition does not parse.
     """
-    pair = pair_of(info)
+    pair = get_pair(info)
     parts_of_pair = pair.halves.values() if pair else [info]
     schemas = [parse(part.schema, release) for part in parts_of_pair if spec(part).payload in ("avro", "json")]
     return class_module(schemas, kind, options, f"The records of {topic}, version {number}.")
@@ -257,7 +257,7 @@ class _Classes:
     # Annotations
 
     def _annotate_field(self, field: Field, namespace: str | None) -> str:
-        """Return a field's annotation. The order of a union with null is in it unless it follows from the default."""
+        """Return a field's annotation. It states the order of a union with null, unless the order follows from the default."""
         union = field.schema
         if not isinstance(union, Union) or len(union.branches) == 1:
             return self._annotate(union, namespace)

@@ -58,11 +58,11 @@ from schemactl.codegen.topics import (
 from schemactl.core import atomic_files, environment
 from schemactl.core.environment import DISTRIBUTION
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
-from schemactl.core.json_values import laid_out
+from schemactl.core.json_values import format_json
 from schemactl.core.names import TopicName
 from schemactl.core.project import Generate
 from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Commit, Release, SchemaInfo, SchemaType, SchemaVersion
-from schemactl.formats import pair_of, protobuf, spec
+from schemactl.formats import get_pair, protobuf, spec
 from schemactl.formats.avro import json_text as avro_text
 from schemactl.formats.primitive import CHARSET
 
@@ -127,7 +127,7 @@ _SCHEMA_PATH: Final = re.compile(
 )
 """The path of a schema's file, whose content cannot have a mark: the topic's path, and the version."""
 
-Brought = Callable[[Path, str | None], bool]
+MergePredicate = Callable[[Path, str | None], bool]
 """A predicate: whether a merge itself adds a text to a path, or removes the file (None)."""
 
 LICENSE: Final = "LICENSE"
@@ -245,13 +245,13 @@ def package_files(
                 wire_options=get_wire_options(approved.topic, generate),
             )
         except UnboundedColumns as error:
-            skipped[name] = error.what
+            skipped[name] = error.message
             continue
         except RecursionError:
             skipped[name] = "it is nested deeper than can be followed"
             continue
         except (InvalidSchema, UnsupportedBySpark) as error:
-            failures.append(f"{name}: {error.what}" + (f" ({error.fix})" if error.fix else ""))
+            failures.append(f"{name}: {error.message}" + (f" ({error.fix})" if error.fix else ""))
             continue
         entries += f"    {literal(str(name))}: {literal(module_name)},\n"
         for length in (1, 2):
@@ -576,7 +576,7 @@ class _SchemaFiles:
             version: the part of the names for the version: `v0`, `reader`.
             kind: the key of its kind of events, if it has one.
         """
-        if pair := pair_of(info):
+        if pair := get_pair(info):
             key, value = (self.make_call(part, f"{version}.{name}") for name, part in pair.halves.items())
             return f"KeyValue({key}, {value}, {literal(pair.encoding)})"
         arguments = [literal(info.type.name)]
@@ -613,7 +613,7 @@ def _format_definition(info: SchemaInfo) -> str:
         with suppress(InvalidSchema):
             schema = protobuf.load("rendering").normalize(schema)
     value = avro_text.read(avro_text.without_comments(avro_text.decode(schema)))
-    return laid_out(value, _WIDTH) + "\n"
+    return format_json(value, _WIDTH) + "\n"
 
 
 def _make_dict(entries: Mapping[str, str]) -> str:
@@ -628,7 +628,7 @@ def _has_json(info: SchemaInfo) -> bool:
 
 def _list_parts(info: SchemaInfo) -> list[SchemaInfo]:
     """Return the schema, or the key and value of a pair."""
-    pair = pair_of(info)
+    pair = get_pair(info)
     return [*pair.halves.values()] if pair else [info]
 
 
@@ -769,7 +769,7 @@ def compare(
     out: Path,
     *,
     below: str | None = None,
-    brought: Brought = lambda _path, _text: False,
+    brought: MergePredicate = lambda _path, _text: False,
     unchanged: Collection[str] = frozenset(),
 ) -> Difference:
     """Compare the folder `out` with `files`.
@@ -975,7 +975,7 @@ def wheel(
     if not _NAME.fullmatch(package):
         raise SchemactlError(
             f"generate.package is {package!r}, which is not a valid name for a wheel",
-            fix="begin and end it with an ASCII letter or digit, with only `_` and `.` between such",
+            fix="begin and end it with an ASCII letter or digit, and use only letters, digits, `_` and `.` in between",
         )
     stem = f"{re.sub('[._]+', '_', package).lower()}-{version}"
     info = f"{stem}.dist-info"
@@ -983,7 +983,7 @@ def wheel(
     metadata_files = {
         f"{info}/METADATA": _make_metadata(package, version, topics, has_models=has_models),
         f"{info}/WHEEL": (
-            f"Wheel-Version: 1.0\nGenerator: schemactl {environment.version()}\nRoot-Is-Purelib: true\nTag: {_TAG}\n"
+            f"Wheel-Version: 1.0\nGenerator: schemactl {environment.get_version()}\nRoot-Is-Purelib: true\nTag: {_TAG}\n"
         ),
     }
     all_files = {**files, **metadata_files}
@@ -1076,7 +1076,7 @@ def _list_payloads(topics: Iterable[Approved]) -> set[str]:
             *(version for on_target in topic.on_targets for version in on_target.versions),
         ):
             if version.info:
-                pair = pair_of(version.info)
+                pair = get_pair(version.info)
                 payloads |= {spec(part).payload for part in (pair.halves.values() if pair else [version.info])}
     return payloads
 

@@ -24,7 +24,7 @@ from schemactl.core.catalog import Topic
 from schemactl.core.errors import SchemactlError
 from schemactl.core.project import Generate, Nanoseconds
 from schemactl.core.schema import NANOSECOND_TYPES, Release, SchemaInfo
-from schemactl.formats import pair_of, protobuf, spec
+from schemactl.formats import get_pair, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.digest import is_known_plain
@@ -111,9 +111,8 @@ class StructOptions:
         stable_union_identifiers: whether the members of a union are named by type instead of position (Spark's
             `enableStableIdentifiersForUnionType`).
         stable_union_prefix: the prefix of such names (`stableIdentifierPrefixForUnionType`).
-        as_decoded: whether codecs decode to these columns: nanosecond timestamps are `bigint`, although Spark has a type for them
-            that PySpark cannot parse and a feature flag turns on, and numbers are numbers, although a property has another type
-            of Spark.
+        as_decoded: whether these are the columns that codecs decode to. Then nanosecond timestamps are `bigint`, because PySpark cannot
+        parse Spark's type for them, which needs a feature flag; and numbers stay numbers, even if a property names another Spark type.
         nanoseconds: the columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME (see `schemactl.codec.arrow_types.Options`).
     """
 
@@ -178,7 +177,7 @@ def struct_of(info: SchemaInfo, options: StructOptions, release: Release) -> Str
         InvalidSchema: if the definition does not parse.
         UnsupportedBySpark: if Spark has no type for it.
     """
-    if pair := pair_of(info):
+    if pair := get_pair(info):
         parts = [(name, _convert_value(part, options, release)) for name, part in pair.halves.items()]
         # Key and value may be null in any message.
         fields = tuple(SparkField(name, part.type, nullable=True) for name, part in parts if part)
@@ -211,7 +210,7 @@ def _split_into_columns(info: SchemaInfo, value_type: SparkType, release: Releas
 
 def value_of(info: SchemaInfo, options: StructOptions, release: Release) -> Converted | None:
     """Return the type of a message's whole value, or None without a codec for the schema type; raises like `struct_of`."""
-    if pair_of(info):
+    if get_pair(info):
         columns = struct_of(info, options, release)
         return None if columns is None else Converted(columns, nullable=False)
     return _convert_value(info, options, release)
@@ -544,11 +543,11 @@ def former_names(
     search = _FormerNameSearch(max(options.recursive_field_max_depth, 1), release)
     # A plain definition has no aliases, so it adds no names.
     older = [info for info in older if info.type is reader.type and not is_known_plain(info)]
-    reader_pair = pair_of(reader)
+    reader_pair = get_pair(reader)
     if reader_pair is None:
         path: Path = () if is_record(reader, options, release) else ("value",)
         return dict(search.find(reader, older, path))
-    older_pairs = [pair.halves for info in older if (pair := pair_of(info))]
+    older_pairs = [pair.halves for info in older if (pair := get_pair(info))]
     names_by_path: dict[Path, tuple[str, ...]] = {}
     for name, part in reader_pair.halves.items():
         older_parts = [parts[name] for parts in older_pairs if parts[name].type is part.type]

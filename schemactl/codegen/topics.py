@@ -134,7 +134,7 @@ def list_kinds(topic: Topic) -> tuple[Approved, ...]:
 
 
 def mark_other_kinds(versions: Iterable[SchemaVersion], topic: Topic, reader: SchemaInfo) -> tuple[SchemaVersion, ...]:
-    """Return the versions of a topic with one schema, with a kind only if it is another kind than the reader's.
+    """Return the versions of a topic with one schema; a version keeps its kind only if it is another kind than the reader's.
 
     A topic that once had several kinds of events still has their versions, which the reader's schema cannot read.
     """
@@ -267,10 +267,10 @@ def codec_of(
 def schema_of(info: SchemaInfo) -> Definition | KeyValue:
     """Return the schema in the form that the codec takes."""
     from schemactl.codec import Definition, KeyValue
-    from schemactl.formats import pair_of
+    from schemactl.formats import get_pair
 
     info = info.load()
-    if pair := pair_of(info):
+    if pair := get_pair(info):
         key, value = schema_of(pair.key), schema_of(pair.value)
         assert isinstance(key, Definition)  # noqa: S101  pairs do not nest
         assert isinstance(value, Definition)  # noqa: S101  pairs do not nest

@@ -15,7 +15,7 @@ from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, live
+from schemactl.core.schema import EMPTY, SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.formats.digest import get_known_digest
 from schemactl.formats.primitive import CHARSET
 
@@ -107,7 +107,9 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
         yield GenerationBegins(name, last_tombstone(after.versions))
         target_contents = Contents([version for version in after.versions if version.info])
         unknown = tuple(
-            version for version in live(before.versions) if version.info and not target_contents.find(version.info)
+            version
+            for version in get_live_versions(before.versions)
+            if version.info and not target_contents.find(version.info)
         )
         if unknown:
             yield VersionsUnknown(name, unknown)
@@ -118,17 +120,17 @@ def _find_schema_changes(name: TopicName, before: Topic, after: Topic, schema: S
     if after.kinds:
         yield from _find_kind_texts(name, base_contents, after)
         return
-    if before.schema is not None and same_text(before.schema, schema):
+    if before.schema is not None and has_same_text(before.schema, schema):
         return
     version = base_contents.find(schema)
     if version and base_contents.latest:
         is_old = version is not base_contents.latest
-        if is_old or not (version.info and same_text(version.info, schema)):
+        if is_old or not (version.info and has_same_text(version.info, schema)):
             yield TextDiffers(name, schema, version.number, base_contents.latest.number)
 
 
 def _find_kind_texts(name: TopicName, base_contents: Contents, after: Topic) -> Iterator[TextDiffers]:
-    """Yield each kind of events whose definition in force the base has as another text, or not as the latest of the kind."""
+    """Yield each kind of events whose definition in force has another text in the base, or is not the latest version of the kind there."""
     latest_by_kind = {
         after.find_kind(formats.record_name(version.info)): version for version in base_contents.live if version.info
     }
@@ -136,7 +138,7 @@ def _find_kind_texts(name: TopicName, base_contents: Contents, after: Topic) -> 
         version, latest = base_contents.find(kind.schema.load()), latest_by_kind.get(kind.key)
         if version is None or version.info is None or latest is None:
             continue
-        if version is not latest or not same_text(version.info, kind.schema):
+        if version is not latest or not has_same_text(version.info, kind.schema):
             yield TextDiffers(name, kind.schema, version.number, latest.number, kind.key)
 
 
@@ -217,7 +219,7 @@ class PartitionsChanged:
 
 @dataclass(frozen=True, slots=True)
 class TextDiffers:
-    """A definition in force that the base has as another text with the same content, so an upload stores nothing.
+    """A definition in force that has another text but the same content in the base, so an upload stores nothing.
 
     Attributes:
         text: the target's definition.
@@ -294,7 +296,7 @@ class Contents:
     """The live versions of one topic, searchable by content."""
 
     def __init__(self, versions: Sequence[SchemaVersion]) -> None:
-        self.live = live(versions)
+        self.live = get_live_versions(versions)
         self._by_text: dict[Hashable, SchemaVersion] = {}
         self._by_identity: dict[Hashable, SchemaVersion] | None = None
         self._by_spelling: dict[Hashable, SchemaVersion] = {}
@@ -341,7 +343,7 @@ class Contents:
 
 
 def _text_key(info: SchemaInfo) -> Hashable:
-    # The properties of a KEY_VALUE include the types of its halves and its encoding, so they belong to the content.
+    # The properties of a KEY_VALUE include the types of its key and value and its encoding, so they belong to the content.
     names = _list_upload_properties(info)
     return info.type, info.schema, frozenset(item for item in info.properties.items() if item[0] not in names)
 
@@ -377,10 +379,11 @@ def content_identity(info: SchemaInfo) -> Hashable:
         return info.type, info.schema
 
 
-def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
+def has_same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     """Return whether two definitions are equal, including doc, aliases and properties.
 
-    Layout, the properties of uploads, the names that clients give to the halves of a KEY_VALUE, and a client's spelling of a primitive
+    Layout, the properties of uploads, the names that clients give to the key and value of a KEY_VALUE, and a client's spelling of a
+    primitive
     do not count.
     """
     left_properties, right_properties = _declared_properties(left), _declared_properties(right)
@@ -391,7 +394,7 @@ def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     if left == right:
         return True
     try:
-        return formats.same_text(left, right)
+        return formats.has_same_text(left, right)
     except (InvalidSchema, ValueError):
         return False
 
@@ -413,7 +416,7 @@ def upload(version: SchemaVersion, properties: Mapping[str, str] = EMPTY) -> Sch
 
 def stamp_properties(info: SchemaInfo, properties: Mapping[str, str]) -> SchemaInfo:
     """Return a definition with the properties of a target, and their names; properties of the definition itself win."""
-    declared = unstamped(info).properties
+    declared = remove_upload_properties(info).properties
     stamped = {name: value for name, value in properties.items() if name not in declared}
     if not stamped:
         return info
@@ -427,7 +430,7 @@ def stamp(info: SchemaInfo | None) -> str | None:
     return commit_id if _COMMIT_ID.fullmatch(commit_id) else None
 
 
-def unstamped(info: SchemaInfo) -> SchemaInfo:
+def remove_upload_properties(info: SchemaInfo) -> SchemaInfo:
     """Return `info` without the properties that `upload` adds."""
     return _without_properties(info, _list_upload_properties(info))
 

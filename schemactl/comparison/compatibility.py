@@ -21,7 +21,7 @@ from schemactl.broker import upload
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, DataState, Direction, Incompatibility, Verdict, order_sides
 from schemactl.core.policies import READ_BY_OLD, READS_OLD, TRANSITIVE, CompatibilityStrategy
-from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_versions
 
 
 class Registered(NamedTuple):
@@ -128,7 +128,10 @@ def find_changed_values(
 def _find_client_breakages(
     existing: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, language: str
 ) -> tuple[Breakage, ...]:
-    """Return the values that clients of a language do not read; those with earlier versions that the latest has as well are left out."""
+    """Return the values that clients of a language do not read.
+
+    Breakages with earlier versions are left out if the latest version has them as well.
+    """
 
     def identify(breakage: Breakage) -> tuple[str, str, Direction]:
         return breakage.incompatibility.pointer, breakage.incompatibility.message, breakage.direction
@@ -186,7 +189,7 @@ def _select_protected(
     """Return the versions whose readers or messages `strategy` protects, newest first."""
     if not _list_directions(strategy):
         return []
-    versions = live(existing)
+    versions = get_live_versions(existing)
     if strategy not in TRANSITIVE:
         versions = tuple(version for version in versions if version is versions[-1] or version.number == in_force)
     return [(version.number, version.info) for version in reversed(versions) if version.info]
@@ -233,7 +236,7 @@ def _select_approved(
     breakages: Sequence[Breakage], existing: Sequence[SchemaVersion], new: SchemaInfo, directions: Sequence[Direction]
 ) -> tuple[Breakage, ...]:
     """Return the breakages with earlier versions that the latest version has as well, at the same field in the same direction."""
-    *earlier_versions, latest = live(existing) or (None,)
+    *earlier_versions, latest = get_live_versions(existing) or (None,)
     if latest is None or latest.info is None:
         return ()
     earlier = {version.number: version.info for version in earlier_versions if version and version.info}

@@ -20,7 +20,7 @@ from typing import Final
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Direction, Fingerprint, Waiver
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.formats import identity, spec
 from schemactl.formats.digest import encode_identity
 
@@ -64,25 +64,24 @@ def _sha256(parts: Sequence[object]) -> str:
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
-def broker_fingerprint(topic: TopicName, existing: Sequence[SchemaVersion], new: SchemaInfo) -> Fingerprint:
+def compute_broker_fingerprint(topic: TopicName, existing: Sequence[SchemaVersion], new: SchemaInfo) -> Fingerprint:
     """Return the fingerprint of a broker's rejection of `new` after the `existing` versions, of which the latest live one counts.
 
     The `.proto` of a PROTOBUF declaration does not count, because brokers do not see it.
     """
-    latest = [version.info for version in live(existing)[-1:]]
+    latest = [version.info for version in get_live_versions(existing)[-1:]]
     against = [replace(info.load(), proto=None) for info in latest if info]
     return fingerprint(BROKER_RULE, topic, new=replace(new.load(), proto=None), against=against)
 
 
-def broker_waiver(
+def find_broker_waiver(
     waivers: Iterable[Waiver], topic: TopicName, existing: Sequence[SchemaVersion], new: SchemaInfo
 ) -> Waiver | None:
     """Return the approved waiver of a broker's rejection of `new` after the `existing` versions, or None.
 
-    If several match, the waiver that ends first. An expired waiver approves nothing more, but still documents the
-    approvals before.
+    If several match, the waiver that ends first. An expired waiver approves no further versions, but still documents earlier approvals.
     """
-    fingerprint = broker_fingerprint(topic, existing, new)
+    fingerprint = compute_broker_fingerprint(topic, existing, new)
     keys = {(BROKER_RULE, topic.schema_id, text) for text in (fingerprint, fingerprint.former)}
     return min((waiver for waiver in waivers if waiver.key in keys), key=lambda waiver: waiver.until, default=None)
 

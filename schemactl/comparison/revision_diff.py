@@ -17,20 +17,20 @@ from schemactl.comparison.changes import (
     find_changes,
 )
 from schemactl.comparison.compatibility import find_changed_values
-from schemactl.comparison.fingerprint import broker_waiver, fingerprint
+from schemactl.comparison.fingerprint import find_broker_waiver, fingerprint
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Direction, Waiver, WaiversAt
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy
-from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
-from schemactl.formats.type_spec import PartChange, part_changes
+from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, get_live_versions
+from schemactl.formats.type_spec import PartChange, find_part_changes
 
 NOT_APPROVED = "0" * 40
 """The commit id of changes that are not approved yet."""
 
 MAX_SHOWN_TOPICS: Final = 50
-"""The most topics of a plan or promotion whose changed fields and affected readers are shown."""
+"""The maximum number of topics of a plan or promotion whose changed fields and affected readers are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ def compare_version(
     earlier = [other for other in topic.versions if other.number < version.number]
     stored = earlier or former_versions
     existing = [other for other in stored if not topic.kinds or other.kind == version.kind or not other.info]
-    before = next((other for other in reversed(live(existing)) if other.info), None)
+    before = next((other for other in reversed(get_live_versions(existing)) if other.info), None)
     parts = _find_part_changes(before.info, version.info) if before else ()
     breaks = tuple(find_breaks(topic.name, existing, stored, version, strategy, waivers))
     return NewVersion(version, before, parts, breaks)
@@ -263,7 +263,7 @@ def compare_version(
 def _find_part_changes(old: SchemaInfo | None, new: SchemaInfo | None) -> tuple[PartChange, ...]:
     """Return the differences of two definitions, or () if one does not parse."""
     try:
-        return tuple(part_changes(old=old, new=new))
+        return tuple(find_part_changes(old=old, new=new))
     except InvalidSchema:
         return ()
 
@@ -323,7 +323,7 @@ def _group_breakages(
             tuple(sorted({breakage.against for breakage in group})),
             formats.explain(first, new=new, old=old).reason,
             all(breakage.incompatibility.strict_only for breakage in group),
-            waiver or broker_waiver(commit_waivers, name, stored, new),
+            waiver or find_broker_waiver(commit_waivers, name, stored, new),
             all(breakage.incompatibility.is_warning for breakage in group),
         )
 

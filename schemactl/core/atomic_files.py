@@ -16,19 +16,19 @@ _NEW_FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CL
 _DEFAULT_MODE = 0o666
 """The permissions of a new file, before the umask."""
 
-OWN = 0o600
+PRIVATE_MODE = 0o600
 """The permissions of a private file."""
 
 _IGNORED_CHARACTERS = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 """Characters that HFS+ ignores in a name."""
 
 
-def is_git_s_own(name: str) -> bool:
+def is_git_folder_name(name: str) -> bool:
     """Return whether the name is `.git` on some file system, by Git's rules (core.protectHFS, core.protectNTFS)."""
     return name.translate(_IGNORED_CHARACTERS).partition(":")[0].rstrip(" .").lower() in (".git", "git~1")
 
 
-def top_of(directory: str) -> str:
+def find_top_folder(directory: str) -> str:
     """Return the real path of the repository around a folder, or of the folder itself without repository."""
     start = folder = os.path.realpath(directory)
     while not os.path.lexists(os.path.join(folder, ".git")):
@@ -54,7 +54,7 @@ def write(
         path: the path of the file, absolute or relative to the working directory.
         data: the content.
         below: a real path. Below it, links and Git's own folder are rejected; outside of it, a device or a pipe is written
-            to directly. None follows links to the folder of the file, which may be Git's.
+            to directly. With None, links to the folder of the file are followed, and the folder may be Git's own.
         mode: the permissions, before the umask.
         is_new: whether the file must not exist.
         make_folders: whether to create missing folders.
@@ -296,7 +296,7 @@ def _unlink(name: str, place: _FilePlace) -> None:
 
 def _reject_git_folder(names: list[str]) -> None:
     """Raise SchemactlError if the parts of a path in the repository include Git's own folder."""
-    if any(map(is_git_s_own, names)):
+    if any(map(is_git_folder_name, names)):
         from schemactl.core.errors import SchemactlError
 
         raise SchemactlError(

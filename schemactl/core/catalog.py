@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from schemactl.core import names as topic_names
 from schemactl.core.errors import Source
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level, Policies, strategy_of
+from schemactl.core.policies import BrokerDefaults, CompatibilityStrategy, Level, Policies, find_strategy
 from schemactl.core.project import ProtoRendering, Target
 from schemactl.core.schema import EMPTY, Locator, SchemaInfo, SchemaVersion
 
@@ -122,10 +122,10 @@ class Catalog:
     def strategy(self, topic: TopicName, defaults: BrokerDefaults) -> tuple[CompatibilityStrategy, Level]:
         """Return the strategy in force for a topic, and the level that sets it: topic, namespace, or default."""
         entry = self.topics.get(topic)
-        if entry and (strategy := strategy_of(entry.policies)):
+        if entry and (strategy := find_strategy(entry.policies)):
             return strategy, "topic"
         namespace = self.namespaces.get(topic.namespace_name)
-        if namespace and (strategy := strategy_of(namespace.policies)):
+        if namespace and (strategy := find_strategy(namespace.policies)):
             return strategy, "namespace"
         return defaults.schema_compatibility_strategy, "default"
 
@@ -155,7 +155,7 @@ class Catalog:
 
     def twin_versions(self, topic: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the versions of the topics of the same name in the other domains, which share the registry's list."""
-        return tuple(version for twin in topic.twins for version in self.versions(twin))
+        return tuple(version for twin in topic.same_names_elsewhere for version in self.versions(twin))
 
     def load(self) -> Catalog:
         """Read every definition from Git unless it was read before, and return the catalog."""
@@ -284,7 +284,7 @@ class Topic:
     def get_part(self, key: str) -> Topic | None:
         """Return the part of the topic for a kind that is or was declared (see `split`), or None if no kind ever had this key.
 
-        A removed kind is `deleted`, and has its versions alone.
+        The part of a removed kind is `deleted` and has only its versions: no schema and no clients.
         """
         if kind := self.get_kind(key):
             return self.select_kind(kind)
@@ -464,18 +464,18 @@ class ClientBuild(NamedTuple):
     info: SchemaInfo
 
 
-def chosen_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:
+def select_target_topics(names: Iterable[TopicName], target: Target) -> frozenset[TopicName]:
     """Return the topics that `target` includes."""
-    return topic_names.select(names, target.globs)
+    return topic_names.select_topics(names, target.globs)
 
 
-def namespaces_of(catalog: Catalog) -> set[NamespaceName]:
+def list_namespaces(catalog: Catalog) -> set[NamespaceName]:
     """Return the namespaces that are declared, were declared, or have topics."""
     former = {name for name in catalog.former if isinstance(name, NamespaceName)}
     return {*catalog.namespaces, *(name.namespace_name for name in catalog.topics), *former}
 
 
-def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection[str] = ()) -> Catalog:
+def select_part(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection[str] = ()) -> Catalog:
     """Return the part of a catalog with selected topics and their namespaces.
 
     Args:
@@ -483,7 +483,7 @@ def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection
         topics: globs of topics, and `!GLOB` for excluded topics; () for all.
         namespaces: the names of namespaces; () for all.
     """
-    selected = topic_names.select(catalog.topics, topics, [*namespaces])
+    selected = topic_names.select_topics(catalog.topics, topics, [*namespaces])
     used = {name.namespace_name for name in selected}
     has_globs = any(not pattern.startswith("!") for pattern in topics)
     # If topics are only excluded, a namespace without remaining topics is excluded with them.
@@ -496,11 +496,11 @@ def part_of(catalog: Catalog, topics: Sequence[str] = (), namespaces: Collection
             return name in used
         return (not namespaces or str(name) in namespaces) and name not in excluded
 
-    return only(catalog, is_kept)
+    return filter_catalog(catalog, is_kept)
 
 
-def only(catalog: Catalog, is_kept: Callable[[NamespaceName | TopicName], bool]) -> Catalog:
-    """Return the namespaces and topics whose names satisfy `is_kept`, without reading any before its use."""
+def filter_catalog(catalog: Catalog, is_kept: Callable[[NamespaceName | TopicName], bool]) -> Catalog:
+    """Return the namespaces and topics whose names satisfy `is_kept`; each is read on first use."""
 
     def filter_entries(entries: Mapping[NameT, V]) -> Mapping[NameT, V]:
         return LazyMapping(

@@ -1,7 +1,7 @@
 """Limit the time of a command, and run threads that an interrupted command can stop waiting for.
 
-In the main thread, an alarm interrupts any code, even a wait for another process; a call that ignores the alarm ends with the
-process. In other threads, and on platforms without alarms, the time is checked between steps.
+In the main thread, an alarm interrupts any code, even a wait for another process. If a call ignores the alarm, the process is ended. In
+other threads, and on platforms without alarms, the time is checked between steps.
 
 The pre-commit hook imports this module first, so it has few imports.
 """
@@ -27,7 +27,7 @@ DEFAULT_S = 600.0
 """The default time limit of a check."""
 
 PARALLEL = 8
-"""The default of --parallel: the requests that a command sends at once. More take this process more time than they save."""
+"""The default of --parallel: the requests that a command sends at once. A higher number costs this process more time than it saves."""
 
 MAX_PARALLEL = 64
 """The largest value of --parallel."""
@@ -36,7 +36,7 @@ _ALARM_INTERVAL_S = 5.0
 """The interval of further alarms, in case the first one is lost or the cleanup takes long."""
 
 _IMPORT_INTERVAL_S = 0.02
-"""The interval after which an alarm that met an import is repeated."""
+"""The interval after which an alarm that went off during an import is repeated."""
 
 _HARD_S = 15.0
 """The time after the alarm at which the process is ended if it did not react."""
@@ -52,18 +52,18 @@ class OutOfTime(BaseException):
 
     Attributes:
         seconds: the time limit.
-        what: the message.
+        message: the message.
         fix: the next step.
     """
 
     def __init__(self, seconds: float, doing: str, wait: str = "") -> None:
         self.seconds = seconds
-        self.what = f"gave up after {seconds:g} s while {doing}"
+        self.message = f"gave up after {seconds:g} s while {doing}"
         self.fix = "give it more time with `--timeout SECONDS`; with GIT_TRACE=1 git logs what it does"
         if wait := wait or describe_wait():
-            self.what = f"gave up after {seconds:g} s while waiting for {wait}"
+            self.message = f"gave up after {seconds:g} s while waiting for {wait}"
             self.fix = "check that the server responds, or give it more time with `--timeout SECONDS`"
-        super().__init__(f"{self.what}\n  Fix: {self.fix}")
+        super().__init__(f"{self.message}\n  Fix: {self.fix}")
 
 
 _waits: dict[object, tuple[int, int, Callable[[], str]]] = {}
@@ -107,7 +107,7 @@ def start_command() -> None:
     _command_started_s = time.monotonic()
 
 
-def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
+def run_within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
     """Run `work` with a time limit and return its result. None means no limit.
 
     Raises:
@@ -116,14 +116,14 @@ def within(seconds: float | None, work: Callable[[Deadline], T]) -> T:
     if seconds is None:
         return work(Deadline(float("inf"), "starting"))
     try:
-        return interrupted_after(seconds, "starting", work, _command_started_s)
+        return run_with_alarm(seconds, "starting", work, _command_started_s)
     except OutOfTime as error:
         from schemactl.core.errors import SchemactlError
 
-        raise SchemactlError(error.what, fix=error.fix) from error
+        raise SchemactlError(error.message, fix=error.fix) from error
 
 
-def interrupted_after(seconds: float, doing: str, work: Callable[[Deadline], T], started_s: float | None = None) -> T:
+def run_with_alarm(seconds: float, doing: str, work: Callable[[Deadline], T], started_s: float | None = None) -> T:
     """Run `work`, whose first step is `doing`, and return its result; raise OutOfTime if it takes longer.
 
     The time counts from `started_s`, by the monotonic clock, or from now.
@@ -203,7 +203,7 @@ class Deadline:
 
 def _is_importing(frame: FrameType | None) -> bool:
     """Return whether the limited work is inside an import."""
-    while frame and frame.f_code is not interrupted_after.__code__:
+    while frame and frame.f_code is not run_with_alarm.__code__:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
         frame = frame.f_back

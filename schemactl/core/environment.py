@@ -16,7 +16,7 @@ from schemactl.core.json_values import Json
 DISTRIBUTION: Final = "pulsar-schemactl"
 """The name of the distribution; the package and the command are `schemactl`."""
 
-OTHER: Final = "schemactl"
+CONFLICTING_DISTRIBUTION: Final = "schemactl"
 """An unrelated distribution whose package and command have the same names."""
 
 _URL_PATTERN: Final = re.compile(r"https?://[\w.:-]+(?:/[\w.~%+-]*)*")
@@ -81,26 +81,26 @@ _BUILD_SERVERS: Final = (
 )
 
 
-def version() -> str:
+def get_version() -> str:
     """Return the version of this installation."""
     from importlib import metadata
 
     return metadata.version(DISTRIBUTION)
 
 
-def is_shared() -> bool:
-    """Return whether the distribution `OTHER` is installed too, so that each has overwritten files of the other."""
+def has_conflicting_distribution() -> bool:
+    """Return whether the distribution `OTHER` is installed too, so that the two have overwritten each other's files."""
     from importlib import metadata
 
     try:
-        metadata.distribution(OTHER)
+        metadata.distribution(CONFLICTING_DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return False
     return True
 
 
 @cache
-def home() -> str:
+def get_home_page() -> str:
     """Return the address of the documentation or the home page in the distribution's metadata, or ""."""
     from importlib import metadata
 
@@ -109,19 +109,19 @@ def home() -> str:
     return address_by_label.get("Documentation") or address_by_label.get("Homepage") or ""
 
 
-def page_address(page: str) -> str:
+def get_page_address(page: str) -> str:
     """Return the address of a page of the documentation, such as `rules/TYPE_MISMATCH`, or "" if the distribution names no site."""
     # Read the Docs redirects `page` to the default version.
-    return f"{home().rstrip('/')}/page/{page}.html" if home() else ""
+    return f"{get_home_page().rstrip('/')}/page/{page}.html" if get_home_page() else ""
 
 
 @cache  # the lookup reads the metadata of every installed package
-def of_other_packages(group: str) -> EntryPoints:
+def list_entry_points(group: str) -> EntryPoints:
     """Return the entry points of a group in all installed packages."""
     return entry_points(group=group)
 
 
-def ci_run(environment: Mapping[str, str] = os.environ) -> Json | None:
+def get_ci_run(environment: Mapping[str, str] = os.environ) -> Json | None:
     """Return the `server`, the `actor` who started the run, and its `url`, or None outside of a known build server."""
     for server in _BUILD_SERVERS:
         if environment.get(server.always):
@@ -130,7 +130,7 @@ def ci_run(environment: Mapping[str, str] = os.environ) -> Json | None:
     return None
 
 
-def line_link(source: Source) -> str:
+def get_line_link(source: Source) -> str:
     """Return the address of a line of a file in the current commit of a build server, or ""."""
     for server in _BUILD_SERVERS:
         if os.environ.get(server.always):
@@ -141,7 +141,7 @@ def line_link(source: Source) -> str:
     return ""
 
 
-def commit_link(commit: str) -> str:
+def get_commit_link(commit: str) -> str:
     """Return the address of a commit on the host of a build server, or ""."""
     for server in _BUILD_SERVERS:
         if os.environ.get(server.always):

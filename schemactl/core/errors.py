@@ -57,19 +57,19 @@ class Problem:
     """A problem in the user's files.
 
     Attributes:
-        what: one sentence with the actual and the expected text.
+        message: one sentence with the actual and the expected text.
         fix: the text to write instead, or "".
         missing: the path of a file that does not exist, from the repository's top, or "".
     """
 
     source: Source
-    what: str
+    message: str
     fix: str = ""
     missing: str = ""
 
     def __str__(self) -> str:
         fix = f"\n  Fix: {on_one_line(self.fix)}" if self.fix else ""
-        return f"{self.source}: {on_one_line(self.what)}{fix}"
+        return f"{self.source}: {on_one_line(self.message)}{fix}"
 
 
 class SchemactlError(Exception):
@@ -77,15 +77,15 @@ class SchemactlError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, *, fix: str = "", source: Source | None = None) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, message: str, *, fix: str = "", source: Source | None = None) -> None:
+        super().__init__(message)
+        self.message = message
         self.fix = fix
         self.source = source
 
     def __str__(self) -> str:
         where = f"{self.source}: " if self.source else ""
-        return f"{where}{self.what}" + (f"\n  Fix: {self.fix}" if self.fix else "")
+        return f"{where}{self.message}" + (f"\n  Fix: {self.fix}" if self.fix else "")
 
 
 class UsageError(SchemactlError):
@@ -105,13 +105,13 @@ class DeclarationError(SchemactlError):
 class InvalidSchema(SchemactlError):
     """A schema definition does not parse; `pointer` is the JSON pointer of the invalid part, "" for the root."""
 
-    def __init__(self, what: str, *, pointer: str = "", fix: str = "", source: Source | None = None) -> None:
-        super().__init__(what, fix=fix, source=source)
+    def __init__(self, message: str, *, pointer: str = "", fix: str = "", source: Source | None = None) -> None:
+        super().__init__(message, fix=fix, source=source)
         self.pointer = pointer
 
 
 class DependsOnProtoc(InvalidSchema):
-    """The installed protoc rejects a definition, or gave no answer, and another installation may accept the definition."""
+    """The installed protoc rejects a definition, or did not respond, and another installation may accept the definition."""
 
 
 class HistoryError(SchemactlError):
@@ -143,8 +143,8 @@ class NotPermitted(RegistryError):
 class SchemaRejected(RegistryError):
     """The registry rejected an upload or a connection; `outcome` is `incompatible`, `invalid` or `error`."""
 
-    def __init__(self, outcome: str, what: str, *, fix: str = "") -> None:
-        super().__init__(what, fix=fix)
+    def __init__(self, outcome: str, message: str, *, fix: str = "") -> None:
+        super().__init__(message, fix=fix)
         self.outcome = outcome
 
 
@@ -160,7 +160,7 @@ class PartlyApplied(SchemactlError):
     exit_code = 3
 
 
-def meant(text: str, known: Iterable[str], *, likeness: float = 0.65) -> str | None:
+def find_close_match(text: str, known: Iterable[str], *, likeness: float = 0.65) -> str | None:
     """Return the name in `known` that is most similar to `text`, ignoring case, or None.
 
     `likeness` is the smallest similarity, as difflib's ratio.
@@ -189,7 +189,7 @@ def _find_similar(text: str, known: Iterable[str], most: int, likeness: float) -
     return [names_by_folded[name] for name in get_close_matches(text[:100].casefold(), names_by_folded, most, likeness)]
 
 
-def first_of(names: Sequence[object], most: int = 5) -> str:
+def join_first(names: Sequence[object], most: int = 5) -> str:
     """Join the first `most` names with commas, and add the number of the rest."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + more

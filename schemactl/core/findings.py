@@ -216,7 +216,7 @@ class Finding:
     Attributes:
         verdict: the origin of the rule: the broker, readers of the data, the declaration (policies, history), or the tables
             that the topic feeds; `lint` for a probable mistake that breaks nothing yet.
-        message: the consequences and who meets them, in full sentences.
+        message: the consequences and who is affected, in full sentences.
         fix: the text to write instead, or "".
         edit: the edit of a file that makes the fix, if only one edit does.
         alternatives: the edits among which a person chooses, if there are several.
@@ -230,7 +230,7 @@ class Finding:
         commit: the commit of the branch that causes it, or None for the last state of the branch.
         fingerprint: the identifier in waivers (see `schemactl.comparison.fingerprint`), or "" if it cannot be waived.
         waiver: the waiver that approves it, or None.
-        targets: the targets that it concerns; () for no certain target.
+        targets: the targets that it concerns; () if it does not depend on a target.
         owner: the owner of the affected client, or "" for the owner of the topic.
         kind: the kind of events that it concerns, or "" for the whole topic.
         predates_change: whether the approved schema has the problem as well, so that it is not an error of the change.
@@ -282,7 +282,7 @@ class Fingerprint(str):
     """The fingerprint of a finding (see `schemactl.comparison.fingerprint`).
 
     Attributes:
-        former: the fingerprint without aliases, enum defaults and properties, by which waivers were approved before these counted.
+        former: the fingerprint without aliases, enum defaults and properties; waivers from before these were included name it.
     """
 
     __slots__ = ("former",)

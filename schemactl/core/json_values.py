@@ -95,13 +95,13 @@ def json_pieces(value: Json) -> Iterator[str]:
     yield "\n}" if value else "{}"
 
 
-def laid_out(value: Any, width: int, indent: str = "") -> str:
+def format_json(value: Any, width: int, indent: str = "") -> str:
     """Return a value as JSON, with each list and object on one line if it fits into `width` characters."""
     return _lay_out(value, width, indent)[1]
 
 
 def _lay_out(value: Any, width: int, indent: str) -> tuple[str, str]:
-    """Return a value as JSON on one line, and as `laid_out` returns it."""
+    """Return a value as JSON on one line, and as `format_json` returns it."""
     if type(value) is str:
         flat = _ASCII_STRING(value)
         return flat, flat
@@ -130,12 +130,12 @@ def _lay_out(value: Any, width: int, indent: str) -> tuple[str, str]:
     return flat, f"{opening}\n{inner_indent}" + f",\n{inner_indent}".join(parts) + f"\n{indent}{closing}"
 
 
-def read_document(path: Path, *, what: str, keys: set[str], version: int, fix: str) -> Json:
+def read_document(path: Path, *, kind: str, keys: set[str], version: int, fix: str) -> Json:
     """Read the JSON object in a file that schemactl wrote, with its `format_version`.
 
     Args:
         path: the path of the file.
-        what: the kind of file, such as "a plan of schemactl".
+        kind: the kind of file, such as "a plan of schemactl".
         keys: the required keys.
         version: the required format version.
         fix: the next step if the file is not valid.
@@ -148,9 +148,9 @@ def read_document(path: Path, *, what: str, keys: set[str], version: int, fix: s
     except OSError as error:
         raise SchemactlError(f"{path} cannot be read: {error.strerror}", fix=fix) from error
     except (ValueError, RecursionError) as error:
-        raise SchemactlError(f"{path} is not {what}: it is not JSON", fix=fix) from error
+        raise SchemactlError(f"{path} is not {kind}: it is not JSON", fix=fix) from error
     if not isinstance(value, dict) or not {"format_version", *keys} <= value.keys():
-        raise SchemactlError(f"{path} is not {what}", fix=fix)
+        raise SchemactlError(f"{path} is not {kind}", fix=fix)
     if value["format_version"] != version:
         actual_version = value["format_version"]
         raise SchemactlError(f"{path} has format {actual_version!r}; this schemactl reads {version}", fix=fix)
@@ -188,9 +188,10 @@ def to_json(value: Any) -> Any:
 
 
 def make_view(view: type[ViewT], source: object, **values: Any) -> ViewT:
-    """Return a dataclass whose fields have `values`, and otherwise the attributes of the same name of `source`.
+    """Return a dataclass with `values` as fields, and the other fields from the attributes of `source` with the same names.
 
-    An attribute that is an empty text becomes None if the type of the field allows None. Fields with a default keep it.
+    An attribute that is an empty text becomes None if the type of the field allows None. A field keeps its default if `source` does not
+    have the attribute.
     """
     copied = {}
     for field in fields(cast("Any", view)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeVar, cast
 
-from schemactl.core.errors import SchemactlError, UsageError, did_you_mean, first_of
+from schemactl.core.errors import SchemactlError, UsageError, did_you_mean, join_first
 
 _PART = re.compile(r"[-=:.\w]+", re.ASCII)
 
@@ -114,7 +114,7 @@ class TopicName:
         return f"{self.tenant}/{self.namespace}/{self.topic}"
 
     @property
-    def twins(self) -> tuple[TopicName, ...]:
+    def same_names_elsewhere(self) -> tuple[TopicName, ...]:
         """The topics of the same name in the other domains, which share the registry's list of versions."""
         return tuple(replace(self, domain=domain) for domain in DOMAINS if domain != self.domain)
 
@@ -165,7 +165,7 @@ class TargetNames:
         """Return whether names can differ from the declared ones."""
         return bool(self.tenants or self.namespaces)
 
-    def there(self, name: Named) -> Named:
+    def to_target(self, name: Named) -> Named:
         """Translate a declared name to the name on the target.
 
         Raises:
@@ -205,7 +205,7 @@ class TargetNames:
             tenants = {**self.tenants, **{name.tenant: name.tenant for name in missing}}
             entries = ", ".join(f"{own}: {on_target}" for own, on_target in tenants.items())
             raise SchemactlError(
-                f"target {self.target}: neither its `tenants` nor its `namespaces` have a name for {first_of(missing, 3)}",
+                f"target {self.target}: neither its `tenants` nor its `namespaces` have a name for {join_first(missing, 3)}",
                 fix=f"write `tenants: {{{entries}}}` in the target, with the names that are used there",
             )
 
@@ -232,11 +232,11 @@ def _replace_namespace(name: Named, namespace: NamespaceName) -> Named:
 # Topic patterns of all commands: a full name, its last parts, or a glob
 
 
-def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) -> list[TopicName]:
+def find_matching_topics(pattern: str, names: Iterable[TopicName], *, globs: bool = True) -> list[TopicName]:
     """Return the topics of `names` that match `pattern`, sorted.
 
     A pattern is a topic's full name, `tenant/namespace/topic`, or the last parts of that (`sales/orders`, `orders`), and can be a
-    glob: `*`, `?` and `[...]` do not match `/`, `**` does. A name in full matches only that topic; the name of a partition matches
+    glob: `*`, `?` and `[...]` do not match `/`, `**` does. A full name matches only that topic; the name of a partition matches
     its topic. Without `globs`, wildcards are plain text: some options that destroy data do not accept globs.
     """
     text = re.sub("-partition-[0-9]+$", "", pattern)
@@ -245,7 +245,7 @@ def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) ->
     if exact:
         return exact
     try:
-        expression = glob_expression(text) if globs else re.compile(re.escape(text))
+        expression = compile_glob(text) if globs else re.compile(re.escape(text))
     except re.error:  # a range that runs backwards, such as [z-a]
         return []
     return [
@@ -255,7 +255,7 @@ def matching(pattern: str, names: Iterable[TopicName], *, globs: bool = True) ->
     ]
 
 
-def glob_expression(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
+def compile_glob(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
     """Compile a glob: `*`, `?` and `[...]` do not match `/`, `**` does; with `of_files`, `**/` matches any folders, or none.
 
     The text between two `**`, and within it between two `*`, is matched at its first occurrence only: a rest that fits after a later
@@ -288,10 +288,10 @@ def glob_expression(glob: str, *, of_files: bool = False) -> re.Pattern[str]:
 
 def is_glob(pattern: str, names: Iterable[TopicName]) -> bool:
     """Return whether `pattern` is a glob, and not itself the name of a topic."""
-    return any(wildcard in pattern for wildcard in "*?[") and not matching(pattern, names, globs=False)
+    return any(wildcard in pattern for wildcard in "*?[") and not find_matching_topics(pattern, names, globs=False)
 
 
-def select(
+def select_topics(
     names: Iterable[TopicName], patterns: Sequence[str] = (), namespaces: Sequence[str] = ()
 ) -> frozenset[TopicName]:
     """Select the topics in one of `namespaces` that match one of `patterns` and no `!PATTERN`; an empty list selects all."""
@@ -300,11 +300,11 @@ def select(
     excluded = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
     selected = {*in_namespaces}
     if included:
-        selected = {name for pattern in included for name in matching(pattern, in_namespaces)}
-    return frozenset(selected.difference(*(matching(pattern, in_namespaces) for pattern in excluded)))
+        selected = {name for pattern in included for name in find_matching_topics(pattern, in_namespaces)}
+    return frozenset(selected.difference(*(find_matching_topics(pattern, in_namespaces) for pattern in excluded)))
 
 
-def select_known(
+def select_known_topics(
     names: Collection[TopicName],
     patterns: Sequence[str],
     namespaces: Sequence[str],
@@ -312,7 +312,7 @@ def select_known(
     where: str = "the approved history",
     known_namespaces: Iterable[str] = (),
 ) -> frozenset[TopicName]:
-    """Select topics as `select` does.
+    """Select topics as `select_topics` does.
 
     Args:
         names: the topics to select from.
@@ -329,26 +329,26 @@ def select_known(
     for namespace in namespaces:
         if namespace not in all_namespaces:
             hint = did_you_mean(namespace, all_namespaces)
-            raise UsageError(f"--namespace {namespace}: there is no such namespace in {where}{hint}")
+            raise UsageError(f"--namespace {namespace}: unknown namespace in {where}{hint}")
     for pattern in patterns:
         plain = pattern.removeprefix("!")
         if pattern.startswith("!") and is_glob(plain, names):
             continue
-        if not select(names, [plain], namespaces):
+        if not select_topics(names, [plain], namespaces):
             inside = f" in {', '.join(namespaces)}" if namespaces else ""
             raise UsageError(f"no topic of {where} matches {plain!r}{inside}{_suggest_names(plain, names)}")
-    selected = select(names, patterns, namespaces)
+    selected = select_topics(names, patterns, namespaces)
     if patterns and not selected:
-        raise UsageError(f"{' '.join(patterns)}: these leave no topic")
+        raise UsageError(f"{' '.join(patterns)}: no topic matches all of these patterns")
     return selected
 
 
-def name_kind(topic: TopicName, kind: str) -> str:
+def format_kind_name(topic: TopicName, kind: str) -> str:
     """Return `TOPIC#KIND`, as the command line names a kind of events of a topic, or `TOPIC` for no kind."""
     return f"{topic}#{kind}" if kind else str(topic)
 
 
-def find_one(
+def find_topic(
     text: str, names: Collection[TopicName], *, globs: bool = True, where: str = "the approved history"
 ) -> TopicName:
     """Find the one topic of `names` that matches `text`; `where` describes `names` in errors.
@@ -356,14 +356,14 @@ def find_one(
     Raises:
         UsageError: no topic or several topics match; the message lists similar names.
     """
-    matches = matching(text, names, globs=globs)
+    matches = find_matching_topics(text, names, globs=globs)
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise UsageError(f"{text!r} names {len(matches)} topics: {first_of(matches)}", fix="write more of its name")
+        raise UsageError(f"{text!r} names {len(matches)} topics: {join_first(matches)}", fix="write more of its name")
     if not names:
-        raise UsageError(f"there is no topic {text!r}: {where} declares none yet")
-    raise UsageError(f"there is no topic {text!r} in {where}{_suggest_names(text, names)}")
+        raise UsageError(f"unknown topic {text!r}: {where} does not declare any topic yet")
+    raise UsageError(f"unknown topic {text!r} in {where}{_suggest_names(text, names)}")
 
 
 def _compile_part(part: str) -> str:
@@ -381,7 +381,7 @@ def _suggest_names(text: str, names: Collection[TopicName]) -> str:
     # Compare as many parts of each name as `text` has, so that omitted parts make no difference.
     parts = 0 if "://" in text else text.count("/") + 1
     full_names = {"/".join(str(name).split("/")[-parts:]): str(name) for name in names}
-    known = f"; known: {first_of(sorted(names, key=str))}" if names else ""
+    known = f"; known: {join_first(sorted(names, key=str))}" if names else ""
     return did_you_mean(text, full_names, shown=full_names, most=3) or known
 
 
@@ -422,7 +422,7 @@ def find_invisible_characters(text: str) -> list[str]:
     return [letter for letter in dict.fromkeys(text) if _is_invisible(letter)]
 
 
-def without_invisible_characters(text: str) -> str:
+def remove_invisible_characters(text: str) -> str:
     """Return `text` with a plain space for every other space, and without all other invisible characters."""
     spaced = "".join(" " if unicodedata.category(letter) == "Zs" else letter for letter in text)
     return "".join(letter for letter in spaced if not _is_invisible(letter)).strip()

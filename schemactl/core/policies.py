@@ -19,7 +19,7 @@ REPLICATION: Final = "replication_clusters"
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class IntegerValue:
     """An integer from `least` to `most`."""
 
     expected: str
@@ -32,7 +32,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class BooleanValue:
     """A boolean."""
 
     def fits(self, value: object) -> bool:
@@ -41,7 +41,7 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class ChoiceValue:
     """One of several names."""
 
     noun: str
@@ -53,7 +53,7 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameListValue:
     """A set of names, as a list that is not empty."""
 
     noun: str
@@ -65,10 +65,10 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class MappingValue:
     """A mapping with exactly these keys; `about` describes each key for editors."""
 
-    parts: Mapping[str, Whole | Switch | OneOf]
+    parts: Mapping[str, IntegerValue | BooleanValue | ChoiceValue]
     about: Mapping[str, str]
 
     def fits(self, value: object) -> bool:
@@ -76,8 +76,8 @@ class Parts:
         return isinstance(value, dict) and all(shape.fits(value.get(key)) for key, shape in self.parts.items())
 
 
-Loses = Callable[[Any, Any], str]
-"""Returns a clause about how messages can be lost if one value follows another, or ""; the old value is None if unknown."""
+LossCheck = Callable[[Any, Any], str]
+"""Returns a clause about how messages can be lost if one value replaces another, or ""; the old value is None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +96,19 @@ class Setting:
         broker: the key in the brokers' configuration; for a mapping, keys for each part, of which the first that is set counts.
         loses: how a change can lose messages, or None if it cannot.
         wrong: returns the problem for which Pulsar rejects a value of this shape, or "".
-        removable: whether a namespace can be without it.
+        removable: whether it can be removed from a namespace.
     """
 
     name: str
     about: str
-    shape: Whole | Switch | Names | Parts
+    shape: IntegerValue | BooleanValue | NameListValue | MappingValue
     path: str
     topic_path: str = ""
     method: str = "POST"
     topic_query: str = ""
     default: Any = None
     broker: str | Mapping[str, tuple[str, ...]] = ""
-    loses: Loses | None = None
+    loses: LossCheck | None = None
     wrong: Callable[[Any], str] = field(default=lambda _value: "")
     removable: bool = True
 
@@ -128,9 +128,9 @@ class Setting:
         """
         if not self.shape.fits(value):
             raise ValueError(f"{self.name} has no such value")
-        if isinstance(self.shape, Parts):
+        if isinstance(self.shape, MappingValue):
             return {key: value[key] for key in self.shape.parts}
-        return sorted(set(value)) if isinstance(self.shape, Names) else value
+        return sorted(set(value)) if isinstance(self.shape, NameListValue) else value
 
 
 def _check_retention(before: Any, after: Any) -> str:
@@ -177,10 +177,10 @@ SETTINGS: Final[dict[str, Setting]] = {
         Setting(
             "retention_policies",
             "The limits of time and size for acknowledged messages that are retained; -1 is no limit, and 0 for both retains none.",
-            Parts(
+            MappingValue(
                 {
-                    "retentionTimeInMinutes": Whole("minutes, or -1 for no limit", -1),
-                    "retentionSizeInMB": Whole("megabytes, or -1 for no limit", -1, LONG),
+                    "retentionTimeInMinutes": IntegerValue("minutes, or -1 for no limit", -1),
+                    "retentionSizeInMB": IntegerValue("megabytes, or -1 for no limit", -1, LONG),
                 },
                 {
                     "retentionTimeInMinutes": "The time limit in minutes; -1 is no limit.",
@@ -200,7 +200,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         Setting(
             "message_ttl_in_seconds",
             "The seconds after which a message counts as acknowledged by every subscription; 0 is never.",
-            Whole("seconds, or 0 for never", 0),
+            IntegerValue("seconds, or 0 for never", 0),
             path="messageTTL",
             topic_path="messageTTL",
             topic_query="messageTTL",
@@ -211,11 +211,13 @@ SETTINGS: Final[dict[str, Setting]] = {
         Setting(
             "inactive_topic_policies",
             "Whether and when brokers delete unused topics, with their schemas.",
-            Parts(
+            MappingValue(
                 {
-                    "inactiveTopicDeleteMode": OneOf("delete mode", ("delete_when_no_subscriptions", _WHEN_CAUGHT_UP)),
-                    "maxInactiveDurationSeconds": Whole("seconds, 1 or more", 1),
-                    "deleteWhileInactive": Switch(),
+                    "inactiveTopicDeleteMode": ChoiceValue(
+                        "delete mode", ("delete_when_no_subscriptions", _WHEN_CAUGHT_UP)
+                    ),
+                    "maxInactiveDurationSeconds": IntegerValue("seconds, 1 or more", 1),
+                    "deleteWhileInactive": BooleanValue(),
                 },
                 {
                     "inactiveTopicDeleteMode": "Which topics count: without subscriptions, or also with subscriptions that have read everything.",
@@ -243,7 +245,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         Setting(
             "deduplicationEnabled",
             "Whether a message that a producer sends twice is stored once.",
-            Switch(),
+            BooleanValue(),
             path="deduplication",
             topic_path="deduplicationEnabled",
             default=False,
@@ -252,7 +254,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         Setting(
             "compaction_threshold",
             "The backlog in bytes at which a topic is compacted; 0 turns automatic compaction off.",
-            Whole("bytes, or 0 for no automatic compaction", 0, LONG),
+            IntegerValue("bytes, or 0 for no automatic compaction", 0, LONG),
             path="compactionThreshold",
             topic_path="compactionThreshold",
             method="PUT",
@@ -262,7 +264,7 @@ SETTINGS: Final[dict[str, Setting]] = {
         Setting(
             REPLICATION,
             "The clusters that have the topics, and between which messages are replicated.",
-            Names("the name of a cluster", r"^\S+$"),
+            NameListValue("the name of a cluster", r"^\S+$"),
             path="replication",
             topic_path="replication",
             loses=_check_clusters,
@@ -273,7 +275,7 @@ SETTINGS: Final[dict[str, Setting]] = {
 """The settings by name, in the order in which a plan sets them."""
 
 
-def address(name: object, setting: str) -> str:
+def get_setting_address(name: object, setting: str) -> str:
     """Return the name of a setting of a namespace or topic in plans, by which users allow a change that can lose messages."""
     return f"{name}:{setting}"
 
@@ -337,7 +339,7 @@ class Policies:
         """Return these policies without the policies that `managed` sets."""
         return Policies.of({**self.managed(), **dict.fromkeys(managed.managed())})
 
-    def overlaid(self, managed: Policies) -> Policies:
+    def override_with(self, managed: Policies) -> Policies:
         """Return these policies, overridden by the policies in `managed`."""
         return Policies.of({**self.managed(), **managed.managed()})
 
@@ -353,7 +355,7 @@ BROKER_KEYS: Final[Mapping[str, str]] = {
 """The key in the brokers' configuration for each of SCHEMA_POLICIES."""
 
 
-def strategy_of(*policies: Policies | None) -> CompatibilityStrategy | None:
+def find_strategy(*policies: Policies | None) -> CompatibilityStrategy | None:
     """Return the first strategy that is set, given the policies from topic to namespace, or None."""
     for level in policies:
         strategy = level.schema_compatibility_strategy if level else None
@@ -407,7 +409,7 @@ TRANSITIVE: Final = frozenset({_S.BACKWARD_TRANSITIVE, _S.FORWARD_TRANSITIVE, _S
 """The strategies that check every live version, not only the latest."""
 
 
-def protects(strategy: _S) -> frozenset[str]:
+def list_guarantees(strategy: _S) -> frozenset[str]:
     """Return the guarantees of a strategy; a stricter strategy has a superset."""
     if strategy is _S.ALWAYS_INCOMPATIBLE:
         return frozenset({"new_reads_old", "old_reads_new", "all versions", "nothing may follow"})

@@ -10,7 +10,7 @@ from textwrap import dedent
 from typing import Any, Final, Literal
 
 from schemactl.core.documentation import find_documentation
-from schemactl.core.environment import of_other_packages, page_address
+from schemactl.core.environment import get_page_address, list_entry_points
 from schemactl.core.errors import SchemactlError
 
 
@@ -28,7 +28,7 @@ class Rule:
         example: text of the user before and after.
         fix: the text to write instead.
         link: the specification or source.
-        asked_with: the setting of `schemactl.yaml` that enables the rule, or "".
+        enabled_by: the setting of `schemactl.yaml` that enables the rule, or "".
         is_fixed: whether `severities` does not apply.
     """
 
@@ -40,7 +40,7 @@ class Rule:
     example: str
     fix: str
     link: str
-    asked_with: str = ""
+    enabled_by: str = ""
     is_fixed: bool = False
 
     @property
@@ -58,7 +58,7 @@ class Rule:
                 "SCHEMA_REMOVED",
                 "KIND_REMOVED",
             )
-            or self.asked_with.startswith("protobuf: {rules")
+            or self.enabled_by.startswith("protobuf: {rules")
         )
 
 
@@ -72,7 +72,7 @@ _PAGE: Final = re.compile(
     r"# (?P<id>\w+)\n\n(?P<summary>.+)\n\n"
     r"Verdict: (?P<verdict>\w+)\. "
     r"Severity(?: unless the project says otherwise|(?P<is_fixed>, whatever the project says)): (?P<severity>\w+)\."
-    r"(?: Checked only with `(?P<asked_with>[^`]+)` in `schemactl\.yaml`\.)?\n\n"
+    r"(?: Checked only with `(?P<enabled_by>[^`]+)` in `schemactl\.yaml`\.)?\n\n"
     r"## Why it matters\n\n(?P<why>.+)\n\n"
     r"## Example\n\n(?P<example>(?:    .+\n|\n)+)\n"
     r"## Fix\n\n(?P<fix>.+)\n\n"
@@ -80,14 +80,14 @@ _PAGE: Final = re.compile(
 )
 
 
-def every_rule() -> dict[str, Rule]:
+def get_all_rules() -> dict[str, Rule]:
     """Return every rule by id: the built-in rules, then the rules of other packages.
 
     Raises:
         SchemactlError: if a rule of another package is not a lint rule, or has the id of a built-in rule.
     """
-    rules_by_id = dict(rules())
-    for entry in of_other_packages(LINT_RULES):
+    rules_by_id = dict(get_builtin_rules())
+    for entry in list_entry_points(LINT_RULES):
         rule = getattr(entry.load(), "rule", None)
         if not isinstance(rule, Rule) or rule.id != entry.name or rule.verdict != "lint" or rule.id in rules_by_id:
             raise SchemactlError(
@@ -100,14 +100,14 @@ def every_rule() -> dict[str, Rule]:
 
 def find_page(rule_id: str) -> str:
     """Return the address of a rule's page, or of the reference that a rule of another package names."""
-    if rule_id in rules():
-        return page_address(f"rules/{rule_id}")
-    rule = every_rule().get(rule_id)
+    if rule_id in get_builtin_rules():
+        return get_page_address(f"rules/{rule_id}")
+    rule = get_all_rules().get(rule_id)
     return rule.link if rule else ""
 
 
 @cache
-def rules() -> Mapping[str, Rule]:
+def get_builtin_rules() -> Mapping[str, Rule]:
     """Return the built-in rules by id, in the order of the index page."""
     folder = find_documentation() / "rules"
     names = _INDEX_ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
@@ -121,6 +121,6 @@ def _parse_page(page: str) -> Rule:
         raise AssertionError(f"a page does not have the form of a rule's: {page.splitlines()[0]}")
     parts: dict[str, Any] = match.groupdict()
     parts["example"] = dedent(parts["example"]).strip("\n")
-    parts["asked_with"] = parts["asked_with"] or ""
+    parts["enabled_by"] = parts["enabled_by"] or ""
     parts["is_fixed"] = parts["is_fixed"] is not None
     return Rule(**parts)

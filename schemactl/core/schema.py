@@ -51,7 +51,7 @@ _OLDER_RELEASES: Final = (
         "an upload may be answered with 202, a missing schema with an empty body, and versions before a tombstone may be readable",
     ),
 )
-"""The first release without a difference, and the difference of the releases before it."""
+"""Pairs: a release, and how all releases before it differ from the supported ones."""
 
 
 def describe_older_release(version: str) -> str:
@@ -195,13 +195,13 @@ class SchemaVersion:
         return self
 
 
-def live(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
+def get_live_versions(versions: Sequence[SchemaVersion]) -> tuple[SchemaVersion, ...]:
     """Return the versions after the last tombstone, with which a broker compares an upload (trimDeletedSchemaAndGetList)."""
     tombstones = [index for index, version in enumerate(versions) if version.info is None]
     return tuple(versions[tombstones[-1] + 1 :] if tombstones else versions)
 
 
-def next_number(versions: Sequence[SchemaVersion]) -> int:
+def get_next_number(versions: Sequence[SchemaVersion]) -> int:
     """Return the number of the next version."""
     return versions[-1].number + 1 if versions else 0
 

@@ -26,7 +26,7 @@ _COMMAND_START = r"^([^\S\n]*):(?=:)"
 _COMMAND_INSIDE = r"##(?=\[|vso\[)"
 
 _LINK_ID: Final = os.urandom(4).hex()
-"""The id of the links of this process, which foreign text cannot know: a link in it is escaped."""
+"""The id of the links of this process. Foreign text cannot know it, so a link in foreign text is escaped."""
 
 _STYLE_PATTERN = rf"\x1b\[(?:0|1|2|31|32|33|36|1;3[1236]|1;4;31)m|\x1b\]8;id={_LINK_ID};[!-~]+\x1b\\|\x1b\]8;;\x1b\\"
 """The styles that `paint` writes, and the links of `paint_link`."""
@@ -143,12 +143,12 @@ class CleanStream:
         return getattr(self.uncleaned, name)
 
 
-def redirected(stream: TextIO) -> TextIO:
+def get_definition_stream(stream: TextIO) -> TextIO:
     """Return the stream for a definition: uncleaned if it is redirected to a file or a program, else cleaned."""
-    return stream if stream.isatty() else uncleaned(stream)
+    return stream if stream.isatty() else get_raw_stream(stream)
 
 
-def uncleaned(stream: TextIO) -> TextIO:
+def get_raw_stream(stream: TextIO) -> TextIO:
     """Return the stream inside a `CleanStream`, for output in a protocol, or `stream` itself."""
     return stream.uncleaned if isinstance(stream, CleanStream) else stream
 
@@ -193,7 +193,7 @@ def paint_diff(line: str, *, color: bool) -> str:
     return paint(line, "bold" if line.startswith(("+++", "---")) else _DIFF_COLORS.get(line[:1], ""), color=color)
 
 
-def table(
+def format_table(
     rows: Sequence[Sequence[str]],
     *,
     width: int | None = None,
@@ -250,19 +250,19 @@ def count_columns(text: str) -> int:
     )
 
 
-def cut(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Return the first `most` characters of a text, followed by ` ...` if it is longer."""
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
-def terminal_width() -> int | None:
+def get_terminal_width() -> int | None:
     """Return the columns of the terminal, or None if standard output is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns
 
 
-def fit(text: str, width: int | None) -> str:
+def wrap_text(text: str, width: int | None) -> str:
     """Break lines longer than `width` at blanks, with an indent, or return the text unchanged if `width` is None.
 
     Commands and text in backquotes are not broken, so that they can be pasted.
@@ -297,7 +297,7 @@ def _split_words(line: str) -> Iterator[str]:
         start = word.end() + 1 if word else start + 1
 
 
-def is_welcome(choice: str) -> bool:
+def is_color_enabled(choice: str) -> bool:
     """Return whether to color standard output: `always`, `never`, or `auto`, which honors NO_COLOR (no-color.org)."""
     if choice == "auto":
         is_terminal = sys.stdout is not None and sys.stdout.isatty()

@@ -15,12 +15,12 @@ from schemactl.core.terminal import on_one_line
 _YEAR_10000_MS = 253_402_300_800_000
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
+def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return `1 topic` or `3,000 topics`; `plural` is required if it is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def numbers(values: Iterable[int]) -> str:
+def format_ranges(values: Iterable[int]) -> str:
     """Return version numbers in order, each once, with runs as ranges: `0-3, 5`."""
     runs: list[list[int]] = []
     for value in sorted(set(values)):
@@ -31,22 +31,22 @@ def numbers(values: Iterable[int]) -> str:
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def versions(values: Sequence[int]) -> str:
+def format_version_numbers(values: Sequence[int]) -> str:
     """Return `version 3` or `versions 0-3, 5`."""
-    return f"version{'s' if len(set(values)) > 1 else ''} {numbers(values)}"
+    return f"version{'s' if len(set(values)) > 1 else ''} {format_ranges(values)}"
 
 
-def break_too(values: Sequence[int]) -> str:
+def describe_broken_versions(values: Sequence[int]) -> str:
     """Return `Version 3 breaks too.` or `Versions 0-3 break too.`."""
-    return f"{versions(values).capitalize()} break{'' if len(set(values)) > 1 else 's'} too."
+    return f"{format_version_numbers(values).capitalize()} break{'' if len(set(values)) > 1 else 's'} too."
 
 
-def kind_of(name: NamespaceName | TopicName) -> str:
+def get_name_type(name: NamespaceName | TopicName) -> str:
     """Return `namespace` or `topic`."""
     return "namespace" if isinstance(name, NamespaceName) else "topic"
 
 
-def policy_origin(level: Level) -> str:
+def describe_policy_origin(level: Level) -> str:
     """Return the origin of a policy: topic, namespace, or default; or of the strategy of the kinds of a topic."""
     return {
         "kinds": "`kinds_compatibility` of the topic",
@@ -56,28 +56,28 @@ def policy_origin(level: Level) -> str:
     }[level]
 
 
-def policy_words(policies: Policies) -> dict[str, str]:
+def format_policies(policies: Policies) -> dict[str, str]:
     """Return the managed policies by name, as texts in the style of the YAML files."""
-    return {name: policy_word(value) for name, value in policies.managed().items()}
+    return {name: format_policy_value(value) for name, value in policies.managed().items()}
 
 
-def policy_word(value: object) -> str:
+def format_policy_value(value: object) -> str:
     """Return the value of a policy as text in the style of the YAML files."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key}: {policy_word(part)}' for key, part in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {format_policy_value(part)}' for key, part in value.items())}}}"
     if isinstance(value, list):
-        return f"[{', '.join(map(policy_word, value))}]"
+        return f"[{', '.join(map(format_policy_value, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def moment(timestamp_ms: int | None) -> str:
+def format_time(timestamp_ms: int | None) -> str:
     """Return the time of an upload in UTC, `2026-03-02 09:15:00`, or `-` if it is unknown or out of range."""
     if timestamp_ms is None or not 0 <= timestamp_ms < _YEAR_10000_MS:
         return "-"
     return f"{datetime.fromtimestamp(timestamp_ms // 1000, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def day(commit: Commit) -> str:
+def format_day(commit: Commit) -> str:
     """Return the day of a commit in UTC, `2026-03-02`, limited to 1970-01-01 and 9999-12-31."""
     seconds = min(max(commit.time_s, 0), _YEAR_10000_MS // 1000 - 1)
     return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat()
@@ -87,11 +87,11 @@ def format_version(version: SchemaVersion) -> str:
     """Return `version 3 (9f2c1abcd, 2026-03-02)`, or `version 3` without a commit; with the kind of events first, if it has one."""
     details = [version.kind] if version.kind else []
     if version.commit:
-        details += [version.commit.short, day(version.commit)]
+        details += [version.commit.short, format_day(version.commit)]
     return f"version {version.number} ({', '.join(details)})" if details else f"version {version.number}"
 
 
-def obligation(
+def describe_obligation(
     topic: TopicName,
     *,
     strategy: CompatibilityStrategy,
@@ -101,7 +101,7 @@ def obligation(
     existing: Sequence[SchemaVersion],
     against: Sequence[int],
 ) -> str:
-    """Return the requirement of a strategy in sentences, with the versions that break and the others."""
+    """Return the requirement of a strategy in sentences, with the versions that break and the versions that do not."""
     old_version = next(version for version in existing if version.number == breakage.against)
     # Readers may distinguish a definition from a version that the registry considers equal.
     new = "the new schema" if number in (None, breakage.against) else f"version {number}"
@@ -111,16 +111,16 @@ def obligation(
         requirement = f"{new} and {format_version(old_version)} must read each other's messages"
     else:
         requirement = f"{new} must read messages written with {format_version(old_version)}"
-    sentence = f"{topic} is {strategy} ({policy_origin(level)}): {requirement}."
+    sentence = f"{topic} is {strategy} ({describe_policy_origin(level)}): {requirement}."
     other_versions = [value for value in against if value != breakage.against]
     if other_versions:
-        sentence += f" {break_too(other_versions)}"
+        sentence += f" {describe_broken_versions(other_versions)}"
     if strategy.name.endswith("_TRANSITIVE"):
         unaffected = [
             version.number for version in existing if version.info is not None and version.number not in against
         ]
         if unaffected:
-            sentence += f" {versions(unaffected).capitalize()} {'are' if len(unaffected) > 1 else 'is'} not affected."
+            sentence += f" {format_version_numbers(unaffected).capitalize()} {'are' if len(unaffected) > 1 else 'is'} not affected."
     return sentence
 
 
@@ -129,28 +129,28 @@ def describe_waiver(waiver: Waiver) -> str:
     return f"waived by {on_one_line(waiver.owner)} until {waiver.until}: {on_one_line(waiver.reason)}"
 
 
-def partitions(count: int | None) -> str:
+def format_partitions(count: int | None) -> str:
     """Return `3 partitions`, or `not partitioned`."""
-    return "not partitioned" if count is None else counted(count, "partition")
+    return "not partitioned" if count is None else format_count(count, "partition")
 
 
-def partitioned(count: int | None) -> str:
+def describe_partitions(count: int | None) -> str:
     """Return `has 3 partitions`, or `is not partitioned`."""
-    return f"{'is' if count is None else 'has'} {partitions(count)}"
+    return f"{'is' if count is None else 'has'} {format_partitions(count)}"
 
 
-def found(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Describe a YAML value for a message: `the number 3`, `a list`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return f"the number {shortened(str(value))}"
+        return f"the number {shorten(str(value))}"
     if isinstance(value, str) and value:
-        return f"the text `{shortened(value)}`"
+        return f"the text `{shorten(value)}`"
     return {type(None): "nothing", str: "an empty text", list: "a list", dict: "a mapping"}[type(value)]
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text cut to 60 characters, with unprintable characters escaped."""
     text = text if len(text) <= 60 else text[:57] + "..."
     return text if text.isprintable() else repr(text)[1:-1]

@@ -19,7 +19,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from schemactl.core.edits import DefinitionEdit, TextEdit
-from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, first_of
+from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, join_first
 from schemactl.core.json_values import json_text
 from schemactl.core.project import Project, ProtoRendering
 from schemactl.core.schema import Locator, SchemaInfo, SchemaType
@@ -536,7 +536,7 @@ class _DefinitionReader:
                 undefined[source] = names[-1]
         if undefined and (unreadable or problems):
             paths = sorted({f"`{problem.source.path}`" for problem in unreadable})
-            hint = f"; it may be in {first_of(paths, 3)}, which cannot be parsed" if paths else ""
+            hint = f"; it may be in {join_first(paths, 3)}, which cannot be parsed" if paths else ""
             problems += [Problem(source, f"no file defines `{name}`{hint}") for source, name in undefined.items()]
             problems += unreadable
         return problems
@@ -597,7 +597,7 @@ class _DefinitionReader:
                 info = self.definitions.compile(proto)
                 return replace(info, editor=partial(_edit_proto, proto, info))
             except InvalidSchema as error:
-                match = _MISSING_IMPORT.fullmatch(error.what)
+                match = _MISSING_IMPORT.fullmatch(error.message)
                 if match is None or match[1] in proto.sources or match[1].startswith(_PROTOC_FOLDER):
                     raise
                 raise self._explain_missing_import(match[1], error) from error
@@ -611,7 +611,7 @@ class _DefinitionReader:
         include = self.definitions.include
         if included_path := include.find_path(name):
             fix = f"`protobuf.include` of {include.project_path} means `{included_path}`: add this file, or correct the folder"
-            return InvalidSchema(error.what, fix=fix, source=error.source)
+            return InvalidSchema(error.message, fix=fix, source=error.source)
         self.definitions.missed += 1
         is_searched = self.definitions.missed <= MAX_PROBLEMS and not self.definitions.is_history
         parts = name.split("/")
@@ -626,7 +626,7 @@ class _DefinitionReader:
                 relative_folder = posixpath.relpath(folder, posixpath.dirname(include.project_path) or ".")
                 prefix = "/".join(parts[:start])
                 fix = f"write `protobuf: {{include: {{{prefix}: {relative_folder}}}}}` in {include.project_path or 'schemactl.yaml'}"
-                return InvalidSchema(error.what, fix=fix, source=error.source)
+                return InvalidSchema(error.message, fix=fix, source=error.source)
             folder = posixpath.relpath(posixpath.dirname(path) or ".", self.folder or ".")
             fix = f"list its folder: `references: [{folder}/]`"
             for index, written in enumerate(self.declaration.references):
@@ -634,9 +634,9 @@ class _DefinitionReader:
                 if not is_pattern(written) and posixpath.normpath(posixpath.join(self.folder, written)) == user:
                     source = self.declaration.locate("references", str(index))
                     return InvalidSchema(f"`{written}` imports `{name}`, which is not listed", fix=fix, source=source)
-            return InvalidSchema(error.what, fix=fix, source=error.source)
+            return InvalidSchema(error.message, fix=fix, source=error.source)
         fix = "add the file to the repository, and list its folder under `references`"
-        return InvalidSchema(error.what, fix=fix, source=error.source)
+        return InvalidSchema(error.message, fix=fix, source=error.source)
 
     def read_proto(self) -> ProtoInput | None:
         """Read the files of a `.proto` definition, or return None if the declaration names none or a file cannot be read."""
@@ -778,7 +778,7 @@ class _DefinitionReader:
         except InvalidSchema as error:
             source = error.source or self.declaration.locate(*(tokens(error.pointer) or parts))
             self.depends_on_protoc |= isinstance(error, DependsOnProtoc)
-            self.problems.append(Problem(source, error.what, error.fix))
+            self.problems.append(Problem(source, error.message, error.fix))
 
     def _read_text(self) -> SchemaInfo | None:
         """Return the schema whose definition is the unchanged text of a file."""

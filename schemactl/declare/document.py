@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 import yaml
 
 from schemactl.core.catalog import Client, Deprecated, Metadata, Namespace, Topic
-from schemactl.core.errors import DeclarationError, Problem, Source, meant
+from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
-from schemactl.core.wording import found, shortened
+from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.payload import WHY_NO_NAME, find_name_problem
 from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node, tokens
@@ -310,7 +310,7 @@ def _validate_document(document: YamlDocument, path: str) -> tuple[Any, list[Pro
     """Return the model of a document, and its problems; with problems, the model does not count."""
     value, root = document.value, document.node
     if not isinstance(value, dict):
-        message = "this document is empty" if value is None else f"expected a mapping, found {found(value)}"
+        message = "this document is empty" if value is None else f"expected a mapping, found {describe_value(value)}"
         return None, [Problem(locate_node(path, root), message, "declare a topic or a namespace: `topic: ...`")]
     if "topic" in value:
         shape = _read_similar_topic(value)
@@ -318,7 +318,7 @@ def _validate_document(document: YamlDocument, path: str) -> tuple[Any, list[Pro
     if "namespace" in value:
         return read_shape("namespace", value, root, path, _check_namespace)
     message = "this document has neither `topic` nor `namespace`, so it declares nothing"
-    matches = ((key, meant(key, ("topic", "namespace"))) for key in value)
+    matches = ((key, find_close_match(key, ("topic", "namespace"))) for key in value)
     fixes = (f"write `{match}` for `{key}`" for key, match in matches if match)
     return None, [Problem(locate_node(path, root), message, next(fixes, "add one of the two keys"))]
 
@@ -368,7 +368,7 @@ def _check_topic(topic: TopicShape) -> Iterator[Misfit]:
     yield from check_scalable_topic(topic)
     schema = topic.schema_
     for problem in find_name_problem(schema.name or "", topic.topic, Source("")) if schema else ():
-        yield Misfit.of(("schema", "name"), problem.what, problem.fix)
+        yield Misfit.of(("schema", "name"), problem.message, problem.fix)
     yield from _check_kinds(topic)
     if isinstance(schema, PayloadShape):
         return
@@ -423,7 +423,7 @@ def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
         fix = "write `reader` into the kind, below `schemas`"
         yield Misfit.of(("reader",), "`reader` of a topic with `schemas` is set for each kind", fix, of_key=True)
     if file := topic.protobuf.file:
-        message = f"`file` names the .proto file of one schema, and this topic has several: {shortened(file)}"
+        message = f"`file` names the .proto file of one schema, and this topic has several: {shorten(file)}"
         yield Misfit.of(("protobuf", "file"), message, "remove it, or move the kinds to separate topics", of_key=True)
     keys_by_folded_key: dict[str, str] = {}
     for key, kind in kinds.items():
@@ -431,7 +431,7 @@ def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
         if not _KIND_KEY.fullmatch(key) or keyword.iskeyword(key):
             suggestion = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
             is_usable = _KIND_KEY.fullmatch(suggestion) and not keyword.iskeyword(suggestion)
-            message = f"`{shortened(key)}` cannot be the key of a kind: packages use it as a name in Python"
+            message = f"`{shorten(key)}` cannot be the key of a kind: packages use it as a name in Python"
             fix = f"write `{suggestion}`" if is_usable else "write letters, digits and `_`, a letter first"
             yield Misfit.of(("schemas", key), message, fix, of_key=True)
         elif first != key:
@@ -441,9 +441,9 @@ def _check_kinds(topic: TopicShape) -> Iterator[Misfit]:
         yield from _check_proto(kind, ("schemas", key))
     for index, client in enumerate(topic.clients):
         if client.kind and client.kind not in kinds:
-            near = meant(client.kind, kinds)
+            near = find_close_match(client.kind, kinds)
             fix = f"write {near}" if near else f"the kinds are {', '.join(kinds)}"
-            message = f"the topic declares no kind `{shortened(client.kind)}`"
+            message = f"the topic declares no kind `{shorten(client.kind)}`"
             yield Misfit.of(("clients", str(index), "kind"), message, fix)
 
 
@@ -763,9 +763,9 @@ def _to_misfit(mismatch: Mismatch) -> Misfit:
 
 def describe_unknown_rule(name: str, known: Iterable[str]) -> Message:
     """Return the message for a rule that is not among the rules `known`."""
-    near = meant(name, known)
+    near = find_close_match(name, known)
     fix = f"write {near}" if near else "`schemactl explain --all` lists the rules"
-    return f"`{shortened(name)}` is not a rule", fix
+    return f"`{shorten(name)}` is not a rule", fix
 
 
 def _describe_mismatch(mismatch: Mismatch) -> Message:
@@ -787,13 +787,13 @@ def _describe_mismatch(mismatch: Mismatch) -> Message:
             return _describe_type(value, is_half=len(mismatch.parts) > 1 and mismatch.parts[0] != "schemas")
         case "list_type":
             fix = f"write [{value}]" if isinstance(value, str) and len(value) < 40 else ""
-            return f"expected a list, found {found(value)}", fix
+            return f"expected a list, found {describe_value(value)}", fix
         case "too_long":
             return f"at most {mismatch.context['max_length']:,} entries are allowed here", ""
         case "too_short":
             return f"expected at least one entry, found an empty {'mapping' if isinstance(value, dict) else 'list'}", ""
         case "dict_type" | "model_type" | "model_attributes_type":
-            return f"expected a mapping, found {found(value)}", ""
+            return f"expected a mapping, found {describe_value(value)}", ""
     raise AssertionError(f"no message for {mismatch}")
 
 
@@ -831,7 +831,7 @@ _INFO_KEYS: Final = {
 def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     home = HOMES.get(key, "")
     if "payload" in mismatch.keys:
-        return f"`{shortened(key)}` belongs in the file that `payload` names", "remove it here, or remove `payload`"
+        return f"`{shorten(key)}` belongs in the file that `payload` names", "remove it here, or remove `payload`"
     if mismatch.schema_type and key in _INFO_KEYS:
         fix = f"{_INFO_KEYS[key]}, or write the whole object into a file: `schema: {{payload: FILE.json}}`"
         return f"`{key}` is a key of pulsar-admin's SchemaInfo", fix
@@ -848,10 +848,10 @@ def _describe_unknown_key(key: str, mismatch: Mismatch) -> Message:
     # A key of another mapping is not misspelled.
     if home:
         return f"`{key}` does not belong here", f"it belongs to {home}"
-    near = meant(key, mismatch.keys)
+    near = find_close_match(key, mismatch.keys)
     if near:
-        return f"unknown key `{shortened(key)}`", f"write `{near}`"
-    return f"unknown key `{shortened(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
+        return f"unknown key `{shorten(key)}`", f"write `{near}`"
+    return f"unknown key `{shorten(key)}`", f"the keys here are {', '.join(mismatch.keys)}"
 
 
 def _describe_unfit_kind(schema: Any) -> Message | None:
@@ -885,19 +885,19 @@ def _describe_type(schema: Any, *, is_half: bool) -> Message:
                 fix = f"write {{type: AVRO, definition: {schema}}}"
             elif schema.endswith(PROTO_FILES):
                 fix = f"write {{type: PROTOBUF_NATIVE, definition: {schema}, message: PACKAGE.NAME}}"
-        return f"expected a mapping with a `type`, found {found(schema)}", fix
+        return f"expected a mapping with a `type`, found {describe_value(schema)}", fix
     if "schemaInfo" in schema:
         return "`schemaInfo` is a key of the output of `pulsar-admin schemas get`", _WRITE_PAYLOAD
     if "type" not in schema:
         return "the key `type` is missing", "write the schema's type: AVRO, JSON, STRING, ..."
     name = schema["type"]
     if not isinstance(name, str):
-        return f"expected a schema type, found {found(name)}", "write AVRO, JSON, STRING, ..."
+        return f"expected a schema type, found {describe_value(name)}", "write AVRO, JSON, STRING, ..."
     if name in SchemaType.__members__:
         spec = SPECS[SchemaType[name]]
         return (spec.unfit_half, "write AVRO, JSON, STRING, ...") if is_half else spec.undeclarable or ("", "")
     allowed = [
         type_.name for type_, spec in SPECS.items() if not spec.undeclarable and spec.first_release is Release.R4_0
     ]
-    near = meant(name, allowed)
-    return f"`{shortened(name)}` is not a schema type", f"write {near or 'one of ' + ', '.join(allowed)}"
+    near = find_close_match(name, allowed)
+    return f"`{shorten(name)}` is not a schema type", f"write {near or 'one of ' + ', '.join(allowed)}"

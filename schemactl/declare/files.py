@@ -17,8 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
-from schemactl.core.atomic_files import is_git_s_own
-from schemactl.core.errors import DeclarationError, Problem, Source, meant
+from schemactl.core.atomic_files import is_git_folder_name
+from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
 from schemactl.declare.source_location import place
 
 MAX_BYTES: Final = 5 * 1024 * 1024
@@ -229,7 +229,7 @@ def resolve(folder: str, written: str) -> str:
     path = posixpath.normpath(posixpath.join(folder, written))
     if path == ".." or path.startswith("../"):
         raise ValueError(f"`{written}` leads out of the repository")
-    if any(is_git_s_own(part) for part in path.split("/")):
+    if any(is_git_folder_name(part) for part in path.split("/")):
         raise ValueError(f"`{written}` leads into Git's own folder")
     return "" if path == "." else path
 
@@ -264,7 +264,7 @@ def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None
     if namesakes:
         return min(namesakes, key=lambda namesake: (posixpath.dirname(namesake) != folder, len(namesake), namesake))
     siblings = {Path(candidate).stem: candidate for candidate in candidates if posixpath.dirname(candidate) == folder}
-    stem = meant(Path(name).stem, siblings)
+    stem = find_close_match(Path(name).stem, siblings)
     if stem is None:
         return None
     has_other_topic = stem != Path(name).stem and _is_named_in_folder(

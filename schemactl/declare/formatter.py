@@ -39,7 +39,7 @@ from schemactl.declare.reader import Declared, in_roots
 from schemactl.declare.references import files_of, is_pattern
 from schemactl.declare.source_location import JsonSyntaxError, Scan, place, scan
 from schemactl.declare.yaml_parser import COMPOSER, compose, read_yaml
-from schemactl.formats import identity, same_text
+from schemactl.formats import has_same_text, identity
 from schemactl.formats.avro.json_text import without_comments
 
 # The files of a project
@@ -165,13 +165,13 @@ def _format_file(path: str, text: str) -> str:
     try:
         return laid_out_json(text)
     except JsonSyntaxError as error:
-        problem = Problem(place(shown(path), text, error.offset), error.what, error.fix)
+        problem = Problem(place(shown(path), text, error.offset), error.message, error.fix)
         raise DeclarationError([problem]) from None
 
 
 def _is_same_version(old: SchemaInfo, new: SchemaInfo) -> bool:
     """Return whether two schemas are the same version with the same text."""
-    return identity(old) == identity(new) and same_text(old, new)
+    return identity(old) == identity(new) and has_same_text(old, new)
 
 
 def _parse_yaml(path: str, text: str) -> list[str]:
@@ -243,7 +243,7 @@ def _is_unchanged(old: Topic, new: Topic, holds: Callable[[SchemaInfo, SchemaInf
 
 def write(top: str, contents: Mapping[str, bytes]) -> None:
     """Write each file atomically below the repository's `top`; its permissions stay, as far as the umask allows."""
-    below = atomic_files.top_of(top)
+    below = atomic_files.find_top_folder(top)
     for path, content in contents.items():
         file = Path(top, path)
         atomic_files.write(file, content, below=below, mode=file.stat().st_mode & 0o777)

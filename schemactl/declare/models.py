@@ -31,20 +31,20 @@ from pydantic.json_schema import JsonSchemaValue, models_json_schema
 from pydantic_core import CoreSchema, core_schema
 
 from schemactl.core.catalog import parse_day
-from schemactl.core.errors import meant
+from schemactl.core.errors import find_close_match
 from schemactl.core.findings import Severity
 from schemactl.core.names import NamespaceName, TopicName, parse_tenant
 from schemactl.core.policies import (
     SCHEMA_POLICIES,
     SETTINGS,
+    BooleanValue,
+    ChoiceValue,
     CompatibilityStrategy,
-    Names,
-    OneOf,
-    Parts,
+    IntegerValue,
+    MappingValue,
+    NameListValue,
     Policies,
     Setting,
-    Switch,
-    Whole,
 )
 from schemactl.core.project import (
     CHECKER_PACKAGE,
@@ -59,7 +59,7 @@ from schemactl.core.project import (
     ProtoRendering,
 )
 from schemactl.core.schema import SchemaType, describe_older_release
-from schemactl.core.wording import found, shortened
+from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, PROTO_SUFFIX
 from schemactl.declare.source_location import Tokens
 from schemactl.declare.target_numbers import MAX_NUMBER
@@ -145,7 +145,7 @@ def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: st
         advice = fix if isinstance(value, str) else unquoted or fix
         if value is None:
             advice = "write it, or remove the key"
-        raise ValueError(f"expected {expected}, found {found(value)}", advice)
+        raise ValueError(f"expected {expected}, found {describe_value(value)}", advice)
 
     return ValueShape(parse, {"type": "string", "pattern": pattern} if pattern else {"type": "string"})
 
@@ -163,8 +163,8 @@ def choice(noun: str, choices: tuple[str, ...], convert: Callable[[str], Any] = 
         if isinstance(value, str) and value in choices:
             return convert(value)
         if not isinstance(value, str):
-            raise ValueError(f"expected a {noun}, found {found(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
-        near = meant(value, choices)
+            raise ValueError(f"expected a {noun}, found {describe_value(value)}", f"write one of {', '.join(choices)}")  # noqa: TRY004  see ValueShape
+        near = find_close_match(value, choices)
         raise ValueError(
             f"`{value[:60]}` is not a valid {noun}", f"write {near}" if near else f"write one of {', '.join(choices)}"
         )
@@ -186,7 +186,7 @@ def named(
 
     def parse_name(value: object) -> object:
         if not isinstance(value, str):
-            raise ValueError(f"expected {expected}, found {found(value)}")  # noqa: TRY004  see ValueShape
+            raise ValueError(f"expected {expected}, found {describe_value(value)}")  # noqa: TRY004  see ValueShape
         try:
             return parse(value)
         except ValueError as error:
@@ -225,7 +225,7 @@ def integer(expected: str, least: int, *others: str, most: int = _MOST) -> Value
             fix = f"write {least} or more"
         if isinstance(value, str) and value.isdecimal():
             fix = f"write {value} without quotes"
-        raise ValueError(f"expected {expected}, found {found(value)}", fix)
+        raise ValueError(f"expected {expected}, found {describe_value(value)}", fix)
 
     number = {"type": "integer", "minimum": least, "maximum": most}
     return ValueShape(parse, {"oneOf": [number, {"enum": list(others)}]} if others else number)
@@ -241,14 +241,14 @@ def _parse_flag(value: object) -> bool:
     if isinstance(value, bool):
         return value
     fix = _FLAG_FIXES.get(str(value).lower(), "")
-    raise ValueError(f"expected true or false, found {found(value)}", fix)
+    raise ValueError(f"expected true or false, found {describe_value(value)}", fix)
 
 
 def _parse_definition(value: object) -> object:
     """Return a path or a definition."""
     if isinstance(value, dict | list) or (isinstance(value, str) and value.strip()):
         return value
-    raise ValueError(f"expected a file's path, or the definition itself, found {found(value)}")
+    raise ValueError(f"expected a file's path, or the definition itself, found {describe_value(value)}")
 
 
 _STRATEGIES = tuple(strategy.value for strategy in CompatibilityStrategy)
@@ -401,7 +401,7 @@ _REQUIRED_CHECKERS = frozenset({*DEFAULT_CHECKERS, "KeyValueSchemaCompatibilityC
 def _parse_format_version(value: object) -> int:
     """Return the format version that this release reads."""
     if value != 1 or isinstance(value, bool):
-        raise ValueError(f"expected the format's version, 1, found {found(value)}", "write version: 1")
+        raise ValueError(f"expected the format's version, 1, found {describe_value(value)}", "write version: 1")
     return 1
 
 
@@ -410,8 +410,8 @@ def _parse_module(name: str) -> str:
     if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
     if owner := _describe_owner(name):
-        message = f"`{shortened(name)}` is {owner}: a generated package of that name would take its place"
-        raise ValueError(message, f"write another name, such as {shortened(_suggest_package(name))}")
+        message = f"`{shorten(name)}` is {owner}: a generated package of that name would take its place"
+        raise ValueError(message, f"write another name, such as {shorten(_suggest_package(name))}")
     return name
 
 
@@ -515,7 +515,7 @@ def _parse_files(value: object) -> object:
     paths = value if isinstance(value, list) else [value]
     for path in paths or [None]:
         if not isinstance(path, str) or not path.strip():
-            actual = found(path) if paths else "an empty list"
+            actual = describe_value(path) if paths else "an empty list"
             raise ValueError(f"expected a file's path, or a list of them, found {actual}")
     return value
 
@@ -523,9 +523,9 @@ def _parse_files(value: object) -> object:
 def _parse_glob(value: object) -> str:
     """Return a glob of topics without the exclusion mark `!`."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"expected topics such as 'shop/sales/*', found {found(value)}")
+        raise ValueError(f"expected topics such as 'shop/sales/*', found {describe_value(value)}")
     if value.startswith("!"):
-        raise ValueError(f"`{shortened(value)}` excludes topics", "write it under `exclude`, without the !")
+        raise ValueError(f"`{shorten(value)}` excludes topics", "write it under `exclude`, without the !")
     return value
 
 
@@ -733,7 +733,7 @@ def _parse_day(value: object) -> date:
         if isinstance(value, str):
             return parse_day(value)
     raise ValueError(
-        f"expected a day such as 2027-01-31, found {found(value)}", "write year, month and day: 2027-01-31"
+        f"expected a day such as 2027-01-31, found {describe_value(value)}", "write year, month and day: 2027-01-31"
     )
 
 
@@ -772,7 +772,7 @@ def recorded(expected: str, fits: Callable[[Any], bool], convert: Callable[[Any]
 
     def parse(value: object) -> object:
         if not fits(value):
-            raise ValueError(f"expected {expected}, found {found(value)}")
+            raise ValueError(f"expected {expected}, found {describe_value(value)}")
         return convert(value) if convert else value
 
     return ValueShape(parse, {})
@@ -1181,19 +1181,21 @@ def _to_dict(shape: MappingShape) -> dict[str, Any]:
     return dict(shape)
 
 
-def _annotate_setting(name: str, shape: Whole | Switch | OneOf | Names | Parts) -> Any:
+def _annotate_setting(
+    name: str, shape: IntegerValue | BooleanValue | ChoiceValue | NameListValue | MappingValue
+) -> Any:
     """Return the annotation of a setting, or of a part of one, with this shape."""
     match shape:
-        case Whole(expected, least, most):
+        case IntegerValue(expected, least, most):
             return Annotated[int, integer(expected, least, most=most)]
-        case Switch():
+        case BooleanValue():
             return Flag
-        case OneOf(noun, names):
+        case ChoiceValue(noun, names):
             return Annotated[str, choice(noun, names)]
-        case Names(noun, pattern):
+        case NameListValue(noun, pattern):
             item = Annotated[str, text(noun, pattern)]
             return Annotated[list[item], Field(min_length=1, max_length=MAX_ITEMS)]
-        case Parts(parts, about):
+        case MappingValue(parts, about):
             fields: dict[str, Any] = {
                 key: (_annotate_setting(key, part), Field(description=about[key])) for key, part in parts.items()
             }

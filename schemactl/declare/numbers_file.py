@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from schemactl.comparison.changes import Contents, Generations, content_identity, last_tombstone, unstamped
+from schemactl.comparison.changes import (
+    Contents,
+    Generations,
+    content_identity,
+    last_tombstone,
+    remove_upload_properties,
+)
 from schemactl.core import atomic_files
 from schemactl.core.catalog import Catalog
-from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, SchemactlError, Source, meant
+from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, SchemactlError, Source, find_close_match
 from schemactl.core.names import NamespaceName, TopicName, parse_name
 from schemactl.core.project import Project, Target
-from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, live, next_number
-from schemactl.core.wording import found, policy_words, shortened
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, get_live_versions, get_next_number
+from schemactl.core.wording import describe_value, format_policies, shorten
 from schemactl.declare.document import limit_problems
 from schemactl.declare.files import MAX_PROBLEMS, Files, WorktreeFiles, obstacle, read_bytes, resolve, shown
 from schemactl.declare.source_location import locate_node
@@ -130,12 +136,12 @@ class _NumbersReader:
             if key.value in _ACCEPTANCE_KEYS:
                 continue
             if not is_topic:
-                self._report(key, f"a namespace has no `{shortened(key.value)}`", "write {unmanaged: true}")
+                self._report(key, f"a namespace has no `{shorten(key.value)}`", "write {unmanaged: true}")
                 continue
             if not _NUMBER.fullmatch(key.value) or len(key.value) > 9 or int(key.value) > MAX_NUMBER:
                 self._report(
                     key,
-                    f"expected a version number of the target, found `{shortened(key.value)}`",
+                    f"expected a version number of the target, found `{shorten(key.value)}`",
                     f"write a number from 0 to {MAX_NUMBER}, as a message carries it; the other keys are "
                     f"{', '.join(_ACCEPTANCE_KEYS)}",
                 )
@@ -184,9 +190,13 @@ class _NumbersReader:
             key = mismatch.parts[0]
             if mismatch.kind == "extra_forbidden":
                 # Finding similar keys is slow, and only MAX_PROBLEMS problems are reported.
-                near = meant(key, mismatch.keys) if kind == "number" and len(self.problems) < MAX_PROBLEMS else None
+                near = (
+                    find_close_match(key, mismatch.keys)
+                    if kind == "number" and len(self.problems) < MAX_PROBLEMS
+                    else None
+                )
                 fix = f"write `{near}`" if near else f"the keys here are {', '.join(mismatch.keys)}"
-                self._report(nodes[key][0], f"unknown key `{shortened(key)}`", fix)
+                self._report(nodes[key][0], f"unknown key `{shorten(key)}`", fix)
             elif kind != "number" or not has_unknown_keys:
                 self._report(nodes[key][1], str(mismatch.context["error"]), "")
         return None
@@ -286,7 +296,7 @@ class _NumbersReader:
     def _iterate_items(self, node: yaml.Node, value: Any, noun: str) -> Iterator[_Item]:
         """Yield the items of a mapping; `read_yaml` has reported repeated keys."""
         if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
-            self._report(node, f"expected {noun} as a mapping, found {found(value)}", "")
+            self._report(node, f"expected {noun} as a mapping, found {describe_value(value)}", "")
             return
         keys = set()
         for key, value_node in node.value:
@@ -369,7 +379,7 @@ def _format_acceptance(acceptance: Acceptance) -> Iterator[str]:
         yield f"undeclarable: {acceptance.undeclarable}"
     if acceptance.fingerprint:
         yield f'fingerprint: "{acceptance.fingerprint}"'
-    if policies := policy_words(acceptance.policies):
+    if policies := format_policies(acceptance.policies):
         yield f"policies: {{{', '.join(f'{policy}: {value}' for policy, value in policies.items())}}}"
     if acceptance.checkers:
         checkers = (f"{scalar(name)}: {str(is_listed).lower()}" for name, is_listed in acceptance.checkers.items())
@@ -476,7 +486,7 @@ def accept(
     """
     old = before.entries if before else {}
     generations, last_tombstone_number = Generations(git), last_tombstone(git)
-    readable = {entry.number for entry in live(entries)}
+    readable = {entry.number for entry in get_live_versions(entries)}
     new_entries: dict[int, NumberEntry] = {}
     for entry in entries:
         number = entry.number
@@ -486,7 +496,7 @@ def accept(
         new = NumberEntry(
             number,
             git=number if has_ended else version.number if version else None,
-            foreign=unstamped(entry.info) if entry.info and not version and not has_ended else None,
+            foreign=remove_upload_properties(entry.info) if entry.info and not version and not has_ended else None,
             deleted=number not in readable and not has_ended,
             reason=decision.reason,
             accepted=decision.accepted,
@@ -579,7 +589,7 @@ def contradictions(
         for name, recorded in numbers.topics.items():
             if not any(name in catalog.topics for catalog in (declared, *catalogs)):
                 if recorded.source:
-                    message = f"{name} is declared nowhere, and never was"
+                    message = f"{name} is not declared, and never was"
                     fix = "write the name that Git declares, not the target's own; else remove the entry"
                     problems.add(Problem(recorded.source, message, fix))
                 continue
@@ -610,7 +620,7 @@ def _list_versions(name: TopicName, declared: Catalog, histories: Iterable[Catal
         numbers |= {version.number for version in versions}
         contents = Contents(versions)
         new_count = sum(contents.find(schema.load()) is None for schema in schemas)
-        first_number = next_number(versions)
+        first_number = get_next_number(versions)
         numbers.update(range(first_number, first_number + new_count))
     return frozenset(numbers)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, meant
+from schemactl.core.errors import DeclarationError, InvalidSchema, Problem, Source, find_close_match
 from schemactl.core.names import TopicName
 from schemactl.core.schema import EMPTY, SchemaInfo, SchemaType
-from schemactl.core.wording import found, shortened
+from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.files import decode, shown
 from schemactl.declare.source_location import EscapedText, JsonText, place
 from schemactl.declare.strict_json import read_json
@@ -61,7 +61,7 @@ class Payload:
         try:
             return SPECS[self.type].from_text(self.type, self.definition.text, merged_properties)
         except InvalidSchema as error:
-            raise DeclarationError([Problem(self.text.locate(("schema",)), error.what, error.fix)]) from None
+            raise DeclarationError([Problem(self.text.locate(("schema",)), error.message, error.fix)]) from None
 
 
 def read_payload(path: str, data: bytes) -> Payload:
@@ -97,7 +97,7 @@ def find_name_problem(name: object, topic: TopicName | None, source: Source) -> 
     """Yield a problem if the name of a SchemaInfo is not the name of the topic."""
     if topic is None or name in ("", None, topic.topic, str(topic), topic.schema_id):
         return
-    message = f"the name `{shortened(str(name))}` is not the name of the topic {topic}"
+    message = f"the name `{shorten(str(name))}` is not the name of the topic {topic}"
     yield Problem(source, f"{message}. {WHY_NO_NAME}", f"write `{topic.topic}`, or remove the name")
 
 
@@ -105,7 +105,7 @@ def _find_problems(value: Any, text: JsonText) -> Iterator[Problem]:
     """Yield the problems of the file's keys and values."""
     if not isinstance(value, dict):
         yield Problem(
-            text.locate(()), f"expected the object that pulsar-admin uploads, found {found(value)}", _TEMPLATE
+            text.locate(()), f"expected the object that pulsar-admin uploads, found {describe_value(value)}", _TEMPLATE
         )
         return
     if "fields" in value or value.get("type") in ("record", "enum", "fixed"):
@@ -127,17 +127,17 @@ def _find_problems(value: Any, text: JsonText) -> Iterator[Problem]:
         if isinstance(value["schema"], dict | list):
             fix += ": `pulsar-admin schemas get` shows it as an object, and `upload` rejects one"
         yield Problem(
-            text.locate(("schema",)), f"expected the definition as a text, found {found(value['schema'])}", fix
+            text.locate(("schema",)), f"expected the definition as a text, found {describe_value(value['schema'])}", fix
         )
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):
-        yield Problem(text.locate(("properties",)), f"expected an object of texts, found {found(properties)}")
+        yield Problem(text.locate(("properties",)), f"expected an object of texts, found {describe_value(properties)}")
     for name, property_ in properties.items() if isinstance(properties, dict) else ():
         if not isinstance(property_, str):
             fix = "put it in quotes: Pulsar's properties are text"
-            yield Problem(text.locate(("properties", name)), f"expected text, found {found(property_)}", fix)
+            yield Problem(text.locate(("properties", name)), f"expected text, found {describe_value(property_)}", fix)
     if not isinstance(value.get("name", ""), str | None):
-        yield Problem(text.locate(("name",)), f"expected text, found {found(value['name'])}", "remove it")
+        yield Problem(text.locate(("name",)), f"expected text, found {describe_value(value['name'])}", "remove it")
 
 
 def _find_type_problems(name: object, text: JsonText) -> Iterator[Problem]:
@@ -146,9 +146,9 @@ def _find_type_problems(name: object, text: JsonText) -> Iterator[Problem]:
     types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
     if isinstance(name, str) and name in SchemaType.__members__:
         return
-    near = meant(name.upper(), types) if isinstance(name, str) else None
+    near = find_close_match(name.upper(), types) if isinstance(name, str) else None
     fix = f'write "{near}"' if near else f"write one of {', '.join(types)}"
-    shown_name = f"`{shortened(name)}`" if isinstance(name, str) else found(name)
+    shown_name = f"`{shorten(name)}`" if isinstance(name, str) else describe_value(name)
     yield Problem(source, f"{shown_name} is not a schema type", fix)
 
 
@@ -173,10 +173,10 @@ def _describe_unknown_key(key: str) -> tuple[str, str]:
     if key in _AVRO_KEYS:
         return f"`{key}` belongs to the Avro definition", "write it into the text under `schema`"
     if key.startswith("__") or "." in key:
-        return f"`{key}` is a property of the schema", f'it belongs to `properties`: {{"{shortened(key)}": "..."}}'
-    near = meant(key, _KEYS)
+        return f"`{key}` is a property of the schema", f'it belongs to `properties`: {{"{shorten(key)}": "..."}}'
+    near = find_close_match(key, _KEYS)
     fix = f"write `{near}`" if near else f"the keys here are {', '.join(_KEYS)}"
-    return f"unknown key `{shortened(key)}`", fix
+    return f"unknown key `{shorten(key)}`", fix
 
 
 def _find_offsets(content: str, start: int, stop: int) -> array[int]:

@@ -22,15 +22,15 @@ from schemactl.core.errors import (
     Source,
     UsageError,
     did_you_mean,
-    first_of,
-    meant,
+    find_close_match,
+    join_first,
 )
 from schemactl.core.names import NamespaceName, parse_tenant
 from schemactl.core.policies import BrokerDefaults
 from schemactl.core.project import DEFAULT_CHECKERS, EXCLUDED, OPTIONAL_CHECKERS, Generate, NameStyles, Project, Target
-from schemactl.core.rules import every_rule, rules
+from schemactl.core.rules import get_all_rules, get_builtin_rules
 from schemactl.core.schema import EMPTY, Release
-from schemactl.core.wording import found, shortened
+from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.document import (
     KEY_VALUE_PROPERTIES,
     RESERVED_PROPERTIES,
@@ -87,7 +87,7 @@ def load_project(directory: str, config: str | None = None, *, files: Files | No
         current_top = _find_top(here)
         top = _find_top(folder)
         if top != current_top and not path.exists():
-            raise UsageError(f"--config {config}: there is no such file")
+            raise UsageError(f"--config {config}: no such file")
         if top != current_top:
             raise SchemactlError(
                 f"--config {config} is in {f'the repository {top}' if top else 'no repository'}, and {here} is in "
@@ -98,7 +98,7 @@ def load_project(directory: str, config: str | None = None, *, files: Files | No
         name = (folder / path.name).relative_to(top).as_posix()
         source = files or WorktreeFiles(str(top))
         if source.kind(name) != "file":
-            raise UsageError(f"--config {config}: there is no such file")
+            raise UsageError(f"--config {config}: no such file")
         return _read_with_roots(source, name, top)
     top = _find_top(here)
     for folder in (here, *here.parents):
@@ -126,7 +126,7 @@ def _suggest_project_folder(folder: Path) -> str:
     options = [f"-C {shlex.quote(str(path))}" for path in paths if not any(part.startswith(".") for part in path.parts)]
     if not options:
         return "start a project with `schemactl init`, or name its folder with -C"
-    return f"name the folder of the project: {first_of(options, most=3)}"
+    return f"name the folder of the project: {join_first(options, most=3)}"
 
 
 def _read_with_roots(files: Files, name: str, top: Path) -> tuple[Project, str]:
@@ -149,7 +149,7 @@ def check_roots(files: Files, project: Project, data: bytes) -> None:
     problems = []
     for index, root in enumerate(project.roots):
         folders = list_folders_with_yaml(files, posixpath.dirname(root))
-        similar_folder = None if root in folders else meant(root, folders)
+        similar_folder = None if root in folders else find_close_match(root, folders)
         source = YamlText(project.path, data).locate(0, ("roots", str(index)))
         if similar_folder and similar_folder not in project.roots and source.line > 1:
             written = posixpath.relpath(similar_folder, project.folder or ".")
@@ -185,7 +185,7 @@ def read_project(path: str, data: bytes) -> Project:
         raise DeclarationError([*problems, Problem(source, message, "start it with `version: 1`")])
     document = documents[0]
     if not isinstance(document.value, dict):
-        message = f"expected the keys of a project, found {found(document.value)}"
+        message = f"expected the keys of a project, found {describe_value(document.value)}"
         raise DeclarationError([*problems, Problem(source, message, "start it with `version: 1`")])
     check = partial(_check_project, folder=posixpath.dirname(path))
     shape, errors = read_shape("project", document.value, document.node, shown(path), check)
@@ -232,7 +232,7 @@ def _check_project(project: ProjectShape, folder: str) -> Iterator[Misfit]:
     paths += [(("protobuf", "include", prefix), written) for prefix, written in include.items()]
     for prefix in include:
         if not _IMPORT_PREFIX.fullmatch(prefix) or {".", ".."} & {*prefix.split("/")}:
-            message = f"`{shortened(prefix)}` cannot be the beginning of an import"
+            message = f"`{shorten(prefix)}` cannot be the beginning of an import"
             fix = "write folders with `/` between them, such as github.com/acme/shop"
             yield Misfit.of(("protobuf", "include", prefix), message, fix, of_key=True)
     for parts, written in paths:
@@ -265,9 +265,9 @@ def _check_project(project: ProjectShape, folder: str) -> Iterator[Misfit]:
         references.append((("generate", "target"), project.generate.target))
     for parts, target_name in references:
         if target_name not in targets:
-            near = meant(target_name, targets)
+            near = find_close_match(target_name, targets)
             fix = f"`targets` has {', '.join(targets)}" if targets else "add it to `targets`"
-            message = f"`{shortened(target_name)}` is not one of the project's targets"
+            message = f"`{shorten(target_name)}` is not one of the project's targets"
             yield Misfit.of(parts, message, f"write {near}" if near else fix)
     yield from _check_order({name: target.after for name, target in targets.items()})
 
@@ -292,7 +292,7 @@ def _check_order(predecessors_by_target: Mapping[str, Sequence[str]]) -> Iterato
 def _check_severities(severities: Mapping[str, Any]) -> Iterator[Misfit]:
     used_rules = {rule for key, value in severities.items() for rule in (value if isinstance(value, dict) else [key])}
     # Reading the rules of all installed packages is slow, and only needed for rules that schemactl does not have.
-    known_rules = rules() if used_rules <= rules().keys() else every_rule()
+    known_rules = get_builtin_rules() if used_rules <= get_builtin_rules().keys() else get_all_rules()
     for key, value in severities.items():
         is_namespace = isinstance(value, dict)
         if is_namespace:
@@ -360,16 +360,16 @@ def _check_overlay_paths(overlays: Iterable[tuple[Tokens, str]], roots: Iterable
     for parts, written in overlays:
         path = posixpath.normpath(written)
         if root := next((root for root in roots if _is_visible_below(root, path)), None):
-            message = f"`{shortened(written)}` is in the root `{root}`, and would be read as a declaration"
+            message = f"`{shorten(written)}` is in the root `{root}`, and would be read as a declaration"
             yield Misfit.of(parts, message, "name a file elsewhere, such as environments/prod.yaml")
         elif not path.endswith(YAML_SUFFIXES):
             yield Misfit.of(
                 parts,
-                f"`{shortened(written)}` does not end with .yaml or .yml",
+                f"`{shorten(written)}` does not end with .yaml or .yml",
                 f"call it {posixpath.splitext(path)[0]}.yaml",
             )
         elif path in paths:
-            yield Misfit.of(parts, f"`{shortened(written)}` is named twice", "keep one of the two")
+            yield Misfit.of(parts, f"`{shorten(written)}` is named twice", "keep one of the two")
         paths.add(path)
 
 

@@ -22,11 +22,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 from schemactl.core.catalog import Catalog, Client, Kind, KindName, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.core.findings import Finding
-from schemactl.core.names import NamespaceName, TopicName, select
+from schemactl.core.names import NamespaceName, TopicName, select_topics
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
 from schemactl.core.schema import EMPTY, DeferredInfo, Release, SchemaInfo, SchemaType
-from schemactl.core.wording import found
+from schemactl.core.wording import describe_value
 from schemactl.declare.definition import Definitions, Include, ResolvedDefinition
 from schemactl.declare.document import (
     HOMES,
@@ -169,7 +169,8 @@ def describe_broken(declarations: Iterable[BrokenDeclaration]) -> Iterator[str]:
     """Yield a line for each problem of declarations that nothing of the requested work needs, and their number if there are many."""
     problems = sorted({problem for broken in declarations for problem in broken.problems})
     yield from (
-        f"not requested, and it cannot be read: {problem.source}: {problem.what}" for problem in problems[:MAX_PROBLEMS]
+        f"not requested, and it cannot be read: {problem.source}: {problem.message}"
+        for problem in problems[:MAX_PROBLEMS]
     )
     if len(problems) > MAX_PROBLEMS:
         yield f"{len(problems) - MAX_PROBLEMS:,} more problems of declarations that were not requested"
@@ -481,7 +482,7 @@ def _check_client_targets(topic: Topic, project: Project) -> Iterator[Problem]:
     """Yield a problem for each unknown target of a client, and for each client that runs only on targets without the topic."""
     if not any(client.targets for client in topic.clients):
         return
-    topic_targets = [target.name for target in project.targets.values() if select([topic.name], target.globs)]
+    topic_targets = [target.name for target in project.targets.values() if select_topics([topic.name], target.globs)]
     for index, client in enumerate(topic.clients):
         pointer = f"/clients/{index}/targets"
         unknown_indexes = [number for number, target in enumerate(client.targets) if target not in project.targets]
@@ -508,7 +509,7 @@ def _find_release_problems(topic: Topic, project: Project) -> Iterator[Problem]:
         )
     for target in project.targets.values():
         release = target.release or project.release
-        if release < Release.R5_0 and select([topic.name], target.globs):
+        if release < Release.R5_0 and select_topics([topic.name], target.globs):
             message = (
                 f"{topic.name} is a scalable topic, which Pulsar {release} on the target {target.name} does not have"
             )
@@ -532,7 +533,7 @@ def _find_schema_problems(info: SchemaInfo, release: Release) -> Iterator[Proble
     for problem in format_problems(info, release):
         source = info.locate(problem.pointer)
         if source is not None:
-            yield Problem(source, problem.what, problem.fix)
+            yield Problem(source, problem.message, problem.fix)
 
 
 def _build_duplicate_problem(topic: Topic, first: Topic, source: Source) -> Problem:
@@ -701,7 +702,7 @@ def apply_overlay(declared: D, overlay: D) -> D:
     Each value keeps its source location.
     """
     overlaid_keys = {*overlay.policies.managed()}
-    values: dict[str, Any] = {"policies": declared.policies.overlaid(overlay.policies)}
+    values: dict[str, Any] = {"policies": declared.policies.override_with(overlay.policies)}
     if isinstance(declared, Topic) and isinstance(overlay, Topic) and overlay.partitions is not None:
         overlaid_keys.add("partitions")
         values["partitions"] = overlay.partitions
@@ -740,7 +741,7 @@ def _read_overlay(document: YamlDocument, path: str) -> tuple[Any, list[Problem]
     """Return the model of an overlay document, and its problems; with problems, the model does not count."""
     value = document.value
     if not isinstance(value, dict):
-        misfit = Misfit.of((), f"expected a mapping, found {found(value)}", _DOCUMENT_FIX)
+        misfit = Misfit.of((), f"expected a mapping, found {describe_value(value)}", _DOCUMENT_FIX)
         return None, locate_misfits([misfit], document.node, path)
     kind, may_differ = ("topic", "policies and partitions") if "topic" in value else ("namespace", "policies")
     misfits = []

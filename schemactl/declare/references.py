@@ -19,8 +19,8 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final
 
-from schemactl.core.errors import DeclarationError, Problem, Source, meant
-from schemactl.core.names import glob_expression
+from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
+from schemactl.core.names import compile_glob
 from schemactl.declare.files import AVRO_SUFFIXES, PROTO_SUFFIX, Files, resolve
 from schemactl.declare.source_location import MAX_DEPTH, JsonText, Tokens
 from schemactl.declare.yaml_parser import YamlPart
@@ -263,7 +263,7 @@ class DefinedTypes:
 
     def find_similar(self, name: str) -> str | None:
         """Return the defined type with the most similar name, or None."""
-        return meant(name, self._paths_by_name, likeness=0.85)
+        return find_close_match(name, self._paths_by_name, likeness=0.85)
 
     @cached_property
     def _paths_by_name(self) -> dict[str, str]:
@@ -357,7 +357,7 @@ def files_of(files: Files, here: str, written: str, *, proto: bool = False) -> l
     # Brackets before the first `*` or `?` are part of the name of a folder.
     glob = "**" if written.endswith("/") else resolve(here, written).removeprefix(folder)
     try:
-        expression = glob_expression(glob, of_files=True)
+        expression = compile_glob(glob, of_files=True)
     except re.error as error:
         raise ValueError(f"`{written}` has a range that runs backwards") from error
     suffixes = (PROTO_SUFFIX,) if proto else AVRO_SUFFIXES if written.endswith(".json") else AVRO_SUFFIXES[:1]

@@ -123,14 +123,14 @@ class JsonSyntaxError(ValueError):
 
     Attributes:
         offset: the offset of the error in the text.
-        what: the message.
+        message: the message.
         fix: the text to write, or "".
     """
 
-    def __init__(self, offset: int, what: str, fix: str = "") -> None:
-        super().__init__(what)
+    def __init__(self, offset: int, message: str, fix: str = "") -> None:
+        super().__init__(message)
         self.offset = offset
-        self.what = what
+        self.message = message
         self.fix = fix
 
 

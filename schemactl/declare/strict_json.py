@@ -73,7 +73,7 @@ def _find_json_problems(definition: JsonText) -> Iterator[Problem]:
     try:
         result = scan(definition.text)
     except JsonSyntaxError as error:
-        yield Problem(definition.place(error.offset), error.what, error.fix)
+        yield Problem(definition.place(error.offset), error.message, error.fix)
         return
     for key, offset in result.duplicates:
         yield Problem(definition.place(offset), f"the key `{key[:60]}` is repeated", "keep one of the two")

@@ -18,7 +18,7 @@ from schemactl.core.catalog import Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
-from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, live
+from schemactl.core.schema import Commit, SchemaInfo, SchemaVersion, get_live_versions
 
 # Accepted drift
 
@@ -106,7 +106,7 @@ def joined(acceptances: Iterable[Acceptance], decision: AcceptanceReason) -> Acc
             unmanaged=result.unmanaged or acceptance.unmanaged,
             undeclarable=result.undeclarable or acceptance.undeclarable,
             fingerprint=result.fingerprint or acceptance.fingerprint,
-            policies=result.policies.overlaid(acceptance.policies),
+            policies=result.policies.override_with(acceptance.policies),
         )
     return result
 
@@ -223,7 +223,7 @@ def meanings(git: Sequence[SchemaVersion], recorded: TopicNumbers | None, target
         for number in sorted(unrecorded | recorded.entries.keys())
     ]
     numbered = {version.git.number for version in versions if version.git and not version.deleted}
-    remaining = [version for version in live(git) if version.number not in numbered]
+    remaining = [version for version in get_live_versions(git) if version.number not in numbered]
     last = last_tombstone(git)
     if last >= 0 and last not in numbered:
         # The generation starts with the tombstones that `plan` adds: as many as needed to reach Git's number, at least one.
@@ -279,5 +279,5 @@ def find_decoding_problem(info: SchemaInfo) -> str:
         formats.identity(info)
         formats.spec(info).require_newest(info)
     except InvalidSchema as error:
-        return error.what
+        return error.message
     return ""

@@ -11,8 +11,8 @@ import yaml
 
 from schemactl.core.errors import DeclarationError, Problem, SchemactlError, Source
 from schemactl.core.findings import Waiver
-from schemactl.core.rules import rules
-from schemactl.core.wording import found, shortened
+from schemactl.core.rules import get_builtin_rules
+from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.document import Misfit, describe_unknown_rule, limit_problems, read_shape
 from schemactl.declare.files import Files, decode, obstacle, read_bytes, shown
 from schemactl.declare.source_location import locate_node
@@ -49,7 +49,7 @@ def parse_waivers(path: str, data: bytes) -> tuple[tuple[Waiver, ...], tuple[Pro
         return (), limit_problems(problems)
     root, value = documents[0].node, documents[0].value
     if not isinstance(root, yaml.SequenceNode):
-        message = f"expected a list of waivers, found {found(value)}"
+        message = f"expected a list of waivers, found {describe_value(value)}"
         return (), limit_problems([*problems, Problem(locate_node(source.path, root), message, "write `- rule: ...`")])
     # A key or value that the YAML reader rejected gets no second problem from validation.
     places = {problem.source for problem in problems}
@@ -76,10 +76,10 @@ def _check_names(entry: Mapping[str, Any], shape: WaiverShape) -> Iterator[Misfi
     """Yield the problems of the rule and topic of an entry that fits the model; `entry` has them as written."""
     for key in ("rule", "topic"):
         if "*" in entry[key]:
-            message = f"a waiver covers one {key}, and `{shortened(entry[key])}` has a `*`"
+            message = f"a waiver covers one {key}, and `{shorten(entry[key])}` has a `*`"
             yield Misfit.of((key,), message, "write an entry for each finding: `schemactl waive` does")
             return
-    known_rules = rules()
+    known_rules = get_builtin_rules()
     name = shape.rule
     if name not in known_rules:
         yield Misfit.of(("rule",), *describe_unknown_rule(name, known_rules))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from schemactl.comparison.changes import content_identity, unstamped
+from schemactl.comparison.changes import content_identity, remove_upload_properties
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import InvalidSchema, Source
 from schemactl.core.json_values import json_text
@@ -24,7 +24,7 @@ from schemactl.declare.formatter import laid_out_json
 from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
 from schemactl.declare.source_location import JsonText
 from schemactl.declare.yaml_parser import Value, render_yaml
-from schemactl.formats import SPECS, find_rendering, list_native_parts, pair_of, spec
+from schemactl.formats import SPECS, find_rendering, get_pair, list_native_parts, spec
 from schemactl.formats.avro.json_text import decode, read
 from schemactl.formats.avro.schema import PRIMITIVE_TYPES, qualify
 from schemactl.formats.key_value import join
@@ -92,7 +92,9 @@ def declared_topic_files(
         if info.type in WITHOUT_SCHEMA:
             continue
         schema_stem = f"{stem}/{key}" if key else stem
-        schemas[key] = _build_schema(unstamped(info), schema_stem, folder, files, printed=printed, shared=shared)
+        schemas[key] = _build_schema(
+            remove_upload_properties(info), schema_stem, folder, files, printed=printed, shared=shared
+        )
         if printed and (rendering := find_rendering(info)):
             values["protobuf"] = {"rendering": rendering, **({} if key else _name_proto_file(info, stem))}
     if "" in schemas:
@@ -127,7 +129,7 @@ def _build_schema(
         if info.schema:
             values["definition"] = _make_relative(f"{stem}.txt", folder)
             files[f"{stem}.txt"] = info.schema
-    elif both := pair_of(info):
+    elif both := get_pair(info):
         values["encoding"] = both.encoding
         values["key"] = _build_schema(both.key, f"{stem}.key", folder, files, printed=printed, shared=shared)
         values["value"] = _build_schema(both.value, f"{stem}.value", folder, files, printed=printed, shared=shared)
@@ -270,7 +272,7 @@ def misread(
     for problem in reversed(declared.problems):
         name_of_file = topics_by_path.get(problem.source.path)
         if name_of_file and (strictly or name_of_file in reasons):
-            reasons[name_of_file] = problem.what
+            reasons[name_of_file] = problem.message
     return reasons
 
 
@@ -600,7 +602,7 @@ def imports(info: SchemaInfo) -> dict[str, str]:
 
 def _split_definition(info: SchemaInfo) -> Iterator[SchemaInfo]:
     """Yield a definition, or the key and value of a KEY_VALUE; nothing for a schema without definition."""
-    if both := pair_of(info):
+    if both := get_pair(info):
         yield from _split_definition(both.key)
         yield from _split_definition(both.value)
     elif info.type not in WITHOUT_SCHEMA:

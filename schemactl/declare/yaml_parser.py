@@ -342,7 +342,7 @@ def compose(path: str, data: bytes) -> list[yaml.Node]:
         while composer.check_node():
             nodes.append(composer.get_node())
             if len(nodes) > MAX_DOCUMENTS:
-                message = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first beyond"
+                message = f"the file has more than {MAX_DOCUMENTS:,} documents; this is the first one over the limit"
                 raise DeclarationError(
                     [Problem(locate_node(shown(path), nodes[-1]), message, "put them into several files")]
                 )

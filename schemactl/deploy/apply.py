@@ -103,7 +103,7 @@ def apply_plan(
     """
     if plan.leaves_out and fail_fast:
         raise SchemactlError(
-            "the plan leaves something out, so with --fail-fast nothing of it is applied",
+            "the plan skips topics, so --fail-fast applied nothing",
             fix="schemactl plan shows what and why; without --fail-fast the rest is applied",
         )
     if not is_current:
@@ -155,7 +155,7 @@ class _Run:
             for phase in phases(self._plan.steps):
                 self._run_in_parallel(phase, parallel, waiting)
         except (KeyboardInterrupt, OutOfTime) as error:
-            messages = [error.what if isinstance(error, OutOfTime) else "interrupted", *self._stop_workers()]
+            messages = [error.message if isinstance(error, OutOfTime) else "interrupted", *self._stop_workers()]
             if not self._done and len(messages) == 1:
                 raise
             if len(self._done) < len(self._plan.steps) or len(messages) > 1:
@@ -164,7 +164,7 @@ class _Run:
                 )
         if self._unusable and stopped is None:
             fix = f"{self._unusable.fix}; then run apply again: it continues where this one stopped"
-            stopped = type(self._unusable)(self._unusable.what, fix=fix)
+            stopped = type(self._unusable)(self._unusable.message, fix=fix)
         if self._fail_fast and self._failures and stopped is None:
             stopped = SchemactlError("a step failed, and --fail-fast ends there", fix="run apply again")
         done, failures = tuple(self._done), dict(sorted(self._failures.items()))
@@ -241,8 +241,8 @@ class _Run:
                 return
         if problem:
             previous = self._failures.get(number)
-            prefix = "" if previous is None or problem.what in previous.what else f"{previous.what}; "
-            self._fail(number, type(problem)(prefix + problem.what, fix=problem.fix))
+            prefix = "" if previous is None or problem.message in previous.message else f"{previous.message}; "
+            self._fail(number, type(problem)(prefix + problem.message, fix=problem.fix))
             with self._lock:
                 self._blocked.add(name.namespace_name)
 
@@ -266,7 +266,7 @@ class _Run:
         """Wait a short time for running steps, and restore relaxed topics; return the messages of failures."""
         self._stopping.set()
         self._interrupted = True
-        self._registry.keep_others_waiting()
+        self._registry.stop_other_threads()
         end_s = time.monotonic() + _GRACE_S
         for worker in self._workers:
             worker.wait(max(0.0, end_s - time.monotonic()))
@@ -275,15 +275,15 @@ class _Run:
             try:
                 restore(self._registry, name)
             except SchemactlError as error:
-                messages.append(error.what)
+                messages.append(error.message)
         return messages
 
 
 def restore_after(error: SchemactlError, registry: Registry, names: Iterable[TopicName]) -> None:
     """Restore the topics that a killed `apply` left relaxed, and add them to the message of `error`."""
     if restored := [*restore_left(registry, names)]:
-        nothing = error.what.replace("nothing was changed", "nothing else was changed")
-        error.what = "; ".join([nothing, *restored])
+        nothing = error.message.replace("nothing was changed", "nothing else was changed")
+        error.message = "; ".join([nothing, *restored])
 
 
 def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from schemactl.core.names import NamespaceName
 from schemactl.core.policies import BROKER_KEYS, BrokerConfiguration, BrokerDefaults, CompatibilityStrategy, Policies
 from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY, DEFAULT_CHECKERS, OPTIONAL_CHECKERS
 from schemactl.core.schema import Release, SchemaType
-from schemactl.core.wording import policy_word
+from schemactl.core.wording import format_policy_value
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, decision_value
 
 
@@ -58,7 +58,7 @@ class BrokerDifference:
             states = {True: "lists", False: "does not list"}
             text = f"{self.key} {states[bool(self.actual)]} {self.checker}, and the project file {states[bool(self.expected)]} it"
         else:
-            text = f"{self.key} is {policy_word(self.actual)}, and the project file has {policy_word(self.expected)}"
+            text = f"{self.key} is {format_policy_value(self.actual)}, and the project file has {format_policy_value(self.expected)}"
         names = ", ".join(map(str, self.namespaces))
         accepted = f"; accepted: {self.accepted}" if self.accepted else ""
         return f"{text}; {f'it counts in {names}' if names else 'no declared topic depends on it'}{accepted}"
@@ -145,9 +145,9 @@ def _compare_policies(
             sorted({topic.name.namespace_name for topic in topics if _depends_on_default(topic, policy, git)})
         )
         fix = (
-            f"write `defaults: {{{policy}: {policy_word(actual)}}}` to the project file, and merge it\n"
+            f"write `defaults: {{{policy}: {format_policy_value(actual)}}}` to the project file, and merge it\n"
             f"declare `{policy}` for each of these namespaces\n"
-            f"set {key}={policy_word(expected)} in broker.conf of every broker, and restart them"
+            f"set {key}={format_policy_value(expected)} in broker.conf of every broker, and restart them"
         )
         yield BrokerDifference(key, expected, actual, fix, namespaces, policy=policy)
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from shlex import quote
 from typing import Final
 
-from schemactl.broker.upload import find_wedge, put
+from schemactl.broker.upload import find_blocking_version, put
 from schemactl.comparison.changes import (
     NamespaceAdded,
     PartitionsChanged,
@@ -25,27 +25,27 @@ from schemactl.comparison.changes import (
     TopicAdded,
     find_changes,
     last_tombstone,
+    remove_upload_properties,
     stamp,
-    unstamped,
     upload,
 )
 from schemactl.comparison.fingerprint import fingerprint
-from schemactl.core.catalog import Catalog, Namespace, Topic, only
+from schemactl.core.catalog import Catalog, Namespace, Topic, filter_catalog
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Outcome
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, BrokerDefaults, CompatibilityStrategy, Policies
-from schemactl.core.schema import WITHOUT_SCHEMA, Commit, SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.schema import WITHOUT_SCHEMA, Commit, SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.wording import (
-    day,
+    describe_partitions,
+    format_day,
+    format_policies,
+    format_policy_value,
+    format_ranges,
+    format_time,
     format_version,
-    kind_of,
-    moment,
-    numbers,
-    partitioned,
-    policy_word,
-    policy_words,
-    versions,
+    format_version_numbers,
+    get_name_type,
 )
 from schemactl.declare.target_numbers import Acceptance, AcceptanceReason, NumberEntry, TargetNumbers
 from schemactl.deploy.broker_configuration import BrokerDifference
@@ -64,7 +64,7 @@ from schemactl.deploy.registry_state import RegistryState
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal
 from schemactl.deploy.version_numbers import NumberPair, TopicApart, find_apart, find_lost_numbers, pair_up
 from schemactl.formats import identity, problems, record_name, spec
-from schemactl.formats.type_spec import line_changes, list_changes
+from schemactl.formats.type_spec import diff_definitions, list_changes
 
 
 class DriftKind(StrEnum):
@@ -127,7 +127,7 @@ class DriftReport:
         origin: the registry and the history that were compared.
         found: all differences, including pending and accepted ones.
         git: the approved history, by the target's names.
-        held: the registry's part of it, and the other topics that were read.
+        held: the content of the registry that was read: the declared topics and the others.
         plan: the plan of an `apply`.
         apart: the topics whose version numbers in the registry are not Git's.
         unused: the acceptances that no longer describe the registry.
@@ -202,8 +202,8 @@ def find(
     scalable = {name for name in applicable_part.topics if not name.is_scalable and name.scalable in state.scalable}
     # A topic of another domain may have been declared before, and shares the schemas.
     shadowed = {name for name in scalable if not applicable_part.topics[name].deleted}
-    not_compared = {*scalable, *(twin for name in shadowed for twin in name.twins)}
-    approved = only(applicable_part, lambda name: name not in not_compared)
+    not_compared = {*scalable, *(twin for name in shadowed for twin in name.same_names_elsewhere)}
+    approved = filter_catalog(applicable_part, lambda name: name not in not_compared)
     apart = find_apart(approved, state.catalog, numbers)
     lost = find_lost_numbers(approved, state.catalog, numbers)
     refusals: dict[TopicName, list[PlanRefusal]] = {}
@@ -303,7 +303,7 @@ class Advice(Commands):
 
 def _build_accepted_state(name: TopicName, entries: Sequence[SchemaVersion]) -> Acceptance:
     """Return the state to record to accept these `entries` of a topic whose schema Git does not declare."""
-    infos = [entry.info for entry in live(entries) if entry.info]
+    infos = [entry.info for entry in get_live_versions(entries) if entry.info]
     undeclarable = infos[-1].type.name if infos and spec(infos[-1]).undeclarable else ""
     state = Acceptance(unmanaged=not undeclarable, undeclarable=undeclarable)
     return replace(state, fingerprint=fingerprint(state.kind, name, new=None, against=infos))
@@ -311,7 +311,7 @@ def _build_accepted_state(name: TopicName, entries: Sequence[SchemaVersion]) -> 
 
 def _format_versions(entries: Sequence[SchemaVersion]) -> str:
     """Return `version 3` or `versions 0-3, 5`."""
-    return versions([entry.number for entry in entries])
+    return format_version_numbers([entry.number for entry in entries])
 
 
 # Namespaces, topics, policies and partitions
@@ -407,7 +407,7 @@ class TopicAndPolicyDrift:
                     yield DriftItem(
                         name,
                         DriftKind.PARTITIONS,
-                        f"the topic {partitioned(before)}, but Git approved {after}",
+                        f"the topic {describe_partitions(before)}, but Git approved {after}",
                         "the registry does not show since when and by whom",
                         f"{self.advice.advise_to_apply(name, 'adds them')}\napprove that number in Git"
                         if before is not None and before < after
@@ -419,7 +419,7 @@ class TopicAndPolicyDrift:
                     yield DriftItem(
                         name,
                         DriftKind.NO_LONGER_DECLARED,
-                        f"Git no longer declares its schema, and the registry keeps {_format_versions(live(entries))}",
+                        f"Git no longer declares its schema, and the registry keeps {_format_versions(get_live_versions(entries))}",
                         "`apply` deletes nothing unless it is named",
                         f"{self.advice.apply(name, f'--allow-delete {self.advice.topic(name)}')}: it deletes it\n"
                         f"leave it, so that old messages can be read: {self.advice.accept(name)}",
@@ -470,9 +470,9 @@ class TopicAndPolicyDrift:
     def _make_override(
         self, name: NamespaceName | TopicName, policy: str, value: object, expected: object, declarer: str
     ) -> DriftItem:
-        level = kind_of(name)
-        registered, wanted = policy_word(value), policy_word(expected)
-        undefined = policy_word(CompatibilityStrategy.UNDEFINED)
+        level = get_name_type(name)
+        registered, wanted = format_policy_value(value), format_policy_value(expected)
+        undefined = format_policy_value(CompatibilityStrategy.UNDEFINED)
         # Of all policies, only a strategy can be declared as UNDEFINED.
         remove = (
             f"approve `{policy}: {wanted}` for the {level}: `apply` sets it"
@@ -511,8 +511,8 @@ class TopicAndPolicyDrift:
     def _compare_policies(
         self, name: NamespaceName | TopicName, before: Policies, after: Policies
     ) -> Iterator[DriftItem]:
-        for policy, wanted in policy_words(after).items():
-            registered = policy_words(before).get(policy, "not set")
+        for policy, wanted in format_policies(after).items():
+            registered = format_policies(before).get(policy, "not set")
             yield DriftItem(
                 name,
                 DriftKind.POLICY,
@@ -526,7 +526,7 @@ class TopicAndPolicyDrift:
         self, name: NamespaceName | TopicName, before: Policies, last: Policies
     ) -> Iterator[DriftItem]:
         """Yield policies that are no longer declared, and have neither the last declared value nor the inherited one."""
-        current, declared = policy_words(before), policy_words(last)
+        current, declared = format_policies(before), format_policies(last)
         for policy, registered in before.managed().items():
             inherited = inherit(name, policy, spaces=self.spaces, state=self.state).set_to
             if registered not in (last.get(policy), inherited):
@@ -536,7 +536,7 @@ class TopicAndPolicyDrift:
                     f"{policy} is {current[policy]}; Git declares it no longer, and declared {declared[policy]} last",
                     "something other than `apply` set it: the registry keeps no history of policies",
                     f"approve {policy}: {current[policy]} in Git\n"
-                    f"approve {policy}: {policy_word(inherited)}, the value that it would inherit\n"
+                    f"approve {policy}: {format_policy_value(inherited)}, the value that it would inherit\n"
                     f"accept it: {self.advice.accept(name)}",
                     state=Acceptance(policies=Policies.of({policy: registered})),
                 )
@@ -549,8 +549,8 @@ class TopicAndPolicyDrift:
                 name,
                 DriftKind.TOPIC_MISSING,
                 f"the registry does not have this topic{lost}",
-                "the registry does not show whether it ever existed: a topic that is deleted, by somebody or by "
-                "the broker because nobody used it, leaves nothing behind",
+                "the registry does not show whether it ever existed: a deleted topic leaves no trace, whether a user deleted it, or "
+                "the broker because it was unused",
                 self.advice.advise_to_apply(name, "creates it, and gives the versions the numbers that are recorded")
                 if name in self.advice.lost or name in self.advice.refusals
                 else f"{self.advice.advise_to_apply(name, 'creates it')}\n{self.advice.rebuild(name)}: if messages of old versions are still to "
@@ -560,7 +560,7 @@ class TopicAndPolicyDrift:
         return DriftItem(
             name,
             DriftKind.TOPIC_MISSING,
-            f"the topic does not exist, though its schema does ({_format_versions(live(registered.versions))})",
+            f"the topic does not exist, though its schema does ({_format_versions(get_live_versions(registered.versions))})",
             "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
             "topic itself would have taken the schema along",
             self.advice.advise_to_apply(name, "creates it"),
@@ -568,14 +568,14 @@ class TopicAndPolicyDrift:
 
     def _is_schema_kept(self, name: TopicName) -> bool:
         """Return whether the registry keeps a schema that Git declared earlier."""
-        twins = (self.git.topics.get(twin) for twin in name.twins)
+        twins = (self.git.topics.get(twin) for twin in name.same_names_elsewhere)
         registered = self.topics.get(name)
-        entries = live(registered.versions) if registered else ()
+        entries = get_live_versions(registered.versions) if registered else ()
         return bool(entries and self.git.topics[name].versions and not any(twin and twin.schema for twin in twins))
 
 
 def is_new(name: TopicName, applied: AppliedHistory | None) -> bool:
-    """Return whether Git had approved no version of the topic, and not the topic itself, when something was last applied."""
+    """Return whether Git had approved neither the topic nor a version of it when something was last applied."""
     holder = applied(name) if applied else None
     return not isinstance(holder, Topic) or holder.deleted or not (holder.versions or holder.schema is None)
 
@@ -594,10 +594,10 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
             continue
         accepted_state = _build_accepted_state(name, topic.versions)
         fix = f"leave it: {advice.accept(name, unmanaged=True)}"
-        if wedge := find_wedge(topic.versions, advice.origin.release):
+        if wedge := find_blocking_version(topic.versions, advice.origin.release):
             yield _make_wedged_item(name, wedge, advice, fix=fix, state=accepted_state)
             continue
-        readable = live(topic.versions)
+        readable = get_live_versions(topic.versions)
         types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
         content = f"{_format_versions(readable)} ({types})" if readable else "no schema"
         if not accepted_state.undeclarable:
@@ -613,7 +613,7 @@ def _make_wedged_item(
     release = advice.origin.release
     reason, note = "", ""
     if wedge.info:
-        reason = next((problem.what for problem in problems(wedge.info, release)), "")
+        reason = next((problem.message for problem in problems(wedge.info, release)), "")
         with suppress(InvalidSchema):
             identity(wedge.info)
             note = ". Its messages can be read, as they do not need the default"
@@ -675,7 +675,7 @@ class VersionDrift:
     def _compare_topic(
         self, name: TopicName, topic: Topic, decided: Mapping[int, AcceptanceReason]
     ) -> Iterator[DriftItem]:
-        """Yield the differences in a topic's versions and tombstones; `decided` is what was recorded of a number."""
+        """Yield the differences in a topic's versions and tombstones; `decided` maps each recorded number to the reason of its acceptance."""
         registered = self.topics.get(name)
         entries = registered.versions if registered else ()
         pairs = pair_up(git=topic.versions, registry=entries)
@@ -708,7 +708,7 @@ class VersionDrift:
             entry = replace(entry, kind=topic.find_kind(record_name(entry.info)))
         type_name = entry.info.type.name if entry.info else ""
         owner = f" of the kind {entry.kind}" if entry.kind else " of no kind" if topic.kind_names else ""
-        message = f"v{entry.number} ({type_name}{owner}, uploaded {moment(entry.timestamp_ms)} UTC) has content that Git does not know"
+        message = f"v{entry.number} ({type_name}{owner}, uploaded {format_time(entry.timestamp_ms)} UTC) has content that Git does not know"
         nearest = _find_nearest(entry, [version for version in topic.versions if version.kind == entry.kind])
         if pair.stamp:
             return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
@@ -716,11 +716,11 @@ class VersionDrift:
         cause = f"it has no commit's stamp, so `apply` did not upload it. {self._describe_uploader(name)}"
         if rejection and rejection.wedged_by == entry.number:
             kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
-        elif not topic.schema and find_wedge([entry], self.advice.origin.release):
+        elif not topic.schema and find_blocking_version([entry], self.advice.origin.release):
             return _make_wedged_item(name, entry, self.advice, fix=f"leave it: {self.advice.accept(name)}", state=None)
         else:
             problem = (
-                next((reason.what for reason in problems(entry.info, self.advice.origin.release)), "")
+                next((reason.message for reason in problems(entry.info, self.advice.origin.release)), "")
                 if entry.info
                 else ""
             )
@@ -752,7 +752,10 @@ class VersionDrift:
                 "adopt it, add it to the topic's definition, and merge that"
             )
         delete = f"{advice.delete(name, '--allow-delete')}: its messages can then not be read"
-        if all(version.info and version.info.type in WITHOUT_SCHEMA for version in live(self.topics[name].versions)):
+        if all(
+            version.info and version.info.type in WITHOUT_SCHEMA
+            for version in get_live_versions(self.topics[name].versions)
+        ):
             delete = f"{advice.delete(name, '--force-delete')}: it describes no message, and keeps typed clients out"
         declare = "" if problem else "approve it: declare it in Git\n"
         return f"{declare}{delete}\nleave it: {advice.accept(name)}"
@@ -773,7 +776,7 @@ class VersionDrift:
         commit = self.commit(stamp)
         if commit:
             cause = (
-                f"an `apply` uploaded it from commit {commit.short} ({day(commit)}: {commit.subject}), which this clone has, but the "
+                f"an `apply` uploaded it from commit {commit.short} ({format_day(commit)}: {commit.subject}), which this clone has, but the "
                 "approved history does not: that history was rewritten, or the upload came from another branch"
             )
             fix = (
@@ -797,12 +800,12 @@ class VersionDrift:
 
         `is_whole`: whether each version of Git is registered under a later number.
         """
-        readable = live(entries)
-        first = readable[0].number if readable else next_number(entries)
+        readable = get_live_versions(entries)
+        first = readable[0].number if readable else get_next_number(entries)
         if not first:
             return
         tombstone = next((entry for entry in reversed(entries) if entry.info is None), None)
-        when = f" at {moment(tombstone.timestamp_ms)} UTC" if tombstone and tombstone.timestamp_ms else ""
+        when = f" at {format_time(tombstone.timestamp_ms)} UTC" if tombstone and tombstone.timestamp_ms else ""
         fix = (
             f"{self.advice.accept(name)}: messages with those numbers are then rejected"
             if is_whole
@@ -813,7 +816,7 @@ class VersionDrift:
         yield DriftItem(
             name,
             DriftKind.TOMBSTONE,
-            f"the schema was deleted{when}: number{'s' if first > 1 else ''} {numbers(range(first))} can no longer be read, and neither can messages written with "
+            f"the schema was deleted{when}: number{'s' if first > 1 else ''} {format_ranges(range(first))} can no longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which takes a number and does not show who deleted",
             fix + self._advise_to_start_again(name, entries),
@@ -821,9 +824,9 @@ class VersionDrift:
         )
 
     def _advise_to_start_again(self, name: TopicName, entries: Sequence[SchemaVersion]) -> str:
-        """Return a line with the rebuild that restores Git's numbers, or, if the registry never had these numbers, with a warning of it."""
+        """Return a line with the rebuild that restores Git's numbers, or, if the registry never had these numbers, a line that warns of the rebuild."""
         # A broker shows nothing from before a tombstone: without later versions, it is unknown who had registered the hidden ones.
-        readable = live(entries)
+        readable = get_live_versions(entries)
         if name in self.recorded or not readable or any(stamp(entry.info) for entry in readable):
             return (
                 f"\n{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
@@ -864,7 +867,7 @@ class VersionDrift:
         return self.applied is not None and not any(version.number in numbers for version in versions)
 
     def _is_stored(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
-        """Return whether the registry considers the version equal to a registered one, so that no upload adds it."""
+        """Return whether the registry considers the version equal to a registered one, so that an upload would not add it."""
         answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release)
         return answer.outcome is Outcome.UNCHANGED
 
@@ -873,9 +876,9 @@ class VersionDrift:
             name,
             DriftKind.MISSING_VERSIONS,
             f"the registry does not have the recorded number{'s' if len(self.advice.lost[name]) > 1 else ''} "
-            f"{numbers(self.advice.lost[name])}",
-            "the schema went with a topic that was deleted and created again (connecting is enough for that), or somebody deleted "
-            "it by force, or the registry lost it; it does not show which",
+            f"{format_ranges(self.advice.lost[name])}",
+            "the schema went with a topic that was deleted and created again (connecting is enough for that), or was deleted "
+            "by force, or the registry lost it; the registry does not show which",
             f"{self.advice.rebuild(name)}: it gives every version the number that is recorded; `apply` would give others",
         )
 
@@ -888,7 +891,7 @@ class VersionDrift:
             f"the topic exists without a schema; Git has {_format_versions(topic.versions)}"
             + (f". {lost.message}" if lost else ""),
             "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
-            "for that), or somebody deleted it by force; the registry does not show which",
+            "for that), or was deleted by force; the registry does not show which",
             lost.fix
             if lost
             else self.advice.advise_to_unblock(name)
@@ -933,10 +936,10 @@ def _find_nearest(entry: SchemaVersion, versions: Sequence[SchemaVersion]) -> Sc
 def differences(*, old: SchemaInfo, new: SchemaInfo) -> list[tuple[str, str]]:
     """Return the differences, each with a sign (`+`, `-`, `~`): of fields, or of lines where no field differs."""
     try:
-        field_changes = list(list_changes(old=unstamped(old), new=unstamped(new)))
+        field_changes = list(list_changes(old=remove_upload_properties(old), new=remove_upload_properties(new)))
     except InvalidSchema:
         field_changes = []
     if field_changes:
         return field_changes
-    text = line_changes(old=old, new=new)[2:]
+    text = diff_definitions(old=old, new=new)[2:]
     return [(line[0], line[1:].strip()) for line in text if line[:1] in "+-"]

@@ -1,7 +1,7 @@
 """The version numbers of geo-replicated namespaces: each cluster's registry gives its own, in the order in which schemas arrive.
 
-Uploads stay where they are made. A replicator carries messages: the broker at the other end registers the schema of the
-first message that needs it, so that clusters number versions differently unless `apply` was everywhere before the messages.
+An upload reaches only one cluster. A replicator carries messages, and the broker of the other cluster registers the schema of the first
+message that needs it. So clusters number versions differently, unless `apply` ran on all of them before the messages arrived.
 """
 
 from __future__ import annotations
@@ -100,14 +100,16 @@ def _map_numbers(report: DriftReport, name: TopicName) -> dict[int, int]:
     return numbers
 
 
-def of_target(report: DriftReport, spaces: Sequence[ReplicatedNamespace]) -> list[ReplicatedNamespace]:
+def select_namespaces_of_target(
+    report: DriftReport, spaces: Sequence[ReplicatedNamespace]
+) -> list[ReplicatedNamespace]:
     """Return the namespaces of `spaces` that the target of the report has."""
     declared_names = {report.origin.declared.get(name) for name in report.held.namespaces}
     return [space for space in spaces if space.name in declared_names]
 
 
-def clusters_said(spaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]]:
-    """Return the lines about replicated namespaces, each with its depth below the namespace's."""
+def describe_replication(spaces: Sequence[ReplicatedNamespace]) -> list[tuple[int, str]]:
+    """Return the lines about replicated namespaces, each with its indent level below the line of its namespace."""
     lines = []
     for space in spaces:
         lines.append((0, f"{space.name} is replicated: {', '.join(space.clusters)}"))

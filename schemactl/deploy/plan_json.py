@@ -10,7 +10,7 @@ from typing import Final
 
 from schemactl.comparison.revision_diff import VersionEffect
 from schemactl.core import atomic_files
-from schemactl.core.environment import version
+from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, answer_value, commit_value, json_text, waiver_value
 from schemactl.core.names import TopicName
@@ -47,7 +47,7 @@ def _make_values(plan: Plan) -> Json:
     settings = {str(name): sorted(plan.scope.asked(name)) for name in sorted(plan.scope.settings, key=str)}
     values: Json = {
         "format_version": FORMAT_VERSION,
-        "schemactl": version(),
+        "schemactl": get_version(),
         "target": plan.origin.target,
         "registry": plan.origin.registry,
         "pulsar": plan.origin.release.value,
@@ -159,7 +159,7 @@ def unreadable_values(declarations: Iterable[UnreadableDeclaration]) -> list[Jso
             "file": declaration.problem.source.path,
             "line": declaration.problem.source.line,
             "column": declaration.problem.source.column,
-            "problem": declaration.problem.what,
+            "problem": declaration.problem.message,
             "commit": commit_value(declaration.commit),
         }
         for declaration in declarations
@@ -176,7 +176,7 @@ def write_json(value: Json, path: Path, *, below: str | None = None) -> None:
     """
     text = json_text(value) + "\n"
     try:
-        atomic_files.write(path, text.encode(), below=below, mode=atomic_files.OWN, make_folders=False)
+        atomic_files.write(path, text.encode(), below=below, mode=atomic_files.PRIVATE_MODE, make_folders=False)
     except OSError as error:
         raise SchemactlError(
             f"{path} cannot be written: {error.strerror}", fix="name a file in a folder you may write"

@@ -32,22 +32,22 @@ from schemactl.comparison.changes import (
     last_tombstone,
     upload,
 )
-from schemactl.comparison.fingerprint import broker_waiver
-from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, only, part_of
+from schemactl.comparison.fingerprint import find_broker_waiver
+from schemactl.core.catalog import Catalog, Namespace, Topic, filter_catalog, list_namespaces, select_part
 from schemactl.core.errors import UsageError
 from schemactl.core.findings import Outcome, Waiver, WaiversAt
-from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known
+from schemactl.core.names import NamespaceName, TargetNames, TopicName, select_known_topics
 from schemactl.core.policies import (
     REPLICATION,
     SCHEMA_POLICIES,
     SETTINGS,
     CompatibilityStrategy,
     Policies,
-    protects,
-    strategy_of,
+    find_strategy,
+    list_guarantees,
 )
-from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, live
-from schemactl.core.wording import kind_of, numbers
+from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_versions
+from schemactl.core.wording import format_ranges, get_name_type
 from schemactl.declare.target_numbers import TargetNumbers
 from schemactl.deploy import refusals
 from schemactl.deploy.refusals import Awaited, AwaitedBy, Rejected
@@ -188,7 +188,7 @@ class PlannedState(PredictedState):
             for name, topic in target.topics.items()
             if name.namespace_name in self.closed and not topic.deleted
         ]
-        self.losses: list[PlanRefusal] = []  # they leave out nothing else: nothing of the plan is applied
+        self.losses: list[PlanRefusal] = []  # they skip no other step: a plan with such a refusal is not applied at all
         registered = self.base.catalog
         super().__init__(
             dict(registered.namespaces),
@@ -202,7 +202,7 @@ class PlannedState(PredictedState):
         topics = {}
         for name, topic in self.topics.items():
             versions = self.versions.get(name.schema_id, ())
-            current = live(versions)
+            current = get_live_versions(versions)
             topics[name] = replace(topic, schema=current[-1].info if current else None, versions=versions)
         return Catalog(self.namespaces, topics)
 
@@ -214,7 +214,7 @@ class PlannedState(PredictedState):
     def get_strategy(self, name: TopicName) -> CompatibilityStrategy:
         """Return the strategy in force for uploads to the topic."""
         topic, space = self.topics.get(name), self.namespaces.get(name.namespace_name)
-        own = strategy_of(topic.policies if topic else None, space.policies if space else None)
+        own = find_strategy(topic.policies if topic else None, space.policies if space else None)
         return own or self.base.default_strategies[name.namespace_name]
 
 
@@ -349,9 +349,10 @@ class Planner(PlannedState):
         )
 
     def refuse_scalable_topics(self) -> None:
-        """Leave out the changes of every topic whose name a topic of the other kind has, for this reason only.
+        """Leave out the changes of each topic whose name a topic of the other kind, scalable or persistent, already has.
 
-        The reverse counts as well: a persistent topic has the name of a missing scalable topic. Before 5.0, no topic is scalable.
+        These are topics whose name a scalable topic has, and missing scalable topics whose name a persistent topic has. This reason
+        replaces all other reasons of the topic. Before 5.0, no topic is scalable.
         """
         changes = (*self.steps, *self.refusals, *self.losses)
         changed_names = {change.name for change in changes if isinstance(change.name, TopicName)}
@@ -413,11 +414,11 @@ class Planner(PlannedState):
             self.refusals.append(self._refuse_version(name, uploads.rejected))
 
     def _refuse_version(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
-        git = live(self.git.versions(name))
+        git = get_live_versions(self.git.versions(name))
         return refusals.refuse_version(
             name,
             rejected,
-            (*git, *live(self.git.twin_versions(name))),
+            (*git, *get_live_versions(self.git.twin_versions(name))),
             commands=self.commands,
             relax=self._relaxing_command(name) if name.domain == "persistent" else None,
             restart=None if name.is_scalable else self._restarting_command(name, git),
@@ -429,9 +430,9 @@ class Planner(PlannedState):
         """Return the level whose own strategy is in force for the topic although Git declares none there, or ""."""
         for holder in (name, name.namespace_name):
             registered, declared = self.base.catalog.get(holder), self.target.get(holder)
-            if strategy_of(registered.policies if registered else None):
+            if find_strategy(registered.policies if registered else None):
                 is_declared = declared is not None and declared.policies.schema_compatibility_strategy is not None
-                return "" if is_declared or name in self.base.relaxed else kind_of(holder)
+                return "" if is_declared or name in self.base.relaxed else get_name_type(holder)
         return ""
 
     def _relaxing_command(self, name: TopicName) -> str:
@@ -440,7 +441,7 @@ class Planner(PlannedState):
     def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
         """Return the command that deletes the registry's versions and registers Git's, or None if that would not help."""
         if self.numbers and name in self.numbers.topics:
-            return None  # it would register what is recorded
+            return None  # it would register the recorded numbers, not Git's
         for strategy, options in ((self.get_strategy(name), ()), (ALWAYS_COMPATIBLE, (RELAX,))):
             if self._predict_uploads(name, git, strategy, ()).rejected is None:
                 return self.commands.start_again(name, *options)
@@ -510,16 +511,16 @@ class Planner(PlannedState):
             return None
         # Waivers are for Git's definitions; stored definitions have a commit property, and no `.proto`.
         git = Contents(self.target.topics[name].versions)
-        before = [git.find(entry.info) or entry for entry in live(stored)[-1:] if entry.info]
+        before = [git.find(entry.info) or entry for entry in get_live_versions(stored)[-1:] if entry.info]
         declared = self.origin.declared_topic(name)
-        return broker_waiver(self.waivers(version.commit), declared, before, version.info)
+        return find_broker_waiver(self.waivers(version.commit), declared, before, version.info)
 
     def _begin_generation(self, name: TopicName, last: int) -> None:
         """Add tombstones up to the number `last`, of which the first hides the current versions, or a refusal."""
         versions = self.list_versions(name)
         if last_tombstone(versions) >= last:
-            return  # a twin's
-        current = live(versions)
+            return  # the tombstone of a topic in another domain
+        current = get_live_versions(versions)
         if current and (retained := self.base.retained.get(name)):
             self.refusals.append(refusals.refuse_generation(name, retained))
             return
@@ -556,14 +557,14 @@ class Planner(PlannedState):
     def _find_deletable_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the live versions of a topic whose schema Git no longer declares."""
         # The topics of the other domains share the list of schemas.
-        twins = (self.target.topics.get(twin) for twin in name.twins)
+        twins = (self.target.topics.get(twin) for twin in name.same_names_elsewhere)
         if not self.target.topics[name].versions or any(twin and twin.schema for twin in twins):
             return ()
-        return live(self.versions.get(name.schema_id, ()))
+        return get_live_versions(self.versions.get(name.schema_id, ()))
 
     def _note_kept_versions(self, name: TopicName) -> Iterator[PlanNote]:
         """Yield notes about versions in the registry of a topic or schema that Git no longer declares."""
-        declared, current = self.target.topics[name], live(self.versions[name.schema_id])
+        declared, current = self.target.topics[name], get_live_versions(self.versions[name.schema_id])
         gone = "is no longer declared" if declared.deleted else "no longer declares a schema"
         if self._find_deletable_versions(name):
             message = (
@@ -596,7 +597,7 @@ class Planner(PlannedState):
         """Note the versions whose PROTOBUF_NATIVE definition the registry has only in another form: brokers compare bytes."""
         contents = Contents(self.list_versions(topic.name))
         numbers_by_forms: dict[tuple[str, str], list[int]] = {}
-        for version in live(topic.versions):
+        for version in get_live_versions(topic.versions):
             if version.info is None or not formats.list_native_parts(version.info):
                 continue
             registered = contents.find(version.info)
@@ -607,7 +608,7 @@ class Planner(PlannedState):
             verb = "is" if len(version_numbers) == 1 else "are"
             version_name = quote(f"{self.origin.declared_topic(topic.name).schema_id}@{version_numbers[-1]}")
             message = (
-                f"Git's v{numbers(version_numbers)} {verb} registered {registered_form}, and declared {declared_form}: brokers without "
+                f"Git's v{format_ranges(version_numbers)} {verb} registered {registered_form}, and declared {declared_form}: brokers without "
                 f"automatic updates reject producers that send the declared form. `schemactl registry put {version_name} "
                 f"{self.commands.on}` uploads it, and {self.commands.accept(topic.name)}, to record its number"
             )
@@ -645,7 +646,7 @@ def _note_unstored_text(change: TextDiffers) -> PlanNote:
 
 
 def _format_numbers(versions: tuple[SchemaVersion, ...]) -> str:
-    return f"v{numbers(version.number for version in versions)}"
+    return f"v{format_ranges(version.number for version in versions)}"
 
 
 # Topics that are left out, and the namespaces that keep their policies for them
@@ -656,8 +657,8 @@ Planned = TypeVar("Planned", bound=PlannedState)
 def keep_strict_policies(target: Catalog, compute: Callable[[Catalog], Planned]) -> Planned:
     """Compute the planned state for `target` in which no namespace becomes less strict for a topic that is left out.
 
-    Such a namespace keeps its policies, and topics that need the new policies are left out as well: the part of a change that
-    accepts more is never applied without the other part.
+    Such a namespace keeps its policies, and topics that need the new policies are left out as well: the less strict part of a change is
+    never applied without the rest.
 
     Args:
         target: the approved history.
@@ -685,7 +686,7 @@ def _remove_skipped_topics(planned: PlannedState) -> None:
     # Their settings are not applied, so that they lose nothing.
     planned.losses = [loss for loss in planned.losses if loss.name not in omitted]
     for name in sorted(omitted - refused):
-        twin = next(twin for twin in name.twins if twin in refused)
+        twin = next(twin for twin in name.same_names_elsewhere if twin in refused)
         message = f"shares its schemas with {twin}, which is left out"
         planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [twin])))
     for name in omitted:
@@ -745,7 +746,7 @@ def _find_relaxed_namespaces(planned: PlannedState) -> dict[NamespaceName, list[
 def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, after: Namespace) -> bool:
     own = topic.policies if topic else None
     default = base.default_strategies[before.name]
-    strategies = [strategy_of(own, space.policies) or default for space in (before, after)]
+    strategies = [find_strategy(own, space.policies) or default for space in (before, after)]
     updates, enforced = (
         [
             getattr(base.defaults, policy) if value is None else value
@@ -754,7 +755,7 @@ def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, aft
         for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
     )
     lets_more_in = updates == [False, True] or enforced == [True, False]
-    return lets_more_in or bool(protects(strategies[0]) - protects(strategies[1]))
+    return lets_more_in or bool(list_guarantees(strategies[0]) - list_guarantees(strategies[1]))
 
 
 def _add_namespace_refusals(
@@ -836,7 +837,7 @@ def inherit(
     if isinstance(name, NamespaceName):
         return Inherited(CompatibilityStrategy.UNDEFINED, state.default_strategies[name], from_namespace=False)
     space = spaces.get(name.namespace_name)
-    above = strategy_of(space.policies if space else None)
+    above = find_strategy(space.policies if space else None)
     default = state.default_strategies[name.namespace_name]
     return Inherited(CompatibilityStrategy.UNDEFINED, above or default, from_namespace=above is not None)
 
@@ -913,12 +914,12 @@ def scope_of(catalog: Catalog) -> Scope:
         if policies.settings:
             for holder in {name, name.namespace_name}:
                 settings[holder] = settings.get(holder, frozenset()) | policies.settings.keys()
-    return Scope(frozenset(namespaces_of(catalog)), frozenset(catalog.topics), settings)
+    return Scope(frozenset(list_namespaces(catalog)), frozenset(catalog.topics), settings)
 
 
 def without_namespaces(catalog: Catalog, names: AbstractSet[NamespaceName]) -> Catalog:
     """Return `catalog` without these namespaces and their topics."""
-    return only(catalog, lambda name: name.namespace_name not in names) if names else catalog
+    return filter_catalog(catalog, lambda name: name.namespace_name not in names) if names else catalog
 
 
 def find_namespaces_elsewhere(
@@ -958,17 +959,17 @@ def select(
     known: Collection[TopicName] = (),
     known_namespaces: Collection[NamespaceName] = (),
 ) -> Catalog:
-    """Return the part of `catalog` with these topics and namespaces, as `part_of` does.
+    """Return the part of `catalog` with these topics and namespaces, as `select_part` does.
 
     Raises:
         UsageError: if a glob or a namespace matches nothing in `catalog` or among the topics and namespaces known elsewhere.
     """
-    all_namespaces = {*namespaces_of(catalog), *known_namespaces}
-    select_known({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, all_namespaces))
-    return part_of(catalog, topics, namespaces)
+    all_namespaces = {*list_namespaces(catalog), *known_namespaces}
+    select_known_topics({*catalog.topics, *known}, topics, namespaces, known_namespaces=map(str, all_namespaces))
+    return select_part(catalog, topics, namespaces)
 
 
-def with_later(
+def add_later_versions(
     git: Catalog,
     later: Mapping[TopicName, tuple[SchemaVersion, ...]],
     registered_catalog: Catalog,
@@ -1008,17 +1009,17 @@ def renamed(catalog: Catalog, names: TargetNames) -> Catalog:
     """
     if not names:
         return catalog
-    names.require(namespaces_of(catalog))
-    spaces = [replace(space, name=names.there(name)) for name, space in catalog.namespaces.items()]
-    topics = [replace(topic, name=names.there(name)) for name, topic in catalog.topics.items()]
-    former = {names.there(name): policies for name, policies in catalog.former.items()}
+    names.require(list_namespaces(catalog))
+    spaces = [replace(space, name=names.to_target(name)) for name, space in catalog.namespaces.items()]
+    topics = [replace(topic, name=names.to_target(name)) for name, topic in catalog.topics.items()]
+    former = {names.to_target(name): policies for name, policies in catalog.former.items()}
     return Catalog({space.name: space for space in spaces}, {topic.name: topic for topic in topics}, former)
 
 
-def renamed_numbers(numbers: TargetNumbers | None, names: TargetNames) -> TargetNumbers | None:
+def rename_numbers(numbers: TargetNumbers | None, names: TargetNames) -> TargetNumbers | None:
     """Return a target's record of version numbers by the target's own names instead of the declared ones."""
     if numbers is None or not names:
         return numbers
-    topics = {names.there(name): recorded for name, recorded in numbers.topics.items()}
-    accepted = {names.there(name): acceptance for name, acceptance in numbers.accepted.items()}
+    topics = {names.to_target(name): recorded for name, recorded in numbers.topics.items()}
+    accepted = {names.to_target(name): acceptance for name, acceptance in numbers.accepted.items()}
     return replace(numbers, topics=topics, accepted=accepted)

@@ -15,9 +15,9 @@ from schemactl.comparison.changes import Contents, content_identity, is_behind, 
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.findings import WaiversAt
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaVersion, live, next_number
-from schemactl.core.wording import numbers as listed
-from schemactl.core.wording import versions
+from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
+from schemactl.core.wording import format_ranges as listed
+from schemactl.core.wording import format_version_numbers
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TargetVersion, target_versions
 from schemactl.deploy import refusals
 from schemactl.deploy.planner import RELAX, Planner, PredictedUploads, UploadKey, applicable, keep_strict_policies
@@ -144,7 +144,7 @@ class _Rebuilder(Planner):
             return
         registered = self.list_versions(name)
         if registered and name in self.permissions.force_delete:
-            readable = tuple(version.number for version in live(registered))
+            readable = tuple(version.number for version in get_live_versions(registered))
             retained = self.base.retained.get(name, "")
             if retained and name not in self.permissions.unreadable:
                 self.refusals.append(refusals.refuse_rebuild(name, retained, self.commands))
@@ -155,13 +155,14 @@ class _Rebuilder(Planner):
             # `apply` starts a newer generation, because it checks that the topic is empty.
             if has_list and not is_behind(self.list_versions(name), git):
                 listed_numbers = {pair.git.number for pair in saved if pair.git and pair.readable}
-                beyond = [version for version in live(git) if version.number not in listed_numbers]
+                beyond = [version for version in get_live_versions(git) if version.number not in listed_numbers]
                 self.register(name, self._select_lacking(name, beyond))
-        elif self._select_lacking(name, live(git)):
+        elif self._select_lacking(name, get_live_versions(git)):
             first = last_tombstone(git) + 1
             # The entries that `apply` would have made from Git's versions.
             entries = [
-                NumberPair(replace(version, info=upload(version)), version, readable=True) for version in live(git)
+                NumberPair(replace(version, info=upload(version)), version, readable=True)
+                for version in get_live_versions(git)
             ]
             if interrupted:
                 self._reject(name, *_UNKNOWN)
@@ -180,13 +181,15 @@ class _Rebuilder(Planner):
         before = len(self.refusals)
         self.take_numbers(name, first)
         self._upload_rest(name, wanted)
-        if len(self.refusals) == before and not _is_same_list(live(self.list_versions(name)), wanted, all_of_it=True):
+        if len(self.refusals) == before and not _is_same_list(
+            get_live_versions(self.list_versions(name)), wanted, all_of_it=True
+        ):
             self._reject(name, *_INDISTINGUISHABLE)
         return len(self.refusals) == before
 
     def _upload_rest(self, name: TopicName, wanted: Sequence[NumberPair]) -> None:
         uploads = []
-        for pair in wanted[len(live(self.list_versions(name))) :]:
+        for pair in wanted[len(get_live_versions(self.list_versions(name))) :]:
             entry = cast("SchemaVersion", pair.registry)
             # Git's version gets its commit property; another entry is uploaded unchanged.
             uploads.append(pair.git if pair.git and entry.info and is_upload_of(pair.git, entry.info) else entry)
@@ -214,7 +217,7 @@ class _Rebuilder(Planner):
                 f"`pulsar-admin namespaces create {quote(str(name.namespace_name))}`, then the same command",
             )
         versions_now = self.list_versions(name)
-        current, taken = live(versions_now), next_number(versions_now)
+        current, taken = get_live_versions(versions_now), get_next_number(versions_now)
         if not current and taken <= first:
             return None
         if not current:
@@ -224,7 +227,7 @@ class _Rebuilder(Planner):
         elif current[0].number == first and _is_same_list(current, wanted):
             return None
         else:
-            problem = f"the registry holds {versions([version.number for version in current])} now, with other contents than it had"
+            problem = f"the registry holds {format_version_numbers([version.number for version in current])} now, with other contents than it had"
         return (
             f"version numbers cannot be restored: {problem}",
             f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first: its messages would be read as others",
@@ -245,7 +248,7 @@ def _has_continued(registered: Sequence[SchemaVersion], saved: Sequence[NumberPa
     last = saved[-1].registry
     if not registered or last is None:
         return False
-    if current := live(registered):
+    if current := get_live_versions(registered):
         return current[0].number > last.number
     return registered[-1].number > last.number or (registered[-1].number == last.number and last.info is None)
 

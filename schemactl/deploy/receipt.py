@@ -14,7 +14,7 @@ from shlex import quote
 from types import NoneType
 from typing import Final
 
-from schemactl.core.environment import version
+from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError
 from schemactl.core.json_values import Json, commit_value, read_document, shape_error
 from schemactl.core.terminal import clean
@@ -129,7 +129,7 @@ class Receipt:
     def write(self, path: Path, *, below: str) -> None:
         """Write the receipt to the file at `path`, atomically, and follow no link below `below`."""
         values = {key: getattr(self, key) for key in _SHAPE}
-        write_json({"format_version": FORMAT_VERSION, "schemactl": version(), **values}, path, below=below)
+        write_json({"format_version": FORMAT_VERSION, "schemactl": get_version(), **values}, path, below=below)
 
 
 def read_receipt(path: Path) -> Receipt:
@@ -146,7 +146,7 @@ def read_receipt(path: Path) -> Receipt:
             raise SchemactlError(
                 f"{path} is not a plan of schemactl: it is larger than {MAX_SIZE_BYTES >> 20} MiB", fix=fix
             )
-    value = read_document(path, what="a plan of schemactl", keys={"digest"}, version=FORMAT_VERSION, fix=fix)
+    value = read_document(path, kind="a plan of schemactl", keys={"digest"}, version=FORMAT_VERSION, fix=fix)
     problem = shape_error(value, _SHAPE)
     if not problem and (commit := value["approved"]["commit"]) and not re.fullmatch("[0-9a-f]{40,64}", commit["id"]):
         problem = "`approved.commit.id` is not the full id of a commit"

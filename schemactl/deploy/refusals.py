@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Final
 
 from schemactl import formats
-from schemactl.broker.upload import unreadable_version
+from schemactl.broker.upload import find_unreadable_version
 from schemactl.comparison.changes import Contents, stamp, upload
 from schemactl.comparison.compatibility import find_breakages
 from schemactl.core.catalog import Topic
@@ -19,8 +19,14 @@ from schemactl.core.errors import did_you_mean
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import Release, SchemaVersion, live
-from schemactl.core.wording import format_version, moment, partitioned, policy_word, versions
+from schemactl.core.schema import Release, SchemaVersion, get_live_versions
+from schemactl.core.wording import (
+    describe_partitions,
+    format_policy_value,
+    format_time,
+    format_version,
+    format_version_numbers,
+)
 from schemactl.deploy.registry_state import describe_policy
 from schemactl.deploy.steps import Origin, Plan, PlanRefusal, SetPolicies
 
@@ -42,7 +48,7 @@ _READ_AS_GITS = "it deletes every version there, and Git's numbers count again. 
 
 
 _MAX_REPEATED: Final = 8
-"""The most refused settings whose fixes all have the command that allows them."""
+"""The maximum number of refused settings for which every fix repeats the command that allows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +152,12 @@ def refuse_version(
         set_by_others: the level at which something other than Git's declarations set the strategy, or "".
     """
     version, answer, strategy = rejected.version, rejected.answer, rejected.strategy
-    registered, git_contents = live(rejected.stored), Contents(git)
+    registered, git_contents = get_live_versions(rejected.stored), Contents(git)
     foreign = tuple(
         entry for entry in registered if entry.info and not git_contents.find(entry.info) and not stamp(entry.info)
     )
     release = commands.origin.release
-    wedge = unreadable_version(registered, upload(version), release) if answer.outcome is Outcome.ERROR else None
+    wedge = find_unreadable_version(registered, upload(version), release) if answer.outcome is Outcome.ERROR else None
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
     if wedge:
         git_version = git_contents.find(wedge.info) if wedge.info else None
@@ -209,7 +215,7 @@ def _list_fixes_of_incompatibility(
     if not foreign:
         yield "approve another strategy for the topic"
     if restart and (foreign or number != git):
-        subject = f"the registry's {versions([version.number for version in foreign or live(rejected.stored)])}"
+        subject = f"the registry's {format_version_numbers([version.number for version in foreign or get_live_versions(rejected.stored)])}"
         yield f"{restart}: {_READ_AS_GITS.format(what=subject)}"
     if relax:
         apart = f"; Git's v{git} becomes v{number}, which is to be recorded then" if number != git else ""
@@ -218,7 +224,7 @@ def _list_fixes_of_incompatibility(
 
 def _describe_version(version: SchemaVersion, git: SchemaVersion | None) -> str:
     # A version of the same plan has no time of upload.
-    when = f", uploaded {moment(version.timestamp_ms)} UTC" if version.timestamp_ms else ""
+    when = f", uploaded {format_time(version.timestamp_ms)} UTC" if version.timestamp_ms else ""
     kind = version.info.type.name if version.info else "tombstone"
     whose = f"which is Git's v{git.number}" if git else "which Git does not know"
     return f"the registry's v{version.number} ({kind}{when}), {whose}"
@@ -240,7 +246,7 @@ def refuse_lossy_setting(step: SetPolicies, loses: str) -> PlanRefusal:
     ((setting, after),) = step.after.settings.items()
     return PlanRefusal(
         step.name,
-        f"{setting}: {describe_policy(step.before.get(setting))} -> {policy_word(after)}: {loses}; nothing is applied until that is allowed",
+        f"{setting}: {describe_policy(step.before.get(setting))} -> {format_policy_value(after)}: {loses}; nothing is applied until that is allowed",
         "",
         allow=step.address,
     )
@@ -269,7 +275,7 @@ def refuse_partitions(name: TopicName, registered: int | None, declared: int, co
         )
     else:
         fix = f"approve `partitions: {registered}` for the topic, its number of partitions in the registry"
-    message = f"the topic {partitioned(registered)}, and Git asks for {declared}: Pulsar can only add partitions to a partitioned topic"
+    message = f"the topic {describe_partitions(registered)}, and Git asks for {declared}: Pulsar can only add partitions to a partitioned topic"
     return PlanRefusal(name, message, fix)
 
 
@@ -381,7 +387,7 @@ def refuse_deletion(name: TopicName, retained: str, commands: Commands, *, force
         name,
         f"its schema cannot be deleted: {retained}, and {_NO_OLDER}",
         "let consumers read them, and retention remove them\nkeep the schema\n"
-        f"{commands.apply(name, option, commands.allow_unreadable(name))}: if nobody needs these messages",
+        f"{commands.apply(name, option, commands.allow_unreadable(name))}: if these messages are not needed",
     )
 
 
@@ -391,7 +397,7 @@ def refuse_rebuild(name: TopicName, retained: str, commands: Commands) -> PlanRe
         name,
         f"its versions are not deleted: {retained}, and messages that carry their numbers would be unreadable, or read with other definitions",
         "let consumers read them, and retention remove them\n"
-        f"the same command with `{commands.allow_unreadable(name)}`: if nobody needs these messages",
+        f"the same command with `{commands.allow_unreadable(name)}`: if these messages are not needed",
     )
 
 

@@ -14,7 +14,7 @@ from itertools import count
 from shlex import quote
 from unicodedata import normalize
 
-from schemactl.broker.upload import find_wedge
+from schemactl.broker.upload import find_blocking_version
 from schemactl.comparison.changes import content_identity, stamp
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema
@@ -26,11 +26,11 @@ from schemactl.core.names import (
     is_system_topic,
 )
 from schemactl.core.policies import REPLICATION, SETTINGS, Policies
-from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, live
-from schemactl.core.wording import policy_word, versions
+from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaVersion, get_live_versions
+from schemactl.core.wording import format_policy_value, format_version_numbers
 from schemactl.declare.writer import CommonTypes, Files, Paths, declared_topic_files, misread, namespace_text
 from schemactl.deploy.refusals import describe_way_out
-from schemactl.formats import pair_of, record_name, spec
+from schemactl.formats import get_pair, record_name, spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,12 @@ class _Importer:
             if isinstance(name, NamespaceName) and setting == REPLICATION and len(value) < 2:
                 continue
             problem = (
-                row.wrong(value) if row.shape.fits(value) else f"{policy_word(value)} is not a value that it takes"
+                row.wrong(value)
+                if row.shape.fits(value)
+                else f"{format_policy_value(value)} is not a value that it takes"
             )
             if problem:
-                self.notes.append(ImportNote(name, f"left out its {setting}, {policy_word(value)}: {problem}"))
+                self.notes.append(ImportNote(name, f"left out its {setting}, {format_policy_value(value)}: {problem}"))
             else:
                 settings[setting] = value
         if isinstance(name, TopicName) and policies.schema_validation_enforced is False:
@@ -179,7 +181,7 @@ class _Importer:
             elif versions := self._list_readable_versions(topic, every_version=every_version):
                 stems[topic.name] = self.paths.of_topic(topic.name)
                 lists[topic.name] = versions
-                if kind_versions := find_kinds(live(topic.versions)):
+                if kind_versions := find_kinds(get_live_versions(topic.versions)):
                     self.kind_versions[topic.name] = kind_versions
                     keys = ", ".join(dict.fromkeys(version.kind for version in kind_versions))
                     message = f"its versions alternate between records, so that it is declared with several kinds of events: {keys}"
@@ -258,12 +260,12 @@ class _Importer:
     def _list_readable_versions(self, topic: Topic, *, every_version: bool) -> list[SchemaVersion]:
         """Return the versions to declare, newest first, or [] if the topic is left out: a broker stores pairs that no client can read."""
         readable_versions: list[SchemaVersion] = []
-        for version in [*reversed(live(topic.versions))][: None if every_version else 1]:
+        for version in [*reversed(get_live_versions(topic.versions))][: None if every_version else 1]:
             try:
                 if version.info:
-                    pair_of(version.info.load())
+                    get_pair(version.info.load())
             except InvalidSchema as error:
-                reason = f"version {version.number}: no client can read it: {error.what}"
+                reason = f"version {version.number}: no client can read it: {error.message}"
                 self._leave_out(topic.name, reason, all_of_it=not readable_versions)
                 if not readable_versions:
                     return []
@@ -289,7 +291,7 @@ class _Importer:
                         )
                         tried[name] = files, [*infos.values()]
                     except InvalidSchema as error:
-                        reasons[name] = error.what
+                        reasons[name] = error.message
             misread_topics = misread(tried, root=self.root, release=self.release, strictly=strictly)
             for name, (files, _) in tried.items():
                 if name not in misread_topics:
@@ -301,7 +303,7 @@ class _Importer:
         for name, version in layer.items():
             if name not in files_by_name:
                 way_out = ""
-                if strictly and find_wedge([version], self.release):
+                if strictly and find_blocking_version([version], self.release):
                     delete = f"`schemactl registry delete {quote(name.schema_id)} --force-delete --target {quote(self.target)}`"
                     way_out = (
                         f". The topic is wedged, because brokers of Pulsar {self.release} store no schema after this one: "
@@ -344,9 +346,11 @@ class _Importer:
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Add notes on unexpected facts about a declared topic."""
         topic = self.registered.topics[name]
-        current = live(topic.versions)
+        current = get_live_versions(topic.versions)
         if current[0].number:
-            message = f"{versions(range(current[0].number))} can no longer be read: a tombstone came after"
+            message = (
+                f"{format_version_numbers(range(current[0].number))} can no longer be read: a tombstone came after"
+            )
             self.notes.append(ImportNote(name, message))
         if every_version:
             git_numbers: dict[object, int] = {}

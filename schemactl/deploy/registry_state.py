@@ -20,8 +20,8 @@ from schemactl.core.policies import (
     CompatibilityStrategy,
     Policies,
 )
-from schemactl.core.schema import SchemaVersion, live
-from schemactl.core.wording import policy_word
+from schemactl.core.schema import SchemaVersion, get_live_versions
+from schemactl.core.wording import format_policy_value
 from schemactl.registry.interface import Registry, RelaxedTopic, Scope
 
 _TOMBSTONE: Final = "tombstone"
@@ -96,7 +96,7 @@ def observe(
     ending = {
         name
         for name, topic in topics.items()
-        if git and live(topic.versions) and is_behind(topic.versions, git.versions(name))
+        if git and get_live_versions(topic.versions) and is_behind(topic.versions, git.versions(name))
     }
     retained = {name: reason for name in sorted(deletions | ending) if (reason := registry.retained(name))}
     lost = [name for name, topic in git.topics.items() if topic.schema is not None] if git else []
@@ -202,7 +202,7 @@ def _find_value_changes(old: Json, new: Json) -> Iterator[str]:
 
 def describe_policy(value: object) -> str:
     """Return the value of a policy as text, or "not set" for None."""
-    return "not set" if value is None else policy_word(value)
+    return "not set" if value is None else format_policy_value(value)
 
 
 def _version_value(version: SchemaVersion) -> str:

@@ -22,7 +22,7 @@ from schemactl.core.catalog import Catalog
 from schemactl.core.findings import Waiver
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.schema import Commit, live
+from schemactl.core.schema import Commit, get_live_versions
 from schemactl.deploy.broker_configuration import BrokerComparison
 from schemactl.deploy.drift import DriftKind, DriftReport
 from schemactl.deploy.geo_replication import ReplicatedNamespace, replicated
@@ -126,7 +126,7 @@ class TargetStatus:
         for name, topic in applicable(self.drift.git).topics.items():
             if topic.deleted or not topic.versions:
                 continue
-            registered = live(self.drift.held.versions(name))
+            registered = get_live_versions(self.drift.held.versions(name))
             version = Contents(topic.versions).find(registered[-1].info) if registered and registered[-1].info else None
             latest = LatestVersion(registered[-1].number if registered else None, version.number if version else None)
             latest_by_topic[self.drift.origin.declared_topic(name)] = latest
@@ -140,7 +140,7 @@ class TargetStatus:
     @property
     def versions(self) -> int:
         """The number of their versions that can be read in the registry."""
-        return sum(len(live(self.drift.held.versions(name))) for name in self.drift.git.topics)
+        return sum(len(get_live_versions(self.drift.held.versions(name))) for name in self.drift.git.topics)
 
     @cached_property
     def _steps(self) -> Mapping[bool, Sequence[PlanStep]]:

@@ -20,10 +20,10 @@ from schemactl.comparison.changes import (
     upload,
 )
 from schemactl.core.catalog import Catalog, Topic
-from schemactl.core.errors import SchemactlError, first_of
+from schemactl.core.errors import SchemactlError, join_first
 from schemactl.core.json_values import Json, commit_value, read_document, read_schema, schema_value
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.declare.target_numbers import TargetNumbers, TargetVersion, TopicNumbers, meanings
 from schemactl.formats import spec
 
@@ -89,7 +89,7 @@ class TopicApart:
 
     def __str__(self) -> str:
         """List the numbers that are not recorded, or all of them."""
-        return first_of([number for number in self.numbers if not number.recorded] or self.numbers, 8)
+        return join_first([number for number in self.numbers if not number.recorded] or self.numbers, 8)
 
 
 def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -> tuple[TopicApart, ...]:
@@ -99,7 +99,7 @@ def find_apart(git: Catalog, registry: Catalog, numbers: TargetNumbers | None) -
     """
     topics = []
     for name, topic in sorted(git.topics.items()):
-        apart = topic_apart(
+        apart = find_topic_apart(
             topic,
             registry.versions(name),
             numbers.topics.get(name) if numbers else None,
@@ -121,12 +121,12 @@ def find_lost_numbers(
     for name, recorded in numbers.topics.items() if numbers else ():
         topic, entries = git.topics.get(name), registry.versions(name)
         if topic and topic.schema and recorded.entries:
-            taken = next_number(entries)
+            taken = get_next_number(entries)
             lost_by_topic[name] = tuple(range(taken, max(recorded.entries) + 1))
     return {name: lost for name, lost in lost_by_topic.items() if lost}
 
 
-def topic_apart(
+def find_topic_apart(
     topic: Topic,
     entries: Sequence[SchemaVersion],
     recorded: TopicNumbers | None,
@@ -141,7 +141,7 @@ def topic_apart(
         entries: the list, in order of number, with tombstones.
         recorded: the target's record of the topic.
         twin_versions: the versions of the topics of the other domains, which share the list.
-        spellings: include numbers that need not be recorded (see `other_spellings`).
+        spellings: include numbers that need not be recorded (see `find_other_spellings`).
     """
     if not topic.versions:
         return TopicApart(topic.name, ())
@@ -149,15 +149,15 @@ def topic_apart(
     return TopicApart(topic.name, tuple(comparison.find_apart(spellings=spellings)))
 
 
-def other_spellings(
+def find_other_spellings(
     topic: Topic, entries: Sequence[SchemaVersion], meant: Sequence[TargetVersion]
 ) -> tuple[TargetVersion, ...]:
-    """Return the meaning of numbers after `meant` that hold a primitive type in the spelling of another client.
+    """Return the meanings of the numbers after the last of `meant` whose definition is a primitive type in the spelling of another client.
 
-    A broker takes the spellings of one STRING for different versions. If Git has no version of such a number, its messages
-    cannot be misread, and it need not be recorded. `entries` is the registry's list of `topic`.
+    A broker takes the spellings of one STRING for different versions. If Git has no version with such a number, messages with it cannot be
+    misread, and it need not be recorded. `entries` is the registry's list of `topic`.
     """
-    spelled_entries = [entry for entry in live(entries) if entry.info and spec(entry.info).has_spellings]
+    spelled_entries = [entry for entry in get_live_versions(entries) if entry.info and spec(entry.info).has_spellings]
     if not spelled_entries:
         return ()
     git = Contents(topic.versions)
@@ -191,12 +191,12 @@ class _ListAndRecord:
         self.by_record = {version.number: version for version in meanings(topic.versions, recorded, "")}
         self.git = Generations(topic.versions)
         self.ended = last_tombstone(topic.versions)
-        self.twins = Contents(twin_versions)
-        self.live = {entry.number for entry in live(entries)}
+        self.same_names_elsewhere = Contents(twin_versions)
+        self.live = {entry.number for entry in get_live_versions(entries)}
 
     def find_apart(self, *, spellings: bool) -> Iterator[NumberApart]:
         deleted = [number for number, entry in self.recorded.items() if entry.deleted]
-        not_recorded = () if spellings else other_spellings(self.topic, self.entries, [*self.by_record.values()])
+        not_recorded = () if spellings else find_other_spellings(self.topic, self.entries, [*self.by_record.values()])
         spelled = {version.number for version in not_recorded}
         for entry in self.entries:
             if entry.number <= self.ended and entry.number not in self.live and entry.number not in self.recorded:
@@ -215,7 +215,7 @@ class _ListAndRecord:
                 git is None
                 and not recorded
                 and not (meaning and meaning.info)
-                and self.twins.find(entry.info) is not None
+                and self.same_names_elsewhere.find(entry.info) is not None
             )
             if is_own or is_the_twins or entry.number in spelled:
                 continue
@@ -298,10 +298,13 @@ def pair_up(*, git: Sequence[SchemaVersion], registry: Sequence[SchemaVersion]) 
     A registry may hold a version twice: it compares bytes, Git compares meaning. Versions of earlier generations are left out.
     """
     generations = Generations(git)
-    readable = {version.number for version in live(registry)}
+    readable = {version.number for version in get_live_versions(registry)}
     pairs = [NumberPair(entry, generations.find(entry), entry.number in readable) for entry in registry]
     readable_versions = {pair.git.number for pair in pairs if pair.git and pair.readable}
-    return (*pairs, *(NumberPair(None, version) for version in live(git) if version.number not in readable_versions))
+    return (
+        *pairs,
+        *(NumberPair(None, version) for version in get_live_versions(git) if version.number not in readable_versions),
+    )
 
 
 def topic_values(*, git: Catalog, registry: Catalog) -> list[Json]:
@@ -348,7 +351,7 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
     """
     value = read_document(
         path,
-        what="a file with version numbers",
+        kind="a file with version numbers",
         keys={"target", "topics"},
         version=FORMAT_VERSION,
         fix="name a file that `schemactl apply --result` or `schemactl drift --format json` wrote",

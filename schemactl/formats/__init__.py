@@ -30,14 +30,14 @@ from schemactl.formats.type_spec import (
     Rename,
     TypeSpec,
     find_misread_for_direction,
-    pair_of,
+    get_pair,
     spec,
 )
 
 if TYPE_CHECKING:
     from schemactl.formats.protobuf.protoc import Proto
 
-__all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "pair_of", "spec"]
+__all__ = ["SPECS", "Explanation", "Pair", "TypeSpec", "get_pair", "spec"]
 
 
 def _explain_no_schema(name: str) -> tuple[str, str]:
@@ -99,7 +99,7 @@ def problems(info: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
         for problem in spec(info.proto).problems(info.proto, release):
             # The pointer of a part of the `.proto` means nothing in the Avro definition.
             source = info.proto.locate(problem.pointer)
-            yield InvalidSchema(f"{source}: {problem.what}" if source else problem.what, fix=problem.fix)
+            yield InvalidSchema(f"{source}: {problem.message}" if source else problem.message, fix=problem.fix)
 
 
 def find_unusable_defaults(info: SchemaInfo) -> Iterator[Incompatibility]:
@@ -166,7 +166,7 @@ def resolve(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibili
     if reader.type is not writer.type:
         message = f"{reader.type.name} cannot read {writer.type.name}"
         return iter([Incompatibility("SCHEMA_TYPE_CHANGED", "", message)])
-    reader, writer = on_the_wire(reader, writer)
+    reader, writer = select_wire_definitions(reader, writer)
     return spec(reader).resolve(reader=reader, writer=writer)
 
 
@@ -178,7 +178,7 @@ def find_misreadings(*, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Inco
     """
     if reader.type is not writer.type:
         return iter(())
-    reader, writer = on_the_wire(reader, writer)
+    reader, writer = select_wire_definitions(reader, writer)
     return spec(reader).find_misreadings(reader=reader, writer=writer)
 
 
@@ -195,7 +195,7 @@ def find_client_misreadings(*, reader: SchemaInfo, writer: SchemaInfo, language:
     """
     if reader.type is not writer.type:
         return resolve(reader=reader, writer=writer)
-    reader, writer = on_the_wire(reader, writer)
+    reader, writer = select_wire_definitions(reader, writer)
     return spec(reader).find_client_misreadings(reader=reader, writer=writer, language=language)
 
 
@@ -210,7 +210,7 @@ def find_client_defaults(*, reader: SchemaInfo, writer: SchemaInfo, language: st
     return spec(reader).find_client_defaults(reader=reader, writer=writer, language=language)
 
 
-def on_the_wire(left: SchemaInfo, right: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
+def select_wire_definitions(left: SchemaInfo, right: SchemaInfo) -> tuple[SchemaInfo, SchemaInfo]:
     """Return the definitions that describe the bytes of two definitions of one type: the `.proto` of PROTOBUF, if both have it."""
     return (left.proto, right.proto) if left.proto and right.proto else (left, right)
 
@@ -224,7 +224,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
             "from one message to the next, and no reader decodes both.",
             f"Keep {old.type.name}, or give the new messages a separate topic.",
         )
-    new, old = on_the_wire(new, old)
+    new, old = select_wire_definitions(new, old)
     return spec(new).explain(breakage, new=new, old=old)
 
 
@@ -308,11 +308,11 @@ def counterexample(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> C
     """Return a message that proves `breakage` and the reader's result, or None if no such message was found."""
     if old.type is not new.type:
         return find_misread_for_direction(breakage.direction, new=new, old=old)
-    new, old = on_the_wire(new, old)
+    new, old = select_wire_definitions(new, old)
     return spec(new).counterexample(breakage, new=new, old=old)
 
 
-def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
+def has_same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     """Return whether two definitions of one version are equal with doc, aliases and properties; layout does not count."""
     if left.type is not right.type or left.properties != right.properties:
         return False
@@ -327,7 +327,7 @@ def same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
 
 def list_native_parts(info: SchemaInfo) -> list[SchemaInfo]:
     """Return the PROTOBUF_NATIVE definitions in a schema: itself, or the key and value of a pair."""
-    pair = pair_of(info)
+    pair = get_pair(info)
     parts = list(pair.halves.values()) if pair else [info]
     return [part for part in parts if part.type is SchemaType.PROTOBUF_NATIVE]
 
@@ -348,7 +348,7 @@ def convert(info: SchemaInfo, rendering: ProtoRendering) -> SchemaInfo:
         return info
     if info.type is SchemaType.PROTOBUF_NATIVE:
         return replace(info, schema=protobuf.load("rendering").convert(info.schema, rendering))
-    pair = pair_of(info)
+    pair = get_pair(info)
     assert pair is not None  # noqa: S101  a schema with native parts is a definition or a pair
     halves = {half: convert(part, rendering) for half, part in pair.halves.items()}
     joined = join(key=halves["key"], value=halves["value"], encoding=pair.encoding)
@@ -378,7 +378,7 @@ class InvalidInput(Exception):
     """A JSON value has an unexpected form."""
 
 
-def definition_of(entry: object, where: str) -> SchemaInfo:
+def read_json_definition(entry: object, where: str) -> SchemaInfo:
     """Return the definition in `{"type", "schema", "properties"}`; `schema_b64` may replace `schema`.
 
     Raises:
@@ -388,7 +388,7 @@ def definition_of(entry: object, where: str) -> SchemaInfo:
     if not isinstance(entry, dict):
         raise InvalidInput(f"`{where}` is not a definition: expected an object with `type` and `schema`")
     type_ = _read_type(entry.get("type"), f"{where}.type")
-    properties = properties_of(entry, where)
+    properties = read_json_properties(entry, where)
     if "schema_b64" in entry:
         return SchemaInfo(type_, _read_bytes(entry["schema_b64"], where), properties)
     schema = "" if entry.get("schema") is None else entry["schema"]
@@ -412,17 +412,17 @@ def read_request_definition(request: Mapping[str, Any], role: str) -> SchemaInfo
         raise InvalidInput(f"`{role}` is missing: give the definition of {type_.name}, as a text or as the JSON itself")
     entry = {"type": type_.name, "schema": schema, "properties": request.get("properties")}
     if type_spec.declared_as == "protobuf" and (compiled := _compile_proto(schema)):
-        return replace(definition_of({**entry, "schema": None}, role), proto=compiled)
+        return replace(read_json_definition({**entry, "schema": None}, role), proto=compiled)
     if type_spec.payload in ("avro", "json"):
         entry["schema"] = _definition_text(schema, role)
     elif type_spec.language == "pair" and isinstance(schema, dict):
         entry["schema"] = json.dumps({name: _half_to_json(half) for name, half in schema.items()})
-    elif isinstance(schema, dict | list) and not proto_of(schema):
+    elif isinstance(schema, dict | list) and not find_json_proto(schema):
         entry["schema"] = json.dumps(schema)
-    return definition_of(entry, role)
+    return read_json_definition(entry, role)
 
 
-def properties_of(entry: dict[str, Any], where: str) -> dict[str, str]:
+def read_json_properties(entry: dict[str, Any], where: str) -> dict[str, str]:
     """Return the properties of a definition.
 
     Raises:
@@ -434,7 +434,7 @@ def properties_of(entry: dict[str, Any], where: str) -> dict[str, str]:
     return properties
 
 
-def proto_of(schema: object) -> Proto | None:
+def find_json_proto(schema: object) -> Proto | None:
     """Return the `.proto` in `{"proto": "<text>", "message": "a.B"}`, as an object or as JSON text, or None."""
     if isinstance(schema, str) and '"proto"' in schema:
         try:
@@ -461,7 +461,7 @@ def _half_to_json(half: object) -> object:
 
 
 def _compile_proto(schema: object) -> SchemaInfo | None:
-    proto = proto_of(schema)
+    proto = find_json_proto(schema)
     return protobuf.load("protoc").compile_proto(proto) if proto else None
 
 

@@ -30,7 +30,7 @@ def digest(info: SchemaInfo) -> bytes:
     if known_digest is not None:
         return known_digest
     if is_avro(info.type):
-        parts = composition(avro.parsed_by_any(info.schema))
+        parts = composition(avro.parse_by_any(info.schema))
         return combine_hashes(info.type, frozenset(hash_types(parts).values()))
     return hash_identity(info.type, identity(info))
 

@@ -1,4 +1,4 @@
-"""KEY_VALUE: two schemas in one, each after its length; types and encoding are properties.
+"""KEY_VALUE: two schemas in one, its halves, each preceded by its length; types and encoding are properties.
 
 The broker compares only the framed bytes, so it does not see a change of encoding, or of a half's type if the bytes stay the same
 (STRING to INT32, AVRO to JSON). Here both are incompatibilities with their own rules.
@@ -73,7 +73,7 @@ class PairSpec(TypeSpec):
         try:
             return _to_json({name: _parse_half_text(half, name) for name, half in _split_halves(info).items()})
         except RecursionError:
-            raise InvalidSchema("a half of a KEY_VALUE schema nests too deep to be shown") from None
+            raise InvalidSchema("the key or value of a KEY_VALUE schema is nested too deeply to be shown") from None
 
     def from_text(self, type_: SchemaType, text: str, properties: Mapping[str, str]) -> SchemaInfo:
         """Return the schema that the broker stores for the text: compact halves in their own key order."""
@@ -109,7 +109,7 @@ class PairSpec(TypeSpec):
             elif spec(half).payload != "bytes":
                 for problem in spec(half).problems(half, release):
                     yield InvalidSchema(
-                        problem.what,
+                        problem.message,
                         pointer=_prefix_pointer(name, problem.pointer),
                         fix=problem.fix,
                         source=problem.source,

@@ -37,7 +37,7 @@ BY_ITS_OWN: Final = " (decoded by the reader's definition alone)"
 """The suffix of a result that another definition could change."""
 
 _SMALLEST_DIFF_LINES: Final = 5_000
-"""The maximum number of lines for which `line_changes` searches the smallest diff."""
+"""The maximum number of lines for which `diff_definitions` searches the smallest diff."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +265,7 @@ def spec(info: SchemaInfo) -> TypeSpec:
     return SPECS[info.type]
 
 
-def pair_of(info: SchemaInfo) -> Pair | None:
+def get_pair(info: SchemaInfo) -> Pair | None:
     """Return the halves of a KEY_VALUE schema, or None for every other type.
 
     Raises:
@@ -386,7 +386,7 @@ def find_misread_message(*, reader: SchemaInfo, writer: SchemaInfo) -> Counterex
 
 
 def _has_avro(info: SchemaInfo) -> bool:
-    pair = pair_of(info)
+    pair = get_pair(info)
     return any(map(_has_avro, pair.halves.values())) if pair else spec(info).payload == "avro"
 
 
@@ -449,16 +449,16 @@ class PartChange:
 
 
 def list_changes(*, old: SchemaInfo, new: SchemaInfo) -> Iterator[tuple[str, str]]:
-    """Yield the sign and text of each `PartChange` except documentation, in the order of `part_changes`.
+    """Yield the sign and text of each `PartChange` except documentation, in the order of `find_part_changes`.
 
     Raises:
         InvalidSchema: if a definition does not parse.
     """
-    all_changes = part_changes(old=old, new=new)
+    all_changes = find_part_changes(old=old, new=new)
     return ((change.sign, change.text) for change in all_changes if change.kind != "documented")
 
 
-def part_changes(*, old: SchemaInfo | None, new: SchemaInfo | None) -> Iterator[PartChange]:
+def find_part_changes(*, old: SchemaInfo | None, new: SchemaInfo | None) -> Iterator[PartChange]:
     """Yield the differences between two definitions: removed parts, then the others in the order of the new definition.
 
     None is a missing definition, which has no parts.
@@ -521,7 +521,7 @@ def _is_wider(old_description: str, new_description: str) -> bool:
     )
 
 
-def line_changes(
+def diff_definitions(
     *, old: SchemaInfo | None, new: SchemaInfo | None, labels: tuple[str, str] = ("old", "new")
 ) -> list[str]:
     """Return the lines of a unified diff of two definitions in a uniform layout; None is a missing definition.

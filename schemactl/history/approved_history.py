@@ -33,8 +33,8 @@ from schemactl.core.errors import (
     SchemactlError,
     Source,
     UsageError,
-    first_of,
-    meant,
+    find_close_match,
+    join_first,
 )
 from schemactl.core.findings import Waiver
 from schemactl.core.names import NamespaceName, TopicName
@@ -87,7 +87,7 @@ _MAX_CACHED_STEPS: Final = 4
 _MAX_CACHED_STATES: Final = 64
 
 _FEW_VERSIONS: Final = 3
-"""The number of versions of a topic after which all others are expected to be read."""
+"""The number of versions of a topic that are read one by one; then all others are expected to be needed, and are read together."""
 
 _MANY_TOPICS: Final = 200
 """The number of topics from which on it is faster to read the rows of all topics at once."""
@@ -99,7 +99,7 @@ class UnknownRef(HistoryError):
 
 @dataclass(frozen=True, slots=True)
 class HistoryNote:
-    """A problem of an approved file, because of which a commit made no version; with the topic, if that is known."""
+    """A problem of an approved file that kept a commit from adding a version, and the topic if it is known."""
 
     commit: Commit
     problem: Problem
@@ -107,7 +107,7 @@ class HistoryNote:
 
     def __str__(self) -> str:
         about = f"{self.topic}: " if self.topic else ""
-        return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.what}"
+        return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.message}"
 
 
 class UndecidedVersions(tuple[SchemaVersion, ...]):  # noqa: SLOT001  a tuple cannot have slots with values
@@ -139,7 +139,7 @@ class UndecidedVersions(tuple[SchemaVersion, ...]):  # noqa: SLOT001  a tuple ca
 
 
 class Position(NamedTuple):
-    """A commit of the approved line, the name that leads there, and that name in full (`ref`)."""
+    """A commit of the approved line, the name that resolves to it, and the full name (`ref`)."""
 
     name: str
     ref: str
@@ -224,16 +224,16 @@ class History:
         """The number of commits that follow in the whole history."""
         return self.whole.commits - self.commits
 
-    def step_of(self, commit_id: str) -> int | None:
+    def find_step(self, commit_id: str) -> int | None:
         """Return the position of a commit on this first-parent line, counted from 0, or None if it is not on the line."""
-        return self._cache.step_of(commit_id)
+        return self._cache.find_step(commit_id)
 
     def has(self, commit: Commit) -> bool:
         """Return whether a commit is on this first-parent line."""
-        return self._cache.step_of(commit.id) is not None
+        return self._cache.find_step(commit.id) is not None
 
     def position(self, name: str, where: str) -> Position:
-        """Resolve a ref or commit of the approved line; `where` says in an error where the user can name another one.
+        """Resolve a ref or commit of the approved line; in an error, `where` tells the user where to name another ref.
 
         Raises:
             UnknownRef: the ref does not exist.
@@ -256,18 +256,18 @@ class History:
             return self.position(name, f"as `promoted:` of the target {target.name}")
         except UnknownRef as error:
             raise UnknownRef(
-                f"{error.what}, and the target {target.name} is `promoted:` there",
+                f"{error.message}, and the target {target.name} is `promoted:` there",
                 fix=f"{error.fix}; or, when nothing was promoted yet, `schemactl promote {quote(target.name)} --to {quote(self.ref)}`",
             ) from None
         except HistoryError as error:
             raise HistoryError(
-                f"{target.name} is `promoted: {name}`. {error.what}",
+                f"{target.name} is `promoted: {name}`. {error.message}",
                 fix=f"{error.fix}: `schemactl promote {quote(target.name)} --to COMMIT`, and push that",
             ) from None
 
     def until(self, position: Position) -> History:
         """Return this history up to one of its positions, with the roots that the project had there."""
-        step = self._cache.step_of(position.commit.id)
+        step = self._cache.find_step(position.commit.id)
         if step is None:
             raise ValueError(f"{position.commit.id} is not on the line of {self.ref}")
         project = read_project_of_commit(self._repository, self._project, position.commit)
@@ -291,7 +291,7 @@ class History:
 
     # Changes
 
-    def concerned_since(self, older: History) -> frozenset[str] | None:
+    def find_topics_changed_since(self, older: History) -> frozenset[str] | None:
         """Collect the topics that commits after the tip of `older` concern, or None if that tip is not on this line.
 
         Returns:
@@ -309,7 +309,7 @@ class History:
         Returns:
             Their tenant/namespace/topic.
         """
-        step = -1 if commit_id is None else self._cache.step_of(commit_id)
+        step = -1 if commit_id is None else self._cache.find_step(commit_id)
         if step is None:
             return None
         older_state = self._cache.at_step(step)
@@ -327,7 +327,7 @@ class History:
             schemas |= {schema for schema, _ in self._cache.list_topics() if schema.rpartition("/")[0] in namespaces}
         return frozenset(schemas)
 
-    def unapproved_files(self, head: Commit) -> list[str]:
+    def list_unapproved_files(self, head: Commit) -> list[str]:
         """List the declarations, definitions and overlays that the work up to `head` changed and that differ from the approved files.
 
         Raises:
@@ -345,7 +345,7 @@ class History:
             if self._is_declared_by(path) and head_files.entry(path) != self._cache.entry(path)
         ]
 
-    def uncommitted_files(self) -> list[str]:
+    def list_uncommitted_files(self) -> list[str]:
         """List the declarations, definitions, overlays and the project file that differ from HEAD, staged or not; escaped for printing.
 
         Raises:
@@ -553,7 +553,7 @@ class History:
     def _create_undecided_error(self, schema: str, commit: Commit, problem: Problem) -> HistoryError:
         return HistoryError(
             f"the version numbers of {schema} depend on the installed protoc: {problem.source} of commit {commit.short} may make "
-            f"a version, and cannot be compiled here: {problem.what}",
+            f"a version, and cannot be compiled here: {problem.message}",
             fix=f"{problem.fix or 'use another installation'}; or name a later start of the history as `adopted` in {self._project.path}; "
             f"for other topics: --skip {schema}",
         )
@@ -614,7 +614,7 @@ class History:
 
 
 def _resolve_position(repository: Repository, name: str, where: str) -> Position:
-    """Resolve a ref or commit, or raise UnknownRef; `where` is the place where the user can name another one."""
+    """Resolve a ref or commit, or raise UnknownRef, in which `where` tells the user where to name another ref."""
     if resolved := resolve_shared(repository, name):
         return Position(name, *resolved)
     raise UnknownRef(
@@ -650,7 +650,7 @@ class DefinitionLoader:
         self._repository = repository
         self._project = project
         self._cache = cache
-        # A state caches its rows, and many definitions are of one step; a history has too many steps to keep all.
+        # A state caches its rows, and many definitions belong to the same step. A history has too many steps to cache all states.
         self._state_at = functools.lru_cache(_MAX_CACHED_STATES)(cache.at_step)
         self._project_steps = functools.cache(lambda: cache.list_steps_at(project.path))
         self._own_include_at = functools.cache(self._read_own_include_at)
@@ -689,7 +689,7 @@ class DefinitionLoader:
     def defer_info(self, version: VersionRow, schema: str, rendering: ProtoRendering) -> SchemaInfo:
         """Create the schema of a version, which is read on use.
 
-        A `.proto` definition is in the form `rendering`, which follows from the current declaration: clients are of today.
+        A `.proto` definition is in the form `rendering`, which follows from the current declaration, because today's clients use it.
         """
         read = functools.partial(self._read_info, version.step, version.path, schema, rendering, version.kind)
         digest, is_plain = version.fingerprint, version.is_plain
@@ -940,14 +940,14 @@ def _advise_on_ref(repository: Repository, name: str, refs: Sequence[str], where
         is_new = branch in refs and not any(ref.startswith(f"{remote}/") for ref in refs)
         push = f"; when nothing was pushed there yet, `git push {quote(remote)} {quote(branch)}`" if is_new else ""
         return f"`{keep}git fetch {quote(remote)} {quote(branch)}`{push}"
-    similar = meant(name, refs)
+    similar = find_close_match(name, refs)
     hint = f"did you mean {similar}? " if similar else ""
     return f"{hint}name another ref {where}; {_describe_refs(repository, refs)}"
 
 
 def _describe_refs(repository: Repository, refs: Sequence[str]) -> str:
     if refs:
-        return f"this repository has {first_of(refs, 8)}"
+        return f"this repository has {join_first(refs, 8)}"
     fetches = " && ".join(f"git fetch {quote(name)}" for name in _list_remotes_with_url(repository))
     return f"this repository has no ref yet: `{fetches}`"
 
@@ -975,7 +975,7 @@ def approved_project(
     """Read the project that `directory` belongs to from the approved ref, or return None if nothing has been approved yet.
 
     The working tree does not decide which ref that is. It is the remote's default branch (else main or master), or the ref that
-    its project file names as `approved`. Only if nothing was fetched may the working tree name the ref, and only a branch.
+    its project file names as `approved`. The working tree may name the ref only if nothing was fetched, and then only a branch.
 
     Args:
         directory: the working directory.
@@ -1069,7 +1069,7 @@ def find_judging_project(
     except HistoryError:
         if base or not proposed.approved:
             raise
-        # This clone does not know the remote's default branch. The files may then name the ref, whose settings judge.
+        # This clone does not know the remote's default branch. Then the files may name the ref, and the settings at that ref judge.
         ref, tip = approved(repository, proposed)
     judging = _read_judging_project(repository, ref, tip, directory, config) if tip else None
     named_ref = judging.project.approved if judging else proposed.approved
@@ -1213,7 +1213,7 @@ def read_project_of_commit(repository: Repository, project: Project, commit: Com
 def waivers_at(repository: Repository, project: Project, commit: Commit) -> tuple[Waiver, ...]:
     """Read the waivers in the tree of a commit, at the path that the project file of that commit names.
 
-    They judge the changes of that commit, regardless of later changes of the file and of the clock. Unreadable entries are
+    They apply to the changes of that commit. Later changes of the file, and the current date, make no difference. Unreadable entries are
     skipped.
     """
     files = CommitFiles(repository, commit)

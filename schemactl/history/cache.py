@@ -33,10 +33,10 @@ _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""
 
 _INSERT_STEPS: Final = 100
-"""The number of steps whose rows are in memory twice at most."""
+"""The number of steps after which pending rows are inserted, to limit the memory that they take."""
 
 _SAVED_PARTS: Final = 200
-"""The number of recorded files and schemas of one commit after which they are saved for a run after an interruption."""
+"""The number of recorded files and schemas of one commit after which they are saved, so that an interrupted run can be continued."""
 
 _TABLES: Final = """
 -- `adopted` is the commit with which versions begin, or "" if they begin with the first commit. `include` has the import folders
@@ -218,7 +218,10 @@ class Cache:
 
     @property
     def is_checked(self) -> bool:
-        """Whether a run read the whole line, and `adopted` contradicts no number. An interrupted run saves its steps earlier."""
+        """Whether a run read the whole line, and `adopted` contradicts no number.
+
+        An interrupted run saves its steps before this is known.
+        """
         [[is_checked]] = self._select("SELECT is_checked FROM derivation")
         return bool(is_checked)
 
@@ -289,7 +292,7 @@ class Cache:
         [row] = self._select("SELECT lower(hex(commit_id)), time_s, subject FROM step WHERE step = :at", at=step)
         return Commit(*row)
 
-    def step_of(self, commit_id: str) -> int | None:
+    def find_step(self, commit_id: str) -> int | None:
         """Return the step of a commit up to here, or None if it is not on the line."""
         sql = "SELECT step FROM step WHERE commit_id = :id AND step <= :step"
         return next((step for (step,) in self._select(sql, id=bytes.fromhex(commit_id))), None)
@@ -503,8 +506,8 @@ class Cache:
 class CacheWriter(Cache):
     """A writer that adds steps to a database, which no other object may use meanwhile.
 
-    Rows are inserted together, when the database is read or saved next: one statement for each row takes twice as long. Every
-    statement has the same effect if it is repeated, as an interrupted insertion is.
+    Rows are inserted together, when the database is read or saved next: one statement for each row takes twice as long. Every statement is
+    idempotent, because an interrupted insertion is repeated.
     """
 
     def __init__(self, cache: Cache) -> None:
@@ -513,7 +516,7 @@ class CacheWriter(Cache):
         self._pending_rows: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
         self._generations: dict[str, _Generation] = {}
         self._ids = {_decode_name(name): name_id for name, name_id in self._select("SELECT name, id FROM name")}
-        # All rows about a name with this id, or a greater one, are written by this object.
+        # Names with this id or a greater one are new: only this object writes rows about them.
         self._first_new_id = max(filter(None, self._ids.values()), default=0) + 1
         self._new_ids = count(self._first_new_id)
         self._note_ids = count(self._select("SELECT coalesce(max(id), 0) + 1 FROM note")[0][0])
@@ -532,7 +535,7 @@ class CacheWriter(Cache):
         """Begin the next step; all following writes belong to it.
 
         Returns:
-            The state before the step, which may be this object, so that a write changes it; and the part of the commit that an
+            The state before the step, which may be this object and then changes with every write; and the part of the commit that an
             interrupted run recorded.
         """
         if self.step % _INSERT_STEPS == 0:
@@ -557,7 +560,7 @@ class CacheWriter(Cache):
         return Cache(self.connection), self._recorded
 
     def record_part(self, recorded: RecordedPart) -> bool:
-        """Record that this part of the commit is written, and return whether it is saved for a run after an interruption."""
+        """Record that this part of the commit is written, and return whether it was saved, so that an interrupted run can be continued."""
         self._recorded = recorded
         self._unsaved_parts += 1
         if self._unsaved_parts < _SAVED_PARTS:
@@ -659,7 +662,7 @@ class CacheWriter(Cache):
         """Record the declared policies of a namespace or topic; policies that are no longer declared keep their last values."""
         if declared != Policies():
             old_policies = self.find_last_policies(name)
-            new_policies = old_policies.overlaid(declared)
+            new_policies = old_policies.override_with(declared)
             if new_policies != old_policies:
                 self._write_fact(_POLICIES, name, new_policies, json.dumps(new_policies.managed()))
 
@@ -737,7 +740,7 @@ class CacheWriter(Cache):
             self._write("INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?, ?)", row)
 
     def set_undecided(self, schema: str, problem: Problem) -> None:
-        """Record that another release of protoc may accept the current definition of a schema, and so count other versions."""
+        """Record that another release of protoc may accept the current definition of a schema, which would change its version numbers."""
         row = (self._assign_id(schema), self.step, json.dumps(_encode_problem(problem)))
         self._write("INSERT OR IGNORE INTO undecided VALUES (?, ?, ?)", row)
 
@@ -764,7 +767,7 @@ class CacheWriter(Cache):
 
 def _encode_problem(problem: Problem) -> tuple[str, int, int, str, str]:
     source = problem.source
-    return source.path, source.line, source.column, problem.what, problem.fix
+    return source.path, source.line, source.column, problem.message, problem.fix
 
 
 def _decode_problem(values: Sequence[Any]) -> Problem:

@@ -1,7 +1,7 @@
 """Read the files of a commit, the index or the working tree with their blob ids, and find Git attributes that convert them.
 
-An attribute that converts a file is a problem: Git's history would contain another text than the reviewer of the file sees. Git
-itself cannot tell what it would store, since that runs filter programs. Line ends, which `text`, `eol` and the older `crlf` convert,
+An attribute that converts a file is a problem: Git's history would contain another text than the reviewer of the file sees. Git is not
+asked what it would store, because then it would run filter programs. Line ends, which `text`, `eol` and the older `crlf` convert,
 make no difference to declarations that are text; in a binary definition they are content.
 """
 
@@ -262,7 +262,7 @@ class HashedFiles:
 class FileCache:
     """The contents of a working tree for many checks in one process: a file is read again only if its size, time or inode changed.
 
-    After `forget`, every file is looked at once; so an editor, which says which files change, calls it when one does.
+    After `forget`, every file is checked for changes once; an editor calls it when it learns that a file has changed.
     """
 
     def __init__(self) -> None:
@@ -328,7 +328,7 @@ class CachedFiles(HashedFiles):
 
 
 class OverlaidFiles(HashedFiles):
-    """The files of another state of the repository with other contents for some of them."""
+    """The files of a repository state, with the contents of some of them replaced."""
 
     def __init__(self, contents: Mapping[str, bytes], over: CommitFiles | HashedFiles, object_format: str) -> None:
         super().__init__(ChangedFiles(contents, over), object_format)

@@ -304,7 +304,7 @@ class Repository:
         if any(part in ref for part in ("\0", "\n", "..")) or ref.startswith(("^", "-")):
             # These name a range of commits or nothing.
             return None
-        # Most of the names that are tried do not exist, which the process that reads objects tells quickly. Only plain names: an
+        # Most of the tried names do not exist, which the process that reads objects reports quickly. It gets only plain names: an
         # unset upstream or a wrong pattern would end it.
         if set("@:{").isdisjoint(ref):
             [commit_object] = self.objects([f"{ref}^{{commit}}"])
@@ -457,7 +457,7 @@ def log(
             _, mode, before, blob, _ = token.decode().split(" ")
             logged.changes.append(ChangedFile(next(tokens).decode("utf-8", "surrogateescape"), mode, blob, before))
         elif token.strip(b"\n"):
-            raise HistoryError(f"git log answered {token[:80]!r}, which is not of the form asked for")
+            raise HistoryError(f"unexpected output of git log: {token[:80]!r}")
     if logged:
         yield logged
 

@@ -45,8 +45,9 @@ class LocalChanges(NamedTuple):
 
     Attributes:
         unchanged: the topics whose declaration, and every file of their definition, are unchanged since the base.
-        combined: the definitions with files of both sides (of a topic with kinds, the topic with all of them): a file that the work
-            changed, and a file that was approved since the base. The value is a problem if the definition cannot be read, or None if
+        combined: the definitions that combine files of both sides: at least one file that the work changed, and one that was approved since
+        the base. For a topic with kinds, the value is the topic with all of them. The value is a problem if the definition cannot be read,
+        or None if
             no merged file declares the topic. If both sides changed a file, the file of the work counts.
         settled: the unchanged topics whose approved files have not changed since the base either.
     """
@@ -302,7 +303,7 @@ def _read_merge_base(
     if merge_base.id == tip.id:
         return tip, state
     # Work may also start from a commit of a merged branch, which is not on the first-parent line.
-    step = state.step_of(merge_base.id)
+    step = state.find_step(merge_base.id)
     return merge_base, derivation.derive(merge_base, keep=False) if step is None else state.at_step(step)
 
 
@@ -535,7 +536,7 @@ class BroughtFiles:
         self._is_behind = base != tip
 
     def has(self, path: str, content: bytes | None) -> bool:
-        """Return whether the merge by itself leaves `content` (None for a missing file) at `path`, from the top level."""
+        """Return whether the merge, without changes of the work, leaves `content` (None for a missing file) at `path`, relative to the top level."""
         if not self._is_behind or self._here.entry(path) != self._base.entry(path):
             return False
         expected_entry = None if content is None else Entry("file", blob_id(content, self._format))

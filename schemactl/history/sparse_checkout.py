@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from schemactl.core.errors import HistoryError
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 from schemactl.declare.files import SUFFIXES
 from schemactl.declare.numbers_file import numbers_path
 
@@ -29,7 +29,7 @@ def require_complete_checkout(repository: Repository, project: Project) -> None:
     arguments = " ".join(map(quote, top_folders))
     add = f"`git sparse-checkout add {arguments}`, or " if arguments else ""
     raise HistoryError(
-        f"this sparse checkout omits {counted(len(paths), 'file')} of {project.path}, such as {paths[0]}: the working tree does not "
+        f"this sparse checkout omits {format_count(len(paths), 'file')} of {project.path}, such as {paths[0]}: the working tree does not "
         "show whether they are still declared",
         fix=f"{add}`git sparse-checkout disable`",
     )

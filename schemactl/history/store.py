@@ -99,7 +99,7 @@ class Store:
                 self._build_path(kind, self._folder),
                 (_compute_digest(content), content),
                 below=None,
-                mode=atomic_files.OWN,
+                mode=atomic_files.PRIVATE_MODE,
             )
             _remove_unused(os.path.dirname(self._folder))
         except OSError:

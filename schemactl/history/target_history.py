@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from schemactl import formats
-from schemactl.core.catalog import Catalog, Client, LazyMapping, Namespace, Topic, only, part_of
+from schemactl.core.catalog import Catalog, Client, LazyMapping, Namespace, Topic, filter_catalog, select_part
 from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
@@ -121,7 +121,7 @@ def _collect_overlay_policies(
         holders: list[Namespace | Topic] = [*overlays.namespaces.values(), *overlays.topics.values()]
         for holder in holders:
             # Newer revisions come first, and keep their values.
-            policies[holder.name] = holder.policies.overlaid(policies.get(holder.name, Policies()))
+            policies[holder.name] = holder.policies.override_with(policies.get(holder.name, Policies()))
     return policies
 
 
@@ -132,7 +132,7 @@ def _add_former_policies(catalog: Catalog, past: Mapping[NamespaceName | TopicNa
         holder = catalog.get(name)
         if holder is None and name not in catalog.former:
             return None
-        last = catalog.former.get(name, Policies()).overlaid(past.get(name, Policies()))
+        last = catalog.former.get(name, Policies()).override_with(past.get(name, Policies()))
         former = last.without(holder.policies) if holder else last
         return None if former == Policies() else former
 
@@ -145,10 +145,10 @@ def effective(
     catalog: Catalog, target: Target, overlays: Catalog = NO_OVERLAYS, *, further: Sequence[TopicName] = ()
 ) -> Catalog:
     """Select the part of `catalog` that `target` includes, and the topics `further`, and apply `overlays`."""
-    selected = part_of(catalog, target.globs) if target.globs else catalog
+    selected = select_part(catalog, target.globs) if target.globs else catalog
     if not {*further} <= {*selected.topics}:
         names = {*selected.topics, *further, *selected.namespaces, *(name.namespace_name for name in further)}
-        selected = replace(only(catalog, lambda name: name in names), former=selected.former)
+        selected = replace(filter_catalog(catalog, lambda name: name in names), former=selected.former)
     if overlays == NO_OVERLAYS:
         return selected
 

@@ -29,7 +29,7 @@ from schemactl.core.errors import (
     Problem,
     SchemactlError,
     Source,
-    first_of,
+    join_first,
 )
 from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
@@ -77,8 +77,7 @@ _SAVE_COMMITS: Final = 500
 _SAVE_GROWTH: Final = 0.25
 
 _SAVE_INTERVAL_S: Final = 30.0
-"""A long history is saved after this number of commits, or after this part of the commits before if that is more, and after this
-time. So a run that is killed loses at most a fifth of its work, and saving takes little time."""
+"""A long history is saved whenever this number of commits, or this fraction of the earlier commits if that is more, was added; and also whenever this time has passed. So a run that is killed loses at most a fifth of its work, and saving takes little time."""
 
 _FEW_COMMITS: Final = 200
 """The number of commits after which the progress of a long history counts the remaining ones."""
@@ -129,14 +128,14 @@ class Derivation:
         state, kept_steps, is_checked = None, 0, False
         cached = Cache.open(self._store, inputs)
         if cached and cached.last >= 0:
-            if (step := cached.step_of(tip.id)) is not None:
+            if (step := cached.find_step(tip.id)) is not None:
                 state = cached.at_step(step)
                 if not cached.is_checked:
                     self._check_adopted(state, tip)
                 return state
             commits = log(self._repository, tip.id, cached.read_commit(cached.last).id)
             first = next(commits, None)
-            common_step = cached.step_of(first.parents[0]) if first and first.parents else None
+            common_step = cached.find_step(first.parents[0]) if first and first.parents else None
             is_same_start = self._find_adopted(tip) == cached.adopted and self._find_include(tip) == cached.include
             if first and common_step is not None and is_same_start:
                 # Commits after the common one were rewritten, if there were any, and are forgotten. The comparison with a
@@ -190,14 +189,14 @@ class Derivation:
     def _require_on_line(self, state: Cache, tip: Commit) -> None:
         adopted = state.adopted
         commit = self._repository.commit(adopted) if adopted else None
-        if commit is None or state.step_of(adopted) is not None:
+        if commit is None or state.find_step(adopted) is not None:
             return
         merge_base = self._repository.merge_base(tip, commit)
         if merge_base == tip:
             # All commits are earlier, and none of them counts.
             return
         descendants = self._repository.run("rev-list", "--ancestry-path", f"{adopted}..{tip.id}").decode().split()
-        on_line = [commit_id for commit_id in reversed(descendants) if state.step_of(commit_id) is not None]
+        on_line = [commit_id for commit_id in reversed(descendants) if state.find_step(commit_id) is not None]
         raise HistoryError(
             f"`adopted` of {self._project.path} names {commit.short}, which is not on the first-parent line of the approved history",
             fix=f"name the commit that merged it: {on_line[0]}"
@@ -246,7 +245,7 @@ class Derivation:
         """Check that no commit that changed `adopted` of the approved project file changed the number of an approved version.
 
         Raises:
-            HistoryError: the numbers of versions that were approved before are others after it.
+            HistoryError: such a commit changed the numbers of versions that were approved before it.
         """
         revisions = [
             (step, self._read_settings(state.at_step(step))) for step in state.list_steps_at(self._project.path)
@@ -260,7 +259,7 @@ class Derivation:
             if renumbered := compare_numbers(earlier_state, state.at_step(step - 1)):
                 commit = state.read_commit(step)
                 raise HistoryError(
-                    f"{commit.short} changed `adopted` in {self._project.path}, and so the numbers of approved versions: {first_of(renumbered, 3)}",
+                    f"{commit.short} changed `adopted` in {self._project.path}, and so the numbers of approved versions: {join_first(renumbered, 3)}",
                     fix="write the former value of `adopted` again, and have that approved",
                 )
             return
@@ -346,7 +345,7 @@ def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
 def _disable_garbage_collection() -> Iterator[None]:
     """Do not search for cycles, which takes an eighth of the time: only descriptors of `.proto` files are in cycles.
 
-    Code that reads these calls `_enable_garbage_collection`. The search omits the objects from before.
+    Code that reads these calls `_enable_garbage_collection`. The search skips the objects that exist already.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -394,7 +393,7 @@ class VersionDerivation:
     def __init__(self, repository: Repository, project: Project, writer: CacheWriter, *, approved: bool = True) -> None:
         self._is_approved = approved
         self._adopted = writer.adopted
-        self._is_counting = not self._adopted or writer.step_of(self._adopted) is not None
+        self._is_counting = not self._adopted or writer.find_step(self._adopted) is not None
         self._include: Include | None = None
         self._repository = repository
         self._project = project
@@ -466,7 +465,7 @@ class VersionDerivation:
             if commit.commit.id != self._adopted:
                 self._writer.end()
                 return
-            # Everything that this commit has counts as new with it.
+            # Every file of this commit counts as added by it.
             self._is_counting = True
             changed_paths, old_entries = sorted(self._writer.paths()), {}
         self._check_moved_projects(commit.commit, old_entries)
@@ -866,7 +865,7 @@ class Fingerprints:
         if is_compiled(declaration):
             _enable_garbage_collection()
         read = definitions.read(declaration)
-        # A payload has its type in its file.
+        # The type of a payload is in its file, not in the declaration.
         type_ = read.info.type if read.info else declaration.type
         if read.info is None:
             return Inspection(None, type_, read.paths, problems=read.problems, depends_on_protoc=read.depends_on_protoc)
@@ -877,7 +876,7 @@ class Fingerprints:
             return Inspection(digest(read.info), type_, read.paths)
         except InvalidSchema as error:
             source = read.info.locate(error.pointer) or declaration.source
-            problem = Problem(source, error.what, error.fix)
+            problem = Problem(source, error.message, error.fix)
             return Inspection(None, type_, read.paths, problems=(problem,))
 
     def refresh(self, type_: SchemaType, parts: DefinitionParts) -> CombinedDigest | None:

@@ -12,9 +12,9 @@ from schemactl.checks.lint import DefinitionPart, LintedDefinition
 from schemactl.core.catalog import Client, Topic
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live
+from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 from schemactl.declare.files import YAML_SUFFIXES
 from schemactl.formats.type_spec import outline
 from schemactl.lsp.cursor import Cursor
@@ -22,10 +22,10 @@ from schemactl.lsp.declaration_keys import describe_key
 from schemactl.lsp.workspace import Workspace
 
 _MAX_TOPICS: Final = 5
-"""The most topics that are described for a shared type."""
+"""The maximum number of topics that are described for a shared type."""
 
 _MAX_VERSIONS: Final = 10
-"""The most versions of a topic that are listed."""
+"""The maximum number of versions of a topic that are listed."""
 
 
 def describe(workspace: Workspace, cursor: Cursor) -> str:
@@ -97,7 +97,7 @@ def _describe_uses(workspace: Workspace, cursor: Cursor, keys: Sequence[str]) ->
             if client.reads:
                 yield f"  * {_describe_reader(client, versions, keys)}"
     if len(names) > _MAX_TOPICS:
-        yield f"* and {counted(len(names) - _MAX_TOPICS, 'more topic')}"
+        yield f"* and {format_count(len(names) - _MAX_TOPICS, 'more topic')}"
 
 
 def _find_first_version(versions: Sequence[SchemaVersion], keys: Sequence[str]) -> SchemaVersion | None:
@@ -145,7 +145,7 @@ def _describe_topic(workspace: Workspace, name: TopicName) -> str:
         lines += [on_one_line(topic.metadata.description), ""]
     lines += [f"* {_describe_version(version)}" for version in reversed(versions[-_MAX_VERSIONS:])]
     if len(versions) > _MAX_VERSIONS:
-        lines.append(f"* {counted(len(versions) - _MAX_VERSIONS, 'older version')}")
+        lines.append(f"* {format_count(len(versions) - _MAX_VERSIONS, 'older version')}")
     if not versions:
         lines.append("* no version is approved yet")
     return "\n".join([*lines, *_describe_clients(topic)])
@@ -172,7 +172,7 @@ def _read_versions(workspace: Workspace, names: Sequence[TopicName]) -> dict[Top
             catalog = history.read(repository, project).catalog
             topics = {name: catalog.topics.get(name) for name in names}
             return {
-                name: tuple(version.load() for version in live(topic.versions)) if topic else ()
+                name: tuple(version.load() for version in get_live_versions(topic.versions)) if topic else ()
                 for name, topic in topics.items()
             }
     except SchemactlError:

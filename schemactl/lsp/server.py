@@ -20,7 +20,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from schemactl.core.edits import TextEdit
-from schemactl.core.environment import version
+from schemactl.core.environment import get_version
 from schemactl.core.errors import SchemactlError, Source
 from schemactl.declare.project import PROJECT_FILE
 from schemactl.lsp.completion import Completion, complete
@@ -85,7 +85,7 @@ def serve(directory: str, config: str | None) -> None:
 
 def make_server(directory: str, config: str | None) -> LanguageServer:
     """Return a server with all features; see `serve`."""
-    server = LanguageServer("schemactl", version(), text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
+    server = LanguageServer("schemactl", get_version(), text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
     projects: dict[str, _Project] = {}
     # The projects take turns in one thread.
     executor = ThreadPoolExecutor(1, "schemactl")

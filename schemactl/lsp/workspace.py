@@ -15,15 +15,15 @@ from schemactl import history
 from schemactl.checks.environments import CheckCache
 from schemactl.checks.lint import lint
 from schemactl.checks.project_check import CheckRequest, check_project
-from schemactl.core.atomic_files import top_of
+from schemactl.core.atomic_files import find_top_folder
 from schemactl.core.catalog import Catalog
-from schemactl.core.deadline import within
+from schemactl.core.deadline import run_within
 from schemactl.core.edits import TextEdit
 from schemactl.core.errors import DeclarationError, HistoryError, Problem, SchemactlError, Source
 from schemactl.core.findings import Finding, Severity
 from schemactl.core.names import TopicName
-from schemactl.core.rules import every_rule
-from schemactl.core.wording import counted
+from schemactl.core.rules import get_all_rules
+from schemactl.core.wording import format_count
 from schemactl.declare import project as declare_project
 from schemactl.declare import reader
 from schemactl.declare.document import read_documents
@@ -119,7 +119,7 @@ class Workspace:
     @property
     def top(self) -> str:
         """The real path of the repository's top folder."""
-        return top_of(self.directory)
+        return find_top_folder(self.directory)
 
     @property
     def declared(self) -> Declared:
@@ -173,7 +173,7 @@ class Workspace:
         self.failure = ""
         self._checked = self.buffers
         try:
-            report = within(TIMEOUT_S, lambda deadline: check_project(request, deadline))
+            report = run_within(TIMEOUT_S, lambda deadline: check_project(request, deadline))
         except DeclarationError as error:
             yield from map(self._diagnose_problem, error.problems)
         except HistoryError as error:
@@ -223,12 +223,12 @@ class Workspace:
             quote = content[start] if content[start : start + 1] in ("'", '"') else ""
             edit = TextEdit(source.path, start, end, f"{quote}{match[1].strip(quote or None)}{quote}", content)
             fixes = (QuickFix(f"Write {match[1]}", edit),)
-        message = f"{problem.what}\nFix: {problem.fix}" if problem.fix else problem.what
+        message = f"{problem.message}\nFix: {problem.fix}" if problem.fix else problem.message
         return Diagnostic(source, "error", UNDECIDED, message, fixes=fixes)
 
     def _diagnose_findings(self, findings: Iterable[Finding]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each finding with a place in the files; topics that share the place have one."""
-        rules = every_rule()
+        rules = get_all_rules()
         groups: dict[Hashable, list[Finding]] = {}
         for finding in findings:
             if finding.place and finding.rule == UNDECIDED:
@@ -241,7 +241,7 @@ class Workspace:
                 continue
             lines = [first.message]
             other_count = len({finding.topic for finding in others} - {first.topic})
-            lines += [f"Likewise for {counted(other_count, 'more topic')}."] if other_count else []
+            lines += [f"Likewise for {format_count(other_count, 'more topic')}."] if other_count else []
             lines += [f"Fix: {first.fix}"] if first.fix else []
             edits = dict.fromkeys(finding.edit for finding in (first, *others) if finding.edit)
             edits |= dict.fromkeys(edit for finding in (first, *others) for edit in finding.alternatives)

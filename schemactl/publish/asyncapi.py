@@ -12,9 +12,9 @@ from schemactl.codegen.spark_types import UnboundedColumns
 from schemactl.codegen.topic_struct import StructOptions, message_doc, value_of
 from schemactl.core.catalog import Catalog, Topic
 from schemactl.core.errors import InvalidSchema, SchemactlError, UsageError
-from schemactl.core.names import TopicName, name_kind
+from schemactl.core.names import TopicName, format_kind_name
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-from schemactl.formats import pair_of, protobuf, spec
+from schemactl.formats import get_pair, protobuf, spec
 from schemactl.formats.avro.json_text import without_comments
 from schemactl.publish.json_schema import Json, SchemaWriter, describes_payload, drop_empty, free_name
 
@@ -87,9 +87,9 @@ def make_document(
                 channel |= {name: newer[name] for name in ("x-schema-version", "x-commit") if name in newer}
             channels[key], keys[topic.name] = channel, key
         except SchemactlError as error:
-            skipped[name_kind(topic.name, topic.kind)] = error.what
+            skipped[format_kind_name(topic.name, topic.kind)] = error.message
         except RecursionError:
-            skipped[name_kind(topic.name, topic.kind)] = "it is nested deeper than can be followed"
+            skipped[format_kind_name(topic.name, topic.kind)] = "it is nested deeper than can be followed"
         else:
             continue
         writer.forget_types_except(known_types)
@@ -176,7 +176,7 @@ def _require_few_parts(info: SchemaInfo, release: Release) -> None:
 
 def _has_payload(info: SchemaInfo) -> bool:
     """Return whether the schema defines the bytes of a message."""
-    pair = pair_of(info)
+    pair = get_pair(info)
     return all(map(_has_payload, pair.halves.values())) if pair else describes_payload(info)
 
 

@@ -1,6 +1,7 @@
 """Draw schemas as SVG: the uses of types, the evolution of fields, which version reads which, and versions by environment.
 
-Each drawing is a whole file without scripts and fonts. It has a title and a text for readers without eyes, and follows a dark or light system.
+Each drawing is a whole file without scripts and fonts. It has a title and a description for screen readers, and follows the dark or light
+mode of the system.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ _ROW: Final = 34
 _COLUMN: Final = 300
 _BOX: Final = 250
 _MAX_NODES: Final = 40
-"""The most nodes of a column that are drawn; a last row gives the number of the others."""
+"""The maximum number of nodes of a column that are drawn; a last row gives the number of the others."""
 
 _MAX_TYPE_COLUMNS: Final = 5
-"""The most columns of types; in longer chains and in cycles, a column also has types that use each other."""
+"""The maximum number of columns of types; in longer chains and in cycles, a column also has types that use each other."""
 
 _MAX_LETTERS: Final = 29
 _CELL: Final = 34

@@ -17,7 +17,7 @@ from schemactl.codegen.spark_types import Struct
 from schemactl.codegen.topic_struct import StructOptions, struct_of
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo
-from schemactl.formats import pair_of, protobuf, spec
+from schemactl.formats import get_pair, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.json_text import definition_text
 from schemactl.formats.avro.logical_types import value_type_of
@@ -185,7 +185,7 @@ class SchemaWriter:
             InvalidSchema: if the definition does not parse.
             SchemactlError: if the schema does not define the bytes of a message.
         """
-        if pair := pair_of(info):
+        if pair := get_pair(info):
             parts = {name: {"anyOf": [self.message(part), {"type": "null"}]} for name, part in pair.halves.items()}
             return {"type": "object", "properties": parts}
         schema_spec = spec(info)

@@ -18,27 +18,27 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.project import Project
 from schemactl.core.schema import Commit, Release, SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
-from schemactl.formats import pair_of, spec
+from schemactl.formats import get_pair, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 from schemactl.formats.avro.schema import parts
-from schemactl.formats.type_spec import PartChange, part_changes
+from schemactl.formats.type_spec import PartChange, find_part_changes
 from schemactl.history import History
 from schemactl.publish.repository_links import RepositoryLinks
 from schemactl.publish.site_fields import MAX_ROWS, FieldLife, FieldRow, field_rows, list_paths, trace_fields
 from schemactl.publish.site_verdicts import READER_WINDOW, TopicVerdicts, judge_topic
 
 MAX_COMPARED: Final = READER_WINDOW
-"""The most versions, the newest ones, in the table of which version can read which."""
+"""The maximum number of versions, the newest ones, in the table of which version can read which."""
 
 _MAX_DISTANCE: Final = 4
-"""The most steps from the type in the middle of a graph."""
+"""The maximum number of steps from the type in the middle of a graph."""
 
 _MAX_NODES: Final = 10
-"""The most nodes in a column of a graph; the rest is one node, with the lines of all of them."""
+"""The maximum number of nodes in a column of a graph; the rest is one node, with the lines of all of them."""
 
 _MAX_LETTERS: Final = 26
-"""The most characters of a name in a node."""
+"""The maximum number of characters of a name in a node."""
 
 _WIDTH: Final = 220
 _HEIGHT: Final = 44
@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class SiteContent:
     """The approved history as read by the pages of the catalog site.
 
     Attributes:
@@ -130,7 +130,7 @@ class Catalogue:
         try:
             columns = value_of(info, options, self.project.release)
         except SchemactlError as error:
-            return f"{error.what} ({error.fix})" if error.fix else error.what
+            return f"{error.message} ({error.fix})" if error.fix else error.message
         return "" if columns else f"{info.type.name} does not describe the bytes of a message"
 
     def _read(self, read: Callable[[SchemaInfo, Release], _T], info: SchemaInfo) -> _T | None:
@@ -265,7 +265,7 @@ class VersionEntry:
         if self.version.info is None or self.before is None:
             return []
         try:
-            return [*part_changes(old=self.before.info, new=self.version.info)]
+            return [*find_part_changes(old=self.before.info, new=self.version.info)]
         except InvalidSchema:
             return []
 
@@ -285,9 +285,9 @@ class TypeUse:
 
     Attributes:
         topics: the topics that use it.
-        paths: the fields of each topic that are of it.
+        paths: the fields of each topic that have this type.
         history: its changes, newest first.
-        otherwise: the topics among them whose definition of it differs.
+        otherwise: those of `topics` that define it differently.
         uses, used_by: the named types that it references, and that reference it.
     """
 
@@ -384,7 +384,7 @@ class TypeUses(dict[str, TypeUse]):
 
 def type_docs(info: SchemaInfo, release: Release) -> dict[str, str]:
     """Return the documentation of the documented named types, by full name. Raises as `field_rows`."""
-    if pair := pair_of(info):
+    if pair := get_pair(info):
         key, value = (type_docs(part, release) for part in pair.halves.values())
         return key | value
     if native := protobuf_of(info):
@@ -436,7 +436,7 @@ def graph(middle: Box, users: Edges, parts: Edges) -> str:
     boxes = ""
     for column, level in enumerate(sorted(columns)):
         nodes = columns[level]
-        # The middle is never part of the fold, and neither is a fold of one node.
+        # The middle node is never hidden, and a single node is shown instead of `and 1 more`.
         nodes.sort(key=lambda node: node != middle)
         shown_nodes = nodes if len(nodes) <= _MAX_NODES + 1 else nodes[:_MAX_NODES]
         x = 2 + column * _COLUMN

@@ -12,7 +12,7 @@ from schemactl.core.catalog import Client, Deprecated, Namespace, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import Commit
-from schemactl.core.wording import counted, day, policy_words
+from schemactl.core.wording import format_count, format_day, format_policies
 from schemactl.formats.type_spec import PartChange
 from schemactl.history import History
 from schemactl.publish.site_verdicts import FIRST, Verdict
@@ -24,7 +24,7 @@ FORMAT_VERSION: Final = 1
 """The version of the format of `changes.json`."""
 
 _MOST_SEPARATE: Final = 3
-"""The most new topics of one namespace in one commit that are listed separately."""
+"""The maximum number of new topics of one namespace in one commit that are listed separately."""
 
 EventKind = Literal["version", "return", "deletion", "policy", "deprecation", "clients"]
 
@@ -85,7 +85,7 @@ class Event:
     @property
     def month(self) -> str:
         """The month of the commit in UTC, `2026-04`."""
-        return day(self.commit)[:7]
+        return format_day(self.commit)[:7]
 
     @property
     def chip_kind(self) -> str:
@@ -106,7 +106,7 @@ class Event:
         verdict = self.verdict
         values = {
             "kind": self.kind,
-            "day": day(self.commit),
+            "day": format_day(self.commit),
             "commit": self.commit.id,
             "subject": self.commit.subject,
             "author": self.author or None,
@@ -129,7 +129,7 @@ class Event:
 
 
 def list_topic_events(history: History, entry: TopicEntry) -> Iterator[Event]:
-    """Yield the events of a topic, oldest first by kind."""
+    """Yield the events of a topic: its versions, then returns and deletions, then changes of its declaration, each oldest first."""
     name, owner = entry.name, entry.metadata.owner
     entries_by_number = {version.version.number: version for version in entry.latest_first}
     for version in reversed(entry.latest_first):
@@ -227,7 +227,7 @@ def list_namespace_events(history: History, owners: Mapping[NamespaceName, str])
 def _list_policy_events(
     commit: Commit, name: NamespaceName | TopicName, old: Policies, new: Policies, owner: str
 ) -> Iterator[Event]:
-    old_values, new_values = policy_words(old), policy_words(new)
+    old_values, new_values = format_policies(old), format_policies(new)
     details = []
     for key in dict.fromkeys([*old_values, *new_values]):
         before, after = old_values.get(key, "inherited"), new_values.get(key, "inherited")
@@ -264,7 +264,7 @@ def _list_client_events(
         elif before != after:
             details.append(f"~ {key[0]}, {key[1]}: built with {before}, now with {after}")
     if details:
-        chip = counted(len(details), "client")
+        chip = format_count(len(details), "client")
         yield Event(commit, "clients", name, name.topic, "declared clients", chip=chip, details=details, owner=owner)
 
 
@@ -326,7 +326,7 @@ class Month:
         details = ", ".join(
             f"{kinds.count(kind)} {words[kind]}" for kind in ("hurts", "breaks", "waived") if kind in kinds
         )
-        return f"{counted(len(breaking), 'breaking change')}: {details}"
+        return f"{format_count(len(breaking), 'breaking change')}: {details}"
 
 
 def group_months(events: Sequence[Event]) -> list[Month]:

@@ -13,12 +13,12 @@ from schemactl.codegen.spark_types import SparkArray, SparkField, SparkMap, Spar
 from schemactl.codegen.topic_struct import StructOptions, protobuf_of, value_of
 from schemactl.core.errors import SchemactlError
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion
-from schemactl.formats import pair_of, protobuf, spec
+from schemactl.formats import get_pair, protobuf, spec
 from schemactl.formats.avro import schema as avro
 from schemactl.formats.avro.parser import parse
 
 MAX_ROWS: Final = 150
-"""The most fields of a definition in a table, so that pages stay small."""
+"""The maximum number of fields of a definition in a table, so that pages stay small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def field_rows(info: SchemaInfo, release: Release, options: StructOptions | None
 
 
 def _schema_rows(info: SchemaInfo, release: Release, options: StructOptions | None) -> Iterator[FieldRow]:
-    if pair := pair_of(info):
+    if pair := get_pair(info):
         for name, part in pair.halves.items():
             rows = [*_schema_rows(part, release, options)]
             if [row.name for row in rows] == ["value"]:

@@ -11,7 +11,7 @@ from schemactl.core.terminal import on_one_line
 from schemactl.publish.site_verdicts import Pair
 
 MAX_CLIENTS: Final = 8
-"""The most producers, and the most consumers, of a picture; the table of pairs has all."""
+"""The maximum number of producers, and of consumers, in a picture; the table of pairs has all."""
 
 _ROW: Final = 76
 _BOX_HEIGHT: Final = 60

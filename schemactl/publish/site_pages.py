@@ -30,11 +30,11 @@ from schemactl.core.findings import Counterexample
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import counted, day, versions
+from schemactl.core.wording import format_count, format_day, format_version_numbers
 from schemactl.formats import ReadingAnswer, has_client_rules, spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish.sample_messages import values
-from schemactl.publish.site_catalog import Box, Catalogue, TopicEntry, TypeUse, TypeUses, VersionEntry, graph
+from schemactl.publish.site_catalog import Box, SiteContent, TopicEntry, TypeUse, TypeUses, VersionEntry, graph
 from schemactl.publish.site_events import (
     EVENT_KINDS,
     FORMAT_VERSION,
@@ -51,61 +51,61 @@ from schemactl.publish.site_text import escape_code, highlight, plain_text, rend
 from schemactl.publish.site_verdicts import Pair, Readings, TopicVerdicts, count_broken, group_reasons, span_text
 
 _FEED_ENTRIES: Final = 100
-"""Events in a feed."""
+"""The maximum number of events in a feed."""
 
 _MAX_EVENTS: Final = 80
-"""Events on a page of changes."""
+"""The maximum number of events on a page of changes."""
 
 _MAX_EVENT_PAGES: Final = 10
-"""The pages of changes; `changes.json` also has older events."""
+"""The maximum number of pages of changes; `changes.json` also has older events."""
 
 _OWN_EVENTS: Final = 20
-"""The latest events on the page of an owner or a namespace."""
+"""The maximum number of events on the page of an owner or a namespace, the latest ones."""
 
 _RECENT_EVENTS: Final = 6
-"""Events on the start page."""
+"""The maximum number of events on the start page."""
 
 _RECENT_DAYS: Final = 90
-"""The days before the newest commit in which a topic counts as having broken readers."""
+"""The number of days before the newest commit in which a breaking change still marks its topic as having broken readers."""
 
 _CONTEXT: Final = 2
-"""The unchanged lines around a difference."""
+"""The number of unchanged lines around a difference."""
 
 _MAX_DIFF_LINES: Final = 80
-"""The most lines of a difference on a page of versions; the comparison of two versions has all."""
+"""The maximum number of lines of a difference on a page of versions; the comparison of two versions has all."""
 
 _MAX_DEFINITION: Final = 12_000
-"""Characters of a definition that a page shows, in whole lines."""
+"""The maximum number of characters of a definition that a page shows, in whole lines."""
 
 _MAX_EXAMPLE: Final = 8_000
-"""Characters of an example message."""
+"""The maximum number of characters of an example message."""
 
 _MAX_TOPICS: Final = 100
-"""The most topics in a list of a page; the start page lists topics that need attention first."""
+"""The maximum number of topics in a list of a page; the start page lists topics that need attention first."""
 
 _MAX_LISTED: Final = 300
-"""The most namespaces, owners and types in a list; the search finds the others."""
+"""The maximum number of namespaces, owners and types in a list; the search finds the others."""
 
 _MAX_VERSIONS: Final = 10
-"""The most versions on the page of a topic; pages of versions have all."""
+"""The maximum number of versions on the page of a topic; pages of versions have all."""
 
 _VERSIONS_OF_PAGE: Final = 20
-"""The versions on one page of versions, counted from version 0 on, so that addresses do not change."""
+"""The number of versions on one page of versions, counted from version 0 on, so that addresses do not change."""
 
 _MAX_PAGE: Final = 70_000
-"""The characters of differences on one page of versions."""
+"""The maximum number of characters of differences on one page of versions."""
 
 _MAX_CELLS: Final = 14
-"""The newest versions that a list of topics shows as cells."""
+"""The maximum number of versions that a list of topics shows as cells, the newest ones."""
 
 _MAX_LANES: Final = 20
-"""The most fields in the picture of the evolution."""
+"""The maximum number of fields in the picture of the evolution."""
 
 _MAX_TREE: Final = 80
-"""The most topics in the tree of namespaces; of a larger site it shows the namespace of the page alone."""
+"""The maximum number of topics in the tree of namespaces; of a larger site it shows the namespace of the page alone."""
 
 _MAX_COMMITS: Final = 2_000
-"""The newest commits that the search finds."""
+"""The maximum number of commits that the search finds, the newest ones."""
 
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -170,7 +170,7 @@ class ListedTopic:
             for cell, word in (("o", "broke readers"), ("w", "waived"), ("n", "breaks a client"))
         }
         words = [f"{count} {word}" for word, count in counts.items() if count]
-        return f"{counted(len(self.cells), 'version')}: {', '.join(words) or 'all safe'}"
+        return f"{format_count(len(self.cells), 'version')}: {', '.join(words) or 'all safe'}"
 
 
 @dataclass
@@ -241,7 +241,7 @@ class Figures:
 class Site:
     """Writes the site one topic at a time, keeping only the facts that other pages show of a topic."""
 
-    def __init__(self, catalogue: Catalogue, title: str, write: Write, theme: str = "") -> None:
+    def __init__(self, catalogue: SiteContent, title: str, write: Write, theme: str = "") -> None:
         """Create a site with a title, whose files `write` writes; `theme` is CSS that follows the style of the site."""
         self._catalogue = catalogue
         self._write = write
@@ -272,7 +272,7 @@ class Site:
         )
         self._jinja.globals |= {
             "site": title,
-            "made_by": f"schemactl {environment.version()}",
+            "made_by": f"schemactl {environment.get_version()}",
             "tip": catalogue.history.tip,
             "ref": catalogue.history.ref,
             "pages_of": catalogue.repository,
@@ -303,9 +303,9 @@ class Site:
             "here_topic": None,
         }
         self._jinja.filters |= {
-            "day": day,
-            "counted": counted,
-            "versions": versions,
+            "day": format_day,
+            "counted": format_count,
+            "versions": format_version_numbers,
             "markdown": render_markdown,
             "plain": plain_text,
             "prose": _render_prose,
@@ -544,7 +544,7 @@ class Site:
             version = version_entry.version
             lines = lines_of(version.info) if version.info else []
             head, tail = _count_common(previous, lines)
-            label = day(version.commit) if version.commit else ""
+            label = format_day(version.commit) if version.commit else ""
             text = pack_lines(lines[head : len(lines) - tail])
             versions_of_script.append([version.number, label, head, len(previous) - head - tail, text])
             previous = lines
@@ -671,7 +671,7 @@ class Site:
             words,
             cells,
             len({client.name for client in entry.topic.clients}),
-            day(max(newest, key=lambda commit: commit.time_s)) if newest else "",
+            format_day(max(newest, key=lambda commit: commit.time_s)) if newest else "",
             tuple(states),
             labels,
         )
@@ -894,7 +894,7 @@ class Site:
                 row = [
                     event.commit.short,
                     event.commit.subject,
-                    day(event.commit),
+                    format_day(event.commit),
                     place or self._event_link(event),
                     event.title,
                 ]
@@ -1228,7 +1228,7 @@ def _render_difference(
         text, more = _cut_definition(info)
         if is_short:
             return Markup()
-        rest = f"<p>{counted(more, 'line')} more.</p>" if more else ""
+        rest = f"<p>{format_count(more, 'line')} more.</p>" if more else ""
         html = f'<details><summary>Definition</summary><div class="inside"><pre tabindex="0"><code>{escape_code(_clean_value(text))}</code></pre>{rest}</div></details>'
         return Markup(html)  # noqa: S704  the text is escaped
     rows = _diff_lines(lines_of(old), lines_of(info))
@@ -1242,7 +1242,7 @@ def _render_difference(
         text = "\n".join(lines)
         spans.append(f"<span{f' class={style}' if style else ''}>{escape_code(_clean_value(text))}</span>")
     if len(rows) > _MAX_DIFF_LINES:
-        spans.append(f'<span class="far">{counted(len(rows) - _MAX_DIFF_LINES, "line")} more</span>')
+        spans.append(f'<span class="far">{format_count(len(rows) - _MAX_DIFF_LINES, "line")} more</span>')
     return Markup(f'<pre class="diff" tabindex="0">{"".join(spans)}</pre>')  # noqa: S704  the text is escaped
 
 

@@ -24,7 +24,7 @@ _MARKS: Final = re.compile(r"[*_`\[\]<>#|~]|^\s*(?:[-+]|\d+[.)])\s|\n", re.MULTI
 
 
 def _create_parser() -> MarkdownIt:
-    """Create a parser of the subset: no HTML, no images, which would ask another host, and no headings, which the page has."""
+    """Create a parser of the subset: no HTML, no images, which would be loaded from another host, and no headings, which the page has."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.disable(["image", "heading", "lheading", "html_block", "html_inline", "hr"])
     return parser

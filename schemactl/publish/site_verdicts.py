@@ -13,13 +13,13 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage, Counterexample, WaiversAt
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaVersion
-from schemactl.core.wording import counted
-from schemactl.core.wording import numbers as number_text
-from schemactl.core.wording import versions as version_text
+from schemactl.core.wording import format_count
+from schemactl.core.wording import format_ranges as number_text
+from schemactl.core.wording import format_version_numbers as version_text
 from schemactl.formats import ReadingAnswer, counterexample, has_client_rules, reading, resolve
 
 READER_WINDOW: Final = 8
-"""The most earlier versions whose readers are compared with a version."""
+"""The maximum number of earlier versions whose readers are compared with a version."""
 
 _FAILURES: Final = ("no", "misread")
 """The answers of a reader that fails, or that gets other values."""
@@ -334,7 +334,7 @@ def _find_pair_breaks(
             language = consumer.known_language
             if not (reader.info and has_client_rules(reader.info, language)):
                 language = ""
-            # An own definition is another one for each client.
+            # Clients' own definitions share one number, so their answers are not cached.
             is_own = max(writer.number, reader.number) >= _OWN_FILE
             answers = Readings() if is_own else readings
             if answers.fails(reader, writer, language):
@@ -387,4 +387,4 @@ def _build_text(version: SchemaVersion) -> str:
 def count_broken(names: Sequence[str], consumers: int) -> str:
     """Return how many consumers break, such as `1 of 3 consumers breaks today`."""
     verb = "breaks" if len(names) == 1 else "break"
-    return f"{len(names)} of {counted(consumers, 'consumer')} {verb} today"
+    return f"{len(names)} of {format_count(consumers, 'consumer')} {verb} today"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from schemactl.core.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean, first_of
+from schemactl.core.errors import DeclarationError, InvalidSchema, UsageError, did_you_mean, join_first
 from schemactl.core.json_values import json_text
-from schemactl.core.names import TopicName, matching
+from schemactl.core.names import TopicName, find_matching_topics
 from schemactl.core.terminal import on_one_line, paint
 from schemactl.declare.definition import Definitions
 from schemactl.declare.files import AVRO_SUFFIXES, YAML_SUFFIXES, Files
@@ -103,7 +103,7 @@ class Usage:
             UsageError: if no name or several names match.
         """
         topics = {TopicName.parse(node.name) for node in self.users if node.kind == "topic"}
-        matches = [Node("topic", str(topic)) for topic in matching(text, topics, globs=False)]
+        matches = [Node("topic", str(topic)) for topic in find_matching_topics(text, topics, globs=False)]
         for kind, separator in (("type", "."), ("file", "/")):
             matches += sorted(
                 node
@@ -114,7 +114,7 @@ class Usage:
         if len(exact_matches or matches) == 1:
             return (exact_matches or matches)[0]
         if matches:
-            raise UsageError(f"{text!r} may be {first_of(matches)}", fix="write more of its name")
+            raise UsageError(f"{text!r} may be {join_first(matches)}", fix="write more of its name")
         names_by_suffix = {
             node.name.rpartition("." if node.kind == "type" else "/")[2]: node.name for node in self.users
         }

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from schemactl.core.atomic_files import reject_links, top_of
+from schemactl.core.atomic_files import find_top_folder, reject_links
 from schemactl.core.deadline import PARALLEL
 from schemactl.core.errors import RegistryError, UsageError
 from schemactl.core.policies import BrokerDefaults
@@ -125,7 +125,7 @@ def _resolve_path(text: str, folder: Path) -> str:
 
     if text == MEMORY:
         return text
-    top = top_of(str(folder))
+    top = find_top_folder(str(folder))
     for suffix in ("", "-journal", "-wal", "-shm"):
         reject_links(folder / f"{text}{suffix}", below=top)
     return str(folder / text)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from schemactl.broker.checkers import known_to, list_classes
-from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit, policies_in_force
+from schemactl.broker.connect import Decision, PoliciesInForce, Role, TopicState, admit, resolve_policies
 from schemactl.broker.upload import put, test
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, SchemaRejected
@@ -27,10 +27,10 @@ from schemactl.core.policies import (
     BrokerDefaults,
     CompatibilityStrategy,
     Policies,
-    strategy_of,
+    find_strategy,
 )
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
-from schemactl.core.wording import partitioned
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
+from schemactl.core.wording import describe_partitions
 from schemactl.registry.interface import (
     Relaxing,
     Scope,
@@ -228,7 +228,7 @@ class RegistryMetadata:
         )
 
     def count_topic_policies(self, namespace: NamespaceName) -> int:
-        """Return the number of topics of the namespace that have own policies."""
+        """Return the number of topics of the namespace that have topic policies."""
         with self._database.read() as rows:
             (count,) = rows.execute(
                 "SELECT count(*) FROM topics WHERE namespace = ? AND (schema_compatibility_strategy != 'UNDEFINED'"
@@ -360,8 +360,8 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         values = {policy: getattr(self.defaults, policy) for policy in SCHEMA_POLICIES}
         return BrokerConfiguration(self.url, values, list_classes(self.release, self._checkers))
 
-    def keep_others_waiting(self) -> None:
-        """See `Registry.keep_others_waiting`. No request here takes long."""
+    def stop_other_threads(self) -> None:
+        """See `Registry.stop_other_threads`. No request here takes long."""
 
     def close(self) -> None:
         """Release files and connections."""
@@ -427,7 +427,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             ValueError: if the bytes are not a version number.
         """
         number = self._storage.version_from_bytes(schema_version)
-        return next((version for version in live(self.versions(topic)) if version.number == number), None)
+        return next((version for version in get_live_versions(self.versions(topic)) if version.number == number), None)
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`."""
@@ -439,7 +439,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             if topic is None and self.topic(other) is not None:
                 raise refuse_shared_name(name, other)
             if topic is not None and topic.partitions != partitions:
-                raise RegistryError(f"{name} exists and {partitioned(topic.partitions)}")
+                raise RegistryError(f"{name} exists and {describe_partitions(topic.partitions)}")
             super().create_topic(name, partitions)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
@@ -447,7 +447,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         with self._database.write():
             current = self.require_topic(name).partitions
             if current is None or partitions < current:
-                raise RegistryError(f"{name} {partitioned(current)} and cannot have {partitions}")
+                raise RegistryError(f"{name} {describe_partitions(current)} and cannot have {partitions}")
             self.set_partitions(name, partitions)
 
     def put_schema(self, topic: TopicName, info: SchemaInfo) -> int:
@@ -480,7 +480,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def get_schema(self, topic: TopicName, number: int | None = None) -> SchemaVersion | None:
         """See `Registry.get_schema`."""
         with self._database.read():
-            current = live(self.versions(topic))
+            current = get_live_versions(self.versions(topic))
         if number is None:
             return current[-1] if current else None
         return next((version for version in current if version.number == number), None)
@@ -611,12 +611,12 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
     def _strategy(self, name: TopicName) -> CompatibilityStrategy:
         # The order of AdminResource.getSchemaCompatibilityStrategy: topic, namespace, auto-update strategy, broker.
         topic, namespace = self.topic(name), self.namespace(name.namespace_name)
-        own = strategy_of(topic.policies if topic else None, namespace.policies if namespace else None)
+        own = find_strategy(topic.policies if topic else None, namespace.policies if namespace else None)
         return own or self._default_strategy(namespace)
 
     def _policies_in_force(self, name: TopicName) -> PoliciesInForce:
         topic, namespace = self.topic(name), self.namespace(name.namespace_name)
-        return policies_in_force(
+        return resolve_policies(
             topic.policies if topic else None,
             namespace.policies if namespace else None,
             self.defaults,
@@ -631,7 +631,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
         topic, versions = self.topic(name), self.versions(name)
         if topic is None and not versions:
             return None
-        current = live(versions)
+        current = get_live_versions(versions)
         schema = current[-1].info if current else None
         if topic is None:
             unset = Policies(schema_compatibility_strategy=UNDEFINED)

@@ -92,7 +92,7 @@ class ConnectedClient(NamedTuple):
 
 
 class RelaxedTopic(NamedTuple):
-    """A topic that `Registry.relax` changed and `Registry.restore` has not, or both only in part, as after a killed `apply`.
+    """A topic that `Registry.relax` changed and `Registry.restore` has not restored; after a killed `apply`, either may be incomplete.
 
     Attributes:
         strategy: its own strategy, before `relax` and after `restore`.
@@ -269,10 +269,10 @@ class Registry(Protocol):
     def forget_relaxing(self, name: NamespaceName | TopicName) -> None:
         """Delete the values that `relax` saved for the topic or namespace and that no change in force needs.
 
-        Before a policy is set to the value that `relax` sets: otherwise it would count as a change by `relax`.
+        Call it before a policy is set to the value that `relax` sets: otherwise that value would count as a change by `relax`.
         """
 
-    def keep_others_waiting(self) -> None:
+    def stop_other_threads(self) -> None:
         """From now on, send only requests of the calling thread; let the waiting retries of other threads fail at once."""
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import parse_qsl, urlsplit
 
-from schemactl.core.errors import meant
+from schemactl.core.errors import find_close_match
 
 _STORAGE = re.compile(r"(?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)(?:\?(?P<options>.*))?", re.ASCII)
 _SCHEMES = ("https", "http", "sqlite", "memory")
@@ -54,7 +54,7 @@ def parse(url: str) -> RegistryUrl:
     if storage and scheme != "sqlite":
         options = dict(parse_qsl(storage["options"] or "", keep_blank_values=True))
         return RegistryUrl("storage", path=options.pop("metadata", ""), storage=storage["name"], options=options)
-    suggestion = meant(scheme, _SCHEMES)
+    suggestion = find_close_match(scheme, _SCHEMES)
     advice = f"did you mean `{suggestion}:`?" if suggestion and separator and suggestion != scheme else _EXAMPLES
     raise ValueError(f"`{url[:60]}` is not a registry URL", advice)
 

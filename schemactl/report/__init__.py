@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from schemactl.checks.check_report import CheckReport
     from schemactl.core.json_values import Json
     from schemactl.deploy.status import StatusReport
-    from schemactl.report.document import Sheet
+    from schemactl.report.document import TargetReport
 
 CHECK_FORMATS: dict[str, tuple[str, str]] = {
     "text": ("check_text", "render_text"),
@@ -26,7 +26,7 @@ CHECK_FORMATS: dict[str, tuple[str, str]] = {
 }
 """The module and function that render each `--format` of `check`; a module is imported on use."""
 
-SHEET_FORMATS = ("text", "json", "markdown", "github", "html")
+TARGET_FORMATS = ("text", "json", "markdown", "github", "html")
 """`--format` of `plan` and `drift`."""
 
 STATUS_FORMATS: dict[str, tuple[str, str]] = {
@@ -36,7 +36,7 @@ STATUS_FORMATS: dict[str, tuple[str, str]] = {
 }
 """The module and function that render each `--format` of `status`."""
 
-OBEYED = ("github", "azure")
+COMMAND_FORMATS = ("github", "azure")
 """The formats whose lines on standard output are commands for a build server, so that control sequences stay."""
 
 
@@ -79,8 +79,8 @@ def render_status(
     return _clean_report(rendered, name, color=color)
 
 
-def render_sheets(
-    documents: Sequence[tuple[Sheet, Json]],
+def render_target_reports(
+    documents: Sequence[tuple[TargetReport, Json]],
     name: str,
     *,
     color: bool = False,
@@ -114,4 +114,4 @@ def _clean_report(rendered: str, name: str, *, color: bool) -> str:
     """Return a report without terminal control characters, unless its lines are commands for a build server."""
     from schemactl.core.terminal import clean
 
-    return rendered if name in OBEYED else clean(rendered, styled=color)
+    return rendered if name in COMMAND_FORMATS else clean(rendered, styled=color)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.core.terminal import clean, cut
+from schemactl.core.terminal import clean, truncate
 from schemactl.report.causes import ShownCause
-from schemactl.report.check import summarize_upgrades, summary
+from schemactl.report.check import summarize_check, summarize_upgrades
 from schemactl.report.github import list_annotations
 
 _MAX_MESSAGE = 4_000
-"""Characters of an issue; the agent cuts longer ones."""
+"""The maximum number of characters of an issue; the agent cuts longer ones."""
 
 
 def render(report: CheckReport) -> str:
@@ -17,7 +17,7 @@ def render(report: CheckReport) -> str:
     return "\n".join(
         [
             *(_command(level, annotation) for level, annotation in list_annotations(report)),
-            clean(f"{summary(report)} {summarize_upgrades(report)}".rstrip()),
+            clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip()),
         ]
     )
 
@@ -41,7 +41,7 @@ def _command(level: str, annotation: ShownCause | str) -> str:
         # Azure Pipelines does not have this level.
         return clean(text.replace("\n", "\n  "))
     parameters = "".join(f"{name}={_escape(value)};" for name, value in properties.items())
-    return f"##vso[task.logissue {parameters}]{_escape(cut(text, _MAX_MESSAGE))}"
+    return f"##vso[task.logissue {parameters}]{_escape(truncate(text, _MAX_MESSAGE))}"
 
 
 def _escape(text: str) -> str:

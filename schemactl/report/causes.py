@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from schemactl.checks.check_report import ORDER, Cause, CheckReport, PolicyChange, TopicCheck
 from schemactl.comparison.fingerprint import short
 from schemactl.core.edits import LineEdit, to_line_edits
-from schemactl.core.errors import first_of
+from schemactl.core.errors import join_first
 from schemactl.core.findings import Finding, Severity
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.terminal import cut, on_one_line
-from schemactl.core.wording import counted, describe_waiver, format_version, versions
+from schemactl.core.terminal import on_one_line, truncate
+from schemactl.core.wording import describe_waiver, format_count, format_version, format_version_numbers
 from schemactl.declare.files import shown
 from schemactl.declare.source_location import JsonSyntaxError, scan, tokens
 from schemactl.declare.source_location import nearest as nearest_node
 from schemactl.formats import spec
-from schemactl.formats.type_spec import line_changes
+from schemactl.formats.type_spec import diff_definitions
 
 if TYPE_CHECKING:
     from schemactl.core.schema import SchemaInfo
 
 
 _MAX_MESSAGE = 300
-"""Characters of a counterexample; the JSON report has all of them."""
+"""The maximum number of characters of a counterexample; the JSON report has all of it."""
 
 _MAX_EXAMPLES = 5
-"""The most findings of a cause that are described."""
+"""The maximum number of findings of a cause that are described."""
 
 _MAX_TOPICS = 100
-"""The most topics of a cause that are listed for a strategy."""
+"""The maximum number of topics of a cause that are listed for a strategy."""
 
 _MAX_OWNERS = 10
 
@@ -43,7 +43,7 @@ _HUNK_HEAD: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _MAX_LINE: Final = 300
 
 FEW: Final = 5
-"""The most errors of a report that are unfolded from the start."""
+"""The maximum number of errors of a report that are unfolded from the start."""
 
 BEFORE: Final = "as it was approved"
 AFTER: Final = "this change"
@@ -135,12 +135,12 @@ class ShownCause:
         for finding in (*findings[: _MAX_EXAMPLES - 1], *findings[_MAX_EXAMPLES - 1 :][-1:]):
             yield from _finding_lines(finding, report)
         if len(findings) > _MAX_EXAMPLES:
-            more = counted(len(findings) - _MAX_EXAMPLES, "more place")
+            more = format_count(len(findings) - _MAX_EXAMPLES, "more place")
             yield CauseLine("reason", f"The same at {more} of the topic.")
         yield from (CauseLine("broker", line) for line in self._broker_lines())
         yield from (CauseLine("topics", line) for line in self._topic_lines())
         if owners := self.owners:
-            yield CauseLine("owner", first_of([*map(on_one_line, owners)], _MAX_OWNERS), "Owner")
+            yield CauseLine("owner", join_first([*map(on_one_line, owners)], _MAX_OWNERS), "Owner")
         for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
             yield CauseLine("contact", on_one_line(contact), "Owner of the client")
         if self.level == "error" and cause.lead.key:
@@ -197,7 +197,7 @@ class ShownCause:
             check = self.find_check(refusal)
             refusals_by_strategy.setdefault((check.strategy if check else None, refusal.targets), []).append(refusal)
         for first, *more in refusals_by_strategy.values():
-            others = f" Likewise in {counted(len(more), 'more topic')}." if more else ""
+            others = f" Likewise in {format_count(len(more), 'more topic')}." if more else ""
             sentence, *consequences = refusal_lines(first)
             yield f"{first.rule}: {sentence}{others}"
             yield from consequences
@@ -213,15 +213,15 @@ class ShownCause:
             against.setdefault(finding.topic, set()).update(finding.against)
         names_by_group: dict[str, list[str]] = {}
         for topic in cause.topics:
-            breaking = [versions(sorted(against[topic]))] if against[topic] else []
+            breaking = [format_version_numbers(sorted(against[topic]))] if against[topic] else []
             if topic in self.checks:
                 strategy = str(self.checks[topic][-1].strategy)
             else:
                 strategy = "unchanged" if self.report.base else "linted"
             names_by_group.setdefault(", ".join([strategy, *breaking]), []).append(str(topic))
-        yield f"{counted(len(cause.topics), 'topic')}:"
+        yield f"{format_count(len(cause.topics), 'topic')}:"
         for group, names in sorted(names_by_group.items()):
-            yield f"  {group} ({len(names)}): {first_of(names, _MAX_TOPICS)}"
+            yield f"  {group} ({len(names)}): {join_first(names, _MAX_TOPICS)}"
 
 
 def note_targets(item: Finding | TopicCheck | PolicyChange, report: CheckReport) -> list[str]:
@@ -263,7 +263,7 @@ def proof_text(finding: Finding) -> str:
     if finding.counterexample is None:
         return ""
     message, size = finding.counterexample.message, len(finding.counterexample.data)
-    return f"{cut(message, _MAX_MESSAGE)} ({counted(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
+    return f"{truncate(message, _MAX_MESSAGE)} ({format_count(size, 'byte')}): {on_one_line(finding.counterexample.result)}"
 
 
 class DiffRow(NamedTuple):
@@ -299,7 +299,7 @@ class SchemaDiff:
             lines.append(f"@@ -{min(old, default=0)},{len(old)} +{min(new, default=0)},{len(new)} @@")
             lines += [f"{row.sign}{row.text}" for row in hunk]
         for line in lines if len(lines) <= most else lines[: most - 1]:
-            yield on_one_line(cut(line, _MAX_LINE))
+            yield on_one_line(truncate(line, _MAX_LINE))
         if len(lines) > most:
             yield f"@@ {len(lines) - most + 1} more lines @@"
 
@@ -326,7 +326,7 @@ def diff_schemas(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -
     """
     hunks: list[list[DiffRow]] = []
     numbers = {"-": 0, "+": 0}
-    for line in line_changes(old=old, new=new)[2:]:
+    for line in diff_definitions(old=old, new=new)[2:]:
         if match := _HUNK_HEAD.fullmatch(line):
             numbers = {"-": int(match[1]), "+": int(match[2])}
             hunks.append([])

@@ -20,10 +20,18 @@ from schemactl.comparison.changes import (
     VersionsUnknown,
 )
 from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
-from schemactl.core.names import NamespaceName, TopicName, name_kind
+from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.schema import Commit, SchemaVersion
-from schemactl.core.terminal import SIGNS, cut, on_one_line, paint
-from schemactl.core.wording import counted, day, describe_waiver, kind_of, partitions, policy_words, versions
+from schemactl.core.terminal import SIGNS, on_one_line, paint, truncate
+from schemactl.core.wording import (
+    describe_waiver,
+    format_count,
+    format_day,
+    format_partitions,
+    format_policies,
+    format_version_numbers,
+    get_name_type,
+)
 from schemactl.deploy.status import Promotion
 from schemactl.formats.type_spec import PartChange
 from schemactl.report.document import by_name
@@ -31,7 +39,7 @@ from schemactl.report.markdown import bold, code, fenced, plain, prose
 from schemactl.report.plan import list_effect_lines
 
 _MAX_DOC_LENGTH: Final = 200
-"""Characters of a documentation text that a terminal shows."""
+"""The maximum number of characters of a documentation text that a terminal shows."""
 
 _BACK_NOTE: Final = (
     "A registry keeps its content:",
@@ -59,7 +67,7 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
             for change in changes
             for sign, line in _promotion_lines(change, promotion)
         ]
-        blocks.append("\n".join([f"{kind_of(name)} {paint(str(name), 'bold', color=color)}", *change_lines]))
+        blocks.append("\n".join([f"{get_name_type(name)} {paint(str(name), 'bold', color=color)}", *change_lines]))
     if promotion.waivers and not promotion.is_back:
         waiver_lines = [
             f"  {waiver.rule} of {waiver.topic}, by {on_one_line(waiver.owner)}, until {waiver.until}: {on_one_line(waiver.reason)}"
@@ -76,7 +84,7 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     namespaces = len({change.name for change in promotion.changes if isinstance(change.name, NamespaceName)})
     topics = len({change.name for change in promotion.changes if isinstance(change.name, TopicName)})
     counts = ((promotion.versions, "version"), (topics, "topic"), (namespaces, "namespace"))
-    total = ", ".join(counted(count, noun) for count, noun in counts if count) or "nothing in a registry"
+    total = ", ".join(format_count(count, noun) for count, noun in counts if count) or "nothing in a registry"
     blocks.append(f"{'What stays' if promotion.is_back else 'With it'}: {total}.")
     return "\n\n".join(blocks)
 
@@ -97,7 +105,7 @@ def _describe_move(promotion: Promotion) -> str:
     position = f"is at {_describe_commit(before)}" if before else "was never promoted"
     if before and before.id == after.id:
         return f"{promotion.target} {position}: {promotion.ref} is there"
-    count = counted(promotion.commits, "commit")
+    count = format_count(promotion.commits, "commit")
     if promotion.is_back:
         return f"{promotion.target} {position}, and moves back to {_describe_commit(after)}, without {count} of the approved history:"
     return f"{promotion.target} {position}, and moves to {_describe_commit(after)}: {count} of the approved history"
@@ -109,7 +117,7 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
         case NamespaceAdded():
             yield "+", "a new namespace"
         case TopicAdded(_, topic):
-            yield "+", f"a new topic{f', {partitions(topic.partitions)}' if topic.partitions else ''}"
+            yield "+", f"a new topic{f', {format_partitions(topic.partitions)}' if topic.partitions else ''}"
         case PoliciesChanged() | PoliciesFormer():
             yield from _policy_lines(change)
         case PartitionsChanged(_, before, after):
@@ -133,11 +141,11 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
 
 
 def _policy_lines(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[str, str]]:
-    old_values = policy_words(change.before)
+    old_values = format_policies(change.before)
     if isinstance(change, PoliciesFormer):
         yield from (("-", f"{policy}: {value}, no longer declared: reset") for policy, value in old_values.items())
     else:
-        for policy, value in policy_words(change.after).items():
+        for policy, value in format_policies(change.after).items():
             yield (
                 ("~", f"{policy}: {old_values[policy]} -> {value}")
                 if policy in old_values
@@ -157,7 +165,7 @@ def _name_version(version: SchemaVersion) -> str:
 
 def _describe_commit(commit: Commit) -> str:
     """Return `9f2c1abcd (2026-03-02: Count the orders)`."""
-    return f"{commit.short} ({day(commit)}: {commit.subject})"
+    return f"{commit.short} ({format_day(commit)}: {commit.subject})"
 
 
 def render_rollout_text(rollout: Rollout) -> str:
@@ -210,7 +218,7 @@ def _rollout_title(rollout: Rollout) -> str:
     transition = "" if rollout.latest is None else f"version {rollout.latest} to "
     rebased = "" if rollout.rebased is None else f" ({rollout.rebased} after a rebase merge)"
     targets = f" on {', '.join(rollout.strategy_on)}" if rollout.strategy_on else ""
-    return f"{name_kind(rollout.topic, rollout.kind)}: {transition}{versions([rollout.version])}{rebased}, {rollout.strategy}{targets}"
+    return f"{format_kind_name(rollout.topic, rollout.kind)}: {transition}{format_version_numbers([rollout.version])}{rebased}, {rollout.strategy}{targets}"
 
 
 def render_revision_text(revision: Revision, *, color: bool = False) -> str:
@@ -227,7 +235,9 @@ def render_revision_text(revision: Revision, *, color: bool = False) -> str:
             for depth, sign, line in _revision_lines(subject)
         ]
         blocks.append(
-            "\n".join([f"{kind_of(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines])
+            "\n".join(
+                [f"{get_name_type(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines]
+            )
         )
     return "\n\n".join([*blocks, f"{_summarize(revision)}."])
 
@@ -235,14 +245,14 @@ def render_revision_text(revision: Revision, *, color: bool = False) -> str:
 def _summarize(revision: Revision) -> str:
     """Return the counts as a sentence without full stop: `2 new versions (1 breaking) of 3 topics in 4 commits`."""
     breaking = len(revision.breaking)
-    within = f" in {counted(revision.commits, 'commit')}" if revision.commits else ""
+    within = f" in {format_count(revision.commits, 'commit')}" if revision.commits else ""
     namespaces = sum(isinstance(subject.name, NamespaceName) for subject in revision.subjects)
     topics = len(revision.subjects) - namespaces
     if not revision.subjects:
         return f"Nothing has changed{within}"
-    parts = [f"{counted(revision.versions, 'new version')}{f' ({breaking} breaking)' if breaking else ''}"]
-    parts += [counted(topics, "changed topic")] if topics else []
-    parts += [counted(namespaces, "changed namespace")] if namespaces else []
+    parts = [f"{format_count(revision.versions, 'new version')}{f' ({breaking} breaking)' if breaking else ''}"]
+    parts += [format_count(topics, "changed topic")] if topics else []
+    parts += [format_count(namespaces, "changed namespace")] if namespaces else []
     return f"{', '.join(parts)}{within}"
 
 
@@ -260,7 +270,11 @@ def _revision_lines(subject: Subject) -> Iterator[tuple[int, str, str]]:
             remark = " (a warning)" if breakage.is_warning else ""
             if breakage.strict_only:
                 remark = " (only strict readers)"
-            yield 3, "!", f"{breakage.rule}, with {versions(breakage.against)}{remark}: {on_one_line(breakage.reason)}"
+            yield (
+                3,
+                "!",
+                f"{breakage.rule}, with {format_version_numbers(breakage.against)}{remark}: {on_one_line(breakage.reason)}",
+            )
             if breakage.waiver:
                 yield 4, "=", describe_waiver(breakage.waiver)
 
@@ -293,7 +307,7 @@ def _describe_part(part: PartChange) -> str:
         return f"{part.text}{' (widened)' if part.kind == 'widened' else ''}"
     if not part.after:
         return f"{part.text} is gone"
-    return f"{part.text}: {cut(' '.join(part.after.split()), _MAX_DOC_LENGTH)}"
+    return f"{part.text}: {truncate(' '.join(part.after.split()), _MAX_DOC_LENGTH)}"
 
 
 def render_changelog(revision: Revision) -> str:
@@ -326,7 +340,7 @@ def _breaking_lines(subject: Subject, new: NewVersion) -> Iterator[str]:
     yield f"* {code(f'{subject.name}')} v{new.version.number}:"
     for breakage in new.breaks:
         if breakage.is_error:
-            yield f"  * {plain(breakage.rule)}, with {versions(breakage.against)}: {plain(breakage.reason)}"
+            yield f"  * {plain(breakage.rule)}, with {format_version_numbers(breakage.against)}: {plain(breakage.reason)}"
             yield f"    {plain(describe_waiver(breakage.waiver)) if breakage.waiver else 'No waiver.'}"
 
 
@@ -351,7 +365,7 @@ def _commit_note(commit: Commit | None, revision: Revision) -> str:
     if commit is None or commit.id == NOT_APPROVED:
         return ", not approved yet" if commit else ""
     author = revision.author_of.get(commit.id, "")
-    return f": {plain(commit.subject)} ({', '.join(filter(None, (plain(author), day(commit), code(commit.short))))})"
+    return f": {plain(commit.subject)} ({', '.join(filter(None, (plain(author), format_day(commit), code(commit.short))))})"
 
 
 def _part_markdown(part: PartChange) -> str:

@@ -27,7 +27,7 @@ from schemactl.core.findings import Direction
 from schemactl.core.json_values import OPTIONAL, Json, WaiverView, commit_value, json_text, make_view, to_json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.schema import Commit
-from schemactl.core.wording import kind_of
+from schemactl.core.wording import get_name_type
 from schemactl.deploy.status import Promotion
 from schemactl.formats.type_spec import PartChange
 
@@ -217,7 +217,7 @@ def _make_subject_entry(subject: Subject, revision: Revision) -> SubjectEntry:
     return make_view(
         SubjectEntry,
         subject,
-        **{kind_of(subject.name): subject.name},
+        **{get_name_type(subject.name): subject.name},
         renamed_from=subject.former,
         deleted=subject.is_gone,
         since=_make_commit_entry(subject.since, revision),
@@ -258,7 +258,7 @@ def _make_commit_entry(commit: Commit | None, revision: Revision) -> AuthoredCom
 
 def _encode_change(change: Change) -> Json:
     """Return a change as JSON: its kind, its namespace or topic, and details that depend on the kind."""
-    subject: Json = {kind_of(change.name): str(change.name)}
+    subject: Json = {get_name_type(change.name): str(change.name)}
     match change:
         case NamespaceAdded():
             return {"change": "namespace added", **subject}

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
-from schemactl.checks.check_report import CheckReport, ClientImpact, PolicyChange, TopicCheck, client_impacts
-from schemactl.core.errors import first_of
+from schemactl.checks.check_report import CheckReport, ClientImpact, PolicyChange, TopicCheck, join_client_impacts
+from schemactl.core.errors import join_first
 from schemactl.core.findings import DataState, Outcome, Severity
-from schemactl.core.names import name_kind
+from schemactl.core.names import format_kind_name
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import counted, policy_origin, policy_word
+from schemactl.core.wording import describe_policy_origin, format_count, format_policy_value
 
 _POLICIES_HEAD: Final = ("policy of", "policy", "before", "after the merge")
 _CLIENTS_HEAD: Final = ("team", "client of", "role", "built with", "after this change")
@@ -93,12 +93,12 @@ def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
             return broker, Cell("compatible", "doubtful" if topic.verdict.misread else "good")
 
 
-def client_rows(report: CheckReport) -> list[list[Cell]]:
+def make_client_rows(report: CheckReport) -> list[list[Cell]]:
     """Return a head and a row for each declared client of a changed schema, by team, or [] without such clients."""
     rows = []
     # A topic that differs between targets has several checks, with the same clients.
     for topic, checks in groupby(report.topics, key=lambda check: check.name):
-        for impact in client_impacts(checks):
+        for impact in join_client_impacts(checks):
             client = impact.client
             targets = f" ({', '.join(client.targets)})" if client.targets else ""
             built = f"latest ({impact.built[0]})" if client.is_latest and impact.built else client.built
@@ -127,7 +127,7 @@ def policy_rows(report: CheckReport) -> list[list[Cell]]:
             _name_with_targets(change, str(change.name), report),
             change.policy,
             _policy_text(change.before),
-            f"{_policy_text(change.inherited[0])} ({policy_origin(change.inherited[1])})"
+            f"{_policy_text(change.inherited[0])} ({describe_policy_origin(change.inherited[1])})"
             if change.inherited
             else _policy_text(change.after),
         )
@@ -137,30 +137,30 @@ def policy_rows(report: CheckReport) -> list[list[Cell]]:
 
 
 def _policy_text(value: str | int | None) -> str:
-    return "-" if value is None else policy_word(value)
+    return "-" if value is None else format_policy_value(value)
 
 
 def _name_with_targets(item: TopicCheck | PolicyChange, name: str, report: CheckReport) -> str:
     return f"{name} ({', '.join(item.targets)})" if 0 < len(item.targets) < len(report.targets) else name
 
 
-def summary(report: CheckReport) -> str:
+def summarize_check(report: CheckReport) -> str:
     """Return a one-line summary of the report."""
     if not report.decided:
-        return f"The check could not decide: {counted(len(report.findings), 'problem')}."
+        return f"The check could not decide: {format_count(len(report.findings), 'problem')}."
     if report.command == "lint":
         counts = [*_count_causes(report, "error"), *_count_causes(report, "warning")]
-        return f"{counted(report.checked, 'topic')} linted: {', '.join(counts) or 'all fine'}."
+        return f"{format_count(report.checked, 'topic')} linted: {', '.join(counts) or 'all fine'}."
     branch_point = f", from which this branch left at {report.merge_base.short}," if report.merge_base else ""
     target = f" on {report.target}" if report.target else ""
     failed = len({finding.topic for finding in report.findings if finding.severity == "error"})
     waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
     counts = [*waived, *_count_causes(report, "error"), *_count_causes(report, "warning")]
     text = (
-        f"{counted(report.checked, 'topic')} checked against {on_one_line(report.base)}{branch_point}{target} for Pulsar {report.releases}, "
+        f"{format_count(report.checked, 'topic')} checked against {on_one_line(report.base)}{branch_point}{target} for Pulsar {report.releases}, "
         f"{len({topic.topic for topic in report.topics})} changed"
     )
-    text += f", {counted(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
+    text += f", {format_count(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""
     text += f", {failed} failed" if failed else ""
     return text + (f" ({', '.join(counts)})." if counts else ": all fine." if report.topics and report.is_fine else ".")
 
@@ -171,11 +171,11 @@ def summarize_upgrades(report: CheckReport) -> str:
     Formats that list only causes end with it.
     """
     topics_by_order: dict[str, list[str]] = {}
-    rows = ((name_kind(topic.topic, topic.kind), topic.upgrade_first) for topic in report.topics)
+    rows = ((format_kind_name(topic.topic, topic.kind), topic.upgrade_first) for topic in report.topics)
     for name, upgrade_first in dict.fromkeys(rows):
         if upgrade_first:
             topics_by_order.setdefault(upgrade_first, []).append(name)
-    parts = [f"{order} ({first_of(names)})" for order, names in topics_by_order.items()]
+    parts = [f"{order} ({join_first(names)})" for order, names in topics_by_order.items()]
     return f"Upgrade first: {'; '.join(parts)}." if parts else ""
 
 
@@ -184,7 +184,7 @@ def _count_causes(report: CheckReport, severity: Severity) -> Iterator[str]:
     causes = [cause for cause in report.causes if cause.severity == severity]
     topics = {topic for cause in causes for topic in cause.topics}
     if causes:
-        yield counted(len(causes), severity) + (f" in {len(topics)} topics" if len(topics) > len(causes) else "")
+        yield format_count(len(causes), severity) + (f" in {len(topics)} topics" if len(topics) > len(causes) else "")
 
 
 def get_shade(report: CheckReport) -> Shade:

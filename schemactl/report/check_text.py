@@ -10,14 +10,23 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.core.environment import line_link
-from schemactl.core.errors import first_of
+from schemactl.core.environment import get_line_link
+from schemactl.core.errors import join_first
 from schemactl.core.findings import Finding
 from schemactl.core.rules import find_page
-from schemactl.core.terminal import SHADES, count_columns, cut, fit, on_one_line, paint, paint_link, table
-from schemactl.core.wording import counted, numbers
+from schemactl.core.terminal import (
+    SHADES,
+    count_columns,
+    format_table,
+    on_one_line,
+    paint,
+    paint_link,
+    truncate,
+    wrap_text,
+)
+from schemactl.core.wording import format_count, format_ranges
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
-from schemactl.report.check import Cell, client_rows, get_shade, policy_rows, summary, topic_rows
+from schemactl.report.check import Cell, get_shade, make_client_rows, policy_rows, summarize_check, topic_rows
 from schemactl.report.headline import MARKS, make_headline, name_client, name_version, shorten_topic
 
 _COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -49,16 +58,16 @@ _CLIENT_COLUMNS_TO_DROP: Final = ("role", "built with", "team")
 """The columns that a narrow terminal omits, the least important first."""
 
 _MAX_LINE: Final = 160
-"""The most characters of a line of a file if the width is not known."""
+"""The maximum number of characters of a line of a file if the width is not known."""
 
 _MAX_VALUE: Final = 40
-"""The most characters of a value in a message, except the guilty value."""
+"""The maximum number of characters of a value in a message, except the guilty value."""
 
 _MAX_PAIRS: Final = 2
 """The number of values that are shown before the guilty value of a message."""
 
 _MAX_REMOVED: Final = 3
-"""The most removed lines in an excerpt."""
+"""The maximum number of removed lines in an excerpt."""
 
 
 class MessagePart(NamedTuple):
@@ -88,12 +97,12 @@ def render_text(
         blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
     if report.topics:
         blocks.append(_render_table(topic_rows(report), _TOPIC_COLUMNS_TO_DROP, color=color, width=width))
-    if clients := client_rows(report):
+    if clients := make_client_rows(report):
         blocks.append(_render_table(clients, _CLIENT_COLUMNS_TO_DROP, color=color, width=width))
     if report.policies:
         blocks.append(_render_table(policy_rows(report), (), color=color, width=width))
     blocks += [f"note: {note}" for note in report.notes]
-    blocks.append(paint(summary(report), SHADES[get_shade(report)] or shade, color=color))
+    blocks.append(paint(summarize_check(report), SHADES[get_shade(report)] or shade, color=color))
     return "\n\n".join(blocks)
 
 
@@ -109,7 +118,7 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
         title = make_title(cause)
         text = title if not reason or reason.startswith(title) else f"{title}: {reason}"
         severity = paint(cause.level, _COLORS[cause.level], color=color)
-        lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {primary.rule} {cut(text, 400)}")
+        lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {primary.rule} {truncate(text, 400)}")
     return "\n".join(lines)
 
 
@@ -128,7 +137,7 @@ def _render_headline(report: CheckReport, *, color: bool) -> str:
 
 
 def make_title(cause: ShownCause) -> str:
-    """Return which version cannot read which, or the first sentence of the finding, without the end of the sentence."""
+    """Return which version cannot read which, or the first sentence of the finding, without its period."""
     primary, check = cause.lead, cause.find_check(cause.lead)
     title = re.split(r"\.(?=\s|$)|\n", primary.message, maxsplit=1)[0]
     if primary.verdict == "data" and check and primary.against and primary.direction and check.version is not None:
@@ -137,7 +146,7 @@ def make_title(cause: ShownCause) -> str:
             for finding in cause.cause.findings
             if finding.topic == primary.topic and finding.direction == primary.direction
         ]
-        old = re.sub(r"\d+", r"v\g<0>", numbers(number for finding in findings for number in finding.against))
+        old = re.sub(r"\d+", r"v\g<0>", format_ranges(number for finding in findings for number in finding.against))
         new = name_version(check, cause.report)
         misread_rules = (
             {breakage.incompatibility.rule for breakage in check.verdict.misread} if check.verdict else set()
@@ -152,7 +161,7 @@ def make_title(cause: ShownCause) -> str:
             case "both":
                 title = f"{new} and {old} cannot read each other"
     others = len(cause.cause.topics) - 1
-    return f"{title}, and {counted(others, 'more topic')} alike" if others > 0 else title
+    return f"{title}, and {format_count(others, 'more topic')} alike" if others > 0 else title
 
 
 def remove_title(sentences: str, title: str) -> str:
@@ -169,7 +178,7 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: 
     lines = [head]
     if primary.source:
         place = paint(cause.place, "cyan", color=color)
-        address = line_link(primary.place) if primary.place else ""
+        address = get_line_link(primary.place) if primary.place else ""
         if primary.place and not address and folder.startswith("/"):
             address = Path(folder, primary.place.path).as_uri()
         lines.append(f"  {paint('-->', 'dim', color=color)} {paint_link(place, address, color=color)}")
@@ -209,7 +218,7 @@ def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tup
             assert finding.counterexample  # noqa: S101  selected above
             values = list_message_parts(finding)
             message = "".join(paint(value.text, "marked" if value.is_guilty else "", color=color) for value in values)
-            yield "message", f"{message} ({counted(len(finding.counterexample.data), 'byte')})", ""
+            yield "message", f"{message} ({format_count(len(finding.counterexample.data), 'byte')})", ""
             yield "result", on_one_line(finding.counterexample.result), "red"
         elif part.kind in _SECONDARY:
             secondary.append((_LABELS[part.kind], part.words))
@@ -243,10 +252,10 @@ def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
                     if impact.client.reads:
                         yield "breaks", f"{name_client(impact)}{contact}{version}", "red"
                     else:
-                        built = numbers(impact.built) or on_one_line(impact.client.built)
+                        built = format_ranges(impact.built) or on_one_line(impact.client.built)
                         writers.append(f"{name_client(impact)} with version {built}")
     if writers:
-        yield "written", f"by {first_of(writers)}", ""
+        yield "written", f"by {join_first(writers)}", ""
 
 
 # The place in the file
@@ -278,9 +287,9 @@ def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Ite
     guilty_room = max(limit - len(before), 1)
     yield bar
     if place.line > 1 and lines[place.line - 2].strip() and not skipped:
-        yield f"{paint_number(str(place.line - 1))} {cut(on_one_line(lines[place.line - 2].replace(chr(9), ' ')), limit)}"
+        yield f"{paint_number(str(place.line - 1))} {truncate(on_one_line(lines[place.line - 2].replace(chr(9), ' ')), limit)}"
     for label, removed in _list_removed_lines(cause):
-        yield f"{paint_number(label)} {paint(cut(removed, limit), 'red', color=color)}"
+        yield f"{paint_number(label)} {paint(truncate(removed, limit), 'red', color=color)}"
     guilty, after = guilty[:guilty_room], after[: max(guilty_room - len(guilty), 0)]
     yield f"{paint_number(str(place.line))} {before}{paint(guilty, 'marked', color=color)}{after}"
     carets = paint("^" * max(count_columns(guilty), 1), "bold red", color=color)
@@ -319,7 +328,7 @@ def list_message_parts(finding: Finding) -> list[MessagePart]:
     try:
         value = json.loads(text)
     except ValueError:
-        return [MessagePart(on_one_line(cut(text, 300)))]
+        return [MessagePart(on_one_line(truncate(text, 300)))]
     part, _, field = finding.field.partition(".")
     keys = re.findall(r"[^.\[\]]+|\[\]", field)
     if part in ("key", "value") and isinstance(value, dict) and part in value and not value.keys() - {"key", "value"}:
@@ -369,7 +378,7 @@ def _dump(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     if len(text) > _MAX_VALUE and isinstance(value, dict | list):
         text = "{...}" if isinstance(value, dict) else "[...]"
-    return on_one_line(cut(text, 2 * _MAX_VALUE))
+    return on_one_line(truncate(text, 2 * _MAX_VALUE))
 
 
 # Notes and tables
@@ -383,20 +392,23 @@ _MAX_STOPS: Final = 3
 def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
     older = [cause for cause in causes if cause.lead.predates_change]
     others = [cause for cause in causes if not cause.lead.predates_change]
-    for subject, group in ((counted(len(others), "note"), others), (counted(len(older), "older problem"), older)):
+    for subject, group in (
+        (format_count(len(others), "note"), others),
+        (format_count(len(older), "older problem"), older),
+    ):
         if group:
             topics_by_rule: dict[str, dict[str, None]] = {}
             for cause in group:
                 names = (shorten_topic(topic, cause.report) for topic in cause.cause.topics)
                 topics_by_rule.setdefault(cause.lead.rule, {}).update(dict.fromkeys(names))
             rules = ", ".join(
-                f"{rule} ({first_of([*names])})" if names else rule for rule, names in topics_by_rule.items()
+                f"{rule} ({join_first([*names])})" if names else rule for rule, names in topics_by_rule.items()
             )
             unchanged = ", which the change does not cause" if group is older else ""
             checks = [check for cause in group for topic in cause.cause.topics for check in cause.checks.get(topic, ())]
             impacts = [impact for check in checks for impact in check.clients if impact.predates_change]
             clients = dict.fromkeys(map(name_client, impacts))
-            rules += f" for {first_of([*clients])}" if clients and group is older else ""
+            rules += f" for {join_first([*clients])}" if clients and group is older else ""
             # A job that stops needs an action.
             stops = dict.fromkeys(stop for cause in group for stop in _LANDING_STOPS.findall(cause.lead.message))
             sentences = " ".join([f"{rules}.", *[*stops][:_MAX_STOPS]])
@@ -418,12 +430,12 @@ def _render_table(rows: Sequence[Sequence[Cell]], droppable: Sequence[str], *, c
             if head in texts[0]:
                 index = texts[0].index(head)
                 texts, styles = ([[*row[:index], *row[index + 1 :]] for row in lines] for lines in (texts, styles))
-    return "\n".join(table(texts, styles=styles if color else None))
+    return "\n".join(format_table(texts, styles=styles if color else None))
 
 
 def _wrap(text: str, width: int | None, hanging: str) -> str:
     """Break a text at blanks for the columns after `hanging`, which starts each further line."""
     if width is None:
         return text
-    pieces = fit(text, max(width - len(hanging), 20)).split("\n")
+    pieces = wrap_text(text, max(width - len(hanging), 20)).split("\n")
     return f"\n{hanging}".join(piece.strip() for piece in pieces)

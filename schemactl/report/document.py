@@ -13,7 +13,7 @@ from schemactl.report.check import Shade
 Sign = Literal["+", "-", "~", "!", "=", ""]
 
 
-class SheetLine(NamedTuple):
+class ReportLine(NamedTuple):
     """A line of a report.
 
     Attributes:
@@ -36,12 +36,12 @@ class SheetLine(NamedTuple):
         return "doubtful" if self.strong and self.depth else ""
 
 
-SheetBlock = tuple[SheetLine, ...]
+ReportBlock = tuple[ReportLine, ...]
 """The lines about one namespace, topic or problem; the first line has its name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class TargetReport:
     """A report on one target.
 
     Attributes:
@@ -59,8 +59,8 @@ class Sheet:
     command: Literal["plan", "drift"]
     target: str
     head: str
-    blocks: tuple[SheetBlock, ...]
-    problems: tuple[SheetBlock, ...]
+    blocks: tuple[ReportBlock, ...]
+    problems: tuple[ReportBlock, ...]
     summary: tuple[str, Shade]
     digest: str = ""
     is_short: bool = False
@@ -96,7 +96,7 @@ def by_name(items: Iterable[N]) -> dict[NamespaceName | TopicName, list[N]]:
     return items_by_name
 
 
-def text_lines(lines: Sequence[SheetLine], *, color: bool) -> Iterator[str]:
+def text_lines(lines: Sequence[ReportLine], *, color: bool) -> Iterator[str]:
     """Yield the lines of a block for a terminal."""
     for line in lines:
         sign = f"{paint(line.sign, SIGNS[line.sign], color=color)} " if line.sign else ""
@@ -104,15 +104,15 @@ def text_lines(lines: Sequence[SheetLine], *, color: bool) -> Iterator[str]:
         yield f"{'  ' * line.depth}{sign}{text}"
 
 
-def alternatives(label: str, fix: str) -> Iterator[SheetLine]:
+def alternatives(label: str, fix: str) -> Iterator[ReportLine]:
     """Yield the fixes of a problem, one for each line of `fix`, joined by `or`."""
     first, *others = fix.split("\n")
-    yield SheetLine(f"{label}: {first}.", depth=1)
-    yield from (SheetLine(f"{'or:':>{len(label) + 1}} {other}.", depth=1) for other in others)
+    yield ReportLine(f"{label}: {first}.", depth=1)
+    yield from (ReportLine(f"{'or:':>{len(label) + 1}} {other}.", depth=1) for other in others)
 
 
-def unknown(command: Literal["plan", "drift"], target: str, error: Exception) -> Sheet:
+def make_unknown_report(command: Literal["plan", "drift"], target: str, error: Exception) -> TargetReport:
     """Return the report on a target that could not be examined, with the reason."""
     first, *rest = f"{target}: {error}".split("\n")
-    problem = (SheetLine(first), *(SheetLine(line) for line in rest))
-    return Sheet(command, target, "", (), (problem,), ("", "bad"))
+    problem = (ReportLine(first), *(ReportLine(line) for line in rest))
+    return TargetReport(command, target, "", (), (problem,), ("", "bad"))

@@ -8,26 +8,26 @@ from dataclasses import replace
 from shlex import quote
 from typing import cast
 
-from schemactl.core.environment import version
-from schemactl.core.errors import first_of
+from schemactl.core.environment import get_version
+from schemactl.core.errors import join_first
 from schemactl.core.json_values import Json, commit_value, schema_value
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
-from schemactl.core.terminal import on_one_line, paint, table
-from schemactl.core.wording import counted, day, format_version, kind_of, moment
+from schemactl.core.terminal import format_table, on_one_line, paint
+from schemactl.core.wording import format_count, format_day, format_time, format_version, get_name_type
 from schemactl.declare.target_numbers import decision_value
 from schemactl.deploy.broker_configuration import BrokerComparison, comparison_values
 from schemactl.deploy.drift import DriftItem, DriftKind, DriftReport, differences
-from schemactl.deploy.geo_replication import ReplicatedNamespace, clusters_said, of_target
+from schemactl.deploy.geo_replication import ReplicatedNamespace, describe_replication, select_namespaces_of_target
 from schemactl.deploy.plan_json import unreadable_values
 from schemactl.deploy.steps import UnreadableDeclaration
 from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicApart, apart_values, topic_values
-from schemactl.formats.type_spec import line_changes
+from schemactl.formats.type_spec import diff_definitions
 from schemactl.report.check import Shade
-from schemactl.report.document import Sheet, SheetBlock, SheetLine, Sign, alternatives, by_name, text_lines
+from schemactl.report.document import ReportBlock, ReportLine, Sign, TargetReport, alternatives, by_name, text_lines
 
 _MAX_PARTS = 40
-"""The most changed parts of a foreign definition that are shown; `show --format json` has all of them."""
+"""The maximum number of changed parts of a foreign definition that are shown; `show --format json` has all of them."""
 
 _UNMANAGED = (DriftKind.UNMANAGED_NAMESPACE, DriftKind.UNMANAGED_TOPIC)
 
@@ -38,73 +38,75 @@ _STATE_NOTES = {
 }
 
 
-def drift_sheet(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Sheet:
+def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> TargetReport:
     """Return the report on drift, with the differences between the clusters of the replicated namespaces in `spaces`."""
     blocks = []
     for name, items in by_name([item for item in report.differences if item.kind not in _UNMANAGED]).items():
-        subject = SheetLine(f"{kind_of(name)} {name}", strong=str(name))
+        subject = ReportLine(f"{get_name_type(name)} {name}", strong=str(name))
         blocks.append((subject, *(line for item in items for line in _difference_lines(item))))
     if unmanaged := [item for item in report.differences if item.kind in _UNMANAGED]:
         blocks.append(tuple(_unmanaged_lines(unmanaged, quote(report.origin.target))))
-    blocks += broker_blocks(report.plan.brokers)
+    blocks += make_broker_blocks(report.plan.brokers)
     if report.pending:
         blocks.append(tuple(_pending_lines(report)))
     if report.plan.unreadable:
         blocks.append(unreadable_block(report.plan.unreadable))
     blocks += _accepted_blocks(report)
-    if cluster_lines := clusters_said(of_target(report, spaces)):
-        blocks.append(tuple(SheetLine(on_one_line(text), depth=depth) for depth, text in cluster_lines))
+    if cluster_lines := describe_replication(select_namespaces_of_target(report, spaces)):
+        blocks.append(tuple(ReportLine(on_one_line(text), depth=depth) for depth, text in cluster_lines))
     origin = report.origin
-    tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
+    tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"
     head = f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
-    return Sheet("drift", origin.target, head, tuple(blocks), (), _summarize(report))
+    return TargetReport("drift", origin.target, head, tuple(blocks), (), _summarize(report))
 
 
-def short_drift_sheet(report: DriftReport) -> Sheet:
+def make_short_drift_report(report: DriftReport) -> TargetReport:
     """Return the report on drift with one line for each kind of difference."""
     lines = _sum_lines(report.differences)
     lines += broker_lines(report.plan.brokers)
     lines += [line._replace(text=f"pending: {line.text}", sign="=") for line in _sum_lines(report.pending)]
     lines += [line._replace(text=f"accepted: {line.text}", sign="=") for line in _sum_lines(report.accepted)]
     if report.plan.unreadable:
-        lines.append(SheetLine(f"unreadable: {counted(len(report.plan.unreadable), 'approved declaration')}", "!"))
-    return replace(drift_sheet(report), blocks=tuple((line,) for line in lines), is_short=True)
+        lines.append(
+            ReportLine(f"unreadable: {format_count(len(report.plan.unreadable), 'approved declaration')}", "!")
+        )
+    return replace(make_drift_report(report), blocks=tuple((line,) for line in lines), is_short=True)
 
 
-def _sum_lines(items: Sequence[DriftItem]) -> list[SheetLine]:
+def _sum_lines(items: Sequence[DriftItem]) -> list[ReportLine]:
     """Return a line for each kind, with its number of differences and the first names."""
     names_by_kind: dict[DriftKind, list[str]] = {}
     for item in items:
         names_by_kind.setdefault(item.kind, []).append(on_one_line(str(item.name)))
     return [
-        SheetLine(f"{kind}: {len(names)}: {first_of([*dict.fromkeys(names)], 3)}", "~")
+        ReportLine(f"{kind}: {len(names)}: {join_first([*dict.fromkeys(names)], 3)}", "~")
         for kind, names in names_by_kind.items()
     ]
 
 
-def _pending_lines(report: DriftReport) -> Iterator[SheetLine]:
+def _pending_lines(report: DriftReport) -> Iterator[ReportLine]:
     """Yield one line for each pending difference, then the command that shows the next apply."""
-    yield SheetLine("Pending: approved since the last apply, and no drift:")
+    yield ReportLine("Pending: approved since the last apply, and no drift:")
     for item in report.pending:
-        yield SheetLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1)
+        yield ReportLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1)
     yield from alternatives("Next", f"`schemactl plan --target {quote(report.origin.target)}`")
 
 
-def _accepted_blocks(report: DriftReport) -> Iterator[SheetBlock]:
+def _accepted_blocks(report: DriftReport) -> Iterator[ReportBlock]:
     """Yield a block of the accepted differences, and one of the acceptances without a difference."""
     if report.accepted:
-        lines = [SheetLine("Accepted:")]
+        lines = [ReportLine("Accepted:")]
         for item in report.accepted:
-            lines.append(SheetLine(f"{on_one_line(str(item.name))}: {item.kind}: {item.message}", depth=1))
-            lines.append(SheetLine(on_one_line(str(item.accepted)), depth=2))
+            lines.append(ReportLine(f"{on_one_line(str(item.name))}: {item.kind}: {item.message}", depth=1))
+            lines.append(ReportLine(on_one_line(str(item.accepted)), depth=2))
         yield tuple(lines)
     if report.unused:
         unused = (
             f"{on_one_line(str(name))}: {', '.join(sorted(part for part, _ in acceptance.parts))} ({acceptance.source})"
             for name, acceptance in report.unused.items()
         )
-        head = SheetLine("Accepted, but no longer present: remove it")
-        yield (head, *(SheetLine(line, depth=1) for line in unused))
+        head = ReportLine("Accepted, but no longer present: remove it")
+        yield (head, *(ReportLine(line, depth=1) for line in unused))
 
 
 def _summarize(report: DriftReport) -> tuple[str, Shade]:
@@ -112,21 +114,21 @@ def _summarize(report: DriftReport) -> tuple[str, Shade]:
     count, names = len(report.differences), len(by_name(report.differences))
     brokers = len(report.broker_differences)
     if not (count or brokers):
-        rest = [counted(len(report.accepted), "accepted difference")] if report.accepted else []
-        rest += [counted(len(report.pending), "pending difference")] if report.pending else []
+        rest = [format_count(len(report.accepted), "accepted difference")] if report.accepted else []
+        rest += [format_count(len(report.pending), "pending difference")] if report.pending else []
         suffix = f", apart from {' and '.join(rest)}" if rest else ""
         return f"No drift. The registry has what Git approved{suffix}.", "good"
     misread = sum(not topic.recorded for topic in report.apart)
-    suffix = f" Messages of {counted(misread, 'topic')} would be misread." if misread else ""
-    parts = [f"{counted(count, 'difference')} in {counted(names, 'place')}"] if count else []
-    parts += [f"{counted(brokers, 'setting')} of the brokers"] if brokers else []
+    suffix = f" Messages of {format_count(misread, 'topic')} would be misread." if misread else ""
+    parts = [f"{format_count(count, 'difference')} in {format_count(names, 'place')}"] if count else []
+    parts += [f"{format_count(brokers, 'setting')} of the brokers"] if brokers else []
     text = f"Drift: {' and '.join(parts)}.{suffix} Nothing was changed."
     return text, "bad" if misread else "doubtful"
 
 
-def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[SheetLine]:
+def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[ReportLine]:
     """Yield a line for each undeclared namespace with its topics, and for each undeclared topic of a declared namespace, then the next step."""
-    yield SheetLine("Not declared in Git, so that `apply` never touches it:")
+    yield ReportLine("Not declared in Git, so that `apply` never touches it:")
     topic_counts = Counter(item.name.namespace_name for item in unmanaged if isinstance(item.name, TopicName))
     namespaces = {item.name for item in unmanaged if not isinstance(item.name, TopicName)}
     for difference in unmanaged:
@@ -135,34 +137,34 @@ def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[Sh
             if name.namespace_name in namespaces:
                 continue
         else:
-            topics = f", with {counted(topic_counts[name], 'topic')}"
-        yield SheetLine(f"{on_one_line(str(name))}: {difference.message}{topics}", depth=1)
+            topics = f", with {format_count(topic_counts[name], 'topic')}"
+        yield ReportLine(f"{on_one_line(str(name))}: {difference.message}{topics}", depth=1)
     hint = "--namespace or --topic select a part"
     accept = f"leave it: `schemactl drift --target {target} --unmanaged --accept --reason TEXT`, commit what it writes, and merge it"
     yield from alternatives("Next", f"`schemactl import --target {target}`; {hint}\n{accept}")
 
 
-def _difference_lines(difference: DriftItem) -> Iterator[SheetLine]:
+def _difference_lines(difference: DriftItem) -> Iterator[ReportLine]:
     kind = str(difference.kind)
-    yield SheetLine(f"{kind}: {difference.message}.", depth=1, strong=kind)
+    yield ReportLine(f"{kind}: {difference.message}.", depth=1, strong=kind)
     registered, nearest = difference.version, difference.nearest
     if registered and registered.info and nearest and nearest.info:
-        yield SheetLine(f"Against Git's {format_version(nearest)}, the nearest:", depth=2)
+        yield ReportLine(f"Against Git's {format_version(nearest)}, the nearest:", depth=2)
         changed = differences(old=nearest.info, new=registered.info)
         for sign, change in changed[:_MAX_PARTS]:
-            yield SheetLine(on_one_line(change), cast("Sign", sign), 3)
+            yield ReportLine(on_one_line(change), cast("Sign", sign), 3)
         if len(changed) > _MAX_PARTS:
-            yield SheetLine(f"and {len(changed) - _MAX_PARTS} more", depth=3)
-    yield SheetLine(f"Cause: {difference.cause}.", depth=2)
+            yield ReportLine(f"and {len(changed) - _MAX_PARTS} more", depth=3)
+    yield ReportLine(f"Cause: {difference.cause}.", depth=2)
     yield from (line._replace(depth=2) for line in alternatives("Next", difference.fix))
 
 
-def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:
+def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:
     """Return all differences and the version numbers of all examined topics, as `rebuild` reads them; keys are not renamed within a format version."""
     origin = report.origin
     return {
         "format_version": FORMAT_VERSION,
-        "schemactl": version(),
+        "schemactl": get_version(),
         "target": origin.target,
         "registry": origin.registry,
         "pulsar": origin.release.value,
@@ -176,7 +178,7 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
         ],
         "unused": [
             {
-                kind_of(name): str(name),
+                get_name_type(name): str(name),
                 "parts": sorted(part for part, _ in acceptance.parts),
                 "accepted": decision_value(acceptance.decision),
             }
@@ -185,14 +187,14 @@ def document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) ->
         "numbers_apart": apart_values(report.apart),
         "unreadable": unreadable_values(report.plan.unreadable),
         "brokers": comparison_values(report.plan.brokers),
-        "replicated": replicated_values(of_target(report, spaces)),
+        "replicated": replicated_values(select_namespaces_of_target(report, spaces)),
         "topics": topic_values(git=report.git, registry=report.held),
     }
 
 
 def _difference_json(difference: DriftItem) -> Json:
     value: Json = {
-        kind_of(difference.name): str(difference.name),
+        get_name_type(difference.name): str(difference.name),
         "kind": difference.kind.value,
         "message": difference.message,
         "cause": difference.cause,
@@ -219,7 +221,7 @@ def _nearest_json(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None
         "version": nearest.number,
         "commit": commit_value(nearest.commit),
         "changes": [{"sign": sign, "what": what} for sign, what in changed],
-        "diff": line_changes(old=nearest.info, new=new, labels=("git", "registry")),
+        "diff": diff_definitions(old=nearest.info, new=new, labels=("git", "registry")),
     }
 
 
@@ -239,54 +241,54 @@ def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:
     ]
 
 
-def render(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:
+def render_misread_topics(misread: Sequence[TopicApart], *, target: str, color: bool = False) -> str:
     """Return the topics whose messages would be misread, with the next step, as text."""
     return "\n".join(text_lines(misread_block(misread, target=target), color=color))
 
 
-def broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool = True) -> list[SheetBlock]:
+def make_broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool = True) -> list[ReportBlock]:
     """Return the block about the brokers' configuration: its differences from the project file, or why it was not compared."""
     if comparison is None or not (comparison.differences or comparison.problem or comparison.unused):
         return []
     lines = []
     for difference in comparison.differences:
-        lines.append(SheetLine(on_one_line(difference.message), "~" if difference.is_drift else "=", 1))
+        lines.append(ReportLine(on_one_line(difference.message), "~" if difference.is_drift else "=", 1))
         if difference.is_drift and has_fixes:
             lines += [line._replace(depth=2) for line in alternatives("Next", difference.fix)]
     if unused := comparison.unused:
         parts = ", ".join(sorted(part for part, _ in unused.parts))
-        lines.append(SheetLine(on_one_line(f"accepted, but no longer present: {parts} ({unused.source})"), "=", 1))
+        lines.append(ReportLine(on_one_line(f"accepted, but no longer present: {parts} ({unused.source})"), "=", 1))
     if comparison.problem:
-        lines.append(SheetLine(f"not compared: {comparison.problem}; `defaults` of the project file count", "=", 1))
-    return [(SheetLine(f"Configuration of the brokers, as {on_one_line(comparison.broker)} has it:"), *lines)]
+        lines.append(ReportLine(f"not compared: {comparison.problem}; `defaults` of the project file count", "=", 1))
+    return [(ReportLine(f"Configuration of the brokers, as {on_one_line(comparison.broker)} has it:"), *lines)]
 
 
-def broker_lines(comparison: BrokerComparison | None) -> list[SheetLine]:
+def broker_lines(comparison: BrokerComparison | None) -> list[ReportLine]:
     """Return the block about the brokers' configuration as separate lines, without fixes."""
     return [
         line._replace(text=f"{DriftKind.BROKER_CONFIGURATION}: {line.text}", depth=0)
-        for block in broker_blocks(comparison, has_fixes=False)
+        for block in make_broker_blocks(comparison, has_fixes=False)
         for line in block[1:]
     ]
 
 
-def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> SheetBlock:
+def unreadable_block(declarations: Sequence[UnreadableDeclaration]) -> ReportBlock:
     """Return a block with the approved declarations that cannot be read."""
     head = "Approved declarations that cannot be read; their last readable state counts:"
     lines = [
-        SheetLine(
+        ReportLine(
             on_one_line(f"{declaration.topic}: {declaration.message}" if declaration.topic else declaration.message),
             "!",
             1,
         )
         for declaration in declarations
     ]
-    return (SheetLine(head), *lines)
+    return (ReportLine(head), *lines)
 
 
 def misread_block(
     misread: Sequence[TopicApart], *, target: str, after: bool = False, planned: bool = False
-) -> SheetBlock:
+) -> ReportBlock:
     """Return the topics whose messages would be misread, with the next step.
 
     Args:
@@ -297,18 +299,18 @@ def misread_block(
     """
     when = f"After this apply, {target} will have" if after else f"{target} has"
     head = f"{when} version numbers that are not Git's, and no approved numbers file records them. Messages would be misread:"
-    lines = [SheetLine(head), *(SheetLine(f"{topic.name}: {topic}", "!", 1) for topic in misread)]
+    lines = [ReportLine(head), *(ReportLine(f"{topic.name}: {topic}", "!", 1) for topic in misread)]
     if all(topic.unexplained for topic in misread):
         next_step = f"Next: `schemactl drift --target {quote(target)}` shows how to bring the commits back"
-        return (*lines, SheetLine(next_step, depth=1))
-    lines.append(SheetLine(f"Next: {advice(target, planned=planned)}", depth=1))
+        return (*lines, ReportLine(next_step, depth=1))
+    lines.append(ReportLine(f"Next: {describe_next_step(target, planned=planned)}", depth=1))
     if after and any(topic.contradicted for topic in misread):
         rebuild = f"If the registry lost versions that are recorded, run `schemactl rebuild --target {quote(target)}` first: it restores their numbers"
-        lines.append(SheetLine(rebuild, depth=1))
+        lines.append(ReportLine(rebuild, depth=1))
     return tuple(lines)
 
 
-def advice(target: str, *, planned: bool = False) -> str:
+def describe_next_step(target: str, *, planned: bool = False) -> str:
     """Return the next step for version numbers that are not recorded."""
     first = "apply this; then " if planned else ""
     return (
@@ -316,12 +318,14 @@ def advice(target: str, *, planned: bool = False) -> str:
     )
 
 
-def render_pairs(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = False) -> str:
+def render_version_numbers(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = False) -> str:
     """Return a table of the versions of a topic, newest first, with their numbers in the registry and in Git."""
     rows: list[tuple[str, ...]] = [("REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT")]
     rows += [_pair_row(pair) for pair in reversed(pairs)]
     lines = [paint(str(name), "bold", color=color)]
-    lines += [f"  {line}" for line in table(rows)] if pairs else ["  no version, neither in Git nor in the registry"]
+    lines += (
+        [f"  {line}" for line in format_table(rows)] if pairs else ["  no version, neither in Git nor in the registry"]
+    )
     return "\n".join(lines)
 
 
@@ -338,9 +342,9 @@ def _pair_row(pair: NumberPair) -> tuple[str, ...]:
         note = f"uploaded from commit {pair.stamp[:9]}, which the approved history does not have"
     else:
         note = "not known to Git"
-    origin = (commit.short, day(commit)) if commit else ("-", "-")
+    origin = (commit.short, format_day(commit)) if commit else ("-", "-")
     details = "; ".join(filter(None, (commit.subject if commit else "", note)))
     type_ = info.type.name if info else "-"
     if version and version.kind:
         type_ += f" {version.kind}"
-    return (*numbers, type_, moment(entry.timestamp_ms) if entry else "-", *origin, details)
+    return (*numbers, type_, format_time(entry.timestamp_ms) if entry else "-", *origin, details)

@@ -10,14 +10,14 @@ from schemactl.checks.check_report import CheckReport
 from schemactl.core.edits import LineEdit
 from schemactl.core.terminal import clean, on_one_line
 from schemactl.report.causes import CauseLevel, ShownCause, rank_causes
-from schemactl.report.check import summarize_upgrades, summary
-from schemactl.report.document import Sheet, SheetBlock
+from schemactl.report.check import summarize_check, summarize_upgrades
+from schemactl.report.document import ReportBlock, TargetReport
 from schemactl.report.markdown import fenced
 
 AnnotationLevel = Literal["error", "warning", "notice"]
 
 _MAX_ANNOTATIONS: Final = 10
-"""The annotations of a level that GitHub and Azure Pipelines show for a step; the last one has the number of the rest."""
+"""The maximum number of annotations of a level that GitHub and Azure Pipelines show for a step; the last one states the number of the rest."""
 
 _LEVELS: Final[dict[CauseLevel, AnnotationLevel]] = {
     "waived": "notice",
@@ -38,7 +38,7 @@ _PATTERN_CHARACTERS: Final = re.compile(r"[#*?\[\]\\!\t]")
 def render_check(report: CheckReport) -> str:
     """Return an annotation for each cause, waived ones first, at most ten of each level, and the summary as plain text."""
     commands = [_command(level, annotation) for level, annotation in list_annotations(report)]
-    return "\n".join([*commands, clean(f"{summary(report)} {summarize_upgrades(report)}".rstrip())])
+    return "\n".join([*commands, clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip())])
 
 
 def _command(level: str, annotation: ShownCause | str) -> str:
@@ -61,7 +61,7 @@ def render_suggestion(edit: LineEdit) -> str:
     return f"Suggested change of {lines} of {on_one_line(edit.path)}:\n{suggestion}"
 
 
-def render_documents(reports: Sequence[Sheet]) -> str:
+def render_documents(reports: Sequence[TargetReport]) -> str:
     """Return an error for each rejection and a warning for each difference, at most ten of each level, and the summaries."""
     problems = [(report, block) for report in reports for block in report.problems]
     differing = [(report, block) for report in reports if report.command == "drift" for block in report.blocks]
@@ -71,7 +71,7 @@ def render_documents(reports: Sequence[Sheet]) -> str:
     return "\n".join([*commands, *summaries, *digests])
 
 
-def _commands(level: str, blocks: Sequence[tuple[Sheet, SheetBlock]]) -> Iterator[str]:
+def _commands(level: str, blocks: Sequence[tuple[TargetReport, ReportBlock]]) -> Iterator[str]:
     shown = blocks if len(blocks) <= _MAX_ANNOTATIONS else blocks[: _MAX_ANNOTATIONS - 1]
     for report, block in shown:
         message = "\n".join(f"{'  ' * line.depth}{line.sign}{' ' if line.sign else ''}{line.text}" for line in block)

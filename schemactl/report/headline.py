@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck, client_impacts
-from schemactl.core.errors import first_of
+from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck, join_client_impacts
+from schemactl.core.errors import join_first
 from schemactl.core.findings import DataState, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.report.check import Shade
 
 _MAX_NAMES: Final = 5
-"""The most clients or versions that a headline names."""
+"""The maximum number of clients or versions that a headline names."""
 
 MARKS: Final = {"good": "✓", "doubtful": "!", "bad": "✗", "": ""}
 """The sign of a verdict, so that color does not carry it alone."""
@@ -41,17 +41,17 @@ class Headline(NamedTuple):
     @property
     def text(self) -> str:
         """The sentences."""
-        names = f": {first_of(self.names, _MAX_NAMES)}" if self.names else ""
+        names = f": {join_first(self.names, _MAX_NAMES)}" if self.names else ""
         return f"{self.statement}{names}. {self.broker}".strip()
 
 
 def make_headline(report: CheckReport) -> Headline:
     """Return who breaks: declared consumers first, else readers, else the errors of the change."""
     if not report.decided:
-        return Headline("bad", "The check could not decide", (counted(len(report.findings), "problem"),))
+        return Headline("bad", "The check could not decide", (format_count(len(report.findings), "problem"),))
     if report.command == "lint":
         errors, warnings = report.count("error"), report.count("warning")
-        counts = [counted(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count]
+        counts = [format_count(count, word) for count, word in ((errors, "error"), (warnings, "warning")) if count]
         shade: Shade = "bad" if errors else "doubtful" if warnings else "good"
         return Headline(shade, " and ".join(counts) or "All topics are fine")
     errors = report.count("error")
@@ -62,10 +62,13 @@ def make_headline(report: CheckReport) -> Headline:
     broker = _describe_broker(report)
     if consumers := [*dict.fromkeys(consumers)]:
         return Headline(
-            "bad", f"{counted(len(consumers), 'consumer')} {_inflect_verb('break', consumers)}", (*consumers,), broker
+            "bad",
+            f"{format_count(len(consumers), 'consumer')} {_inflect_verb('break', consumers)}",
+            (*consumers,),
+            broker,
         )
     if producers := [*dict.fromkeys(producers)]:
-        statement = f"{counted(len(producers), 'producer')} {_inflect_verb('write', producers)} messages that new readers cannot read"
+        statement = f"{format_count(len(producers), 'producer')} {_inflect_verb('write', producers)} messages that new readers cannot read"
         return Headline("bad", statement, (*producers,), broker)
     breaking = [
         name_version(check, report)
@@ -75,21 +78,21 @@ def make_headline(report: CheckReport) -> Headline:
     if breaking := [*dict.fromkeys(breaking)]:
         return Headline(
             "bad",
-            f"{counted(len(breaking), 'schema')} {_inflect_verb('break', breaking)} readers",
+            f"{format_count(len(breaking), 'schema')} {_inflect_verb('break', breaking)} readers",
             (*breaking,),
             broker,
         )
     if errors:
-        return Headline("bad", f"The change has {counted(errors, 'error')}", broker=broker)
+        return Headline("bad", f"The change has {format_count(errors, 'error')}", broker=broker)
     allowed = [name_version(check, report) for check in report.topics if _breaks_readers(check)]
     if allowed := [*dict.fromkeys(allowed)]:
         # Waivers and severities decide about the exit code, and not about readers.
         reason = "waived" if report.waived else "allowed by the severities"
-        statement = f"{counted(len(allowed), 'schema')} {_inflect_verb('break', allowed)} readers, {reason}"
+        statement = f"{format_count(len(allowed), 'schema')} {_inflect_verb('break', allowed)} readers, {reason}"
         return Headline("doubtful", statement, (*allowed,), broker)
     if report.waived:
         return Headline(
-            "doubtful", f"All errors are waived: {counted(len(report.waived_causes), 'problem')}", broker=broker
+            "doubtful", f"All errors are waived: {format_count(len(report.waived_causes), 'problem')}", broker=broker
         )
     if not report.topics and not report.policies:
         return Headline("doubtful" if report.count("warning") else "good", "No schema changed")
@@ -103,7 +106,7 @@ def list_broken_clients(
     for _, group in groupby(report.topics, key=lambda check: check.name):
         checks = [*group]
         if topics is None or checks[0].topic in topics:
-            for impact in client_impacts(checks):
+            for impact in join_client_impacts(checks):
                 if impact.is_broken(checks[0].strategy):
                     yield checks[0], impact
 
@@ -134,11 +137,11 @@ def _describe_broker(report: CheckReport) -> str:
         if check.verdict and check.verdict.broker.outcome not in (Outcome.OK, Outcome.UNCHANGED)
     ]
     if rejected:
-        return f"The broker rejects {first_of([*dict.fromkeys(name_version(check, report) for check in rejected)], _MAX_NAMES)}."
+        return f"The broker rejects {join_first([*dict.fromkeys(name_version(check, report) for check in rejected)], _MAX_NAMES)}."
     accepted = list(dict.fromkeys(name_version(check, report) for check in judged))
     if len(accepted) > _MAX_NAMES:
         return f"The broker accepts all {len(accepted)} new versions."
-    return f"The broker accepts {first_of(accepted, _MAX_NAMES)}." if accepted else ""
+    return f"The broker accepts {join_first(accepted, _MAX_NAMES)}." if accepted else ""
 
 
 def _breaks_readers(check: TopicCheck) -> bool:

@@ -11,12 +11,12 @@ from importlib.resources import files
 from typing import Final
 
 from schemactl.checks.check_report import CheckReport, TopicCheck
-from schemactl.core.environment import line_link, version
+from schemactl.core.environment import get_line_link, get_version
 from schemactl.core.errors import SchemactlError
-from schemactl.core.rules import Rule, every_rule, find_page
-from schemactl.core.schema import SchemaInfo, SchemaVersion, live, next_number
+from schemactl.core.rules import Rule, find_page, get_all_rules
+from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 from schemactl.formats import has_client_rules, reading
 from schemactl.formats.type_spec import outline
 from schemactl.report.causes import (
@@ -33,9 +33,9 @@ from schemactl.report.causes import (
     proof_text,
     rank_causes,
 )
-from schemactl.report.check import Cell, Shade, client_rows, get_shade, policy_rows, summary, topic_rows
+from schemactl.report.check import Cell, Shade, get_shade, make_client_rows, policy_rows, summarize_check, topic_rows
 from schemactl.report.check_text import list_message_parts, make_title
-from schemactl.report.document import Sheet, SheetBlock, SheetLine, Sign
+from schemactl.report.document import ReportBlock, ReportLine, Sign, TargetReport
 from schemactl.report.headline import make_headline
 
 _CODE: Final = re.compile("`([^`]+)`")
@@ -43,13 +43,13 @@ _REPLACEMENTS: Final = {0xFFFE: "\ufffd", 0xFFFF: "\ufffd"}
 """Characters that HTML does not allow, with their replacements."""
 
 _MAX_LINES: Final = 400
-"""The most lines of a diff."""
+"""The maximum number of lines of a diff."""
 
 _MAX_TOPICS: Final = 200
-"""The most topics that are shown field by field."""
+"""The maximum number of topics that are shown field by field."""
 
 _MAX_VERSIONS: Final = 8
-"""The most versions, the latest ones, that are compared with each other: every pair costs a comparison."""
+"""The maximum number of versions, the latest ones, that are compared with each other: every pair costs a comparison."""
 
 _ANSWERS: Final = {
     "yes": ("good", "yes"),
@@ -80,7 +80,7 @@ def render_check(report: CheckReport) -> str:
     That section has the fields, both definitions side by side, and which version can read which.
     """
     causes = rank_causes(report)
-    rules = every_rule()
+    rules = get_all_rules()
     is_open = sum(cause.level == "error" for cause in causes) <= FEW
     level_counts = [(level, sum(cause.level == level for cause in causes)) for level in CAUSE_LEVELS]
     sections = [
@@ -88,7 +88,7 @@ def render_check(report: CheckReport) -> str:
         if report.topics
         else "",
         _render_section("Clients", _render_table(clients, "Effects on declared clients"))
-        if (clients := client_rows(report))
+        if (clients := make_client_rows(report))
         else "",
         _render_section("Changed policies", _render_table(policy_rows(report), "Policies after the merge"))
         if report.policies
@@ -98,10 +98,10 @@ def render_check(report: CheckReport) -> str:
         _render_section("Notes", *(f"<p>{_render_prose(note)}</p>" for note in report.notes)),
     ]
     headline = make_headline(report)
-    sections.append(f"<p>{_escape_text(summary(report))}</p>" if report.command == "check" else "")
+    sections.append(f"<p>{_escape_text(summarize_check(report))}</p>" if report.command == "check" else "")
     return _render_page(
         f"schemactl {report.command}",
-        sentence=headline.text if report.command == "check" else summary(report),
+        sentence=headline.text if report.command == "check" else summarize_check(report),
         shade=get_shade(report),
         level_counts=level_counts,
         sections=sections,
@@ -138,7 +138,7 @@ def _render_messages(cause: ShownCause) -> Iterator[str]:
         message = "".join(
             f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text) for part in parts
         )
-        size = counted(len(finding.counterexample.data), "byte")
+        size = format_count(len(finding.counterexample.data), "byte")
         result = _escape_text(finding.counterexample.result)
         yield f'<h4>Counterexample</h4><p class="proof"><code>{message}</code> ({size})<br><span class="bad">{result}</span></p>'
 
@@ -164,7 +164,7 @@ def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
     yield f'<a href="{_escape_text(find_page(rule.id))}">{_escape_text(rule.id)}</a>'
     yield f"<code>schemactl explain {_escape_text(rule.id)}</code>"
     place = cause.lead.place
-    if place and (address := line_link(place)):
+    if place and (address := get_line_link(place)):
         yield f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>'
 
 
@@ -181,7 +181,7 @@ def _definition(check: TopicCheck, schema: SchemaInfo) -> str:
     if check.change == "not stored":
         old = check.before
     else:
-        old = next((version.info for version in reversed(live(check.versions)) if version.info), None)
+        old = next((version.info for version in reversed(get_live_versions(check.versions)) if version.info), None)
     diff = diff_schemas(old=old, new=schema, labels=(BEFORE, AFTER)) if old else None
     targets = f" for {_escape_text(', '.join(check.targets))}" if check.targets else ""
     return _render_details(
@@ -237,10 +237,10 @@ def _render_fields(
 
 def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     """Return a table of which version can read the messages of which: a row for each reader, a column for each writer."""
-    versions = [version for version in live(check.versions)[-_MAX_VERSIONS:] if version.info]
+    versions = [version for version in get_live_versions(check.versions)[-_MAX_VERSIONS:] if version.info]
     sides = [(f"v{version.number}", version) for version in versions]
     if check.is_pending or check.change == "not stored":
-        number = next_number(check.versions) if check.version is None else check.version
+        number = get_next_number(check.versions) if check.version is None else check.version
         sides.append((AFTER, SchemaVersion(number, schema)))
     if len(sides) < 2:
         return ""
@@ -270,7 +270,7 @@ def _matrix_cell(reader: SchemaVersion, writer: SchemaVersion, language: str) ->
     return f'<td class="{kind}"{title}>{answer}</td>'
 
 
-def render_documents(reports: Sequence[Sheet]) -> str:
+def render_documents(reports: Sequence[TargetReport]) -> str:
     """Return a page with a section for each target: the rejections, then the changes, unfolded if there are few."""
     command = reports[0].command
     shades = [report.summary[1] for report in reports]
@@ -287,11 +287,11 @@ def render_documents(reports: Sequence[Sheet]) -> str:
     )
 
 
-def _target_section(report: Sheet, *, is_open: bool, is_only: bool) -> str:
+def _target_section(report: TargetReport, *, is_open: bool, is_only: bool) -> str:
     summary, shade = report.summary
     return _render_section(
         report.target,
-        # The page shows the summary of an only target in its header.
+        # The page shows the summary of a single target in its header.
         f'<p class="sum {shade}">{_escape_text(summary)}</p>' if summary and not is_only else "",
         f"<p>{_escape_text(report.head)}</p>" if report.head else "",
         f"<p>Digest: <code>{_escape_text(report.digest)}</code></p>" if report.digest else "",
@@ -301,7 +301,7 @@ def _target_section(report: Sheet, *, is_open: bool, is_only: bool) -> str:
     )
 
 
-def _block_table(report: Sheet) -> str:
+def _block_table(report: TargetReport) -> str:
     """Return a table with a row for each rejection and changed namespace or topic, or "" for a single one."""
     blocks = [*((block, "rejected") for block in report.problems), *((block, "") for block in report.blocks)]
     if len(blocks) < 2 or report.is_short:
@@ -321,7 +321,7 @@ def _block_table(report: Sheet) -> str:
     return _render_table(rows, "Changes by name")
 
 
-def _block_details(block: SheetBlock, *, level: str = "", is_open: bool) -> str:
+def _block_details(block: ReportBlock, *, level: str = "", is_open: bool) -> str:
     first, *rest = block
     items = "".join(map(_block_item, rest))
     return _render_details(
@@ -332,14 +332,14 @@ def _block_details(block: SheetBlock, *, level: str = "", is_open: bool) -> str:
     )
 
 
-def _block_item(line: SheetLine) -> str:
+def _block_item(line: ReportLine) -> str:
     if line.strong and not line.sign:
         text = f'<b class="{line.shade}">{_escape_text(line.strong)}</b>{_render_prose(line.text.removeprefix(line.strong))}'
         return f'<li class="deep{min(line.depth, 4)}">{text}</li>'
     return f'<li class="{_KINDS[line.sign]} deep{min(line.depth, 4)}">{_sign(line)}{_render_prose(line.text)}</li>'
 
 
-def _sign(line: SheetLine) -> str:
+def _sign(line: ReportLine) -> str:
     return f'<span class="sign">{_escape_text(line.sign)}</span> ' if line.sign else ""
 
 
@@ -368,7 +368,7 @@ def _render_page(
     style, script = (_read_asset(name) for name in ("page.css", "page.js"))
     policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     filters = [(name, count) for name, count in level_counts if count]
-    labels = [(name, f"{count} waived" if name == "waived" else counted(count, name)) for name, count in filters]
+    labels = [(name, f"{count} waived" if name == "waived" else format_count(count, name)) for name, count in filters]
     counts = "".join(f'<li class="{name}">{_escape_text(label)}</li>' for name, label in labels)
     boxes = "".join(f'<label><input type="checkbox" value="{name}" checked> {name}</label>' for name, _ in filters)
     return "\n".join(
@@ -388,7 +388,7 @@ def _render_page(
             '<button type="button" data-do="theme">Light or dark</button>',
             '<span role="status"></span></div>\n<main id="main">',
             *sections,
-            f"</main>\n<footer><p>schemactl {_escape_text(version())}. Keys: / filters, j and k go to the next and the previous part, Enter unfolds a part.</p></footer>",
+            f"</main>\n<footer><p>schemactl {_escape_text(get_version())}. Keys: / filters, j and k go to the next and the previous part, Enter unfolds a part.</p></footer>",
             f"<script>{script}</script>\n</body>\n</html>",
         ]
     )

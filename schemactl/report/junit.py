@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from schemactl.checks.check_report import CheckReport, causes
 from schemactl.core.findings import Finding, UpgradeFirst
-from schemactl.core.names import TopicName, name_kind
+from schemactl.core.names import TopicName, format_kind_name
 from schemactl.core.terminal import clean
 from schemactl.report.causes import ShownCause, group_checks
 
@@ -30,7 +30,7 @@ def render(report: CheckReport) -> str:
     orders: dict[str, dict[str, UpgradeFirst]] = {}
     for check in report.topics:
         if check.upgrade_first:
-            orders.setdefault(str(check.topic), {})[name_kind(check.topic, check.kind)] = check.upgrade_first
+            orders.setdefault(str(check.topic), {})[format_kind_name(check.topic, check.kind)] = check.upgrade_first
     checks = group_checks(report)
     suites = []
     for topic, change in [(None, "settings"), *sorted(changes.items())]:

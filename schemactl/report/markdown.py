@@ -9,15 +9,15 @@ from typing import Final
 from urllib.parse import quote
 
 from schemactl.checks.check_report import CheckReport
-from schemactl.core.environment import commit_link, line_link
+from schemactl.core.environment import get_commit_link, get_line_link
 from schemactl.core.errors import Source
-from schemactl.core.rules import Rule, every_rule, find_page
-from schemactl.core.terminal import cut, on_one_line
-from schemactl.core.wording import counted
+from schemactl.core.rules import Rule, find_page, get_all_rules
+from schemactl.core.terminal import on_one_line, truncate
+from schemactl.core.wording import format_count
 from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, proof_text, rank_causes
-from schemactl.report.check import Cell, client_rows, policy_rows, summary, topic_rows
+from schemactl.report.check import Cell, make_client_rows, policy_rows, summarize_check, topic_rows
 from schemactl.report.check_text import CHANGED_NUMBERS, list_message_parts, make_title, remove_title
-from schemactl.report.document import Sheet, SheetBlock, SheetLine
+from schemactl.report.document import ReportBlock, ReportLine, TargetReport
 from schemactl.report.headline import make_headline
 
 COMMENT_LIMIT: Final = 65_000
@@ -29,7 +29,7 @@ SUMMARY_LIMIT: Final = 900_000
 _CODE: Final = re.compile("`([^`]+)`")
 
 _MAX_LINE: Final = 8_000
-"""The most characters of a text within a line."""
+"""The maximum number of characters of a text within a line."""
 
 _ZERO_WIDTH_SPACE = "\u200b"
 
@@ -45,12 +45,12 @@ _LINK_STARTS = re.compile(
 """Characters that, with the text after them, GitHub renders as a mention, a reference, a link or an emoji."""
 
 _MAX_ROWS: Final = 200
-"""The most rows of a table, so that the other parts have room."""
+"""The maximum number of rows of a table, so that the other parts have room."""
 
 _MAX_DIFF_LINES = 60
 
 _MAX_EDITS: Final = 5
-"""The most edits of a cause that are shown."""
+"""The maximum number of edits of a cause that are shown."""
 
 _MENTION = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(/[A-Za-z0-9][A-Za-z0-9_-]{0,99})?")
 """A user, or a team of an organization."""
@@ -58,7 +58,7 @@ _MENTION = re.compile(r"@[A-Za-z0-9][A-Za-z0-9-]{0,38}(/[A-Za-z0-9][A-Za-z0-9_-]
 _CHECK_MARKS = {"waived": "🔓", "error": "❌", "warning": "⚠️", "note": "💬"}
 
 _MAX_PROOFS: Final = 2
-"""The most messages that prove a cause."""
+"""The maximum number of messages that prove a cause."""
 
 _KINDS_BELOW_EDITS = (("broker",), ("topics", "owner", "contact"), ("approve",))
 """The kinds of lines below the diffs; the lines of a tuple form one paragraph."""
@@ -72,7 +72,7 @@ _CHANGE_MARKS: Final = {"+": "🟢", "-": "🔴", "~": "🟡", "!": "❌", "=": 
 _DOCUMENT_MARKS: Final = {"bad": "❌", "doubtful": "⚠️", "good": "✅", "": ""}
 
 _MAX_OPEN_LINES: Final = 60
-"""The most lines of changes on a target that are unfolded from the start."""
+"""The maximum number of lines of changes on a target that are unfolded from the start."""
 
 
 def render_check(report: CheckReport, *, limit: int | None = None) -> str:
@@ -88,7 +88,7 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     head = [_render_marker(report.command)]
     if report.command == "check":
         head.append(f"### {_DOCUMENT_MARKS[headline.shade]} {plain(headline.text)}")
-    if clients := client_rows(report):
+    if clients := make_client_rows(report):
         name_row, *rows = clients
         rows.sort(key=lambda row: row[-1].shade != "bad")
         head.append(_render_table([name_row, *rows], limit // 8, rest))
@@ -101,8 +101,8 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     if report.policies:
         head.append(_render_table(policy_rows(report), limit // 8, rest))
     head += [f"> {prose(note)}" for note in report.notes[:20]]
-    head.append(bold(summary(report)))
-    rules = every_rule()
+    head.append(bold(summarize_check(report)))
+    rules = get_all_rules()
     is_open = sum(cause.level == "error" for cause in causes) <= FEW
     loud = [cause for cause in causes if cause.level != "note"]
     older = [cause for cause in causes if cause.level == "note" and cause.lead.predates_change]
@@ -111,10 +111,10 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     blocks = chain(
         (_render_cause(cause, rules[cause.lead.rule], is_open=is_open and cause.level == "error") for cause in loud),
         (
-            _render_folded(f"⚠️ {counted(len(older), 'older problem')}, unchanged by this change", older)
+            _render_folded(f"⚠️ {format_count(len(older), 'older problem')}, unchanged by this change", older)
             for _ in older[:1]
         ),
-        (_render_folded(f"💬 {counted(len(notes), 'note')}", notes) for _ in notes[:1]),
+        (_render_folded(f"💬 {format_count(len(notes), 'note')}", notes) for _ in notes[:1]),
     )
     return _join_within_limit(limit, head, blocks, len(loud) + bool(older) + bool(notes), rest)
 
@@ -134,7 +134,7 @@ def _render_folded(title: str, causes: Sequence[ShownCause]) -> str:
 def _render_place(cause: ShownCause) -> str:
     """Return the place of a cause, as a link to the line if the host of the repository is known."""
     place = cause.lead.place
-    address = line_link(place) if place else ""
+    address = get_line_link(place) if place else ""
     return f"[{code(cause.place)}]({address})" if address else code(cause.place)
 
 
@@ -146,7 +146,7 @@ def _render_table(
 
     def render_name(text: str) -> str:
         source = sources.get(text) if sources else None
-        address = line_link(source) if source else ""
+        address = get_line_link(source) if source else ""
         name = code(_shorten_cell(text))
         return f"[{name}]({address})" if address else name
 
@@ -209,9 +209,9 @@ def _cause_links(cause: ShownCause, rule: Rule) -> Iterator[str]:
     check = cause.find_check(cause.lead)
     older = [version for version in (check.versions if check else ()) if version.number in cause.lead.against]
     if older and (commit := older[-1].commit):
-        yield f"version {older[-1].number} from {link(commit.short, commit_link(commit.id))}"
+        yield f"version {older[-1].number} from {link(commit.short, get_commit_link(commit.id))}"
     if commit := cause.lead.commit:
-        yield f"caused by {link(commit.short, commit_link(commit.id))}"
+        yield f"caused by {link(commit.short, get_commit_link(commit.id))}"
 
 
 def _render_proofs(cause: ShownCause) -> Iterator[str]:
@@ -232,11 +232,11 @@ def _render_proofs(cause: ShownCause) -> Iterator[str]:
             else:
                 lines[-1] += part.text
         lines.append(f"! {on_one_line(finding.counterexample.result)}")
-        size = counted(len(finding.counterexample.data), "byte")
+        size = format_count(len(finding.counterexample.data), "byte")
         yield f"**Counterexample:** a message of {size}\n\n{fenced((line for line in lines if line.strip()), 'diff')}"
 
 
-def render_documents(reports: Sequence[Sheet], *, limit: int = COMMENT_LIMIT) -> str:
+def render_documents(reports: Sequence[TargetReport], *, limit: int = COMMENT_LIMIT) -> str:
     """Return the summaries, the rejections, and the changes of each target.
 
     Blocks after the first `limit` characters are replaced by their number.
@@ -255,7 +255,7 @@ def render_documents(reports: Sequence[Sheet], *, limit: int = COMMENT_LIMIT) ->
     return _join_within_limit(limit, head, blocks, len(blocks), rest)
 
 
-def _render_head(report: Sheet) -> str:
+def _render_head(report: TargetReport) -> str:
     summary, shade = report.summary
     if not summary:
         return f"{_DOCUMENT_MARKS[shade]} {bold(report.target)}"
@@ -264,7 +264,7 @@ def _render_head(report: Sheet) -> str:
     return primary + f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(report.head)}{digest}"
 
 
-def _render_problem(block: SheetBlock, report: Sheet, *, several: bool) -> str:
+def _render_problem(block: ReportBlock, report: TargetReport, *, several: bool) -> str:
     first, *rest = block
     suffix = f" ({plain(report.target)})" if several else ""
     return _render_details(
@@ -272,7 +272,7 @@ def _render_problem(block: SheetBlock, report: Sheet, *, several: bool) -> str:
     )
 
 
-def _render_changes(report: Sheet, limit: int, rest: str, *, several: bool) -> str:
+def _render_changes(report: TargetReport, limit: int, rest: str, *, several: bool) -> str:
     """Return the changes, cut after `limit` characters: lines with a sign as code in the language `diff`, sentences as text.
 
     Blocks without sentences share a block of code.
@@ -310,7 +310,7 @@ def _render_changes(report: Sheet, limit: int, rest: str, *, several: bool) -> s
     return _render_details(f"What {verb}{suffix}", "\n\n".join(parts), is_open=line_count <= _MAX_OPEN_LINES)
 
 
-def _render_sentences(lines: Sequence[SheetLine]) -> Iterator[str]:
+def _render_sentences(lines: Sequence[ReportLine]) -> Iterator[str]:
     """Yield a paragraph for each difference with its cause and its next command, and blocks of code for lines with a sign."""
     for is_signed, group in groupby(lines, lambda line: bool(line.sign)):
         if is_signed:
@@ -331,7 +331,7 @@ def _render_sentences(lines: Sequence[SheetLine]) -> Iterator[str]:
             yield "  \n".join(paragraph)
 
 
-def _render_diff_line(line: SheetLine) -> str:
+def _render_diff_line(line: ReportLine) -> str:
     return f"{_SIGNS[line.sign]} {'  ' * line.depth}{on_one_line(line.text)}".rstrip()
 
 
@@ -351,7 +351,7 @@ def plain(text: str) -> str:
 
 def prose(text: str) -> str:
     """Return a sentence, escaped, with the parts in backticks as code."""
-    parts = _CODE.split(cut(text, _MAX_LINE))
+    parts = _CODE.split(truncate(text, _MAX_LINE))
     return "".join(code(part) if index % 2 else plain(part) for index, part in enumerate(parts))
 
 
@@ -363,7 +363,7 @@ def code(text: str) -> str:
 def _break_links(text: str) -> str:
     return _LINK_STARTS.sub(
         lambda match: f"{'' if match[0] == ':' else _ZERO_WIDTH_SPACE}{match[0]}{_ZERO_WIDTH_SPACE}",
-        on_one_line(cut(text, _MAX_LINE)),
+        on_one_line(truncate(text, _MAX_LINE)),
     )
 
 

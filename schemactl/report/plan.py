@@ -10,11 +10,11 @@ from typing import Final
 
 from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS, NewVersion, VersionEffect
 from schemactl.core import wording
-from schemactl.core.errors import first_of
+from schemactl.core.errors import join_first
 from schemactl.core.json_values import Json
-from schemactl.core.names import NamespaceName, TopicName, name_kind
+from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.terminal import on_one_line, paint
-from schemactl.core.wording import counted, day, describe_waiver, kind_of
+from schemactl.core.wording import describe_waiver, format_count, format_day, get_name_type
 from schemactl.deploy.apply import Result
 from schemactl.deploy.plan_json import FORMAT_VERSION, document
 from schemactl.deploy.steps import (
@@ -30,44 +30,44 @@ from schemactl.deploy.steps import (
 )
 from schemactl.formats.type_spec import outline
 from schemactl.report.check import Shade
-from schemactl.report.document import Sheet, SheetLine, Sign, alternatives, by_name
-from schemactl.report.drift import broker_blocks, broker_lines, misread_block, unreadable_block
+from schemactl.report.document import ReportLine, Sign, TargetReport, alternatives, by_name
+from schemactl.report.drift import broker_lines, make_broker_blocks, misread_block, unreadable_block
 
 _MAX_UNTRIED: Final = 50
-"""The most untried steps that are listed; the result file has all of them."""
+"""The maximum number of untried steps that are listed; the result file has all of them."""
 
 _NAMED_TYPE: Final = re.compile(r"(?:(?<=: )|(?<=> ))(record|enum|fixed) [\w.]+")
 
 _MAX_PARTS: Final = 20
-"""The most changed fields of a version that are shown."""
+"""The maximum number of changed fields of a version that are shown."""
 
 _MAX_SEPARATE: Final = 3
-"""The most failures for one reason that are shown separately."""
+"""The maximum number of failures for one reason that are shown separately."""
 
 UNFINISHED: Final = "not finished when the apply ended: the registry may still carry it out"
 UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
 
 
-def render(plan: Plan, *, color: bool = False) -> str:
+def render_plan(plan: Plan, *, color: bool = False) -> str:
     """Return a block for each namespace and topic, the notes, the rejections and the summary, as text."""
-    return plan_sheet(plan).text(color=color)
+    return make_plan_report(plan).text(color=color)
 
 
-def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
+def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
     """Return the report on a plan, with its digest if the plan can be applied."""
     blocks = [tuple(_block_lines(name, steps, plan)) for name, steps in by_name(plan.steps).items()]
     if plan.notes:
-        notes = (SheetLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
-        blocks.append((SheetLine("Unchanged:"), *notes))
-    blocks += broker_blocks(plan.brokers)
+        notes = (ReportLine(f"{note.name} {note.message}", "=", 1) for note in plan.notes)
+        blocks.append((ReportLine("Unchanged:"), *notes))
+    blocks += make_broker_blocks(plan.brokers)
     registered = {step.name for step in plan.steps if isinstance(step, RegisterVersion)}
     if len(registered) > MAX_SHOWN_TOPICS:
         text = f"Changed fields and affected readers of {len(registered)} topics are not shown: `schemactl plan --topic TOPIC` shows them."
-        blocks.append((SheetLine(text),))
+        blocks.append((ReportLine(text),))
     problems = [
         (
-            SheetLine(str(refusal.name), "!", strong=str(refusal.name)),
-            SheetLine(refusal.message, depth=1),
+            ReportLine(str(refusal.name), "!", strong=str(refusal.name)),
+            ReportLine(refusal.message, depth=1),
             *alternatives("Fix", refusal.fix),
         )
         for refusal in plan.refusals
@@ -79,13 +79,13 @@ def plan_sheet(plan: Plan, digest: str = "") -> Sheet:
         target, planned = plan.origin.target, bool(plan.steps)
         problems.append(misread_block(misread, target=target, after=not plan.apart_now, planned=planned))
     shade: Shade = "bad" if plan.leaves_out or plan.misread else "doubtful" if plan.steps else "good"
-    return Sheet(
+    return TargetReport(
         "plan",
         plan.origin.target,
         _describe_origin(plan),
         tuple(blocks),
         tuple(problems),
-        (summary(plan), shade),
+        (summarize_plan(plan), shade),
         digest,
         broken_clients=_describe_broken_clients(plan),
     )
@@ -102,34 +102,34 @@ def _describe_broken_clients(plan: Plan) -> str:
     clients_by_versions: dict[str, list[str]] = {}
     for client, versions in versions_by_client.items():
         clients_by_versions.setdefault(" and ".join(versions), []).append(client)
-    groups = [f"{first_of(clients)} by {versions}" for versions, clients in clients_by_versions.items()]
-    return on_one_line(f"{counted(len(versions_by_client), 'client')} will break: {first_of(groups)}.")
+    groups = [f"{join_first(clients)} by {versions}" for versions, clients in clients_by_versions.items()]
+    return on_one_line(f"{format_count(len(versions_by_client), 'client')} will break: {join_first(groups)}.")
 
 
-def short_sheet(plan: Plan, digest: str = "") -> Sheet:
+def make_short_plan_report(plan: Plan, digest: str = "") -> TargetReport:
     """Return the plan without its steps: the summary and the rejections."""
-    problems = [(SheetLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
+    problems = [(ReportLine(f"{refusal.name}: {refusal.message}", "!"),) for refusal in plan.refusals]
     problems += [(line,) for line in unreadable_block(plan.unreadable)[1:]]
     problems += [(line,) for line in broker_lines(plan.brokers)]
-    return replace(plan_sheet(plan, digest), blocks=(), problems=tuple(problems), is_short=True)
+    return replace(make_plan_report(plan, digest), blocks=(), problems=tuple(problems), is_short=True)
 
 
-def summary(plan: Plan) -> str:
+def summarize_plan(plan: Plan) -> str:
     """Return a line with the number of changes, and of the topics that the plan leaves out."""
     skipped = sum(note.kind is PlanNoteKind.DELETION_SKIPPED for note in plan.notes)
-    suffix = f"; {counted(skipped, 'deletion')} skipped" if skipped else ""
-    suffix += f"; left out: {left_out(plan)}" if plan.leaves_out else ""
+    suffix = f"; {format_count(skipped, 'deletion')} skipped" if skipped else ""
+    suffix += f"; left out: {describe_left_out(plan)}" if plan.leaves_out else ""
     if plan.may_lose or (plan.leaves_out and not plan.steps):
         return f"Nothing can be applied{suffix}."
     if not plan.steps and plan.misread:
-        return f"No changes, but messages of {counted(len(plan.misread), 'topic')} would be misread{suffix}."
+        return f"No changes, but messages of {format_count(len(plan.misread), 'topic')} would be misread{suffix}."
     if not plan.steps:
         until = f" until {plan.origin.tip.short}" if plan.origin.later and plan.origin.tip else ""
         return f"No changes. The registry has everything that Git approved{until}{suffix}."
     return f"Plan: {_count_changes(plan.steps, 'to register', 'to delete')}{suffix}."
 
 
-def left_out(plan: Plan, *, rejected_only: bool = False) -> str:
+def describe_left_out(plan: Plan, *, rejected_only: bool = False) -> str:
     """Return the number of topics and namespaces that the plan leaves out, as text.
 
     Args:
@@ -137,41 +137,41 @@ def left_out(plan: Plan, *, rejected_only: bool = False) -> str:
         rejected_only: whether to ignore unreadable declarations, and topics that wait for another target.
     """
     if plan.may_lose:
-        return f"everything, for {counted(len(plan.may_lose), 'setting')} that could lose messages"
+        return f"everything, for {format_count(len(plan.may_lose), 'setting')} that could lose messages"
     names = {refusal.name for refusal in plan.refusals if not (rejected_only and refusal.waits_for)}
     topics = sum(isinstance(name, TopicName) for name in names)
     namespaces = len(names) - topics
-    parts = [counted(topics, "topic")] if topics else []
+    parts = [format_count(topics, "topic")] if topics else []
     if plan.unreadable and not rejected_only:
-        parts.append(counted(len(plan.unreadable), "unreadable declaration"))
-    return " and ".join([*parts, *([f"the policies of {counted(namespaces, 'namespace')}"] if namespaces else [])])
+        parts.append(format_count(len(plan.unreadable), "unreadable declaration"))
+    return " and ".join([*parts, *([f"the policies of {format_count(namespaces, 'namespace')}"] if namespaces else [])])
 
 
 def _describe_origin(plan: Plan) -> str:
     origin = plan.origin
-    tip = f" at {origin.tip.short}, {day(origin.tip)}" if origin.tip else ", without commits"
+    tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"
     tip = "" if origin.proposed else tip
     # A broker of an unknown release is predicted as the nearest lower known release.
     is_known_release = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
     release_note = "" if is_known_release else f" (it is {origin.version})"
-    later = f" ({counted(origin.later, 'later commit')} not planned)" if origin.later else ""
+    later = f" ({format_count(origin.later, 'later commit')} not planned)" if origin.later else ""
     return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{release_note}"
 
 
-def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[SheetLine]:
+def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[ReportLine]:
     creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
     suffix = creation.suffix if isinstance(creation, CreateTopic) else ""
     if isinstance(steps[0], CreateTenant):
         suffix = f" in the new tenant {steps[0].name.tenant}, which only a superuser can create"
-    yield SheetLine(f"{kind_of(name)} {name}{suffix}", sign, strong=str(name))
+    yield ReportLine(f"{get_name_type(name)} {name}{suffix}", sign, strong=str(name))
     for step in steps:
-        yield from (SheetLine(line, line_sign, 1) for line_sign, line in step.list_lines())
+        yield from (ReportLine(line, line_sign, 1) for line_sign, line in step.list_lines())
         if isinstance(step, RegisterVersion) and (effect := plan.effects.get((step.name, step.version.number))):
-            yield from (SheetLine(on_one_line(line), line_sign, 2) for line_sign, line in list_effect_lines(effect))
+            yield from (ReportLine(on_one_line(line), line_sign, 2) for line_sign, line in list_effect_lines(effect))
     for kind in dict.fromkeys(step.version.kind for step in steps if isinstance(step, RegisterVersion)):
-        if isinstance(name, TopicName) and (order := plan.upgrade_first.get(name_kind(name, kind))):
-            yield SheetLine(f"upgrade first{f' for {kind}' if kind else ''}: {order}", "=", 1)
+        if isinstance(name, TopicName) and (order := plan.upgrade_first.get(format_kind_name(name, kind))):
+            yield ReportLine(f"upgrade first{f' for {kind}' if kind else ''}: {order}", "=", 1)
 
 
 def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
@@ -180,7 +180,7 @@ def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
     lines = [*_list_part_lines(change)]
     yield from lines[:_MAX_PARTS]
     if len(lines) > _MAX_PARTS:
-        yield "~", f"and {counted(len(lines) - _MAX_PARTS, 'more change')}"
+        yield "~", f"and {format_count(len(lines) - _MAX_PARTS, 'more change')}"
     yield from _list_break_lines(change)
     clients_by_reason: dict[str, list[str]] = {}
     for client, reason in effect.broken:
@@ -221,7 +221,7 @@ def _list_break_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
     """Yield the readers that a version breaks, with the reason and the waiver."""
     for breakage in change.breaks:
         if breakage.is_error:
-            against = wording.versions(breakage.against)
+            against = wording.format_version_numbers(breakage.against)
             match breakage.direction:
                 case "new_reads_old":
                     readers = f"cannot read {against}"
@@ -244,7 +244,7 @@ def render_result(result: Result, *, color: bool = False) -> str:
         steps = [plan.steps[number - 1].describe() for number in numbers_of_steps]
         lines.append(f"Failed: {steps[0]}")
         if len(steps) > 1:
-            lines += _indented([f"and {counted(len(steps) - 1, 'step')} for the same reason:"])
+            lines += _indented([f"and {format_count(len(steps) - 1, 'step')} for the same reason:"])
             more = [f"and {len(steps) - 1 - _MAX_UNTRIED} more"] if len(steps) - 1 > _MAX_UNTRIED else []
             lines += _indented(_indented([*steps[1 : _MAX_UNTRIED + 1], *more]))
         lines += _indented(str(result.failures[numbers_of_steps[0]]).split("\n"))
@@ -261,10 +261,10 @@ def render_result(result: Result, *, color: bool = False) -> str:
         reasons += [line.text for line in unreadable_block(plan.unreadable)[1:]]
         lines += ["Left out:", *_indented(reasons)]
     if result.left:
-        total = f"Applied {len(result.done)} of {counted(len(plan.steps), 'step')}"
+        total = f"Applied {len(result.done)} of {format_count(len(plan.steps), 'step')}"
     else:
         total = f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}"
-    suffix = f"; left out: {left_out(plan)}" if plan.leaves_out else ""
+    suffix = f"; left out: {describe_left_out(plan)}" if plan.leaves_out else ""
     lines.append(paint(f"{total}{suffix}.", "red", color=color))
     return "\n".join(lines)
 
@@ -293,9 +293,9 @@ def _count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -
     deletions = sum(
         isinstance(step, DeleteSchema) or (isinstance(step, TakeNumber) and bool(step.versions)) for step in steps
     )
-    parts = [counted(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
-    parts += [f"{counted(versions, 'version')} {registered}"] if versions else []
-    parts += [f"{counted(deletions, 'schema')} {deleted}"] if deletions else []
+    parts = [format_count(count, noun) for count, noun in ((namespaces, "namespace"), (topics, "topic")) if count]
+    parts += [f"{format_count(versions, 'version')} {registered}"] if versions else []
+    parts += [f"{format_count(deletions, 'schema')} {deleted}"] if deletions else []
     return ", ".join(parts) or "nothing"
 
 
@@ -303,7 +303,7 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def result_document(result: Result, run: Json | None = None, topics: list[Json] | None = None) -> Json:
+def make_result_document(result: Result, run: Json | None = None, topics: list[Json] | None = None) -> Json:
     """Return the document that `apply --result` writes when it has ended; keys are not renamed within a format version.
 
     Args:
@@ -332,7 +332,7 @@ def result_document(result: Result, run: Json | None = None, topics: list[Json] 
     }
 
 
-def started_document(plan: Plan, run: Json | None) -> Json:
+def make_started_document(plan: Plan, run: Json | None) -> Json:
     """Return the document that `apply --result` writes at its start; it keeps this content if `apply` is killed."""
     return {
         **_common_values(plan, run),
@@ -344,9 +344,9 @@ def started_document(plan: Plan, run: Json | None) -> Json:
     }
 
 
-def unapplied_document(plan: Plan, run: Json | None) -> Json:
+def make_unapplied_document(plan: Plan, run: Json | None) -> Json:
     """Return the document of a plan that was not carried out, with the keys of `result_document`."""
-    return {**started_document(plan, run), "outcome": "not applied"}
+    return {**make_started_document(plan, run), "outcome": "not applied"}
 
 
 def _common_values(plan: Plan, run: Json | None) -> Json:

@@ -10,24 +10,24 @@ from urllib.parse import quote
 
 from schemactl.checks.check_report import Cause, CheckReport
 from schemactl.core.edits import LineEdit
-from schemactl.core.environment import home, version
+from schemactl.core.environment import get_home_page, get_version
 from schemactl.core.errors import Source
 from schemactl.core.findings import Finding
-from schemactl.core.names import name_kind
-from schemactl.core.rules import Rule, every_rule, find_page
-from schemactl.core.wording import describe_waiver, versions
+from schemactl.core.names import format_kind_name
+from schemactl.core.rules import Rule, find_page, get_all_rules
+from schemactl.core.wording import describe_waiver, format_version_numbers
 from schemactl.report.causes import ShownCause, rank_causes
-from schemactl.report.check import summary
+from schemactl.report.check import summarize_check
 from schemactl.report.markdown import code, fenced, link, plain
 
 
 def render(report: CheckReport) -> str:
     """Return one run with the violated rules and a result for each cause; waived causes come first, as suppressed."""
-    rules = every_rule()
+    rules = get_all_rules()
     causes = rank_causes(report)
     rule_ids = sorted({cause.lead.rule for cause in causes})
-    driver: dict[str, Any] = {"name": "schemactl", "semanticVersion": version()}
-    driver |= {"informationUri": home()} if home() else {}
+    driver: dict[str, Any] = {"name": "schemactl", "semanticVersion": get_version()}
+    driver |= {"informationUri": get_home_page()} if get_home_page() else {}
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -39,9 +39,9 @@ def render(report: CheckReport) -> str:
                 "invocations": [{"executionSuccessful": report.decided}],
                 "results": [_result_json(cause, rule_ids.index(cause.lead.rule)) for cause in causes],
                 "properties": {
-                    "summary": summary(report),
+                    "summary": summarize_check(report),
                     "upgradeFirst": {
-                        name_kind(topic.topic, topic.kind): topic.upgrade_first
+                        format_kind_name(topic.topic, topic.kind): topic.upgrade_first
                         for topic in report.topics
                         if topic.upgrade_first
                     },
@@ -100,7 +100,7 @@ def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
             {
                 "id": number,
                 "physicalLocation": _physical_location(place),
-                "message": {"text": f"In the older definition ({versions(finding.against)})"},
+                "message": {"text": f"In the older definition ({format_version_numbers(finding.against)})"},
             }
             for number, (place, finding) in enumerate(older.items(), 1)
         ]

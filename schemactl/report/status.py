@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from shlex import quote
 from typing import Final
 
-from schemactl.core.environment import version
-from schemactl.core.terminal import on_one_line, paint, table
-from schemactl.core.wording import counted, moment
+from schemactl.core.environment import get_version
+from schemactl.core.terminal import format_table, on_one_line, paint
+from schemactl.core.wording import format_count, format_time
 from schemactl.deploy.drift import DriftKind
-from schemactl.deploy.geo_replication import clusters_said
+from schemactl.deploy.geo_replication import describe_replication
 from schemactl.deploy.status import LatestVersion, StatusReport, TargetStatus, UnknownStatus
-from schemactl.report.drift import broker_blocks, unreadable_block
-from schemactl.report.plan import left_out
+from schemactl.report.drift import make_broker_blocks, unreadable_block
+from schemactl.report.plan import describe_left_out
 
 _MAX_TOPICS: Final = 30
-"""The most topics with differing versions that are listed without `--all-topics`."""
+"""The maximum number of topics with differing versions that are listed without `--all-topics`."""
 
 _COLUMNS = ("TARGET", "TOPICS", "VERSIONS", "PENDING", "DRIFT", "WEDGED", "RELAXED", "ACCEPTED", "LAST APPLY")
 
@@ -37,7 +37,7 @@ def render_text(
         width: the columns of the terminal, or None for any width.
     """
     rows = [_COLUMNS, *(_target_row(status) for status in report.targets)]
-    head, *lines = table(rows, width=width, numeric=range(1, len(_COLUMNS) - 1))
+    head, *lines = format_table(rows, width=width, numeric=range(1, len(_COLUMNS) - 1))
     colored = [
         paint(line, _choose_color(status), color=color) for line, status in zip(lines, report.targets, strict=True)
     ]
@@ -46,7 +46,7 @@ def render_text(
         "\n".join([f"{status.target}:", *details]) for status in report.targets if (details := [*_detail_lines(status)])
     ]
     blocks.append("\n".join(_version_lines(report, all_topics=all_topics, color=color, width=width)))
-    blocks.append("\n".join("  " * depth + text for depth, text in clusters_said(report.replicated)))
+    blocks.append("\n".join("  " * depth + text for depth, text in describe_replication(report.replicated)))
     return "\n\n".join(filter(None, blocks))
 
 
@@ -61,7 +61,7 @@ def _version_lines(report: StatusReport, *, all_topics: bool, color: bool, width
         cells = [_format_latest(report.topics[name].get(target)) for target in names]
         rows.append((name.schema_id, "-" if approved is None else f"v{approved}", *cells))
     if listed:
-        head, *lines = table(rows, width=width)
+        head, *lines = format_table(rows, width=width)
         yield head
         for name, line in zip(listed, lines, strict=True):
             yield paint(line, "green" if report.is_same_everywhere(name) else "yellow", color=color)
@@ -72,7 +72,7 @@ def _version_lines(report: StatusReport, *, all_topics: bool, color: bool, width
             if len(listed) == len(differing)
             else f"{len(differing) - len(listed)} of them differ"
         )
-        yield f"{counted(other_count, 'other topic')}, {summary} (--all-topics)"
+        yield f"{format_count(other_count, 'other topic')}, {summary} (--all-topics)"
 
 
 def _format_latest(latest: LatestVersion | None) -> str:
@@ -110,9 +110,9 @@ def _target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
 def _last_apply_text(status: TargetStatus) -> str:
     if last := status.last_apply:
         by = f", by {last.actor}" if last.actor else ""
-        return on_one_line(f"{last.outcome}, {last.commit[:9] or 'no commit'}, {moment(last.time_s * 1000)}{by}")
+        return on_one_line(f"{last.outcome}, {last.commit[:9] or 'no commit'}, {format_time(last.time_s * 1000)}{by}")
     if upload := status.last_upload:
-        return f"unknown; uploaded {upload.commit[:9]}, {moment(upload.time_ms)}"
+        return f"unknown; uploaded {upload.commit[:9]}, {format_time(upload.time_ms)}"
     return "unknown"
 
 
@@ -122,20 +122,20 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
         return
     yield from _pending_lines(status)
     if status.differences:
-        repairs = f"; an `apply` repairs it in {counted(len(status.repairs), 'step')}" if status.repairs else ""
+        repairs = f"; an `apply` repairs it in {format_count(len(status.repairs), 'step')}" if status.repairs else ""
         yield f"  drift: {_counts_by_kind(status.differences)}{repairs}"
     for name in status.updates_off:
         yield f"  {name}: clients cannot register schemas, as an apply left is_allow_auto_update_schema false"
-    for block in broker_blocks(status.brokers, has_fixes=False):
+    for block in make_broker_blocks(status.brokers, has_fixes=False):
         yield from ("  " + "  " * line.depth + line.text for line in block)
     if status.misread:
-        yield f"  messages of {counted(status.misread, 'topic')} would be misread"
+        yield f"  messages of {format_count(status.misread, 'topic')} would be misread"
     if status.unreadable:
         yield from ("  " + "  " * line.depth + line.text for line in unreadable_block(status.unreadable))
     if status.accepted:
         yield f"  accepted: {_counts_by_kind(status.accepted)}"
     if status.unused:
-        yield f"  accepted, but no longer present: {counted(status.unused, 'entry', 'entries')} of the numbers file"
+        yield f"  accepted, but no longer present: {format_count(status.unused, 'entry', 'entries')} of the numbers file"
     if status.differences or status.unused:
         yield f"    Next: schemactl drift --target {quote(status.target)}"
     if status.last_upload and not status.last_apply:
@@ -145,17 +145,17 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
 
 def _pending_lines(status: TargetStatus) -> Iterator[str]:
     other_steps = status.pending_steps - status.pending_versions
-    counts = [counted(status.pending_versions, "version")] * bool(status.pending_versions)
-    counts += [counted(other_steps, "other step")] * bool(other_steps)
+    counts = [format_count(status.pending_versions, "version")] * bool(status.pending_versions)
+    counts += [format_count(other_steps, "other step")] * bool(other_steps)
     if counts:
         yield f"  pending: {', '.join(counts)}"
     if status.rejected:
-        yield f"  rejected: {left_out(status.drift.plan, rejected_only=True)}"
+        yield f"  rejected: {describe_left_out(status.drift.plan, rejected_only=True)}"
     for target, count in status.waiting.items():
-        yield f"  waiting for {target}: {counted(count, 'topic')}"
+        yield f"  waiting for {target}: {format_count(count, 'topic')}"
     if status.unpromoted:
-        commits = counted(status.drift.origin.later, "later commit")
-        yield f"  not promoted: {counted(status.unpromoted, 'version')} of {commits}"
+        commits = format_count(status.drift.origin.later, "later commit")
+        yield f"  not promoted: {format_count(status.unpromoted, 'version')} of {commits}"
     if counts or status.rejected:
         yield f"    Next: schemactl plan --target {quote(status.target)}"
 
@@ -171,7 +171,7 @@ def render_prometheus(report: StatusReport) -> str:
     Format: https://prometheus.io/docs/instrumenting/exposition_formats/
     """
     lines = [
-        *_metric_lines("info", "The version of schemactl.", [({"version": version()}, 1)]),
+        *_metric_lines("info", "The version of schemactl.", [({"version": get_version()}, 1)]),
         *_metric_lines("status_timestamp_seconds", "The time when the targets were queried.", [({}, report.time_s)]),
         *_metric_lines(
             "target_up",

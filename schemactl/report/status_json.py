@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from schemactl.core.environment import version
+from schemactl.core.environment import get_version
 from schemactl.core.json_values import Json, json_text, make_view, to_json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Commit, Release
@@ -108,7 +108,7 @@ def render_json(report: StatusReport) -> str:
     document = make_view(
         StatusDocument,
         report,
-        schemactl=version(),
+        schemactl=get_version(),
         targets=tuple(map(_make_target_entry, report.targets)),
         topics=tuple(
             TopicEntry(name, report.approved.get(name), latest_by_target)

@@ -265,7 +265,8 @@ def encode(
 ) -> DataFrame:
     """Encode the rows of a batch or stream as messages.
 
-    The columns are every column that is not a value, `payload`, `key` of a SEPARATED KEY_VALUE, and `__error`. A row that does not
+    The result has all columns of `rows` that are not values, and `payload`, `key` of a SEPARATED KEY_VALUE, and `__error`. A row that does
+    not
     fit the schema has no payload, and `__error` has the reason; else that is null. If the rows have `__schemaVersion`, it becomes
     the version with which they are written, and if they have `__key`, `key` replaces it.
 
@@ -340,8 +341,8 @@ def reduce_worker_overhead() -> None:
     """Reduce Spark's work around each task in this process, which is a Python worker.
 
     Before a task, Spark invalidates the caches of imports. Python 3.11 then reads the indexes of pyspark.zip and of a jar again, which
-    never change, once for each package that was imported from there: 0.1 s of CPU. Without the entries that are deleted here, it does
-    not; later imports from the archives use the index that zipimport still has.
+    never change, once for each package that was imported from there: 0.1 s of CPU. This function deletes the entries that make it do so;
+    later imports from the archives use the index that zipimport still has.
 
     After a task, Spark collects garbage in a process that it keeps, which looks at every object of pandas and the other modules:
     0.02 s. Frozen objects are not looked at.

@@ -149,7 +149,7 @@ def land(
     """
     transaction = check_arguments(messages, mode, options, txnVersion)
     if mode not in ("append", "overwrite"):
-        row_table, _ = tables_of(path, options)
+        row_table, _ = make_landing_tables(path, options)
         if row_table.partitioned_by() is not None:
             if mode == "ignore":
                 return Landed()
@@ -214,7 +214,7 @@ def sink(codec: Codec, path: str | PathLike[str], **options: Unpack[LandingOptio
 
     The arguments are the same as for `land`; wrong ones fail the query.
     """
-    tables_of(path, options)
+    make_landing_tables(path, options)
     return Sink(codec, path, options)
 
 
@@ -267,7 +267,7 @@ def _get_query_id(session: SparkSession) -> str | None:
         return None
 
 
-def tables_of(path: str | PathLike[str], options: LandingOptions) -> tuple[LandingTable, LandingTable]:
+def make_landing_tables(path: str | PathLike[str], options: LandingOptions) -> tuple[LandingTable, LandingTable]:
     """Return the tables of rows and of rejected messages, which need not exist."""
     unknown = options.keys() - LandingOptions.__annotations__.keys()
     if unknown:
@@ -343,7 +343,7 @@ def prepare_landing(
 
     `is_first` is False for the further kinds of a topic with several kinds of events (see `Landing`).
     """
-    row_table, rejected_table = tables_of(path, options)
+    row_table, rejected_table = make_landing_tables(path, options)
     evolve = options.get("evolve", "none")
     if evolve not in get_args(Evolution):
         raise WrongArgument(f"unknown evolve {evolve}: use one of {', '.join(get_args(Evolution))}")
@@ -477,7 +477,7 @@ def replay(session: SparkSession, codec: Codec, path: str | PathLike[str], **opt
 
 def replay_with(session: SparkSession, codec: AnyCodec, path: str | PathLike[str], options: LandingOptions) -> Landed:
     """Do the work of `replay` with a codec that decodes or rejects every message."""
-    _, rejected_table = tables_of(path, options)
+    _, rejected_table = make_landing_tables(path, options)
     folder, names = rejected_table.files()
     struct = rejected_table.columns() or _read_columns(folder, names)
     if struct is None:

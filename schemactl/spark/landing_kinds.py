@@ -21,9 +21,9 @@ from .landing import (
     SaveMode,
     check_arguments,
     make_batch_transaction,
+    make_landing_tables,
     prepare_landing,
     replay_with,
-    tables_of,
 )
 from .landing_sink import Landed
 from .tables.landing_table import Format, Transaction, WrongArgument
@@ -64,7 +64,7 @@ def land_kinds(
     """Write every message as a row to the table of its kind, or as a rejected message to the one table of rejected messages.
 
     `name_table` and `name_rejected_table` have the locations. The kinds are landed one after the other: if the job fails, the
-    tables of some kinds may have their rows. With `txnAppId`, a repeated landing adds only the missing ones.
+    tables of some kinds may have their rows. With `txnAppId`, a repeated landing adds only the missing rows.
 
     Args:
         messages: raw messages; they are cached until all kinds are landed, unless they are cached already.
@@ -84,7 +84,7 @@ def land_kinds(
     transaction = check_arguments(messages, mode, options, txnVersion)
     if mode not in ("append", "overwrite"):
         for kind, table_path, table_options in _list_tables(codec, path, names_by_kind, options):
-            if tables_of(table_path, table_options)[0].partitioned_by() is not None:
+            if make_landing_tables(table_path, table_options)[0].partitioned_by() is not None:
                 if mode == "ignore":
                     return {key: Landed() for key in codec.codecs}
                 raise FileExistsError(

@@ -134,8 +134,8 @@ class Landing:
     def commit(self, written: Sequence[WrittenFiles], transaction: Transaction | None) -> Landed:
         """Commit the files of the tasks: first the rejected messages with the names of the files of the rows, then the rows.
 
-        An attempt that repeats a transaction of which only the first commit was made adds the same rows, even if it has another version
-        of the package, so each message exists once.
+        If only the first commit of a transaction was made, an attempt that repeats the transaction adds the same rows, even with another
+        version of the package. So each message exists once.
         """
         rows: Sequence[DataFile] = [file for task_files in written for file in task_files.rows]
         rejected = [file for task_files in written for file in task_files.rejected]

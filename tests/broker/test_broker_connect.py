@@ -7,11 +7,11 @@ import base64
 import pytest
 from corpora import Json, read_rows
 
-from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit, connect_rules
+from schemactl.broker.connect import PoliciesInForce, Role, TopicState, admit, read_connect_rules
 from schemactl.broker.upload import put
 from schemactl.core.findings import Outcome
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.formats import key_value
 
 CLIENT_TYPES = {"AUTO_PRODUCE": SchemaType.AUTO_PUBLISH, "AUTO_CONSUME": SchemaType.AUTO_CONSUME}
@@ -54,7 +54,7 @@ def read_policies(policies: Json) -> PoliciesInForce:
 def list_live(versions: list[SchemaVersion]) -> list[tuple[str, int]]:
     return [
         ("NONE" if version.info.type.value < 0 else version.info.type.name, version.number)
-        for version in live(versions)
+        for version in get_live_versions(versions)
         if version.info
     ]
 
@@ -73,15 +73,15 @@ def test_every_recorded_connect_has_the_recorded_decision_and_a_matching_rule() 
         assert decision.allowed is row["allowed"], row["id"]
         assert list_live(versions) == [(entry["type"], entry["version"]) for entry in row["live_after"]], row["id"]
         assert bool(decision.error) is not row["allowed"]
-        assert connect_rules()[decision.row].then.startswith("accepted") is row["allowed"], row["id"]
-        assert (connect_rules()[decision.row].then == "accepted; its schema is registered") is (
+        assert read_connect_rules()[decision.row].then.startswith("accepted") is row["allowed"], row["id"]
+        assert (read_connect_rules()[decision.row].then == "accepted; its schema is registered") is (
             decision.registered is not None
         )
         rules.add(decision.row)
         if row["role"] == "producer" and row["allowed"]:
             assert decision.version == row["session_version"], row["id"]
     # J1 is the decision of Java's client. No recorded broker reached C10 and P10, which come from its code.
-    assert connect_rules().keys() - rules <= {"J1", "C10", "P10"}
+    assert read_connect_rules().keys() - rules <= {"J1", "C10", "P10"}
 
 
 def test_a_client_without_schema_passes_where_validation_is_not_enforced() -> None:

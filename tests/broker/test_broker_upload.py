@@ -9,12 +9,12 @@ from corpora import Json, make_definition, make_versions, read_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemactl.broker.upload import VersionList, check_consumer, find_equal, find_version, put, unreadable_version
+from schemactl.broker.upload import VersionList, check_consumer, find_equal, find_unreadable_version, find_version, put
 from schemactl.broker.upload import test as ask
 from schemactl.broker.validation import SchemaData, read_stored, read_upload
 from schemactl.core.findings import Answer, Outcome
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.formats import SPECS
 from schemactl.formats.avro.json_text import InvalidAvro
 from schemactl.formats.avro.parser import parse
@@ -134,10 +134,13 @@ def test_every_question_has_an_answer(
 def test_only_versions_after_the_last_tombstone_count(
     history: Sequence[SchemaVersion], new: SchemaInfo, strategy: CompatibilityStrategy, release: Release
 ) -> None:
-    assert all(version.info is not None for version in live(history))
-    assert put(live(history) or history, new, strategy, release).outcome is put(history, new, strategy, release).outcome
+    assert all(version.info is not None for version in get_live_versions(history))
+    assert (
+        put(get_live_versions(history) or history, new, strategy, release).outcome
+        is put(history, new, strategy, release).outcome
+    )
     deleted = [*history, SchemaVersion(len(history), None)]
-    assert live(deleted) == ()
+    assert get_live_versions(deleted) == ()
     answer = put(deleted, new, strategy, release)
     assert answer.version in (None, len(deleted))
 
@@ -227,7 +230,7 @@ def test_no_version_is_stored_after_an_unreadable_version() -> None:
     blocked_topics = 0
     for row in ROWS:
         existing, new = make_versions(row["existing"]), make_definition(row["new"])
-        if blocking_version := unreadable_version(existing, new, Release.R4_0):
+        if blocking_version := find_unreadable_version(existing, new, Release.R4_0):
             blocked_topics += 1
             answer = put(existing, new, CompatibilityStrategy.ALWAYS_COMPATIBLE, Release.R4_0)
             # A version that is equal to an older one is found before the search fails.

@@ -15,7 +15,7 @@ from scratch import Scratch
 from schemactl.broker.checkers import create_checkers
 from schemactl.broker.upload import check_consumer, put
 from schemactl.cli import main
-from schemactl.core.environment import of_other_packages
+from schemactl.core.environment import list_entry_points
 from schemactl.core.errors import SchemaRejected, UsageError
 from schemactl.core.findings import Outcome
 from schemactl.core.names import NamespaceName, TopicName
@@ -40,10 +40,10 @@ def _other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         "        raise incompatible('never')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    for cached_function in (create_checkers, of_other_packages):
+    for cached_function in (create_checkers, list_entry_points):
         cached_function.cache_clear()
     yield
-    for cached_function in (create_checkers, of_other_packages):
+    for cached_function in (create_checkers, list_entry_points):
         cached_function.cache_clear()
 
 

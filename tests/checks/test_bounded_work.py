@@ -161,6 +161,6 @@ def test_a_file_has_so_many_documents_and_no_more(tmp_path: Path) -> None:
     done, _ = check(documents(tmp_path / "much", 60_000))
     assert done.returncode == 1
     assert done.stderr.splitlines()[-2:] == [
-        "namespaces/orders.yaml:20002:1: the file has more than 10,000 documents; this is the first beyond",
+        "namespaces/orders.yaml:20002:1: the file has more than 10,000 documents; this is the first one over the limit",
         "  Fix: put them into several files",
     ]

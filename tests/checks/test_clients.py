@@ -15,7 +15,7 @@ from schemactl.core.catalog import Client
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release
-from schemactl.report.check import client_rows
+from schemactl.report.check import make_client_rows
 
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: FORWARD}\n"
 CLIENTS = """\
@@ -148,7 +148,7 @@ def test_the_table_has_what_the_change_means_on_the_worst_of_all_targets() -> No
         for impact in (fine, broken, fine)
     ]
     report = CheckReport(Release.R4_0, "main", 1, topics=tuple(checks))
-    assert [[cell.text for cell in row] for row in client_rows(report)[1:]] == [
+    assert [[cell.text for cell in row] for row in make_client_rows(report)[1:]] == [
         ["payments", f"billing, {orders}", "consumer", "0..2", "cannot read it"]
     ]
 

@@ -11,7 +11,7 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.core.environment import of_other_packages
+from schemactl.core.environment import list_entry_points
 from schemactl.report import CHECK_FORMATS
 
 TOPIC = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
@@ -35,7 +35,7 @@ def test_warnings_fail_only_on_request_and_errors_always(misspelled_repository: 
     misspelled_repository.write({"schemactl.yaml": "version: 1\nseverities: {KEY_IGNORED: error}\n"})
     schemactl(misspelled_repository.path, "lint", code=100)
     assert schemactl(misspelled_repository.path, "lint", "--namespace", "shop/web", code=64).err.startswith(
-        "schemactl: --namespace shop/web: there is no such namespace in the declared files"
+        "schemactl: --namespace shop/web: unknown namespace in the declared files"
     )
 
 
@@ -109,9 +109,9 @@ def entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     (info / "entry_points.txt").write_text("[schemactl.lint_rules]\nOUR_OWNER = our_rules:OwnerMissing\n")
     (tmp_path / "our_rules.py").write_text(OWNER_MISSING)
     monkeypatch.syspath_prepend(str(tmp_path))
-    of_other_packages.cache_clear()
+    list_entry_points.cache_clear()
     yield info / "entry_points.txt"
-    of_other_packages.cache_clear()
+    list_entry_points.cache_clear()
 
 
 @pytest.mark.usefixtures("entry_point")

@@ -84,7 +84,7 @@ def test_a_topic_that_was_never_declared_is_reported_and_an_earlier_one_is_not(e
     assert NUMBERS not in check().err
     write(estate, {NUMBERS: f"{FINE}other/sales/orders:\n  0: {{deleted: true}}\n"})
     output = read_problems(estate)
-    assert f"{NUMBERS}:4:1: persistent://other/sales/orders is declared nowhere, and never was" in output
+    assert f"{NUMBERS}:4:1: persistent://other/sales/orders is not declared, and never was" in output
 
 
 def test_a_linked_definition_is_reported(estate: Estate) -> None:

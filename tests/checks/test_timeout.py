@@ -17,7 +17,7 @@ from scratch import ENVIRONMENT, Scratch, record, write_declaration
 
 import schemactl
 from schemactl.cli import main
-from schemactl.core.deadline import Deadline, within
+from schemactl.core.deadline import Deadline, run_within
 from schemactl.core.errors import SchemactlError
 
 pytestmark = pytest.mark.slow
@@ -197,5 +197,5 @@ def test_an_import_is_not_left_half_done(tmp_path: Path, monkeypatch: pytest.Mon
         time.sleep(LONG_S)
 
     with pytest.raises(SchemactlError, match=r"gave up after 0\.05 s"):
-        within(0.05, import_and_sleep)
+        run_within(0.05, import_and_sleep)
     assert sys.modules["slow_module"].is_whole

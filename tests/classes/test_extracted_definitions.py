@@ -388,13 +388,17 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
         (ModuleType, ..., "Holder.x: Avro has no type for module"),
         (dict[int, str], ..., "Holder.x: the keys of a map are texts in Avro, not int"),
         (Literal[1, 2], ..., "Holder.x: of a Literal, only texts are symbols of an enum"),
-        (int | str, 1.5, "Holder.x: its default fits no member of the union"),
+        (int | str, 1.5, "Holder.x: its default does not match any type of the union"),
         (int, ModuleType("m"), "Avro has no value for its default"),
         (str, 5, "is not valid at /fields/0"),
         (Annotated[int, "{x"], ..., "Holder.x: a text in Annotated begins like JSON and does not parse"),
         ("Missing", ..., "Holder: its annotations cannot be evaluated: name 'Missing' is not defined"),
         (list[Color] | Enum("Color", ["A"]), ..., "two types are called Color"),
-        (Annotated[int | str, "int"], ..., "Holder.x: Annotated says of a union what belongs to one of its types"),
+        (
+            Annotated[int | str, "int"],
+            ...,
+            "Holder.x: Annotated describes the whole union, but applies to one of its types",
+        ),
         (
             Literal[1, "x y", None],  # noqa: PYI061  as many write it
             ...,

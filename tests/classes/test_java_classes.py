@@ -80,7 +80,7 @@ def test_a_class_path_without_the_client_is_an_error(classes_folder: Path) -> No
 @pytest.mark.parametrize("jar", ["nope.jar", "nope/*"])
 def test_a_missing_jar_is_named(tmp_path: Path, jar: str) -> None:
     arguments = ("extract", "--jar", ".", "--jar", jar, "--class", "com.shop.Order")
-    assert f"--jar {jar}: there is no such file" in schemactl(tmp_path, *arguments, code=64).err
+    assert f"--jar {jar}: no such file" in schemactl(tmp_path, *arguments, code=64).err
 
 
 @pytest.mark.parametrize("arguments", [(), ("a:B", "--jar", "x", "--class", "c"), ("--jar", "x"), ("--class", "c")])

@@ -11,7 +11,7 @@ import shop
 from corpora import read_rows
 from scratch import Scratch
 
-from schemactl.broker.connect import connect_rules
+from schemactl.broker.connect import read_connect_rules
 
 pytestmark = pytest.mark.slow
 
@@ -176,7 +176,7 @@ def test_a_matrix_has_every_declared_client_and_every_version(tmp_path: Path) ->
 def test_every_row_of_the_page_is_a_rule() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "connects.md").read_text(encoding="utf-8")
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
-    assert [(row, rule.when) for row, rule in connect_rules().items()] == [
+    assert [(row, rule.when) for row, rule in read_connect_rules().items()] == [
         (cells[0].removeprefix("| "), cells[1]) for cells in rows
     ]
 

@@ -22,7 +22,7 @@ from command import process
 
 from schemactl import cli
 from schemactl.cli.parser import COMMANDS, EVERYDAY, GROUPS
-from schemactl.core.terminal import fit, table
+from schemactl.core.terminal import format_table, wrap_text
 
 pytestmark = pytest.mark.slow
 
@@ -344,21 +344,21 @@ def test_reports_fit_the_terminal(shop_folder: Path, columns: int, words: tuple[
 
 def test_elsewhere_nothing_is_shortened() -> None:
     rows = [("A", "B"), ("x" * 200, "1")]
-    assert table(rows) == ["A" + " " * 201 + "B", "x" * 200 + "  1"]
-    assert table(rows, width=20)[1] == "xxxxxxxx…xxxxxxxx  1"
-    assert fit("word " * 50, None) == "word " * 50
+    assert format_table(rows) == ["A" + " " * 201 + "B", "x" * 200 + "  1"]
+    assert format_table(rows, width=20)[1] == "xxxxxxxx…xxxxxxxx  1"
+    assert wrap_text("word " * 50, None) == "word " * 50
 
 
 def test_a_long_line_is_broken_with_its_indentation() -> None:
-    assert fit("  ~ one two three", 12) == "  ~ one two\n    three"
-    assert fit("\x1b[32mone\x1b[0m two", 7) == "\x1b[32mone\x1b[0m two"
+    assert wrap_text("  ~ one two three", 12) == "  ~ one two\n    three"
+    assert wrap_text("\x1b[32mone\x1b[0m two", 7) == "\x1b[32mone\x1b[0m two"
 
 
 def test_a_command_is_not_broken_so_that_it_can_be_pasted() -> None:
     command = "schemactl waive 4ee94166e8ab --until 2027-01-31"
-    assert fit(f"  To approve it: {command}", 20) == f"  To approve it:\n    {command}"
-    assert fit(f"Next: `{command}`, then merge", 20) == f"Next:\n  `{command}`,\n  then merge"
-    assert fit("an `unpaired one two three", 12) == "an `unpaired\n  one two\n  three"
+    assert wrap_text(f"  To approve it: {command}", 20) == f"  To approve it:\n    {command}"
+    assert wrap_text(f"Next: `{command}`, then merge", 20) == f"Next:\n  `{command}`,\n  then merge"
+    assert wrap_text("an `unpaired one two three", 12) == "an `unpaired\n  one two\n  three"
 
 
 def test_a_plan_file_is_shown_without_asking_anybody(shop_folder: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import shop
 from command import process
 
-from schemactl.cli.completion import candidates
+from schemactl.cli.completion import list_candidates
 from schemactl.cli.parser import COMMANDS
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def complete(folder: Path, *words: str) -> list[str]:
     with chdir(folder):
-        return [name for name, _ in candidates(words)]
+        return [name for name, _ in list_candidates(words)]
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_a_module_that_fails_is_one_error_with_its_line(tmp_path: Path, written_
         f"{written_module}_calls.py:3: {written_module}_calls cannot be imported: json.decoder.JSONDecodeError"
         in read_error(f"{written_module}_calls:Order")
     )
-    assert "there is no module no_such_shop, neither in " in read_error("no_such_shop.models:Order")
+    assert "cannot find the module no_such_shop, neither in " in read_error("no_such_shop.models:Order")
     assert f"{written_module} has no class Ordr; did you mean Order?" in read_error(f"{written_module}:Ordr")
     assert "Fix: name one of Order, Other\n" in read_error(f"{written_module}:Ordr")
     assert "is not a class, but a value of type int" in read_error(f"{written_module}:number")
@@ -405,7 +405,7 @@ def test_wrong_usage_says_what_to_write(schemas_repository: Scratch, service_mod
     )
     # No code of the schemas repository runs, which other people may write to.
     (schemas_repository.path / "of_schemas.py").write_text(SERVICE)
-    assert "there is no module of_schemas" in verify(schemas_repository, "of_schemas:Newest", code=1).err
+    assert "cannot find the module of_schemas" in verify(schemas_repository, "of_schemas:Newest", code=1).err
 
 
 def test_a_package_replaces_the_repository(service_module: str, monkeypatch: pytest.MonkeyPatch) -> None:

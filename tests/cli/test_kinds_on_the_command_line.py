@@ -153,7 +153,7 @@ def test_a_waiver_approves_the_finding_of_one_kind(kinds_repository: Scratch) ->
         (("show", "users#user_craeted@0"), 64, "did you mean user_created?"),
         (("show", "users#user_craeted@work"), 64, "did you mean user_created?"),
         (("show", "users#@0"), 64, "has no kind ''"),
-        (("show", "user#user_created@0"), 64, "there is no topic"),
+        (("show", "user#user_created@0"), 64, "unknown topic"),
     ],
 )
 def test_a_version_is_named_with_its_kind(

@@ -158,7 +158,7 @@ def test_after_a_failure_halfway_the_next_apply_goes_on(
     with monkeypatch.context() as patched:
         patched.setattr(Context, "say", say)
         # The first reaction of the main thread to the signal.
-        patched.setattr(EmbeddedRegistry, "keep_others_waiting", lambda _: heard.set())
+        patched.setattr(EmbeddedRegistry, "stop_other_threads", lambda _: heard.set())
         out = unapplied_estate.run("apply", "--auto-approve", "--result", "result.json", code=3).out
     assert "Applied 4 of 5 steps." in out
     result = unapplied_estate.read_json("result.json")

@@ -29,7 +29,7 @@ def test_messages_that_do_not_exist_are_an_error_before_spark_starts(
     name, *options = action
     error = estate.run("spark", name, "orders", "--messages", path, *options, code=1).err
     shown_path = path if "://" in path or path.startswith("/") else f"{estate.scratch.path}/{path}"
-    assert error.startswith(f"schemactl: --messages {shown_path}: there is no such file or folder\n")
+    assert error.startswith(f"schemactl: --messages {shown_path}: no such file or folder\n")
     assert "Fix: give the folder or file with the stored messages" in error
     assert not (estate.scratch.path / "out").exists()
 

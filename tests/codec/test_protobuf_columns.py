@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
-from random_protobuf import ProtoMaker, definition_of
+from random_protobuf import ProtoMaker, read_json_definition
 from sample_codecs import codec_of, make_native, values_of
 
 from schemactl.codec import Codec, Decoded, Definition, KeyValue, Options, Version
@@ -67,7 +67,7 @@ def test_columns_are_those_of_protobuf_itself(seed: int, depth: int) -> None:
 @EXAMPLES
 def test_columns_of_another_version_are_those_of_protobuf_itself(seed: int) -> None:
     maker = ProtoMaker(seed)
-    versions = [Version(0, maker.make_definition()), Version(1, definition_of(maker.change_file(), maker.root))]
+    versions = [Version(0, maker.make_definition()), Version(1, read_json_definition(maker.change_file(), maker.root))]
     codec = Codec(versions, reader=versions[seed % 2].schema, options=Options(recursion_depth=1))
     payloads = [maker.make_payload() for _ in range(40)]
     payloads += [maker.damage_payload(maker.make_payload()) for _ in range(seed % 4 * 20)]

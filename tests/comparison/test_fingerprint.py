@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from schemactl.comparison.fingerprint import broker_fingerprint, broker_waiver, fingerprint
+from schemactl.comparison.fingerprint import compute_broker_fingerprint, find_broker_waiver, fingerprint
 from schemactl.core.findings import Waiver
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
@@ -138,9 +138,9 @@ def test_a_charset_is_part_of_the_fingerprint() -> None:
 
 def test_an_approved_waiver_may_name_the_former_fingerprint_of_a_rejection() -> None:
     new = make_nested(enum='"default": "A",')
-    former = broker_fingerprint(ORDERS, make_versions(OPEN), new).former
+    former = compute_broker_fingerprint(ORDERS, make_versions(OPEN), new).former
     waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, former, "meant", "ada", date(2027, 1, 31))
-    assert broker_waiver([waiver], ORDERS, make_versions(OPEN), new) == waiver
+    assert find_broker_waiver([waiver], ORDERS, make_versions(OPEN), new) == waiver
 
 
 def test_a_definition_that_does_not_parse_has_a_fingerprint_of_its_bytes() -> None:
@@ -154,23 +154,23 @@ def make_versions(*infos: SchemaInfo | None) -> tuple[SchemaVersion, ...]:
 
 
 def test_brokers_rejection_depends_on_the_content_of_the_latest_live_version() -> None:
-    wanted = broker_fingerprint(ORDERS, make_versions(OPEN), PAID)
-    assert broker_fingerprint(ORDERS, make_versions(PAID, OPEN), PAID) == wanted
-    assert broker_fingerprint(ORDERS, make_versions(PAID, None, OPEN), PAID) == wanted
-    assert broker_fingerprint(ORDERS, make_versions(OPEN, None), PAID) != wanted
-    assert broker_fingerprint(ORDERS, make_versions(OPEN, PAID), PAID) != wanted
+    wanted = compute_broker_fingerprint(ORDERS, make_versions(OPEN), PAID)
+    assert compute_broker_fingerprint(ORDERS, make_versions(PAID, OPEN), PAID) == wanted
+    assert compute_broker_fingerprint(ORDERS, make_versions(PAID, None, OPEN), PAID) == wanted
+    assert compute_broker_fingerprint(ORDERS, make_versions(OPEN, None), PAID) != wanted
+    assert compute_broker_fingerprint(ORDERS, make_versions(OPEN, PAID), PAID) != wanted
 
 
 def test_the_waiver_of_a_brokers_rejection_names_rule_topic_and_fingerprint() -> None:
     before = make_versions(OPEN)
-    wanted = broker_fingerprint(ORDERS, before, PAID)
+    wanted = compute_broker_fingerprint(ORDERS, before, PAID)
     waiver = Waiver("BROKER_INCOMPATIBLE", ORDERS, wanted, "meant", "ada", date(2027, 1, 31))
-    assert broker_waiver([waiver], ORDERS, before, PAID) == waiver
+    assert find_broker_waiver([waiver], ORDERS, before, PAID) == waiver
     for other in (
         replace(waiver, rule="MISSING_ENUM_SYMBOLS"),
         replace(waiver, topic=TopicName.parse("shop/sales/order")),
         replace(waiver, fingerprint=fingerprint(**CHANGE)),
     ):
-        assert broker_waiver([other], ORDERS, before, PAID) is None
+        assert find_broker_waiver([other], ORDERS, before, PAID) is None
     sooner = replace(waiver, until=date(2026, 12, 31))
-    assert broker_waiver([waiver, sooner], ORDERS, before, PAID) == sooner
+    assert find_broker_waiver([waiver, sooner], ORDERS, before, PAID) == sooner

@@ -10,7 +10,7 @@ from avro_pairs import make_pair
 from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
-from random_protobuf import ProtoMaker, definition_of
+from random_protobuf import ProtoMaker, read_json_definition
 from written_values import find_difference, find_proto_difference
 
 from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, Version
@@ -74,7 +74,7 @@ def test_protobuf_reader_without_a_finding_gets_the_written_value() -> None:
         maker = ProtoMaker(seed)
         file = maker.change_file()
         swap_names(maker, file)
-        writer, reader = maker.make_definition(), definition_of(file, maker.root)
+        writer, reader = maker.make_definition(), read_json_definition(file, maker.root)
         old, new = (SchemaInfo(SchemaType.PROTOBUF_NATIVE, side.text.encode()) for side in (writer, reader))
         if compare([old], new, CompatibilityStrategy.BACKWARD).values != "kept":
             return

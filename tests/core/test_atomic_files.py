@@ -14,7 +14,7 @@ import shop
 from command import Printed
 from scratch import Scratch, record, write_declaration
 
-from schemactl.core.atomic_files import OWN, read, reject_links, remove, top_of, write
+from schemactl.core.atomic_files import PRIVATE_MODE, find_top_folder, read, reject_links, remove, write
 from schemactl.core.errors import SchemactlError
 
 pytestmark = pytest.mark.slow
@@ -253,7 +253,7 @@ def test_permissions_are_the_umask_s(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         write(tmp_path / "a", b"x", below=str(tmp_path))
-        write(tmp_path / "b", b"x", below=None, mode=OWN)
+        write(tmp_path / "b", b"x", below=None, mode=PRIVATE_MODE)
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o666 & ~umask
@@ -383,5 +383,5 @@ def test_the_top_is_the_nearest_repository_s(tmp_path: Path) -> None:
     (tmp_path / "one" / "two" / ".git").write_text("gitdir: elsewhere")
     (tmp_path / "short").symlink_to(tmp_path / "one" / "two" / "three")
     real = os.path.realpath(tmp_path)
-    assert top_of(str(tmp_path / "one")) == f"{real}/one"
-    assert top_of(str(tmp_path / "short")) == f"{real}/one/two"
+    assert find_top_folder(str(tmp_path / "one")) == f"{real}/one"
+    assert find_top_folder(str(tmp_path / "short")) == f"{real}/one/two"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemactl.core.findings import Outcome
-from schemactl.core.json_values import OPTIONAL, Json, json_pieces, json_text, laid_out, make_view, to_json
+from schemactl.core.json_values import OPTIONAL, Json, format_json, json_pieces, json_text, make_view, to_json
 from schemactl.core.names import TopicName
 from schemactl.core.schema import Commit, SchemaType
 
@@ -48,7 +48,7 @@ def test_the_pieces_of_an_object_are_its_text(value: Json) -> None:
     text = "".join(json_pieces(value))
     assert text == json_text(value)
     assert text == json.dumps(value, indent=2, ensure_ascii=False)
-    assert json.loads(text) == json.loads(laid_out(value, 30)) == value
+    assert json.loads(text) == json.loads(format_json(value, 30)) == value
 
 
 @pytest.mark.parametrize(

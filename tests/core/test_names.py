@@ -15,11 +15,11 @@ from schemactl.core.names import (
     NamespaceName,
     TargetNames,
     TopicName,
-    find_one,
-    glob_expression,
-    matching,
-    select,
-    select_known,
+    compile_glob,
+    find_matching_topics,
+    find_topic,
+    select_known_topics,
+    select_topics,
 )
 
 NAMES = [
@@ -50,25 +50,25 @@ NAMES = [
     ],
 )
 def test_a_pattern_names_topics(pattern: str, expected: list[str]) -> None:
-    assert sorted(name.schema_id for name in matching(pattern, NAMES)) == sorted(expected)
+    assert sorted(name.schema_id for name in find_matching_topics(pattern, NAMES)) == sorted(expected)
 
 
 def test_without_globs_a_star_is_a_star() -> None:
-    assert matching("orders*", NAMES, globs=False) == []
-    assert len(matching("orders", NAMES, globs=False)) == 2
+    assert find_matching_topics("orders*", NAMES, globs=False) == []
+    assert len(find_matching_topics("orders", NAMES, globs=False)) == 2
 
 
 def test_patterns_add_and_leave_out() -> None:
-    assert select(NAMES) == frozenset(NAMES)
-    assert {str(name.namespace_name) for name in select(NAMES, ["orders", "!c/orders"])} == {"a/b"}
-    assert len(select(NAMES, ["!orders*"])) == 3
-    assert len(select(NAMES, namespaces=["a/c"])) == 1
+    assert select_topics(NAMES) == frozenset(NAMES)
+    assert {str(name.namespace_name) for name in select_topics(NAMES, ["orders", "!c/orders"])} == {"a/b"}
+    assert len(select_topics(NAMES, ["!orders*"])) == 3
+    assert len(select_topics(NAMES, namespaces=["a/c"])) == 1
 
 
 def test_a_glob_may_leave_out_nothing() -> None:
     assert (
-        select_known(NAMES, ["!*-experiment"], [])
-        == select_known(NAMES, ["*", "![xy]*", "!ordres?"], [])
+        select_known_topics(NAMES, ["!*-experiment"], [])
+        == select_known_topics(NAMES, ["*", "![xy]*", "!ordres?"], [])
         == frozenset(NAMES)
     )
 
@@ -81,19 +81,19 @@ def test_a_glob_may_leave_out_nothing() -> None:
         (["nothing"], [], "; known: non-persistent://a/b/clicks, persistent://a/b/orders, "),
         (["orders"], ["x/b"], "no topic of the approved history matches 'orders' in x/b"),
         ([], ["a/bb"], "did you mean a/b?"),
-        (["orders", "!orders"], [], "these leave no topic"),
+        (["orders", "!orders"], [], "no topic matches all of these patterns"),
     ],
 )
 def test_pattern_without_match_is_an_error(patterns: list[str], namespaces: list[str], message: str) -> None:
     with pytest.raises(UsageError) as raised:
-        select_known(NAMES, patterns, namespaces)
+        select_known_topics(NAMES, patterns, namespaces)
     assert message in str(raised.value)
 
 
 def test_one_topic_is_found_or_the_candidates_are_named() -> None:
-    assert str(find_one("c/orders", NAMES)) == "persistent://a/c/orders"
+    assert str(find_topic("c/orders", NAMES)) == "persistent://a/c/orders"
     with pytest.raises(UsageError, match="'orders' names 2 topics: persistent://a/b/orders, persistent://a/c/orders"):
-        find_one("orders", NAMES)
+        find_topic("orders", NAMES)
 
 
 def by_every_place(glob: str, *, of_files: bool) -> re.Pattern[str]:
@@ -109,7 +109,7 @@ def by_every_place(glob: str, *, of_files: bool) -> re.Pattern[str]:
 @example(glob="*/**/**/b", text="a/b", of_files=True)
 def test_a_glob_matches_as_if_every_place_were_tried(*, glob: str, text: str, of_files: bool) -> None:
     expected = by_every_place(glob, of_files=of_files).fullmatch(text)
-    assert bool(glob_expression(glob, of_files=of_files).fullmatch(text)) == bool(expected)
+    assert bool(compile_glob(glob, of_files=of_files).fullmatch(text)) == bool(expected)
 
 
 @pytest.mark.parametrize("glob", ["**a" * 40, "*a" * 40, "**/*a" * 40, "**a*a/" * 20])
@@ -117,7 +117,7 @@ def test_a_glob_matches_as_if_every_place_were_tried(*, glob: str, text: str, of
 def test_a_glob_of_many_wildcards_is_decided(glob: str, *, of_files: bool) -> None:
     """Each glob would take too long if it were tried at every position."""
     for text in ("a" * 200 + "b", "a/" * 100 + "b"):
-        assert not glob_expression(glob, of_files=of_files).fullmatch(text)
+        assert not compile_glob(glob, of_files=of_files).fullmatch(text)
 
 
 SALES, WEB = NamespaceName("shop", "sales"), NamespaceName("shop", "web")
@@ -130,16 +130,16 @@ TARGET_NAMES = TargetNames("prod", {"shop": "live", "lab": "shop"}, {SALES: Name
 )
 def test_a_namespaces_own_entry_goes_before_its_tenants(declared: str, on_target: str) -> None:
     ours, theirs = NamespaceName.parse(declared), NamespaceName.parse(on_target)
-    assert TARGET_NAMES.there(ours) == theirs
+    assert TARGET_NAMES.to_target(ours) == theirs
     assert TARGET_NAMES.declared(theirs) == ours
     topic = TopicName.parse(f"non-persistent://{declared}/orders")
-    assert str(TARGET_NAMES.there(topic)) == f"non-persistent://{on_target}/orders"
-    assert TARGET_NAMES.declared(TARGET_NAMES.there(topic)) == topic
+    assert str(TARGET_NAMES.to_target(topic)) == f"non-persistent://{on_target}/orders"
+    assert TARGET_NAMES.declared(TARGET_NAMES.to_target(topic)) == topic
 
 
 def test_namespace_without_entry_has_no_name_on_the_target() -> None:
     with pytest.raises(SchemactlError) as raised:
-        TARGET_NAMES.there(TopicName.parse("web/clicks/clicks"))
+        TARGET_NAMES.to_target(TopicName.parse("web/clicks/clicks"))
     assert str(raised.value) == (
         "target prod: neither its `tenants` nor its `namespaces` have a name for web/clicks\n"
         "  Fix: write `tenants: {shop: live, lab: shop, web: web}` in the target, with the names that are used there"
@@ -150,7 +150,7 @@ def test_namespace_without_entry_has_no_name_on_the_target() -> None:
 
 
 def test_without_entries_names_are_the_declared_ones() -> None:
-    assert TargetNames("prod").there(WEB) == WEB == TargetNames("prod").declared(WEB)
+    assert TargetNames("prod").to_target(WEB) == WEB == TargetNames("prod").declared(WEB)
 
 
 @pytest.mark.parametrize(

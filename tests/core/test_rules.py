@@ -38,19 +38,19 @@ from schemactl.checks.lint import fixed, lint
 from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.comparison.compatibility import judge
 from schemactl.core.catalog import Catalog, Topic
-from schemactl.core.deadline import within
+from schemactl.core.deadline import run_within
 from schemactl.core.errors import DeclarationError, InvalidSchema
 from schemactl.core.findings import Finding, Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
-from schemactl.core.rules import Rule, rules
+from schemactl.core.rules import Rule, get_builtin_rules
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.declare import files as declare_files
 from schemactl.declare import project as declare_project
 from schemactl.declare import reader
 from schemactl.formats import resolve
-from schemactl.formats.protobuf.advanced_checker import advanced_violations
+from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
 from schemactl.formats.protobuf.compatibility import CATEGORIES, find_violations
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.protoc import Proto, compile_all
@@ -120,7 +120,7 @@ def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
     """Return the findings of `check` in the working tree at `path`, or between `base` and HEAD."""
     request = CheckRequest(str(path), base=base, today=TODAY)
     try:
-        report = within(60, partial(check_project, request))
+        report = run_within(60, partial(check_project, request))
     except DeclarationError as error:
         report = undecided(error)
     return [to_expectation(finding) for finding in report.findings]
@@ -129,7 +129,7 @@ def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
 def to_expectation(finding: Finding) -> dict[str, Any]:
     """Return the values of a finding that a case states."""
     # The waiver file takes no other rule.
-    assert not finding.fingerprint or rules()[finding.rule].is_waivable, finding.rule
+    assert not finding.fingerprint or get_builtin_rules()[finding.rule].is_waivable, finding.rule
     return {
         "rule": finding.rule,
         "severity": finding.severity,
@@ -143,7 +143,7 @@ def to_expectation(finding: Finding) -> dict[str, Any]:
 
 def with_defaults(finding: Case) -> dict[str, Any]:
     """Complete an expected finding with the defaults that its case omits."""
-    severity = rules()[finding["rule"]].severity
+    severity = get_builtin_rules()[finding["rule"]].severity
     return {
         "severity": severity,
         "place": "None",
@@ -184,7 +184,7 @@ def test_a_category_of_bufs_finds_exactly_this(case: Case) -> None:
 @pytest.mark.parametrize("case", of_kind("checker"))
 def test_the_opt_in_checker_finds_exactly_this(case: Case) -> None:
     old, new = compile_sides(case)
-    violations = advanced_violations(reader=parse(new.schema).root, writer=parse(old.schema).root)
+    violations = find_advanced_violations(reader=parse(new.schema).root, writer=parse(old.schema).root)
     assert [{"rule": violation.rule, "place": str(new.locate(violation.pointer))} for violation in violations] == case[
         "expect"
     ]
@@ -247,7 +247,7 @@ def test_lint_reports_the_expected_findings_and_makes_safe_fixes(case: Case, tmp
     assert mended == case.get("fixed", {})
 
 
-@pytest.mark.parametrize("rule", rules())
+@pytest.mark.parametrize("rule", get_builtin_rules())
 def test_a_rule_has_a_case_that_fires_it_and_a_near_miss(rule: str) -> None:
     fires = [any(finding["rule"] == rule for finding in case["expect"]) for case in read_cases(rule).values()]
     assert set(fires) == {True, False}
@@ -256,7 +256,7 @@ def test_a_rule_has_a_case_that_fires_it_and_a_near_miss(rule: str) -> None:
 
 
 def test_every_file_of_cases_is_of_a_rule() -> None:
-    assert {path.stem for path in CASES.iterdir()} == set(rules())
+    assert {path.stem for path in CASES.iterdir()} == set(get_builtin_rules())
 
 
 DATA_OF_AVRO = [
@@ -282,7 +282,7 @@ def paths_of(rule: str) -> Iterator[str]:
         yield from (finding["place"].split(":")[0] for finding in case["expect"] if finding["rule"] == rule)
 
 
-@pytest.mark.parametrize("rule", rules().values(), ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", get_builtin_rules().values(), ids=lambda rule: rule.id)
 def test_rule_page_has_summary_reason_fix_and_source(rule: Rule) -> None:
     for text in (rule.summary, rule.why, rule.fix):
         assert re.fullmatch(r"[A-Z`].*[.!)]", text.strip(), re.DOTALL), text
@@ -292,8 +292,8 @@ def test_rule_page_has_summary_reason_fix_and_source(rule: Rule) -> None:
 
 
 def test_a_rule_that_is_asked_for_is_in_that_category() -> None:
-    for rule in rules().values():
-        category = re.search(r"rules: (\w+)", rule.asked_with)
+    for rule in get_builtin_rules().values():
+        category = re.search(r"rules: (\w+)", rule.enabled_by)
         categories = [name for name, members in CATEGORIES.items() if rule.id in members]
         assert (category is not None) == (bool(categories) and rule.verdict != "data"), rule.id
         assert category is None or category[1] in categories
@@ -302,17 +302,17 @@ def test_a_rule_that_is_asked_for_is_in_that_category() -> None:
 def test_the_index_has_a_row_for_each_page() -> None:
     folder = Path(__file__).parents[2] / "docs" / "rules"
     index = (folder / "README.md").read_text(encoding="utf-8")
-    assert {path.stem for path in folder.iterdir()} == {*rules(), "README"}
+    assert {path.stem for path in folder.iterdir()} == {*get_builtin_rules(), "README"}
     rule_ids: list[str] = []
     for chapter in index.split("\n## ")[1:]:
         head, *lines = chapter.splitlines()
         rows = [line for line in lines if line.startswith("| [")]
-        for row, rule in zip(rows, [rules()[row[3:].partition("]")[0]] for row in rows], strict=True):
-            severity = "" if rule.asked_with else f" | {rule.severity}"
+        for row, rule in zip(rows, [get_builtin_rules()[row[3:].partition("]")[0]] for row in rows], strict=True):
+            severity = "" if rule.enabled_by else f" | {rule.severity}"
             assert row == f"| [{rule.id}]({rule.id}.md){severity} | {rule.summary} |"
-            assert head == f"`{rule.asked_with}`" if rule.asked_with else head.startswith(CHAPTERS[rule.verdict])
+            assert head == f"`{rule.enabled_by}`" if rule.enabled_by else head.startswith(CHAPTERS[rule.verdict])
             rule_ids.append(rule.id)
-    assert rule_ids == [*rules()]
+    assert rule_ids == [*get_builtin_rules()]
 
 
 CHAPTERS = {"data": "Data", "broker": "Broker", "declaration": "Declarations", "tables": "Tables", "lint": "Lint"}
@@ -326,7 +326,9 @@ def has_two_texts(rule: Rule) -> bool:
     return rule.example.startswith("// before\n")
 
 
-@pytest.mark.parametrize("rule", [rule for rule in rules().values() if has_two_texts(rule)], ids=lambda rule: rule.id)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in get_builtin_rules().values() if has_two_texts(rule)], ids=lambda rule: rule.id
+)
 def test_the_example_of_a_rule_on_protobuf_fires_it(rule: Rule) -> None:
     before, after = re.split(r"^// after.*\n", rule.example, flags=re.MULTILINE)
     texts = [complete_excerpt(side, head, rule.example) for head in HEADS for side in (before, after)]
@@ -359,15 +361,17 @@ def everything_found(old: SchemaInfo | InvalidSchema, new: SchemaInfo | InvalidS
         yield from (
             violation.rule for violation in find_violations(old=before.image, new=after.image, category=category)
         )
-    yield from (violation.rule for violation in advanced_violations(reader=after.root, writer=before.root))
+    yield from (violation.rule for violation in find_advanced_violations(reader=after.root, writer=before.root))
 
 
 def test_every_example_fits_a_terminal_of_80_columns() -> None:
-    long_lines = [(rule.id, line) for rule in rules().values() for line in rule.example.splitlines() if len(line) > 78]
+    long_lines = [
+        (rule.id, line) for rule in get_builtin_rules().values() for line in rule.example.splitlines() if len(line) > 78
+    ]
     assert long_lines == []
 
 
-@pytest.mark.parametrize("rule", [rules()[name] for name in DATA_OF_AVRO], ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", [get_builtin_rules()[name] for name in DATA_OF_AVRO], ids=lambda rule: rule.id)
 def test_avro_example_of_a_rule_violates_it_at_the_marked_place(rule: Rule) -> None:
     # A comment is above each definition.
     definitions = re.findall(r"# (.+)\n((?:[^#].*\n?)+)", rule.example)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schemactl.core.wording import break_too, numbers, versions
+from schemactl.core.wording import describe_broken_versions, format_ranges, format_version_numbers
 
 
 @pytest.mark.parametrize(
@@ -12,10 +12,10 @@ from schemactl.core.wording import break_too, numbers, versions
     [([0, 0, 1, 1, 2, 2, 3, 3, 4, 4], "0-4"), ([5, 3, 1, 2], "1-3, 5"), ([7], "7"), ([7, 7], "7"), ([], "")],
 )
 def test_ranges_are_sorted_and_merged(values: list[int], text: str) -> None:
-    assert numbers(values) == text
+    assert format_ranges(values) == text
 
 
 def test_a_number_that_is_given_twice_is_one_version() -> None:
-    assert versions([3, 3]) == "version 3"
-    assert break_too([3, 3]) == "Version 3 breaks too."
-    assert break_too([0, 1, 1]) == "Versions 0-1 break too."
+    assert format_version_numbers([3, 3]) == "version 3"
+    assert describe_broken_versions([3, 3]) == "Version 3 breaks too."
+    assert describe_broken_versions([0, 1, 1]) == "Versions 0-1 break too."

@@ -289,6 +289,6 @@ SIMILAR_SCHEMAS: list[tuple[str, object, str]] = [
 def test_similar_topics_have_their_own_definitions_and_problems(order: int) -> None:
     for schema, definition, message in SIMILAR_SCHEMAS[::order] * 2:
         result = read_documents("a.yaml", f"topic: shop/sales/orders\nschema: {schema}\n".encode())
-        assert [problem.what for problem in result.problems] == ([message] if message else [])
+        assert [problem.message for problem in result.problems] == ([message] if message else [])
         declarations = [document.schema for document in result.documents if isinstance(document, TopicDocument)]
         assert [declaration and declaration.definition for declaration in declarations] == [definition] * (not message)

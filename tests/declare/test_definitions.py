@@ -303,7 +303,9 @@ def test_links_and_submodules_are_not_followed(path: str, kind: Kind, message: s
     definition = path if path == "a.avsc" else "x/a.avsc"
     text = f"topic: shop/sales/a\nschema: {{type: AVRO, definition: {definition}}}\n"
     files = MemoryFiles({"topics/a.yaml": text}, apart={f"topics/{path}": kind})
-    fixes = {problem.fix for problem in read(files, PROJECT).problems if problem.what == f"`topics/{path}` {message}"}
+    fixes = {
+        problem.fix for problem in read(files, PROJECT).problems if problem.message == f"`topics/{path}` {message}"
+    }
     assert fixes
     assert f"write {definition}" not in fixes
 

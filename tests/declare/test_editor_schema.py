@@ -12,7 +12,7 @@ import pytest
 from test_messages import CASES
 
 from schemactl.core.errors import DeclarationError
-from schemactl.core.json_values import laid_out
+from schemactl.core.json_values import format_json
 from schemactl.declare.models import MappingShape, editor_schemas, read_model
 from schemactl.declare.yaml_parser import read_yaml
 
@@ -21,7 +21,7 @@ SCHEMAS = TOP / "schemas"
 
 
 def render_schema(schema: dict[str, Any]) -> str:
-    return laid_out(schema, 200) + "\n"
+    return format_json(schema, 200) + "\n"
 
 
 def test_they_are_up_to_date() -> None:

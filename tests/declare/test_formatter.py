@@ -129,7 +129,7 @@ def test_files_are_laid_out_with_their_comments_and_versions(messy_repository: S
 
 def test_check_and_diff_write_nothing_and_exit_with_100(messy_repository: Scratch) -> None:
     result = schemactl(messy_repository.path, "fmt", "--check", code=100)
-    assert result.out == "would lay out namespaces/orders.avsc\nwould lay out namespaces/orders.yaml\n"
+    assert result.out == "would format namespaces/orders.avsc\nwould format namespaces/orders.yaml\n"
     diff = schemactl(messy_repository.path, "fmt", "--diff", "namespaces/orders.yaml", code=100).out
     assert diff.startswith("--- a/namespaces/orders.yaml\n+++ b/namespaces/orders.yaml\n")
     assert "+labels: {tier: gold, domain: sales}\n" in diff
@@ -144,14 +144,14 @@ def test_paths_are_files_or_folders_from_where_one_works(messy_repository: Scrat
         == "namespaces/orders.avsc"
     )
     for missing_path in ("x.yaml", ""):
-        assert "there is no such file or folder" in schemactl(messy_repository.path, "fmt", missing_path, code=64).err
+        assert "no such file or folder" in schemactl(messy_repository.path, "fmt", missing_path, code=64).err
     assert "outside of the repository" in schemactl(messy_repository.path, "fmt", "..", code=64).err
 
 
 def test_what_is_staged_is_checked(messy_repository: Scratch) -> None:
     messy_repository.git("add", "-A")
     schemactl(messy_repository.path, "fmt")
-    assert "would lay out namespaces/orders.yaml" in schemactl(messy_repository.path, "fmt", "--staged", code=100).out
+    assert "would format namespaces/orders.yaml" in schemactl(messy_repository.path, "fmt", "--staged", code=100).out
     messy_repository.git("add", "-A")
     schemactl(messy_repository.path, "fmt", "--staged")
 

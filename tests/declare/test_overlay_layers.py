@@ -90,7 +90,7 @@ def test_two_overlays_of_one_name_in_one_file_are_an_error() -> None:
         read_overlays(files, Project(), Target("prod", "sqlite:prod.db", overlays=("b.yaml", "a.yaml")))
     [problem] = error.value.problems
     assert str(problem.source) == "a.yaml:4:8"
-    assert problem.what == f"{ORDERS} has a second overlay in this file; the first is at a.yaml:1:8"
+    assert problem.message == f"{ORDERS} has a second overlay in this file; the first is at a.yaml:1:8"
 
 
 def test_show_effective_names_the_file_of_each_value(tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_the_topic_s_own_name_is_accepted(name: str, *, is_in_yaml: bool) -> Non
     ],
 )
 def test_a_problem_has_its_place_and_the_text_to_write(payload: object, schema: str, problem: str, fix: str) -> None:
-    problems = [(f"{item.source}: {item.what}", item.fix) for item in declare(payload, schema).problems]
+    problems = [(f"{item.source}: {item.message}", item.fix) for item in declare(payload, schema).problems]
     assert any(problem in text and fix in advice for text, advice in problems), problems
 
 
@@ -220,7 +220,7 @@ def test_a_problem_of_the_definition_is_located_inside_of_the_escaped_text() -> 
 def test_every_place_in_the_definition_is_a_place_in_the_file(doc: str, *, ascii_only: bool) -> None:
     definition = json.dumps({"type": "record", "name": "R", "doc": doc, "fields": [{"name": "f", "type": "nothing"}]})
     text = json.dumps({"schema": definition, "type": "AVRO"}, ensure_ascii=ascii_only)
-    problem = next(problem for problem in declare(text).problems if "nothing" in problem.what)
+    problem = next(problem for problem in declare(text).problems if "nothing" in problem.message)
     assert text[problem.source.column - 1 :].startswith('\\"nothing\\"')
 
 
@@ -232,7 +232,7 @@ def test_a_client_may_have_a_definition_of_its_own() -> None:
     assert audit.schema is not None
     assert audit.schema.type is SchemaType.AVRO
     [problem] = declare(make_payload("", "STRING"), more=client, audit_avsc=ORDER).problems
-    assert "a client of a topic whose schema is STRING cannot be built with `audit.avsc`" in problem.what
+    assert "a client of a topic whose schema is STRING cannot be built with `audit.avsc`" in problem.message
 
 
 def test_a_client_s_definition_is_read_although_the_payload_is_broken() -> None:
@@ -245,16 +245,16 @@ def test_a_client_s_definition_is_read_although_the_payload_is_broken() -> None:
 def test_a_payload_does_not_hide_problems_of_other_keys() -> None:
     kinds = "schemas: {created: {type: AVRO, definition: created.avsc}}\n"
     [problem] = declare(make_payload(), more=kinds, created_avsc=ORDER).problems
-    assert problem.what == "a topic has either `schema` or `schemas`"
+    assert problem.message == "a topic has either `schema` or `schemas`"
     [problem] = declare(make_payload(), more="kinds_compatibility: FULL\n").problems
-    assert problem.what == "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
+    assert problem.message == "`kinds_compatibility` needs `schemas`: it is the strategy of each kind of events"
 
 
 @pytest.mark.parametrize(("key", "fix"), [("schema", "write `definition`"), ("version", "remove it")])
 def test_a_key_of_a_schema_info_in_yaml_is_explained(key: str, fix: str) -> None:
     declared = declare(make_payload(), f"{{type: AVRO, definition: orders.avsc, {key}: 1}}", orders_avsc=ORDER)
     [problem] = declared.problems
-    assert problem.what == f"`{key}` is a key of pulsar-admin's SchemaInfo"
+    assert problem.message == f"`{key}` is a key of pulsar-admin's SchemaInfo"
     assert problem.fix == f"{fix}, or write the whole object into a file: `schema: {{payload: FILE.json}}`"
 
 
@@ -275,7 +275,7 @@ def test_a_kind_of_events_cannot_be_a_payload(kind: str) -> None:
     declaration = f"topic: shop/sales/orders\nschemas: {{created: {kind}}}\n"
     files = {"topics/orders.yaml": declaration, "topics/orders.json": json.dumps(make_payload())}
     [problem] = read(MemoryFiles(files), PROJECT).problems
-    assert (problem.what, problem.fix) == (
+    assert (problem.message, problem.fix) == (
         "a kind of events cannot be a payload",
         "write `type` and `definition` in place of `payload`",
     )

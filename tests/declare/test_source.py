@@ -159,7 +159,7 @@ def test_the_scanner_accepts_what_json_accepts(text: str) -> None:
 def test_what_is_no_json_is_told_where_it_ends_to_be(text: str, offset: int, problem: str) -> None:
     with pytest.raises(JsonSyntaxError) as caught:
         scan(text)
-    assert (offset, problem) == (caught.value.offset, caught.value.what)
+    assert (offset, problem) == (caught.value.offset, caught.value.message)
 
 
 def test_repeated_keys_are_all_found() -> None:

@@ -64,7 +64,7 @@ def test_a_root_that_is_a_link_is_a_problem(tmp_path: Path) -> None:
     top = write(tmp_path / "top", {"x": ""})
     (top / "topics").symlink_to(outside)
     problems = read(WorktreeFiles(str(top), folders=PROJECT.roots), PROJECT).problems
-    assert [(str(problem.source), problem.what) for problem in problems] == [
+    assert [(str(problem.source), problem.message) for problem in problems] == [
         ("topics:1:1", "`topics` is a symbolic link; links are not followed")
     ]
 
@@ -151,7 +151,7 @@ def test_config_names_another_project_file(tmp_path: Path) -> None:
     assert (project.path, project.folder, project.pulsar) == ("ci/strict.yaml", "ci", "5.0")
     assert top == str(tmp_path)
     for wrong in ("../ci/lax.yaml", "../ci", "/nowhere/schemactl.yaml"):
-        with pytest.raises(UsageError, match="there is no such file"):
+        with pytest.raises(UsageError, match="no such file"):
             load_project(str(tmp_path / "shop"), wrong)
 
 

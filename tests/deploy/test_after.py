@@ -130,8 +130,7 @@ def test_a_result_that_git_tracks_is_an_error(estate: Estate, named: str, state:
 
 def test_a_result_that_is_missing_is_an_error(estate: Estate) -> None:
     assert (
-        "--results gone.json: there is no such file or folder"
-        in estate.run("plan", *PROD, "--results", "gone.json", code=1).err
+        "--results gone.json: no such file or folder" in estate.run("plan", *PROD, "--results", "gone.json", code=1).err
     )
 
 

@@ -166,7 +166,7 @@ def test_an_interrupt_is_a_failure_like_others(open_disturbed: Disturb) -> None:
     registry = open_disturbed(2, raise_interrupt)
     result = apply(plan_for(registry, TARGET), registry)
     assert isinstance(result.failure, SchemactlError)
-    assert result.failure.what == "interrupted"
+    assert result.failure.message == "interrupted"
     assert read_definitions(registry, ORDERS) == [A]
 
 
@@ -223,8 +223,8 @@ def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_app
     with closing(CutOff(":memory:")) as registry:
         result = apply(plan_for(registry, REPLAYED, relax=True), registry)
         assert result.failure is not None
-        assert "still has the strategy ALWAYS_COMPATIBLE" in result.failure.what
-        assert "the connection was lost" in result.failure.what
+        assert "still has the strategy ALWAYS_COMPATIBLE" in result.failure.message
+        assert "the connection was lost" in result.failure.message
         assert registry.strategy(ORDERS) is S.ALWAYS_COMPATIBLE
         registry.connected = True
         carry_out(registry, REPLAYED)
@@ -236,7 +236,7 @@ def test_another_number_than_expected_stops_the_topic(open_disturbed: Disturb) -
     registry = open_disturbed(2, lambda self: EmbeddedRegistry.put_schema(self, ORDERS, foreign))
     result = apply_plan(plan_for(registry, TARGET), registry, parallel=1)
     assert result.failure is not None
-    assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.what
+    assert "gave Git's v1 the number 2 where 1 was expected" in result.failure.message
     assert read_definitions(registry, ORDERS) == [A, foreign, B]
     assert read_definitions(registry, REFUNDS) == [A, B]
 
@@ -266,8 +266,8 @@ def test_schemas_that_appear_with_their_namespace_stop_the_apply() -> None:
     with closing(Haunted(":memory:")) as registry:
         result = apply(plan_for(registry, TARGET), registry)
         assert result.failure is not None
-        assert f"{ORDERS}: the registry gave Git's v0 the number 1 where 0 was expected" in result.failure.what
-        assert "it has schemas from a time when the namespace existed before" in result.failure.what
+        assert f"{ORDERS}: the registry gave Git's v0 the number 1 where 0 was expected" in result.failure.message
+        assert "it has schemas from a time when the namespace existed before" in result.failure.message
         assert read_definitions(registry, ORDERS) == [B, A]
         # A change that the next plan includes does not stop it.
         carry_out(registry, TARGET)
@@ -282,7 +282,7 @@ def test_another_content_read_back_stops_the_apply() -> None:
     with closing(Garbling(":memory:")) as registry:
         result = apply(plan_for(registry, TARGET), registry)
     assert result.failure is not None
-    assert "v0 reads back with other content than was uploaded" in result.failure.what
+    assert "v0 reads back with other content than was uploaded" in result.failure.message
 
 
 def test_a_deletion_that_was_done_meanwhile_is_not_done_twice(open_disturbed: Disturb) -> None:
@@ -714,7 +714,7 @@ def test_a_stale_plan_says_what_has_changed(strict_registry: EmbeddedRegistry, m
     meanwhile(strict_registry)
     with pytest.raises(StalePlan) as raised:
         apply_plan(plan, strict_registry)
-    assert disturb in raised.value.what
+    assert disturb in raised.value.message
 
 
 def test_what_happens_to_other_topics_makes_no_plan_stale(strict_registry: EmbeddedRegistry) -> None:

@@ -18,7 +18,7 @@ from scratch import record, write_declaration
 
 from schemactl.cli import Context
 from schemactl.cli.apply import ApplyProgress
-from schemactl.core.environment import ci_run
+from schemactl.core.environment import get_ci_run
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
 from schemactl.deploy import apply as applying
@@ -146,7 +146,7 @@ def test_the_record_goes_through_no_link_of_the_repository(pending_shop: Estate,
     ],
 )
 def test_who_ran_it_is_what_the_build_server_says(environment: dict[str, str], expected: dict[str, str] | None) -> None:
-    assert ci_run(environment) == expected
+    assert get_ci_run(environment) == expected
 
 
 def test_a_plan_file_says_what_it_leaves_out_and_its_apply_ends_with_three(pending_shop: Estate) -> None:

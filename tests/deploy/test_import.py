@@ -28,7 +28,7 @@ from scratch import Scratch, record, write_declaration
 from schemactl.comparison.changes import COMMIT_PROPERTY, content_identity
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.core.schema import SchemaInfo, SchemaType, live
+from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.declare.writer import CommonTypes
 from schemactl.formats.key_value import join
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
@@ -749,5 +749,7 @@ def test_an_imported_registry_has_nothing_to_apply_and_every_content_once(seed: 
             for topic in logged
         }
         for name, topic in contents.topics.items():
-            identities = [content_identity(version.info) for version in live(topic.versions) if version.info]
+            identities = [
+                content_identity(version.info) for version in get_live_versions(topic.versions) if version.info
+            ]
             assert numbers.get(str(name), []) == [identities.index(key) for key in identities]

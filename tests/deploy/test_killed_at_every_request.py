@@ -23,7 +23,7 @@ from command import schemactl
 from forks import Say, assert_killed, fork_process, kill_oneself
 from scratch import Scratch, record
 
-from schemactl.core.wording import policy_word
+from schemactl.core.wording import format_policy_value
 from schemactl.registry.pulsar import registry as pulsar_registry
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import Reply
@@ -310,7 +310,7 @@ def check_plan_text(text: str, facts: Facts) -> None:
             if old_values[1] == "schema_compatibility_strategy" and old == ALWAYS:
                 continue  # the topic is restored before this step
             assert (line[2] == "+") == (old is None), line
-            assert line[2] == "+" or old_values[2] == policy_word(old), line
+            assert line[2] == "+" or old_values[2] == format_policy_value(old), line
 
 
 def check_drift(drift: Any, facts: Facts, expected: Facts) -> None:
@@ -331,10 +331,11 @@ def check_drift(drift: Any, facts: Facts, expected: Facts) -> None:
             case "policy":
                 policy, value, approved = re.fullmatch(r"(\w+) is (.+), but Git approved (.+)", message).groups()  # type: ignore[union-attr]
                 in_force = facts.policies[name].get(policy)
-                assert value in {policy_word(in_force), *(["not set", "UNDEFINED"] if in_force is None else [])}, (
-                    message
-                )
-                assert approved in {policy_word(expected.policies[name].get(policy)), "UNDEFINED"}
+                assert value in {
+                    format_policy_value(in_force),
+                    *(["not set", "UNDEFINED"] if in_force is None else []),
+                }, message
+                assert approved in {format_policy_value(expected.policies[name].get(policy)), "UNDEFINED"}
                 old_values.add((name, policy))
             case "namespace missing":
                 assert name not in facts.policies

@@ -171,7 +171,7 @@ def test_a_problem_has_its_place_and_what_to_write(text: str, place: str, what: 
         read(text)
     [problem] = raised.value.problems
     assert str(problem.source) == f"numbers/prod.yaml:{place}"
-    assert what in problem.what
+    assert what in problem.message
     assert fix in problem.fix
 
 

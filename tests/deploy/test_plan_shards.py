@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.core.catalog import Catalog, Namespace, Topic, namespaces_of, part_of
+from schemactl.core.catalog import Catalog, Namespace, Topic, list_namespaces, select_part
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
@@ -141,7 +141,7 @@ def test_the_plans_of_all_namespaces_are_the_whole_plan(
     registry: EmbeddedRegistry, target: Catalog, allowed: Permissions, declared_tenants: frozenset[str]
 ) -> None:
     origin = replace(ORIGIN, declared_tenants=declared_tenants)
-    parts = [part_of(target, (), [str(name)]) for name in namespaces_of(target)]
+    parts = [select_part(target, (), [str(name)]) for name in list_namespaces(target)]
     with closing(registry):
         whole, *shards = [make_shard(registry, part, allowed, origin) for part in (target, *parts)]
     assert count_steps(whole.steps) == count_steps(step for shard in shards for step in shard.steps)

@@ -40,13 +40,13 @@ from forks import Say, assert_killed, die_after, fork_process
 from scratch import record as avsc
 
 from schemactl.comparison.changes import COMMIT_PROPERTY
-from schemactl.comparison.fingerprint import BROKER_RULE, broker_fingerprint
+from schemactl.comparison.fingerprint import BROKER_RULE, compute_broker_fingerprint
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.errors import RegistryError, SchemactlError, UsageError
 from schemactl.core.findings import Answer, Outcome, Waiver
 from schemactl.core.names import NamespaceName, TargetNames, TopicName
 from schemactl.core.policies import Policies
-from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import Commit, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.plan_json import plan_digest
 from schemactl.deploy.planner import make_plan, renamed, scope_of, select
@@ -67,7 +67,7 @@ from schemactl.deploy.steps import (
 )
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import RelaxedTopic
-from schemactl.report.plan import render
+from schemactl.report.plan import render_plan
 
 OWN = record(ID, {"name": "own", "type": "string", "default": ""})
 """Registered content that Git does not have."""
@@ -372,7 +372,7 @@ def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> N
     names = TargetNames("prod", namespaces={SALES: prod, other: prod})
     target = renamed(make_orders(A, sales=Policies(S.FULL)), names)
     other_name = TopicName("shop-prod", "sales", "orders")
-    assert names.there(ORDERS) == other_name
+    assert names.to_target(ORDERS) == other_name
     assert target == Catalog({prod: Namespace(prod, Policies(S.FULL))}, {other_name: make_topic(other_name, A)})
     carry_out(registry, target)
     assert read_definitions(registry, other_name) == [A]
@@ -440,8 +440,9 @@ def test_a_deletion_that_makes_messages_unreadable_is_refused_unless_it_is_allow
     assert isinstance(step, DeleteSchema)
     assert (step.force, step.unreadable) == (force, True)
     plan = plan_catalog(open_retaining, force=force, unreadable=True)
-    assert "! messages that the topic retains become unreadable (allowed: persistent://shop/sales/orders)" in render(
-        plan
+    assert (
+        "! messages that the topic retains become unreadable (allowed: persistent://shop/sales/orders)"
+        in render_plan(plan)
     )
     # More messages do not make a reviewed plan another one.
     open_retaining.entries = "orders retains 4 entries of messages"
@@ -452,7 +453,7 @@ def test_a_deletion_that_makes_messages_unreadable_is_refused_unless_it_is_allow
         ).failure
         is None
     )
-    assert len(live(open_retaining.versions(ORDERS))) == 0
+    assert len(get_live_versions(open_retaining.versions(ORDERS))) == 0
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
@@ -527,7 +528,7 @@ WRITES = 14
 
 
 def make_waiver(before: SchemaInfo, new: SchemaInfo) -> Waiver:
-    digest = broker_fingerprint(ORDERS, [SchemaVersion(0, before)], new)
+    digest = compute_broker_fingerprint(ORDERS, [SchemaVersion(0, before)], new)
     return Waiver(BROKER_RULE, ORDERS, digest, "the old field was wrong", "ada", date(2020, 1, 31))
 
 
@@ -600,7 +601,7 @@ def broken_estate(tmp_path: Path) -> Estate:
     entry = {
         "rule": BROKER_RULE,
         "topic": "shop/sales/orders",
-        "fingerprint": broker_fingerprint(estate.topic, [SchemaVersion(0, before)], after),
+        "fingerprint": compute_broker_fingerprint(estate.topic, [SchemaVersion(0, before)], after),
         "reason": "every consumer is ours",
         "owner": "ada",
         "until": "2020-01-31",

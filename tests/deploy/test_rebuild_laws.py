@@ -29,11 +29,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from property_runs import EXAMPLES
 
-from schemactl.comparison.changes import unstamped
+from schemactl.comparison.changes import remove_upload_properties
 from schemactl.core.catalog import Catalog
 from schemactl.core.names import TopicName
 from schemactl.core.policies import Policies
-from schemactl.core.schema import SchemaInfo, SchemaType, live
+from schemactl.core.schema import SchemaInfo, SchemaType, get_live_versions
 from schemactl.deploy.apply import apply_plan
 from schemactl.deploy.planner import applicable, scope_of
 from schemactl.deploy.rebuild import Lists, make_rebuild, without_versions
@@ -76,7 +76,7 @@ def lists_of(registry: Registry, name: TopicName) -> tuple[list[tuple[int, Schem
     """Return the readable definitions by number, and the next number."""
     topic_there = registry.read(Scope(frozenset(), frozenset({name}))).topics.get(name)
     stored = topic_there.versions if topic_there else ()
-    readable = [(version.number, version.info) for version in live(stored)]
+    readable = [(version.number, version.info) for version in get_live_versions(stored)]
     return readable, stored[-1].number + 1 if stored else 0
 
 
@@ -132,9 +132,9 @@ def test_from_git_a_rebuild_is_exact_where_only_apply_wrote(contents: list[Schem
     git = make_approved(contents, count)
     with closing(EmbeddedRegistry(":memory:")) as registry:
         carry_out(registry, git)
-        before = [(number, info and unstamped(info)) for number, info in lists_of(registry, ORDERS)[0]]
+        before = [(number, info and remove_upload_properties(info)) for number, info in lists_of(registry, ORDERS)[0]]
         assert [number for number, _ in before] == list(range(count))
         registry.delete_topic(ORDERS)
         apply_plan(rebuild(registry, git, {}), registry, progress=lambda _number, _step: None)
-        after = [(number, info and unstamped(info)) for number, info in lists_of(registry, ORDERS)[0]]
+        after = [(number, info and remove_upload_properties(info)) for number, info in lists_of(registry, ORDERS)[0]]
         assert after == before

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from schemactl.comparison.changes import Contents, content_identity
 from schemactl.core.catalog import Catalog, Topic
-from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.declare.numbers_file import accept
 from schemactl.declare.target_numbers import (
     AcceptanceReason,
@@ -22,7 +22,7 @@ from schemactl.declare.target_numbers import (
     target_versions,
 )
 from schemactl.deploy.rebuild import recorded_lists
-from schemactl.deploy.version_numbers import topic_apart
+from schemactl.deploy.version_numbers import find_topic_apart
 
 CONTENTS = [make_order_info("id", **{f"f{number}": 0}) for number in range(8)]
 DAY = date(2026, 11, 22)
@@ -183,7 +183,7 @@ class Life:
 
     def list_apart(self) -> set[int]:
         """The numbers that are told to be otherwise than recorded."""
-        result = topic_apart(self.git, self.held, self.record).numbers
+        result = find_topic_apart(self.git, self.held, self.record).numbers
         return {number.registry for number in result if not number.recorded}
 
 
@@ -197,7 +197,9 @@ def test_no_number_that_was_accepted_is_read_as_something_else(steps: list[tuple
         if kind == "accept":
             assert not life.list_misread()
             assert not life.list_apart()
-            assert {version.number for version in live(life.held)} <= read_with(life.git, life.record).keys()
+            assert {version.number for version in get_live_versions(life.held)} <= read_with(
+                life.git, life.record
+            ).keys()
             assert accept_list(life.git, life.held, life.record) == life.record
 
 

@@ -146,13 +146,13 @@ def judge_pair(reader: str, writer: str) -> dict[str, Any]:
     outcome: dict[str, Any] = {}
     for release in Release:
         problems = [*formats.problems(new, release)]
-        outcome[f"rejected by {release}"] = [problem.what[:80] for problem in problems[:2]]
+        outcome[f"rejected by {release}"] = [problem.message[:80] for problem in problems[:2]]
     try:
         formats.identity(new)
         schema_fingerprints(canonical_form(parse(reader, Release.R5_0)))
         outcome["changes"] = len([*list_changes(old=old, new=new)])
     except InvalidSchema as problem:
-        outcome["invalid"] = problem.what[:80]
+        outcome["invalid"] = problem.message[:80]
     verdict = compare([old], new)
     outcome["broker"], outcome["test"] = verdict.broker.outcome, verdict.test.outcome
     outcome["found"] = None if verdict.state is DataState.UNPARSABLE else len(verdict.data)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from schemactl.core.schema import SchemaInfo, SchemaType
-from schemactl.formats import identity, same_text
+from schemactl.formats import has_same_text, identity
 
 
 def order(*types: Any, **attributes: Any) -> Any:
@@ -83,10 +83,10 @@ def make_avro(value: Any) -> SchemaInfo:
 
 @pytest.mark.parametrize(("left", "right"), EQUAL.values(), ids=EQUAL)
 def test_the_form_of_a_name_is_layout(left: Any, right: Any) -> None:
-    assert same_text(make_avro(left), make_avro(right))
+    assert has_same_text(make_avro(left), make_avro(right))
     assert identity(make_avro(left)) == identity(make_avro(right))
 
 
 @pytest.mark.parametrize(("left", "right"), DIFFERENT.values(), ids=DIFFERENT)
 def test_another_name_is_not(left: Any, right: Any) -> None:
-    assert not same_text(make_avro(left), make_avro(right))
+    assert not has_same_text(make_avro(left), make_avro(right))

@@ -77,7 +77,7 @@ def test_any_text_is_a_schema_or_one_clear_error(text: str | bytes, release: Rel
     if problem is None:
         assert not strict or [*problems(text, release)] == []
         return
-    assert problem.what
+    assert problem.message
     assert problem.exception.isidentifier()
     assert [*problems(text, release)] != []
     if problem.pointer:
@@ -176,7 +176,7 @@ def test_problem_of_a_default_names_its_part(type_: str, default: str, problem: 
     text = f'{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": {type_}, "default": {default}}}]}}'
     for release in Release:
         [rejected] = problems(text, release)
-        assert rejected.what == f"the default of R.a {problem}"
+        assert rejected.message == f"the default of R.a {problem}"
 
 
 def test_problem_of_a_deep_default_shows_the_end_of_the_path() -> None:
@@ -187,7 +187,7 @@ def test_problem_of_a_deep_default_shows_the_end_of_the_path() -> None:
         + ', "default": ' + "[" * depth + '"x"' + "]" * depth + "}]}"
     )  # fmt: skip
     [rejected] = problems(text, Release.R4_2)
-    assert rejected.what == f'the default of R.a is "x" at ...{"[0]" * 20}; expected a value of type int'
+    assert rejected.message == f'the default of R.a is "x" at ...{"[0]" * 20}; expected a value of type int'
 
 
 def test_default_of_a_record_that_contains_itself_by_defaults_is_a_problem() -> None:
@@ -213,7 +213,7 @@ def test_record_that_must_contain_itself_is_named_at_its_field(
     text = f'{{"type": "record", "name": "R", "fields": [{{"name": "a", "type": {type_}}}]}}'
     for release in Release:
         [problem] = format_problems(SchemaInfo(SchemaType.AVRO, text.encode()), release)
-        assert problem.what.startswith(f"record {record} must contain itself ({path}): it has no finite value")
+        assert problem.message.startswith(f"record {record} must contain itself ({path}): it has no finite value")
         assert problem.pointer == pointer
 
 
@@ -271,4 +271,4 @@ def test_a_codec_reads_the_definitions_that_avro_reads_in_one_of_its_releases(te
         assert None not in errors
     else:
         # A codec may ignore the difference between two definitions of one type.
-        assert None in errors or any(error and "is defined twice" in error.what for error in errors)
+        assert None in errors or any(error and "is defined twice" in error.message for error in errors)

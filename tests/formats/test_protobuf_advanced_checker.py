@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from protobuf_corpus import parse_root, read_public_rows
 
-from schemactl.core.rules import rules
-from schemactl.formats.protobuf.advanced_checker import advanced_violations
+from schemactl.core.rules import get_builtin_rules
+from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
 from schemactl.formats.protobuf.definition import find, parse
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def test_every_public_pair_is_rejected_like_in_pulsar(direction: str) -> None:
     for row, *infos in read_public_rows():
         old, new = (parse(info.schema).root for info in infos)
         reader, writer = (new, old) if direction == "new_reads_old" else (old, new)
-        violations = list(advanced_violations(reader=reader, writer=writer))
+        violations = list(find_advanced_violations(reader=reader, writer=writer))
         expected = row["pulsar_native"][direction]
         actual = [{"rule": violation.rule, "path": violation.path} for violation in violations]
         assert actual == expected["violations"], row["id"]
@@ -31,10 +31,10 @@ def test_every_public_pair_is_rejected_like_in_pulsar(direction: str) -> None:
 
 
 def test_every_rejection_has_a_documented_rule_and_points_at_the_named_element() -> None:
-    described = {rule.id for rule in rules().values() if "checkers" in rule.asked_with}
+    described = {rule.id for rule in get_builtin_rules().values() if "checkers" in rule.enabled_by}
     for row, *infos in read_public_rows():
         old, new = (parse(info.schema).root for info in infos)
-        for rejection in advanced_violations(reader=new, writer=old):
+        for rejection in find_advanced_violations(reader=new, writer=old):
             assert rejection.rule in described
             places = [find(side.file.image, rejection.pointer) for side in (new, old)]
             exact = [place[0] for place in places if place and place[0].pointer == rejection.pointer]
@@ -45,7 +45,7 @@ def test_every_rejection_has_a_documented_rule_and_points_at_the_named_element()
 
 
 def list_violations(old: str, new: str) -> list[tuple[str, str]]:
-    return [(one.rule, one.path) for one in advanced_violations(reader=parse_root(new), writer=parse_root(old))]
+    return [(one.rule, one.path) for one in find_advanced_violations(reader=parse_root(new), writer=parse_root(old))]
 
 
 def test_added_validation_of_a_string_is_rejected() -> None:

@@ -13,10 +13,10 @@ from protobuf_corpus import compile_definition, compile_images, read_public_rows
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Breakage
 from schemactl.core.project import ProtoCategory
-from schemactl.core.rules import rules
+from schemactl.core.rules import get_builtin_rules
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
-from schemactl.formats.protobuf.advanced_checker import advanced_violations
+from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
 from schemactl.formats.protobuf.compatibility import CATEGORIES, fields_of, find_violations
 from schemactl.formats.protobuf.counterexample import encode_required, make_message_class
 from schemactl.formats.protobuf.definition import parse
@@ -188,7 +188,7 @@ def test_a_tangle_of_circles_is_rejected() -> None:
     reader, writer = compile_definition(make_circle(200)), compile_definition(make_circle(201))
     with pytest.raises(InvalidSchema, match="in more than"):
         list(FORMAT.resolve(reader=reader, writer=writer))
-    *_, last = advanced_violations(reader=parse(reader.schema).root, writer=parse(writer.schema).root)
+    *_, last = find_advanced_violations(reader=parse(reader.schema).root, writer=parse(writer.schema).root)
     assert last.rule == "COMPARISON_LIMIT_EXCEEDED"
 
 
@@ -373,7 +373,7 @@ def test_the_categories_are_as_large_as_bufs() -> None:
 
 
 def test_every_rule_has_a_page_of_the_catalogue() -> None:
-    assert set().union(*CATEGORIES.values()) <= rules().keys()
+    assert set().union(*CATEGORIES.values()) <= get_builtin_rules().keys()
 
 
 def test_many_findings_in_a_large_file_are_all_found() -> None:

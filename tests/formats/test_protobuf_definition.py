@@ -62,8 +62,8 @@ def with_files(info: SchemaInfo, files: FileDescriptorSet, indent: int | None = 
 
 def read_problem(info: SchemaInfo) -> str:
     [problem] = FORMAT.problems(info, Release.R4_0)
-    assert problem.what.startswith(BROKER_MESSAGE)
-    return problem.what.removeprefix(f"{BROKER_MESSAGE}: ")
+    assert problem.message.startswith(BROKER_MESSAGE)
+    return problem.message.removeprefix(f"{BROKER_MESSAGE}: ")
 
 
 def test_broker_accepts_the_same_definitions() -> None:
@@ -140,7 +140,9 @@ def test_every_public_definition_is_written_unchanged() -> None:
             assert render_set(parse(info.schema).root) == info.schema
             # The corpus has messages that must contain themselves, which brokers store.
             assert [
-                problem.what for problem in FORMAT.problems(info, Release.R5_0) if "contain itself" not in problem.what
+                problem.message
+                for problem in FORMAT.problems(info, Release.R5_0)
+                if "contain itself" not in problem.message
             ] == []
 
 
@@ -249,7 +251,7 @@ def test_a_descriptor_set_is_a_definition() -> None:
 def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, where: str, pointer: str, message: str) -> None:
     with pytest.raises(InvalidSchema, match=message) as raised:
         read_descriptor_set(data, "M", path="web/click.binpb")
-    assert str(raised.value).startswith(f"{where}{raised.value.what}")
+    assert str(raised.value).startswith(f"{where}{raised.value.message}")
     assert raised.value.pointer == pointer
 
 
@@ -277,7 +279,7 @@ def test_a_bad_descriptor_set_is_one_clear_error(data: bytes, where: str, pointe
 def test_message_that_must_contain_itself_is_an_error_at_the_field(text: str, paths: dict[str, str]) -> None:
     info = compile_definition(f'syntax = "proto2"; {text}')
     assert {
-        problem.pointer: problem.what.partition(": ")[0].rpartition(" ")[2]
+        problem.pointer: problem.message.partition(": ")[0].rpartition(" ")[2]
         for problem in FORMAT.problems(info, Release.R4_0)
     } == paths
     assert parse(info.schema).root.full_name == "M", "an approved version stays readable"
@@ -289,7 +291,7 @@ def test_message_that_must_contain_itself_is_an_error_for_the_proto_of_an_avro_d
         SchemaType.PROTOBUF, avro, proto=compile_definition('syntax = "proto2"; message M { required M m = 1; }')
     )
     [problem] = problems(info, Release.R4_0)
-    assert "M must contain itself by the required field M.m" in problem.what
+    assert "M must contain itself by the required field M.m" in problem.message
 
 
 RELATIVE = """

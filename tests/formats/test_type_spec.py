@@ -29,9 +29,9 @@ from schemactl.formats.type_spec import (
     TypeSpec,
     UnknownWire,
     Wire,
+    find_part_changes,
     list_changes,
     outline,
-    part_changes,
 )
 
 
@@ -90,7 +90,7 @@ def test_a_specification_answers_every_question(type_: SchemaType) -> None:
     for info in (one, other):
         assert hash(formats.identity(info)) == hash(formats.identity(type_spec.declared(info)))
         assert formats.identity(info)[0] is type_  # type: ignore[index]
-        assert formats.same_text(info, info)
+        assert formats.has_same_text(info, info)
         assert not list(formats.resolve(reader=info, writer=info))
         assert outline(info)
         assert not list(list_changes(old=info, new=info))
@@ -324,7 +324,7 @@ def test_changes_of_avro_fields_have_kinds() -> None:
         make_field("money", record("Price", make_field("units", "double"), aliases=["Money"])),
         make_field("count", "int", default=1),
     )
-    change_texts = [(change.kind, change.text) for change in part_changes(old=make_avro(old), new=make_avro(new))]
+    change_texts = [(change.kind, change.text) for change in find_part_changes(old=make_avro(old), new=make_avro(new))]
     assert change_texts == [
         ("removed", "Order.left: string"),
         ("documented", "Order.id: documentation"),
@@ -337,8 +337,8 @@ def test_changes_of_avro_fields_have_kinds() -> None:
         ("widened", "Price.units: int -> double"),
     ]
     pair = [join(key=make_avro("string"), value=make_avro(definition), encoding="INLINE") for definition in (old, new)]
-    assert [change.kind for change in part_changes(old=pair[0], new=pair[1])].count("documented") == 1
-    assert {change.kind for change in part_changes(old=None, new=make_avro(new))} == {"added"}
+    assert [change.kind for change in find_part_changes(old=pair[0], new=pair[1])].count("documented") == 1
+    assert {change.kind for change in find_part_changes(old=None, new=make_avro(new))} == {"added"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,7 @@ def test_several_remotes_without_an_origin_must_be_settled_by_the_project(upstre
     here.git("fetch", "-q", "two")
     here.git("remote", "set-head", "two", "side")
     error = read_error(here)
-    assert "one/main and two/side" in error.what
+    assert "one/main and two/side" in error.message
     assert "approved:" in error.fix
 
 
@@ -124,12 +124,12 @@ def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> No
     scratch.commit({"a": "1"})
     scratch.git("checkout", "-q", "--detach", "main")
     scratch.git("branch", "-qD", "main")
-    assert "the approved ref is unknown" in read_error(scratch).what
+    assert "the approved ref is unknown" in read_error(scratch).message
 
 
 def test_a_missing_ref_names_those_that_exist(upstream_repository: Scratch) -> None:
     error = read_error(upstream_repository, configured="mian")
-    assert "no ref 'mian'" in error.what
+    assert "no ref 'mian'" in error.message
     assert "did you mean main?" in error.fix
     assert "this repository has main, side" in error.fix
 
@@ -147,7 +147,7 @@ def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream_repository
     here = clone(upstream_repository, "--depth", "1")
     linked = here.path.parent / "linked"
     here.git("worktree", "add", "-q", "--detach", str(linked))
-    assert "shallow" in read_error(Scratch.open_existing(linked)).what
+    assert "shallow" in read_error(Scratch.open_existing(linked)).message
 
 
 def test_grafts_are_refused_with_the_file_to_remove(
@@ -156,7 +156,7 @@ def test_grafts_are_refused_with_the_file_to_remove(
     grafts = upstream_repository.path / ".git" / "info" / "grafts"
     grafts.write_text(f"{upstream_repository.id(2)}\n")
     error = read_error(upstream_repository)
-    assert str(grafts) in error.what
+    assert str(grafts) in error.message
     assert error.fix == f"remove it: `rm {grafts}`"
     # Nor does git say anything of it by itself.
     assert capfd.readouterr().err == ""
@@ -164,4 +164,4 @@ def test_grafts_are_refused_with_the_file_to_remove(
 
 @pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "main..side", "a\nb", "@{upstream}", "main:a"])
 def test_a_ref_is_never_an_option_a_range_or_a_file(upstream_repository: Scratch, ref: str) -> None:
-    assert f"no ref {ref!r}" in read_error(upstream_repository, ref).what
+    assert f"no ref {ref!r}" in read_error(upstream_repository, ref).message

@@ -198,7 +198,7 @@ def test_a_commit_with_unusable_kinds_makes_no_version(empty_repository: Scratch
     history = read(empty_repository)
     assert len(history.catalog.topics[USERS].versions) == 3
     [note] = history.notes
-    assert message in note.problem.what or message in str(note.problem.source.path) or "moved.avsc" in str(note)
+    assert message in note.problem.message or message in str(note.problem.source.path) or "moved.avsc" in str(note)
 
 
 def test_types_of_other_files_count_for_each_kind(empty_repository: Scratch) -> None:

@@ -123,7 +123,7 @@ def test_a_broken_file_is_an_error_without_a_traceback(estate: Estate, content: 
 
 
 def test_a_missing_file_is_missing(estate: Estate) -> None:
-    assert "--file nope.avro: there is no such file" in estate.run("decode", "--file", "nope.avro", code=64).err
+    assert "--file nope.avro: no such file" in estate.run("decode", "--file", "nope.avro", code=64).err
 
 
 def test_a_file_that_was_cut_is_read_as_far_as_it_goes(estate: Estate) -> None:

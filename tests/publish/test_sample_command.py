@@ -96,7 +96,7 @@ def test_check_reads_what_sample_wrote(topic_folder: Path, form: str) -> None:
         ("orders.jsonl", f'{{"version": {2**63}}}', "`version` is not the number of a version"),
         ("orders.jsonl", '{"payload_b64": "?"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": "é"}', "`payload_b64` is not base64"),
-        ("orders.jsonl", '{"payload_b64": 1}', "`payload_b64` is not a text in base64"),
+        ("orders.jsonl", '{"payload_b64": 1}', "`payload_b64` is not base64 text"),
         ("orders.jsonl", '{"payload": ""}', "a sample has no 'payload'"),
     ],
 )

@@ -23,7 +23,7 @@ from schemactl.core.errors import SchemaRejected
 from schemactl.core.findings import Outcome
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.registry.embedded import EmbeddedRegistry
 
 pulsar: Any = import_module("pulsar")
@@ -112,7 +112,7 @@ class Both:
         return True, decision.allowed
 
     def list_versions(self) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
-        ours = live(self.registry.versions(self.topic))
+        ours = get_live_versions(self.registry.versions(self.topic))
         return _list_versions(self.rest, self.topic), [
             (version.number, version.info.type.name) for version in ours if version.info
         ]

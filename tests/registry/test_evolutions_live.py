@@ -16,7 +16,7 @@ import brokers
 import pytest
 from lenient_texts import PAIR, list_uploads
 from random_avro import Maker
-from random_protobuf import ProtoMaker, definition_of
+from random_protobuf import ProtoMaker, read_json_definition
 
 from schemactl.broker import upload
 from schemactl.cli.compare import _parse_new
@@ -75,7 +75,7 @@ def make_definitions(seed: int, release: str) -> Iterator[dict[str, Any]]:
                 ]
             )
         elif this_kind == "PROTOBUF_NATIVE":
-            definition = definition_of(chance.choice([protos.file, protos.change_file()]), protos.root).text
+            definition = read_json_definition(chance.choice([protos.file, protos.change_file()]), protos.root).text
             yield {"type": this_kind, "schema": chance.choice([definition] * 6 + ["{}", texts[0]]), "properties": {}}
         elif this_kind == "KEY_VALUE":
             types = [chance.choice(["STRING", "INT32", "AVRO", "JSON", "BYTES"]) for _ in range(2)]

@@ -10,7 +10,7 @@ import pyte
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from schemactl.core.rules import find_page, rules
+from schemactl.core.rules import find_page, get_builtin_rules
 
 _V2 = re.compile(r"\s*::([^ :]+)(?: (.*?))?::(.*)")
 _V1 = re.compile(r"##(?:vso)?\[([^\]]+)\](.*)", re.IGNORECASE)
@@ -37,7 +37,7 @@ def read_screen(text: str) -> tuple[list[str], str]:
 
 
 _OURS = re.compile(r"</?(?:details|summary|b|code)>|<details open>|<!-- schemactl:report:[a-z]+(?: [\w.%/~-]+)* -->")
-_LINKS = {find_page(rule) for rule in rules()}
+_LINKS = {find_page(rule) for rule in get_builtin_rules()}
 _MENTION = re.compile(r"(?<![\w`])@[A-Za-z0-9]|(?<!\w)(?:#|GH-)\d|:[a-z0-9_+-]+:")
 """The mentions, references and emoji that GitHub's filters recognize in the text of a rendered page."""
 

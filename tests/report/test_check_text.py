@@ -19,7 +19,7 @@ from schemactl.core.findings import Counterexample, Finding
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release
-from schemactl.core.terminal import clean, fit, paint_link, supports_links
+from schemactl.core.terminal import clean, paint_link, supports_links, wrap_text
 from schemactl.report.check_text import list_message_parts
 from schemactl.report.headline import shorten_topic
 
@@ -212,7 +212,7 @@ def test_a_link_of_a_foreign_text_is_no_link(monkeypatch: pytest.MonkeyPatch) ->
     link = paint_link("place", "https://code.example/a b", color=True)
     assert clean(link, styled=True) == link
     assert "https://code.example/a%20b" in link
-    assert fit(f"{link} end", 9) == f"{link} end"
+    assert wrap_text(f"{link} end", 9) == f"{link} end"
     foreign = "\x1b]8;id=1;https://evil.example\x1b\\place"
     assert "\x1b]8;id" not in clean(foreign, styled=True)
     assert "\x1b" not in clean(link)

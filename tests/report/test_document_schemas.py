@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from document_schemas import make_schema
 
-from schemactl.core.json_values import laid_out
+from schemactl.core.json_values import format_json
 from schemactl.report.changes_json import RevisionDocument
 from schemactl.report.check_json import CheckDocument
 
@@ -20,7 +20,7 @@ DOCUMENTS: dict[str, tuple[type, str]] = {
 
 def render_schema(name: str) -> str:
     document, title = DOCUMENTS[name]
-    return laid_out(make_schema(document, title=title), 120) + "\n"
+    return format_json(make_schema(document, title=title), 120) + "\n"
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

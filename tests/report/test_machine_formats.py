@@ -24,7 +24,7 @@ from schemactl.core.errors import Source
 from schemactl.core.findings import Counterexample, Finding, Severity
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.rules import rules
+from schemactl.core.rules import get_builtin_rules
 from schemactl.core.schema import Commit, Release
 from schemactl.core.terminal import clean
 from schemactl.report import render_check
@@ -64,7 +64,7 @@ def _draw_words(chance: random.Random) -> str:
 
 def _report(chance: random.Random) -> CheckReport:
     """Generate a report whose findings have different causes."""
-    named = [*rules()]
+    named = [*get_builtin_rules()]
     topics = [TopicName("shop", "sales", f"t{number}") for number in range(OF_REPORT)]
     findings = [
         Finding(

@@ -20,8 +20,8 @@ from test_machine_formats import HOSTILE
 from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report import SHEET_FORMATS, render_sheets
-from schemactl.report.document import Sheet, SheetLine
+from schemactl.report import TARGET_FORMATS, render_target_reports
+from schemactl.report.document import ReportLine, TargetReport
 
 PROJECT = (
     'version: 1\ntargets: {local: {registry: "sqlite:.schemactl/a.db"}, other: {registry: "sqlite:.schemactl/b.db"}}\n'
@@ -52,9 +52,9 @@ def replay_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _read_reports(repository: Path, command: str, *options: str, code: int) -> dict[str, str]:
-    formats = [f"--format={name}=../out/{name}" for name in SHEET_FORMATS]
+    formats = [f"--format={name}=../out/{name}" for name in TARGET_FORMATS]
     schemactl(repository, command, *options, *formats, code=code)
-    return {name: (repository.parent / "out" / name).read_text(encoding="utf-8") for name in SHEET_FORMATS}
+    return {name: (repository.parent / "out" / name).read_text(encoding="utf-8") for name in TARGET_FORMATS}
 
 
 def test_every_format_of_a_plan_has_summary_steps_rejections_and_digest(replay_repository: Path) -> None:
@@ -129,25 +129,25 @@ def test_standard_output_has_the_error_in_the_formats_of_programs(tmp_path: Path
     assert schemactl(scratch.path, command, "--target", "local", code=1).out == ""
 
 
-def _draw_hostile_sheet(chance: random.Random) -> tuple[Sheet, dict[str, Any]]:
+def _draw_hostile_sheet(chance: random.Random) -> tuple[TargetReport, dict[str, Any]]:
     def draw_words() -> str:
         return "a" + "".join(chance.choices([*HOSTILE, "word "], k=6))
 
-    def block() -> tuple[SheetLine, ...]:
+    def block() -> tuple[ReportLine, ...]:
         signs = chance.choices(["+", "-", "~", "!", "=", ""], k=3)
-        return tuple(SheetLine(draw_words(), sign, depth) for depth, sign in enumerate(signs))  # type: ignore[arg-type]
+        return tuple(ReportLine(draw_words(), sign, depth) for depth, sign in enumerate(signs))  # type: ignore[arg-type]
 
     command = chance.choice(["plan", "drift"])
     parts = (tuple(block() for _ in range(20)), (block(),))
-    return Sheet(command, draw_words(), draw_words(), *parts, (draw_words(), "bad")), {"target": draw_words()}  # type: ignore[arg-type]
+    return TargetReport(command, draw_words(), draw_words(), *parts, (draw_words(), "bad")), {"target": draw_words()}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", SHEET_FORMATS)
+@pytest.mark.parametrize("name", TARGET_FORMATS)
 def test_names_in_a_plan_are_text_alone(name: str) -> None:
     for seed in range(30):
         sheet, document = _draw_hostile_sheet(random.Random(seed))  # noqa: S311  seeded
         for several in (1, 2):
-            text = "".join(render_sheets([(sheet, document)] * several, name))
+            text = "".join(render_target_reports([(sheet, document)] * several, name))
             if name == "github":
                 assert {*workflow_commands(text)} <= {"error", "warning"}
             elif name == "markdown":
@@ -162,10 +162,10 @@ def test_names_in_a_plan_are_text_alone(name: str) -> None:
 
 def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
     blocks = tuple(
-        (SheetLine(f"topic t{number}", "+"), SheetLine("v0 " + "x" * 200, "+", 1)) for number in range(2_000)
+        (ReportLine(f"topic t{number}", "+"), ReportLine("v0 " + "x" * 200, "+", 1)) for number in range(2_000)
     )
-    sheet = Sheet("plan", "prod", "head", blocks, blocks[:300], ("Plan: much.", "doubtful"))
-    text = "".join(render_sheets([(sheet, {})], "markdown"))
+    sheet = TargetReport("plan", "prod", "head", blocks, blocks[:300], ("Plan: much.", "doubtful"))
+    text = "".join(render_target_reports([(sheet, {})], "markdown"))
     assert len(text) < 65_536
     assert re.search(
         r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._", text
@@ -174,17 +174,17 @@ def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
 
 def test_markdown_of_drift_has_sentences_as_text_and_signed_lines_as_code() -> None:
     block = (
-        SheetLine("topic shop/sales/orders", strong="shop/sales/orders"),
-        SheetLine("numbers apart: messages would be misread.", depth=1, strong="numbers apart"),
-        SheetLine("Against Git's version 1, the nearest:", depth=2),
-        SheetLine("Order.id: long", "+", 3),
-        SheetLine("Order.at: int", "-", 3),
-        SheetLine("Cause: a `person`.", depth=2),
-        SheetLine("foreign version: v3.", depth=1, strong="foreign version"),
+        ReportLine("topic shop/sales/orders", strong="shop/sales/orders"),
+        ReportLine("numbers apart: messages would be misread.", depth=1, strong="numbers apart"),
+        ReportLine("Against Git's version 1, the nearest:", depth=2),
+        ReportLine("Order.id: long", "+", 3),
+        ReportLine("Order.at: int", "-", 3),
+        ReportLine("Cause: a `person`.", depth=2),
+        ReportLine("foreign version: v3.", depth=1, strong="foreign version"),
     )
-    plain_block = (SheetLine("topic shop/sales/refunds", "+"), SheetLine("partitions: 4", "+", 1))
-    sheet = Sheet("drift", "prod", "head", (block, plain_block), (), ("Drift.", "doubtful"))
-    text = "".join(render_sheets([(sheet, {})], "markdown"))
+    plain_block = (ReportLine("topic shop/sales/refunds", "+"), ReportLine("partitions: 4", "+", 1))
+    sheet = TargetReport("drift", "prod", "head", (block, plain_block), (), ("Drift.", "doubtful"))
+    text = "".join(render_target_reports([(sheet, {})], "markdown"))
     assert markdown_faults(text) == []
     changes = text.partition("<details open><summary>What differs</summary>\n\n")[2]
     assert changes.split("\n\n")[:-1] == [

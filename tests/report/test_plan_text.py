@@ -27,7 +27,7 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.apply import Result
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.report.plan import UNFINISHED, UNTRIED, render, render_result, result_document
+from schemactl.report.plan import UNFINISHED, UNTRIED, make_result_document, render_plan, render_result
 
 HEAD = "Plan for local (sqlite::memory:) from main at fffffffff, 2026-03-02, answers as of Pulsar 4.0\n"
 MISREAD = f"""\
@@ -41,7 +41,7 @@ def test_a_first_plan(registry: EmbeddedRegistry) -> None:
     strict = make_topic(ORDERS, A, B, schema=A, partitions=4, policies=Policies(S.FULL_TRANSITIVE))
     refunds = make_topic(REFUNDS, SchemaInfo(SchemaType.STRING))
     sales = Policies(S.BACKWARD, is_allow_auto_update_schema=False)
-    text = render(plan_for(registry, make_catalog(strict, refunds, sales=sales)))
+    text = render_plan(plan_for(registry, make_catalog(strict, refunds, sales=sales)))
     assert text.startswith(HEAD)
     parts = [
         "+ namespace shop/sales\n  + schema_compatibility_strategy: BACKWARD\n  + is_allow_auto_update_schema: false\n",
@@ -59,7 +59,7 @@ def test_a_first_plan(registry: EmbeddedRegistry) -> None:
 def test_a_release_in_between_is_told(registry: EmbeddedRegistry) -> None:
     plan = plan_for(registry, make_orders(A))
     for version, release_text in (("4.1.2", "Pulsar 4.0 (it is 4.1.2)"), ("4.0.7", "Pulsar 4.0"), ("", "Pulsar 4.0")):
-        text = render(replace(plan, origin=replace(plan.origin, version=version)))
+        text = render_plan(replace(plan, origin=replace(plan.origin, version=version)))
         assert text.splitlines()[0].endswith(f"answers as of {release_text}")
 
 
@@ -70,7 +70,7 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
     registry.delete_schema(ORDERS)
     gone = make_topic(REFUNDS, A, B, schema=None, deleted=True)
     target = make_catalog(make_topic(ORDERS, A, partitions=4), gone, sales=Policies(S.BACKWARD))
-    text = render(plan_for(registry, target))
+    text = render_plan(plan_for(registry, target))
     for part in (
         "~ namespace shop/sales\n  ~ schema_compatibility_strategy: FULL -> BACKWARD\n",
         "  ~ partitions: 2 -> 4\n  + v0 AVRO (111111111, 2026-01-01): registers v2, which is Git's v0\n",
@@ -80,13 +80,13 @@ def test_a_plan_of_changes_and_deletions(registry: EmbeddedRegistry) -> None:
     ):
         assert part in text
     assert text.endswith("\nPlan: 1 namespace, 1 topic, 1 version to register; 1 deletion skipped.")
-    text = render(plan_for(registry, target, delete=frozenset({REFUNDS})))
+    text = render_plan(plan_for(registry, target, delete=frozenset({REFUNDS})))
     assert f"- topic {REFUNDS}\n  - versions 0-1 no longer readable; a tombstone takes the next number\n" in text
     assert text.endswith("\nPlan: 1 namespace, 2 topics, 1 version to register, 1 schema to delete.")
 
 
 def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
-    text = render(plan_for(registry, make_orders(A, record(ID, NEEDED))))
+    text = render_plan(plan_for(registry, make_orders(A, record(ID, NEEDED))))
     assert "! persistent://shop/sales/orders\n  Git's version 1 (222222222, 2026-01-02) would be rejected: " in text
     assert "needed" in text
     assert text.endswith(
@@ -99,7 +99,7 @@ def test_a_refused_plan(registry: EmbeddedRegistry) -> None:
 
 def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
     plan = plan_for(registry, make_orders(A, record(ID, NEEDED), policies=Policies(S.FULL)), relax=True)
-    before, _, uploads = render(plan).partition(
+    before, _, uploads = render_plan(plan).partition(
         "  ~ automatic updates in shop/sales: off, during these uploads\n"
         "  ~ strategy: FULL -> ALWAYS_COMPATIBLE, during these uploads\n"
     )
@@ -112,7 +112,7 @@ def test_a_relaxed_plan(registry: EmbeddedRegistry) -> None:
 
 def test_an_empty_plan(registry: EmbeddedRegistry) -> None:
     carry_out(registry, make_orders(A))
-    assert render(plan_for(registry, make_orders(A))) == (
+    assert render_plan(plan_for(registry, make_orders(A))) == (
         f"{HEAD}\nNo changes. The registry has everything that Git approved."
     )
 
@@ -121,11 +121,11 @@ def test_colours_are_all_that_colour_changes(registry: EmbeddedRegistry) -> None
     plan = plan_for(
         registry, make_catalog(make_topic(ORDERS, A, record(ID, NEEDED)), make_topic(REFUNDS, A, B, schema=A))
     )
-    coloured = render(plan, color=True)
+    coloured = render_plan(plan, color=True)
     for code in ("1", "2", "31", "32", "33", "36"):
         coloured = coloured.replace(f"\x1b[{code}m", "")
-    assert coloured != render(plan, color=True)
-    assert coloured.replace("\x1b[0m", "") == render(plan)
+    assert coloured != render_plan(plan, color=True)
+    assert coloured.replace("\x1b[0m", "") == render_plan(plan)
 
 
 def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
@@ -153,7 +153,7 @@ def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
           persistent://shop/sales/orders: register v1
         Applied 3 of 5 steps."""
     )
-    reasons = {left["step"]: left["reason"] for left in result_document(ended)["left"]}
+    reasons = {left["step"]: left["reason"] for left in make_result_document(ended)["left"]}
     assert reasons == {4: UNFINISHED, 5: "interrupted\n  Fix: run apply again"}
 
 
@@ -181,7 +181,7 @@ def test_the_result_file_of_an_apply(
 ) -> None:
     plan = plan_for(registry, make_orders(A, sales=Policies(S.FULL)))
     result = Result(plan, tuple(range(1, done + 1)), failures, stopped)
-    document = result_document(result)
+    document = make_result_document(result)
     actions = ["create_namespace", "set_namespace_policies", "create_topic", "register_version"]
     assert [step["action"] for step in document["steps"]] == actions
     assert (document["outcome"], document["done"]) == (outcome, list(result.done))

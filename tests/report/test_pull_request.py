@@ -16,7 +16,7 @@ from command import schemactl
 from consumers import azure_issues, markdown_faults, read_screen, workflow_commands
 
 from schemactl import check
-from schemactl.core.terminal import fit
+from schemactl.core.terminal import wrap_text
 from schemactl.report import CHECK_FORMATS
 from schemactl.report.check_text import render_text
 
@@ -208,7 +208,7 @@ def test_the_rows_that_fail_stand_first_in_a_comment(reports_by_format: dict[str
 
 def test_text_fits_the_terminal_and_colors_problems(tmp_path: Path) -> None:
     path = pull_request.make(tmp_path / "repository").path
-    text = fit(render_text(check(path, base="main"), color=True, width=80), 80)
+    text = wrap_text(render_text(check(path, base="main"), color=True, width=80), 80)
     lines, _ = read_screen(text)
     rows = lines[next(at for at, line in enumerate(lines) if line.startswith("topic ")) :]
     assert max(map(len, rows)) <= 80

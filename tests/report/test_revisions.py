@@ -92,7 +92,7 @@ def test_show_prints_the_definition_of_any_state(tagged_shop: Scratch, name: str
 
 def test_show_names_a_missing_topic_or_revision(tagged_shop: Scratch) -> None:
     assert "has no schema at work" in schemactl(tagged_shop.path, "show", "old@work", code=(1, 64)).err
-    assert "there is no topic 'refunds' in v1" in run_failing(tagged_shop, "show", "refunds@v1")
+    assert "unknown topic 'refunds' in v1" in run_failing(tagged_shop, "show", "refunds@v1")
     assert "or a ref, found 'v9': the approved history has 0 to 2" in run_failing(tagged_shop, "show", "orders@v9")
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as fn
 from spark_release import RELEASE
 
-from schemactl.cli.spark import nothing_readable
+from schemactl.cli.spark import describe_unreadable_landing
 from schemactl.codec import Codec, Definition, KeyValue, Version
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.spark import Counts, Landed, decode, land, land_stream, split
@@ -299,4 +299,6 @@ def test_where_all_is_rejected_the_reason_of_most_is_told() -> None:
     assert landed.reasons == {"this": 400, "that": 300, "another": 220}
     many = Landed(reasons={f"reason {number}": number for number in range(100)})
     assert list((many + landed).reasons)[:4] == ["this", "that", "another", "reason 99"]
-    assert nothing_readable(landed)[0].endswith("1,100 messages were rejected, most often because of this: this")
+    assert describe_unreadable_landing(landed)[0].endswith(
+        "1,100 messages were rejected, most often because of this: this"
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from schemactl.core.catalog import Topic
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
-from schemactl.core.wording import partitions as describe_partitions
+from schemactl.core.wording import format_partitions as describe_partitions
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step
 
 

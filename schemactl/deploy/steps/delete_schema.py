@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaVersion, live
-from schemactl.core.wording import numbers
-from schemactl.core.wording import versions as describe_versions
+from schemactl.core.schema import SchemaVersion, get_live_versions
+from schemactl.core.wording import format_ranges
+from schemactl.core.wording import format_version_numbers as describe_versions
 from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry, Scope
 
@@ -41,7 +41,7 @@ class DeleteSchema(Step):
         """See `Step.list_lines`."""
         consequence = "numbering starts again at 0" if self.force else "a tombstone takes the next number"
         plural = "s" if len(self.versions) > 1 else ""
-        yield "-", f"version{plural} {numbers(self.versions)} no longer readable; {consequence}"
+        yield "-", f"version{plural} {format_ranges(self.versions)} no longer readable; {consequence}"
         if self.unreadable:
             yield "!", f"messages that the topic retains become unreadable (allowed: {self.name})"
 
@@ -64,7 +64,7 @@ class DeleteSchema(Step):
         topic = registered.topics.get(self.name)
         if topic is None or (topic.schema is None and not self.force):
             return
-        added = [version.number for version in live(topic.versions) if version.number not in self.versions]
+        added = [version.number for version in get_live_versions(topic.versions) if version.number not in self.versions]
         if added:
             raise StalePlan(
                 f"{self.name}: its schema is not deleted: somebody uploaded {describe_versions(added)} since the plan was made",

@@ -12,7 +12,7 @@ from schemactl.core.findings import Answer
 from schemactl.core.json_values import Json, answer_value, commit_value, schema_value
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
-from schemactl.core.wording import day
+from schemactl.core.wording import format_day
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry
 
@@ -41,7 +41,7 @@ class RegisterVersion(Step):
         version, number = self.version, self.answer.version
         type_ = f" {version.info.type.name}" if version.info else ""
         kind = f" {version.kind}" if version.kind else ""
-        commit = f" ({version.commit.short}, {day(version.commit)})" if version.commit else ""
+        commit = f" ({version.commit.short}, {format_day(version.commit)})" if version.commit else ""
         suffix = "" if number == version.number else f", which is Git's v{version.number}"
         yield "+", f"v{version.number}{type_}{kind}{commit}: registers v{number}{suffix}"
 

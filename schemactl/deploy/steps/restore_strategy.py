@@ -10,7 +10,7 @@ from schemactl.core.errors import RegistryError, SchemactlError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy
-from schemactl.core.wording import versions
+from schemactl.core.wording import format_version_numbers
 from schemactl.deploy.steps.step import ApplyContext, Phase, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry, RelaxedTopic
 
@@ -116,7 +116,7 @@ def restore(registry: Registry, name: TopicName) -> None:
         still += [f"no automatic updates in {name.namespace_name}"] * relaxed_topic.updates_off
         state = f"{name} still has {' and '.join(still)}"
     raise RegistryError(
-        f"{state}, which was meant for the uploads only" + (f": {cause.what}" if cause else ""),
+        f"{state}, which was meant for the uploads only" + (f": {cause.message}" if cause else ""),
         fix="run apply again: it restores both",
     ) from cause
 
@@ -129,7 +129,7 @@ def _expect_nothing_after(latest: int, name: TopicName, registry: Registry) -> N
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
     uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
     raise StalePlan(
-        f"{name}: {uploader} {versions([version.number for version in appeared])} while the topic accepted everything, over the admin API: "
+        f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} while the topic accepted everything, over the admin API: "
         "automatic updates were off; the strategy is restored",
         fix="schemactl drift shows what was uploaded",
     )

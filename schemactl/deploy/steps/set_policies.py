@@ -10,8 +10,8 @@ from schemactl.comparison.changes import UNSET
 from schemactl.core.errors import StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.policies import CompatibilityStrategy, Policies, address
-from schemactl.core.wording import policy_words
+from schemactl.core.policies import CompatibilityStrategy, Policies, get_setting_address
+from schemactl.core.wording import format_policies
 from schemactl.deploy.registry_state import describe_policy
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 from schemactl.registry.interface import Registry
@@ -40,7 +40,7 @@ class SetPolicies(Step):
     @property
     def address(self) -> str:
         """The address that allows the loss: the name, and the setting."""
-        return address(self.name, *self.after.settings)
+        return get_setting_address(self.name, *self.after.settings)
 
     @property
     def action(self) -> str:
@@ -50,7 +50,7 @@ class SetPolicies(Step):
     def describe(self) -> str:
         """See `Step.describe`."""
         inherited, changes = self._describe_inherited(), []
-        for policy, value in policy_words(self.after).items():
+        for policy, value in format_policies(self.after).items():
             if self._is_reset(policy, value):
                 changes.append(f"reset {policy} to {inherited.get(policy, _UNKNOWN_DEFAULT)}")
             else:
@@ -59,8 +59,8 @@ class SetPolicies(Step):
 
     def list_lines(self) -> Iterator[tuple[StepSign, str]]:
         """See `Step.list_lines`."""
-        old_values, inherited = policy_words(self.before), self._describe_inherited()
-        for policy, value in policy_words(self.after).items():
+        old_values, inherited = format_policies(self.before), self._describe_inherited()
+        for policy, value in format_policies(self.after).items():
             if self._is_reset(policy, value):
                 yield "-", f"{policy}: {old_values[policy]} (now {inherited.get(policy, _UNKNOWN_DEFAULT)})"
             elif old_values.get(policy, "UNDEFINED") == "UNDEFINED":
@@ -115,7 +115,7 @@ class SetPolicies(Step):
             )
 
     def _is_reset(self, policy: str, value: str) -> bool:
-        is_inherited = policy in policy_words(self.from_namespace) or policy in policy_words(self.from_default)
+        is_inherited = policy in format_policies(self.from_namespace) or policy in format_policies(self.from_default)
         return is_inherited or (policy in self.after.settings and value == "UNDEFINED")
 
     def _describe_inherited(self) -> dict[str, str]:
@@ -124,7 +124,7 @@ class SetPolicies(Step):
         return {
             policy: f"{value}, {level}"
             for level, policies in levels
-            for policy, value in policy_words(policies).items()
+            for policy, value in format_policies(policies).items()
         }
 
 

@@ -11,7 +11,7 @@ from schemactl.core.catalog import Namespace, Topic
 from schemactl.core.json_values import Json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import Policies
-from schemactl.core.schema import SchemaVersion, next_number
+from schemactl.core.schema import SchemaVersion, get_next_number
 from schemactl.registry.interface import Registry
 
 StepSign = Literal["+", "-", "~", "!", "="]
@@ -42,7 +42,7 @@ class PredictedState:
 
     def get_next_number(self, name: TopicName) -> int:
         """Return the number of the next version in the registry."""
-        return next_number(self.list_versions(name))
+        return get_next_number(self.list_versions(name))
 
     def add_version(self, name: TopicName, version: SchemaVersion) -> None:
         """Add a version, or a tombstone, after all others."""
@@ -52,10 +52,10 @@ class PredictedState:
         """Overlay the policies of a namespace or topic."""
         if isinstance(name, NamespaceName):
             namespace = self.namespaces[name]
-            self.namespaces[name] = replace(namespace, policies=namespace.policies.overlaid(policies))
+            self.namespaces[name] = replace(namespace, policies=namespace.policies.override_with(policies))
         else:
             topic = self.topics[name]
-            self.topics[name] = replace(topic, policies=topic.policies.overlaid(policies))
+            self.topics[name] = replace(topic, policies=topic.policies.override_with(policies))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from schemactl.core.errors import RegistryError, StalePlan
 from schemactl.core.json_values import Json
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaVersion, next_number
-from schemactl.core.wording import versions as describe_versions
+from schemactl.core.schema import SchemaVersion, get_next_number
+from schemactl.core.wording import format_version_numbers as describe_versions
 from schemactl.deploy.steps.delete_schema import expect_empty
 from schemactl.deploy.steps.step import ApplyContext, PredictedState, Step, StepSign
 
@@ -51,9 +51,9 @@ class TakeNumber(Step):
         registered = context.registry.versions(self.name)
         if any(version.number == self.number and version.info is None for version in registered):
             return
-        if next_number(registered) != self.number:
+        if get_next_number(registered) != self.number:
             raise StalePlan(
-                f"{self.name}: the next number is v{next_number(registered)} where v{self.number} was expected: "
+                f"{self.name}: the next number is v{get_next_number(registered)} where v{self.number} was expected: "
                 "somebody has written to it since the plan was made; no tombstone was written",
                 fix="look at a new plan: schemactl plan",
             )

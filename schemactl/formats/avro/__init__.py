@@ -56,7 +56,7 @@ def parse_cached(text: bytes, release: Release = NEWEST) -> Schema:
     return parse(text, release)
 
 
-def parsed_by_any(text: bytes) -> Schema:
+def parse_by_any(text: bytes) -> Schema:
     """Return the schema in `text`, as the newest release that accepts it reads it: 4.0 accepts namespaces like `my-team`.
 
     Raises:
@@ -127,14 +127,14 @@ class AvroSpec(TypeSpec):
             )
 
     def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield the defaults of fields that are not symbols of their enum or are written differently. Readers of PROTOBUF use no Avro.
+        """Yield the defaults of fields that are not symbols of their enum, or that Java writes as another value; nothing for PROTOBUF, whose readers do not use Avro.
 
-        An alias with which Java's check cannot compare the definition even with itself is among them.
+        Also yield an alias with which Java's check cannot compare the definition even with itself.
         """
         if self.payload != "protobuf":
             from schemactl.formats.avro.counterexample import find_altered_defaults, find_missing_symbols
 
-            schema = parsed_by_any(info.schema)
+            schema = parse_by_any(info.schema)
             for pointer, message in find_missing_symbols(schema):
                 yield Incompatibility("DEFAULT_NOT_A_SYMBOL", pointer, message)
             for pointer, message in find_altered_defaults(schema):
@@ -150,7 +150,7 @@ class AvroSpec(TypeSpec):
         if self.payload == "json":
             from schemactl.formats.avro.json_readers import find_unapplied_defaults
 
-            yield from find_unapplied_defaults(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
+            yield from find_unapplied_defaults(reader=parse_by_any(reader.schema), writer=parse_by_any(writer.schema))
 
     def identity(self, info: SchemaInfo) -> Hashable:
         """Return a key that two schemas share if Avro's `Schema.equals` holds for them; the SchemaType is part of it."""
@@ -158,7 +158,7 @@ class AvroSpec(TypeSpec):
 
     def record_name(self, info: SchemaInfo) -> str:
         """Return the full name of the root record, or "" if the root is not a record."""
-        root = parsed_by_any(info.schema)
+        root = parse_by_any(info.schema)
         return root.full_name if isinstance(root, Record) else ""
 
     def resolve(self, *, reader: SchemaInfo, writer: SchemaInfo) -> Iterator[Incompatibility]:
@@ -166,7 +166,7 @@ class AvroSpec(TypeSpec):
 
         The versions of a topic have most of their parts in common. The verdict compares equal parts only once.
         """
-        reader_schema, writer_schema = parsed_by_any(reader.schema), parsed_by_any(writer.schema)
+        reader_schema, writer_schema = parse_by_any(reader.schema), parse_by_any(writer.schema)
         if _VERDICTS.can_read(reader=reader_schema, writer=writer_schema):
             return
         try:
@@ -181,7 +181,7 @@ class AvroSpec(TypeSpec):
         else:
             from schemactl.formats.avro.logical_types import find_misreadings
 
-        return find_misreadings(reader=parsed_by_any(reader.schema), writer=parsed_by_any(writer.schema))
+        return find_misreadings(reader=parse_by_any(reader.schema), writer=parse_by_any(writer.schema))
 
     def has_client_rules(self, language: str) -> bool:
         """Return whether the client of a language reads AVRO or JSON by other rules than Java's."""
@@ -199,8 +199,8 @@ class AvroSpec(TypeSpec):
         from schemactl.formats.avro.language_readers import find_misreadings
 
         yield from find_misreadings(
-            reader=parsed_by_any(reader.schema),
-            writer=parsed_by_any(writer.schema),
+            reader=parse_by_any(reader.schema),
+            writer=parse_by_any(writer.schema),
             language=language,
             payload=self.payload,
         )
@@ -215,8 +215,8 @@ class AvroSpec(TypeSpec):
         from schemactl.formats.avro.language_readers import find_unapplied_defaults
 
         yield from find_unapplied_defaults(
-            reader=parsed_by_any(reader.schema),
-            writer=parsed_by_any(writer.schema),
+            reader=parse_by_any(reader.schema),
+            writer=parse_by_any(writer.schema),
             language=language,
             payload=self.payload,
         )
@@ -232,7 +232,7 @@ class AvroSpec(TypeSpec):
 
     def reading_parts(self, info: SchemaInfo) -> tuple[Hashable, ...]:
         """Return all aliases and enum defaults, and the properties of Pulsar's clients."""
-        return *TypeSpec.reading_parts(self, info), *alias_and_default_keys(parsed_by_any(info.schema))
+        return *TypeSpec.reading_parts(self, info), *alias_and_default_keys(parse_by_any(info.schema))
 
     def content(self, info: SchemaInfo) -> object:
         """Return the definition as JSON with full names: a namespace may be written, part of a name, or inherited."""
@@ -246,7 +246,7 @@ class AvroSpec(TypeSpec):
         """Map each named type, and "" for the root, to the named types that it references directly."""
         from schemactl.formats.avro.schema import composition
 
-        root, types = composition(parsed_by_any(info.schema))
+        root, types = composition(parse_by_any(info.schema))
         return {"": root.uses, **{name: named.uses for name, named in types.items()}}
 
     def notes(self, info: SchemaInfo) -> Iterator[tuple[str, Note]]:
@@ -259,7 +259,7 @@ class AvroSpec(TypeSpec):
             return
         from schemactl.formats.avro.counterexample import encode, messages, to_json, write_json
 
-        schema = parsed_by_any(info.schema)
+        schema = parse_by_any(info.schema)
         for datum in messages(schema):
             if self.payload == "json":
                 yield Wire(write_json(to_json(schema, datum, tagged=False)).encode())
@@ -276,7 +276,7 @@ class AvroSpec(TypeSpec):
         data = wire.payload or b""
         if self.payload == "json":
             return write_json(decode_json(data))
-        schema = parsed_by_any(info.schema)
+        schema = parse_by_any(info.schema)
         return write_json(to_json(schema, decode_avro(data, schema)))
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
@@ -284,13 +284,13 @@ class AvroSpec(TypeSpec):
         if breakage.incompatibility.rule == "JSON_UNREADABLE":
             from schemactl.formats.avro import json_readers
 
-            return json_readers.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
+            return json_readers.explain(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
         from schemactl.formats.avro import explanation, language_readers
 
         if isinstance(breakage.incompatibility, language_readers.LanguageMisreading):
-            return language_readers.explain(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
+            return language_readers.explain(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
         explained = explanation.explain(
-            breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema), plain_json=self.payload == "json"
+            breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema), plain_json=self.payload == "json"
         )
         if self.payload == "protobuf":
             return replace(explained, reason=f"{explained.reason} {_NO_MESSAGE}")
@@ -300,7 +300,7 @@ class AvroSpec(TypeSpec):
         """Yield the fields and types called `new_name` that may be what `old` calls `old_name`."""
         from schemactl.formats.avro import renames
 
-        parsed = parsed_by_any(new.schema), parsed_by_any(old.schema)
+        parsed = parse_by_any(new.schema), parse_by_any(old.schema)
         for rename in renames.find_renames(*parsed, old_name=old_name, new_name=new_name):
             yield replace(rename, is_usable=self.payload != "json")
 
@@ -315,22 +315,17 @@ class AvroSpec(TypeSpec):
         from schemactl.formats.avro.counterexample import counterexample
 
         if breakage.incompatibility.rule == json_readers.JSON_UNREADABLE:
-            return json_readers.counterexample(breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema))
+            return json_readers.counterexample(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
         if isinstance(breakage.incompatibility, language_readers.LanguageMisreading):
-            return language_readers.counterexample(
-                breakage, new=parsed_by_any(new.schema), old=parsed_by_any(old.schema)
-            )
+            return language_readers.counterexample(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
         if breakage.incompatibility.rule in logical_types.RULES:
             return logical_types.counterexample(
-                breakage,
-                new=parsed_by_any(new.schema),
-                old=parsed_by_any(old.schema),
-                plain_json=self.payload == "json",
+                breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema), plain_json=self.payload == "json"
             )
         return counterexample(
             breakage,
-            new=parsed_by_any(new.schema),
-            old=parsed_by_any(old.schema),
+            new=parse_by_any(new.schema),
+            old=parse_by_any(old.schema),
             plain_json=self.payload == "json",
             release=NEWEST,
         )
@@ -340,14 +335,14 @@ class AvroSpec(TypeSpec):
 def _list_parts(text: bytes) -> tuple[tuple[str, str], ...]:
     from schemactl.formats.avro.explanation import list_parts
 
-    return tuple(list_parts(parsed_by_any(text)))
+    return tuple(list_parts(parse_by_any(text)))
 
 
-@lru_cache(maxsize=4)  # as for the parts
+@lru_cache(maxsize=4)  # as for `_list_parts`
 def _list_notes(text: bytes) -> tuple[tuple[str, Note], ...]:
     from schemactl.formats.avro.explanation import list_notes
 
-    return tuple(list_notes(parsed_by_any(text)))
+    return tuple(list_notes(parse_by_any(text)))
 
 
 @lru_cache(maxsize=1_000)
@@ -356,7 +351,7 @@ def _identity(text: bytes) -> Hashable:
     try:
         return identity_key(parse(text, NEWEST))
     except InvalidSchema:
-        return identity_key(parsed_by_any(text))
+        return identity_key(parse_by_any(text))
 
 
 def _is_small_plain_record(text: bytes) -> bool:

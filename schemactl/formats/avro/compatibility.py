@@ -36,7 +36,8 @@ Location = tuple[Any, ...]
 """A place in the reader's definition: () for the root, otherwise an outer location, and the tokens that lead from there.
 
 Java's pointers also count the writer's branches, for which the reader's text has no place: such a token is the branch index
-negated by `~`. Inside a union, Java starts a new pointer: a location of one part is its root, and the part is where the root is.
+negated by `~`. Inside a union, Java starts a new pointer: the location of its root is a tuple with one part, the outer location of that
+root.
 """
 
 Reason = tuple[str, Location, Any, Any]

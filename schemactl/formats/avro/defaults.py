@@ -50,7 +50,7 @@ _TIME_LIMITS: Final[Mapping[tuple[str, JsonValue], int]] = {
     ("int", "time-millis"): _DAY_MS,
     ("long", "time-micros"): _DAY_MS * 1000,
 }
-"""The number of times of day of a logical type."""
+"""The number of units in a day, by type and logical type; every time of day is less."""
 
 _MAX_SHOWN_STEPS: Final = 20
 """The maximum number of steps in the path of a part of a default that is shown."""

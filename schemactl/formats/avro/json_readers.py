@@ -276,12 +276,12 @@ def _list_fields(
             yield pair.enter(reader=field_.schema, writer=source.schema), (*field_location, "type")
 
 
-@lru_cache(maxsize=64)  # asked for each branch of the other side
+@lru_cache(maxsize=64)  # called for each branch of the other side
 def _has_several_types(union: Schema) -> bool:
     return isinstance(union, Union) and sum(branch.type != "null" for branch in union.branches) > 1
 
 
-@lru_cache(maxsize=64)  # asked for each branch of the other side
+@lru_cache(maxsize=64)  # called for each branch of the other side
 def _has_string(union: Schema) -> bool:
     return isinstance(union, Union) and any(branch.type == "string" for branch in union.branches)
 
@@ -335,7 +335,7 @@ class _Branches:
         return next((index for index, branch in enumerate(reader.branches) if branch is chosen_branch), None)
 
 
-@lru_cache(maxsize=64)  # asked for each branch of the other side
+@lru_cache(maxsize=64)  # called for each branch of the other side
 def _index_aliases(union: Union) -> Mapping[tuple[str, str], int]:
     """Map the aliases of the named branches, with the type, to the index of the first that has it."""
     indices: dict[tuple[str, str], int] = {}

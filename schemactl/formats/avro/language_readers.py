@@ -61,7 +61,10 @@ _RESOLVABLE: Final = frozenset(
         "uuid",
     }
 )
-"""The kinds whose values Go's client has bare in a union of several types; any other branch makes a map of them all."""
+"""The kinds whose values Go's client keeps without a wrapper in a union of several types.
+
+With any other branch, every value of the union becomes a map.
+"""
 
 
 @dataclass(frozen=True, slots=True)

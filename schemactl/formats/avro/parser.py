@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Final
 
-from schemactl.core.errors import meant
+from schemactl.core.errors import find_close_match
 from schemactl.core.schema import Release
 from schemactl.formats.avro.defaults import INT_RANGE, LONG_RANGE, FieldDefaults, parse_default
 from schemactl.formats.avro.json_text import (
@@ -493,7 +493,7 @@ class Avro111(DefinitionReader):
             message = f"{describe_value(name)} is a type with parts, which needs its own object"
             fix = f'write {{"type": {{"type": {describe_value(name)}, ...}}}}, with its parts inside'
             return make_error(message, path, fix=fix)
-        similar_name = meant(name, [*PRIMITIVE_TYPES, *list(self._types)[:1000]], likeness=0.6)
+        similar_name = find_close_match(name, [*PRIMITIVE_TYPES, *list(self._types)[:1000]], likeness=0.6)
         hint = f"write {describe_value(similar_name)}, if that is meant; otherwise define" if similar_name else "define"
         return make_error(
             f"{describe_value(name)} is not defined at this place", path, fix=f"{hint} it before its first use"
@@ -678,7 +678,7 @@ def find_completion_order(root: Schema, types: Mapping[str, NamedSchema]) -> lis
             schema, visited, is_done = pending.pop()
             steps += 1
             if steps > _MAX_STEPS:
-                raise InvalidAvro("the types refer to each other in too tangled a way to check their defaults")
+                raise InvalidAvro("the references between the types are too deep to check the defaults")
             if isinstance(schema, Unresolved):
                 target = types.get(schema.target)
                 if isinstance(target, Record) and id(target) not in started:
@@ -740,7 +740,7 @@ def _make_array_error(json: Json, key: str, path: Path) -> InvalidAvro:
 
 def _suggest_key(key: str, json: JsonValue) -> str:
     """Return the fix for a missing `key`: add it, or correct a similar key."""
-    similar_key = meant(key, json if isinstance(json, dict) else (), likeness=0.6)
+    similar_key = find_close_match(key, json if isinstance(json, dict) else (), likeness=0.6)
     return (
         f"write {describe_value(key)} for {describe_value(similar_key)}"
         if similar_key

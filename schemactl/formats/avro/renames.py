@@ -10,7 +10,7 @@ from schemactl.formats.type_spec import Rename
 
 
 def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> Iterator[Rename]:
-    """Yield the fields and types of `new` called `new_name` for which `old` has `old_name`, as far as neither has both.
+    """Yield the fields and types of `new` called `new_name` for which `old` has `old_name`, unless one of the definitions has both names.
 
     Args:
         new: the definition with the new name.
@@ -27,7 +27,7 @@ def find_renames(new: Schema, old: Schema, *, old_name: str, new_name: str) -> I
             if is_renamed and named.full_name not in old_types and old_type.full_name not in new_names:
                 alias = old_type.name if old_type.namespace == named.namespace else old_type.full_name
                 yield Rename(AddAlias(pointer, alias), is_done=old_type.full_name in named.aliases)
-        # The record that this type was, by its name, its aliases, or as the whole definition.
+        # The old record that this type continues: by its name or an alias, or because both are whole definitions.
         candidates: list[Schema | None] = [old_types.get(name) for name in (named.full_name, *named.aliases)]
         candidates.append(old if named is new else None)
         old_record = next((candidate for candidate in candidates if isinstance(candidate, Record)), None)

@@ -584,7 +584,7 @@ class TooDeep(InvalidSchema):
     """The chain of references between the types of a definition is too long to follow."""
 
     def __init__(self) -> None:
-        super().__init__("the types refer to each other in too long a chain", fix="remove references between types")
+        super().__init__("the chain of references between the types is too long", fix="remove references between types")
 
 
 def run_recursion(call: Callable[[], T], forget: Callable[[], object] = lambda: None) -> T:

@@ -76,7 +76,7 @@ class Work:
         self.done += units
 
 
-def advanced_violations(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[AdvancedViolation]:
+def find_advanced_violations(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[AdvancedViolation]:
     """Yield every violation that the checker finds, in its order."""
     try:
         yield from _compare(reader, writer, Work())

@@ -11,7 +11,8 @@ The data verdict has the WIRE rules of buf that concern bytes, under buf's names
 
 Deleted fields, RPCs and reserved numbers change no bytes. A writer is assumed to follow its schema: its strings are UTF-8, its enums
 have listed numbers. Integers of one group that lose high bits in a smaller type are compatible, as in protobuf's "Updating A
-Message Type". That values change then, and that a name finds the value of another one where numbers are swapped, are misreadings.
+Message Type". The changed values are misreadings, and so are fields or enum values that are read under another name because numbers were
+swapped.
 
 Source: bufcheckserverhandle of buf 1.75. buf matches files by path, messages, enums and services by full name over all files, fields
 and values by number. Its categories FILE and PACKAGE are about generated code and are left to buf.
@@ -201,9 +202,9 @@ def _compare_enum_names(reader_field: ProtoField, writer: ProtoEnum) -> Iterator
 
 
 def list_swapped_numbers(*, reader: ProtoEnum, writer: ProtoEnum) -> list[tuple[int, str, str]]:
-    """Return each number of `writer` that `reader` takes for another of the names that both know, with both names.
+    """Return each number whose names in `writer` and `reader` differ although one of the names exists on both sides, with the writer's and the reader's name.
 
-    The reader's name is "" if it does not list the number, but knows the writer's name under another.
+    The reader's name is "" if the reader does not list the number, but has the writer's name under another number.
     """
     reader_names, writer_names = _index_names(reader), _index_names(writer)
     all_reader_names, all_writer_names = set(reader.numbers()), set(writer.numbers())

@@ -163,9 +163,9 @@ def parse(schema: bytes) -> ProtoDefinition:
     try:
         return _parse_small(schema) if len(schema) <= _SMALL_BYTES else _parse_large(schema)
     except RejectedDefinition as error:
-        raise RejectedDefinition(error.java, f"{BROKER_MESSAGE}: {error.what}") from error
+        raise RejectedDefinition(error.java, f"{BROKER_MESSAGE}: {error.message}") from error
     except InvalidSchema as error:
-        raise InvalidSchema(f"{BROKER_MESSAGE}: {error.what}", fix=error.fix) from error
+        raise InvalidSchema(f"{BROKER_MESSAGE}: {error.message}", fix=error.fix) from error
 
 
 def _parse(schema: bytes) -> ProtoDefinition:

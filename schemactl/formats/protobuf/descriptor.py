@@ -268,14 +268,14 @@ class File(Element):
         return proto
 
     def get_message(self, full_name: str) -> ProtoMessage:
-        """Return the message that the file means by a full name: its own one first."""
+        """Return the message that a full name means in the file: its own, else the message of an import."""
         if not self.image.has_duplicate_types:
             return self.image.declared.messages[full_name]
         visible_files = (file.declared.messages for file in self._list_visible_files())
         return next(messages[full_name] for messages in visible_files if full_name in messages)
 
     def get_enum(self, full_name: str) -> ProtoEnum:
-        """Return the enum that the file means by a full name: its own one first."""
+        """Return the enum that a full name means in the file: its own, else the enum of an import."""
         if not self.image.has_duplicate_types:
             return self.image.declared.enums[full_name]
         visible_files = (file.declared.enums for file in self._list_visible_files())

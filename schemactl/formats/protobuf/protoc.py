@@ -21,7 +21,7 @@ from typing import Final
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-from schemactl.core.errors import DependsOnProtoc, InvalidSchema, SchemactlError, Source, meant
+from schemactl.core.errors import DependsOnProtoc, InvalidSchema, SchemactlError, Source, find_close_match
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.protobuf.definition import (
     comments,
@@ -127,7 +127,7 @@ def compile_all(protos: Sequence[Proto]) -> list[SchemaInfo | InvalidSchema]:
 
 
 def _size(answer: bytes | InvalidSchema) -> int:
-    return len(answer) if isinstance(answer, bytes) else len(answer.what)
+    return len(answer) if isinstance(answer, bytes) else len(answer.message)
 
 
 def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo | InvalidSchema:
@@ -136,7 +136,7 @@ def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo 
         place = answer.source
         if place is not None:
             place = Source(proto.paths.get(place.path, place.path), place.line, place.column)
-        return type(answer)(answer.what, fix=answer.fix, source=place or source)
+        return type(answer)(answer.message, fix=answer.fix, source=place or source)
     read_root = partial(_read_root, answer, proto.message, proto.entry)
     try:
         schema = render(read_root(), proto.sources)
@@ -154,7 +154,7 @@ def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo 
 
 def _add_source(error: InvalidSchema, source: Source) -> InvalidSchema:
     """Return `error` at `source`, except a missing message: its error is in the declaration that names it."""
-    return error if error.pointer else InvalidSchema(error.what, fix=error.fix, source=source)
+    return error if error.pointer else InvalidSchema(error.message, fix=error.fix, source=source)
 
 
 def _read_root(compiled: bytes, message: str, entry: str) -> ProtoMessage:
@@ -227,7 +227,7 @@ def _run(protos: Sequence[Proto]) -> Iterator[bytes | InvalidSchema]:
             if isinstance(outcome, InvalidSchema) and _depends_on_protoc(outcome, protos[number]):
                 fix = "install a release that compiles it: pip install --upgrade grpcio-tools"
                 outcome = DependsOnProtoc(
-                    f"{outcome.what} (protoc of {describe_installation()})", fix=fix, source=outcome.source
+                    f"{outcome.message} (protoc of {describe_installation()})", fix=fix, source=outcome.source
                 )
             yield outcome
 
@@ -237,7 +237,7 @@ def _depends_on_protoc(error: InvalidSchema, proto: Proto) -> bool:
 
     Since the oldest supported release, protoc 29, texts differ between releases only by editions and by protoc's own files.
     """
-    if isinstance(error, DependsOnProtoc) or _OWN_DECLARATION.search(error.what):
+    if isinstance(error, DependsOnProtoc) or _OWN_DECLARATION.search(error.message):
         return True
     editions = {match[1].decode() for text in proto.sources.values() for match in _EDITION.finditer(text)}
     return not all(map(_has_edition, sorted(editions)))
@@ -335,5 +335,5 @@ def _suggest_fix(message: str) -> str:
     if match := re.search(r"has already been used in .* Next available field number is (\d+)\.", message):
         return f"write {match[1]}"
     name = re.fullmatch('"([a-z0-9]+)" is not defined.', message)
-    suggestion = meant(name[1], _SCALARS) if name else None
+    suggestion = find_close_match(name[1], _SCALARS) if name else None
     return f"write {suggestion}" if suggestion else ""

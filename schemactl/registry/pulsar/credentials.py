@@ -92,7 +92,7 @@ class Credentials:
         if self.bearer is None:
             if self.certificate:
                 if expiry := self.certificate.expiry:
-                    return f"the target's client certificate is not valid: {expiry}", "have a new certificate made"
+                    return f"the target's client certificate is not valid: {expiry}", "request a new certificate"
                 return (
                     "it does not accept the target's client certificate",
                     "check that the brokers authenticate clients by certificate; else give the target a token",
@@ -110,7 +110,7 @@ class Credentials:
             )
         now_s = time.time()
         if (end_s := _read_time(claims, "exp")) is not None and end_s <= now_s:
-            return f"{token} expired at {_format_time(end_s)}", "have a new token made, and put it there"
+            return f"{token} expired at {_format_time(end_s)}", "request a new token, and put it there"
         if (start_s := _read_time(claims, "nbf")) is not None and start_s > now_s:
             return f"{token} is valid from {_format_time(start_s)} only", "check the clock of this machine"
         validity = "has no end" if end_s is None else f"is valid until {_format_time(end_s)}"

@@ -17,7 +17,7 @@ class ErrorCause(NamedTuple):
         fix: the repair, with `NAMESPACE` for the namespace of the request.
         statuses: the statuses of such errors.
         retry_s: the longest time of retries, in seconds, or None for the usual time.
-        is_lasting: whether other requests are not retried after the retries of one were in vain.
+        is_lasting: whether other requests are no longer retried once all retries of one have failed.
     """
 
     pattern: re.Pattern[str]

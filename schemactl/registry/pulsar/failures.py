@@ -169,7 +169,7 @@ def _explain_alert(text: str, host: str, certificate: ClientCertificate | None) 
         expiry = certificate.expiry
         return Failure(
             f"{host} does not accept the target's client certificate ({alert}){f': {expiry}' if expiry else ''}",
-            f"have a new certificate made, and put it in {certificate.path}, with its key in `key_file`"
+            f"request a new certificate, and put it in {certificate.path}, with its key in `key_file`"
             if expiry
             else "check that `cert_file` is signed by an authority that the cluster trusts, for use by a client, and not revoked",
             is_of_credentials=True,

@@ -129,7 +129,7 @@ class AdminConnection:
         self._lasting: set[ErrorCause] = set()
         """The causes of errors for which retries were in vain."""
 
-    def keep_others_waiting(self) -> None:
+    def stop_other_threads(self) -> None:
         """Send only requests of the calling thread from now on; waiting retries of other threads fail at once."""
         self._only_thread = get_ident()
         self._stopped.set()
@@ -285,7 +285,7 @@ class AdminConnection:
                 is_last = attempt >= len(self._bases) and not self._may_wait(request, delay_s, limit_s)
                 if is_last or request.is_canceled:
                     raise
-                request.reason = error.what.removeprefix(f"{self.url}: ")
+                request.reason = error.message.removeprefix(f"{self.url}: ")
             else:
                 if reply.is_success or not can_succeed_later(reply, len(data or b"")):
                     return reply
@@ -453,7 +453,7 @@ class AdminConnection:
             wait.end()
         except (HTTPError, UnicodeError) as error:
             failure = self._describe_failure(base, wait.explain(error))
-            self._audit_request(method, base + target, failure.what.removeprefix(f"{self.url}: "), started_s)
+            self._audit_request(method, base + target, failure.message.removeprefix(f"{self.url}: "), started_s)
             raise failure from None
         self._audit_request(method, base + target, str(response.status), started_s)
         self._has_answered = True

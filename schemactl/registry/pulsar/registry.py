@@ -27,10 +27,10 @@ from schemactl.core.policies import (
     BrokerDefaults,
     CompatibilityStrategy,
     Policies,
-    strategy_of,
+    find_strategy,
 )
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, describe_older_release
-from schemactl.core.wording import partitioned
+from schemactl.core.wording import describe_partitions
 from schemactl.registry.interface import (
     AUTO_UPDATE_STRATEGIES,
     ConnectedClient,
@@ -181,9 +181,9 @@ class PulsarRegistry(Relaxing):
             )
         return Release.from_version(self.version) or self._fallback
 
-    def keep_others_waiting(self) -> None:
-        """See `Registry.keep_others_waiting`."""
-        self._connection.keep_others_waiting()
+    def stop_other_threads(self) -> None:
+        """See `Registry.stop_other_threads`."""
+        self._connection.stop_other_threads()
 
     def close(self) -> None:
         """Close the connections."""
@@ -320,7 +320,7 @@ class PulsarRegistry(Relaxing):
         namespace = f"namespace {name.namespace_name}"
         reply = self._connection.change("PUT", path, body, of=namespace, allowed=409)
         if reply.status == 409 and (count := self._count_partitions(name)) != partitions:
-            raise RegistryError(f"{name} exists and {partitioned(count)}")
+            raise RegistryError(f"{name} exists and {describe_partitions(count)}")
 
     def _create_scalable(self, name: TopicName) -> None:
         """Create a scalable topic with one segment, unless it exists."""
@@ -337,7 +337,7 @@ class PulsarRegistry(Relaxing):
         """See `Registry.grow_partitions`."""
         count = self._count_partitions(name)
         if count is None or partitions < count:
-            raise RegistryError(f"{name} {partitioned(count)} and cannot have {partitions}")
+            raise RegistryError(f"{name} {describe_partitions(count)} and cannot have {partitions}")
         if partitions > count:
             self._connection.change("POST", f"{_make_path(name)}/partitions", partitions)
 
@@ -407,7 +407,7 @@ class PulsarRegistry(Relaxing):
     def strategy(self, topic: TopicName) -> CompatibilityStrategy:
         """See `Registry.strategy`."""
         namespace = self._read_namespace(topic.namespace_name)
-        own = strategy_of(self._read_topic_policies(topic), namespace.policies if namespace else None)
+        own = find_strategy(self._read_topic_policies(topic), namespace.policies if namespace else None)
         return own or self.default_strategy(topic.namespace_name)
 
     def default_strategy(self, namespace: NamespaceName) -> CompatibilityStrategy:
@@ -478,7 +478,7 @@ class PulsarRegistry(Relaxing):
             settings=pulsar_settings.parse_settings(fields, settings, f"namespace {name}"),
         )
         self._strategies[name] = _NamespaceStrategies(
-            strategy_of(policies), fields.get("schema_auto_update_compatibility_strategy")
+            find_strategy(policies), fields.get("schema_auto_update_compatibility_strategy")
         )
         clusters = pulsar_settings.parse_settings(fields, [REPLICATION], f"namespace {name}").get(REPLICATION, ())
         return Namespace(name, policies, deleted=bool(fields.get("deleted")), clusters=tuple(clusters))
@@ -511,8 +511,8 @@ class PulsarRegistry(Relaxing):
     ) -> dict[NamespaceName, Policies]:
         """Return the policies that all topics of a namespace share, for namespaces with several of the existing `topics`.
 
-        Brokers store topic policies as messages of one topic in the namespace. While that topic is empty, no topic has own
-        policies, so reading those of one topic is enough.
+        Brokers store topic policies as messages of one topic in the namespace. While that topic is empty, no topic has topic policies, so
+        reading the policies of one topic is enough.
         """
         topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
         for name in topics:
@@ -539,7 +539,7 @@ class PulsarRegistry(Relaxing):
             # Such a topic counts as existing, although it exists only while it has clients.
             existing = {name: False, **existing}
         if (existing is None or name not in existing) and not schemas.read_next_number(self._connection, name):
-            # One request instead of the two that reading no versions takes.
+            # This is one request; reading an empty list of versions takes two.
             return None
         versions = self.versions(name)
         current = versions[-1].info if versions else None

@@ -26,13 +26,13 @@ ANSWER_WITHIN_S: Final = 60.0
 """The time limit from the end of a request to the end of the response."""
 
 MAX_MESSAGE = 2_000
-"""The most characters of a broker's message, which can quote definitions of megabytes."""
+"""The maximum number of characters of a broker's message, which can quote definitions of megabytes."""
 
 MAX_ERROR_BYTES = 1 << 20
-"""The most bytes of the body of an error."""
+"""The maximum number of bytes of the body of an error."""
 
 LONGEST_VERSION = 64
-"""The most characters of a broker's release."""
+"""The maximum number of characters of a broker's release."""
 
 TOO_MANY_REQUESTS = 429
 
@@ -103,7 +103,7 @@ class Reply(NamedTuple):
                 # JSON can escape a lone surrogate, but no file or terminal can represent it.
                 json.dumps(value, ensure_ascii=False).encode()
         except RecursionError:
-            raise ValueError("it nests too deep") from None
+            raise ValueError("it is nested too deeply") from None
         except MemoryError:
             raise ValueError("it does not fit into memory") from None
         return value

@@ -18,7 +18,7 @@ from schemactl.core.policies import (
     Policies,
 )
 from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY
-from schemactl.core.wording import counted
+from schemactl.core.wording import format_count
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import parse_strategy
 
@@ -171,7 +171,7 @@ def describe_retained(connection: AdminConnection, path: str, *, written_with_sc
     stats = connection.get(f"{path}/internalStats", _STATS_SHAPE, absent=None)
     for place, entries in count_entries(stats) if stats else ():
         if entries > 0 and not (written_with_schema and _lack_versions(connection, path)):
-            return f"{counted(entries, 'entry', 'entries')} {place}"
+            return f"{format_count(entries, 'entry', 'entries')} {place}"
     return ""
 
 

@@ -43,17 +43,17 @@ LARGEST_BODY_BYTES: Final = 32 << 20
 """The largest body. It has room for the largest definition of a broker with every character escaped."""
 
 _BODIES_BYTES: Final = 4 * LARGEST_BODY_BYTES
-"""The most bytes of concurrent request bodies; a further request gets 503."""
+"""The maximum number of bytes of concurrent request bodies; a further request gets 503."""
 
 _MAX_CHECKS: Final = 2
-"""The concurrent requests with a definition. Further ones wait; other requests never wait for them."""
+"""The maximum number of concurrent requests with a definition. Further ones wait; requests without a definition never wait for them."""
 
 _MAX_LENGTH_DIGITS: Final = 20
-"""The digits of a `Content-Length` that are read."""
+"""The maximum number of digits of a `Content-Length`."""
 
 _MISDIRECTED, _FORBIDDEN = 421, 403
 _MAX_SHOWN: Final = 100
-"""Characters of a host name in a message."""
+"""The maximum number of characters of a host name in a message."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -251,7 +251,7 @@ class _PathEndpoints:
                 response = rejection.response(request)
             except SchemactlError as error:
                 # The storage failed; rejections of the registry are handled above.
-                response = Unexpected(error.what).response(request)
+                response = Unexpected(error.message).response(request)
             await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
@@ -349,7 +349,7 @@ class Guard:
     def _reject(self, scope: Scope) -> Response | None:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
-        if len(hosts) != 1 or not self._is_known(host_name(hosts[0])):
+        if len(hosts) != 1 or not self._is_known(parse_host_name(hosts[0])):
             names = repr(hosts[0][:_MAX_SHOWN]) if len(hosts) == 1 else f"{len(hosts)} hosts"
             reason = (
                 f"schemactl serve: the request names {names}, which is not a name of this server. Use localhost or its loopback "
@@ -358,7 +358,7 @@ class Guard:
             return respond_json({"reason": reason}, _MISDIRECTED)
         for origin in (value.decode("latin-1") for name, value in headers if name == b"origin"):
             scheme, _, host = origin.partition("://")
-            if scheme not in ("http", "https") or not self._is_known(host_name(host)):
+            if scheme not in ("http", "https") or not self._is_known(parse_host_name(host)):
                 reason = "schemactl serve: the request comes from a web page of another host. Allow that with --allow-host NAME"
                 return respond_json({"reason": reason}, _FORBIDDEN)
         return None
@@ -375,7 +375,7 @@ def is_loopback(name: str) -> bool:
         return False
 
 
-def host_name(text: str) -> str:
+def parse_host_name(text: str) -> str:
     """Return the lowercase name in `NAME`, `NAME:PORT`, `[ADDRESS]` or `[ADDRESS]:PORT`, or "" if it is not valid."""
     try:
         parts = urlsplit(f"//{text}")

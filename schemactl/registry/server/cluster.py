@@ -10,7 +10,7 @@ from schemactl.core.names import NamespaceName
 from schemactl.core.policies import BROKER_KEYS, SETTINGS, BrokerDefaults
 from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY
 from schemactl.core.schema import Release
-from schemactl.core.wording import policy_word
+from schemactl.core.wording import format_policy_value
 from schemactl.registry.server.http import (
     AdminCall,
     RestError,
@@ -56,7 +56,7 @@ def get_configuration(call: AdminCall) -> Response:
     legacy = {} if call.registry.release < Release.R4_2 else {"schemaJsonAllowLegacyJacksonFormat": "false"}
     return respond_json(
         {
-            **{key: policy_word(getattr(defaults, policy)) for policy, key in BROKER_KEYS.items()},
+            **{key: format_policy_value(getattr(defaults, policy)) for policy, key in BROKER_KEYS.items()},
             CHECKERS_KEY: f"[{', '.join(CHECKER_PACKAGE + name for name in sorted(classes))}]",
             "systemTopicSchemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
             **legacy,

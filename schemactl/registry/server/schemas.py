@@ -10,7 +10,7 @@ from starlette.responses import Response
 from schemactl.broker.upload import find_version
 from schemactl.core.errors import InvalidSchema, SchemaRejected
 from schemactl.core.findings import Outcome
-from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, live
+from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 from schemactl.formats import SPECS, spec
 from schemactl.registry.server.http import (
     AdminCall,
@@ -35,20 +35,24 @@ _REFUSALS: Final = {Outcome.INCOMPATIBLE: 409, Outcome.INVALID: 422}
 
 def get_latest(call: AdminCall) -> Response:
     """GET schema."""
-    return _respond_version(live(call.registry.versions(call.topic))[-1:])
+    return _respond_version(get_live_versions(call.registry.versions(call.topic))[-1:])
 
 
 def get_version(call: AdminCall) -> Response:
     """GET schema/{version}."""
     number = _parse_long(call.names["version"])
-    versions = live(call.registry.versions(call.topic))
+    versions = get_live_versions(call.registry.versions(call.topic))
     return _respond_version([version for version in versions if version.number == number])
 
 
 def list_versions(call: AdminCall) -> Response:
     """GET schemas: the live versions."""
     return respond_json(
-        {"getSchemaResponses": [_convert_version(version) for version in live(call.registry.versions(call.topic))]}
+        {
+            "getSchemaResponses": [
+                _convert_version(version) for version in get_live_versions(call.registry.versions(call.topic))
+            ]
+        }
     )
 
 
@@ -74,8 +78,8 @@ def upload(call: AdminCall) -> Response:
     except SchemaRejected as rejected:
         outcome = Outcome(rejected.outcome)
         if outcome in _REFUSALS:
-            raise ErrorPage(_REFUSALS[outcome], rejected.what) from None
-        raise Unexpected(rejected.what) from None
+            raise ErrorPage(_REFUSALS[outcome], rejected.message) from None
+        raise Unexpected(rejected.message) from None
     return respond_json({"version": {"version": number}})
 
 
@@ -130,7 +134,7 @@ def _read_info(call: AdminCall, payload: dict[str, Any] | None, *, data_first: b
     try:
         return SPECS[schema_type].from_text(schema_type, data, properties)
     except InvalidSchema as error:
-        raise Unexpected(error.what) from None
+        raise Unexpected(error.message) from None
 
 
 def _require_data(schema: str | None) -> str:
@@ -162,7 +166,7 @@ def _convert_version(version: SchemaVersion) -> dict[str, Any]:
     try:
         data = spec(info).text(info) or info.schema.decode(errors="replace")
     except InvalidSchema as error:
-        raise Unexpected(error.what) from None
+        raise Unexpected(error.message) from None
     return {
         "version": version.number,
         "type": info.type.name,

@@ -394,13 +394,13 @@ def _parse_auth_params(
         try:
             fields = {str(name): str(value) for name, value in json.loads(params).items()}
         except ValueError:
-            raise ValueError("pulsar.client.authParams is no JSON object") from None
+            raise ValueError("pulsar.client.authParams is not a JSON object") from None
     else:
         pairs = [pair.partition(":") for pair in params.split(",")]
         fields = {name.strip(): value.strip() for name, _, value in pairs}
     if not set(required) <= fields.keys() <= {*required, *optional}:
         raise ValueError(
-            f"pulsar.client.authParams of {plugin} needs {', '.join(required)}, and may have no other but "
+            f"pulsar.client.authParams of {plugin} needs {', '.join(required)}, and accepts only "
             f"{', '.join((*required, *optional))}"
         )
     return fields

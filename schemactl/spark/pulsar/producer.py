@@ -74,8 +74,9 @@ class PairProducer:
     """Sends KEY_VALUE messages whose payloads and keys are bytes, on pulsar-client's native producer.
 
     Python cannot give a pair to a message, and the client crashes on a message without one (MessageImpl::convertKeyValueToPayload).
-    The client decides by its configuration, which it shares with this object. So the producer connects with the registered
-    schema, by which the broker assigns the version, and the configuration names no schema while a message is handed over. It names the
+    Whether the client expects a pair depends on the schema in its configuration, which it shares with this object. So the producer connects
+    with the registered schema, by which the broker assigns the version, and the configuration names no schema while a message is handed
+    over. It names the
     registered one at all other times, since the client connects with it again if the connection is lost.
     """
 

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LAST_MESSAGE_TIMEOUT_MS: Final = 2_000
-"""The last message of a topic arrives at once, or a reader cannot get it."""
+"""How long a reader waits for the last message of a topic: it arrives at once, or a reader cannot get it."""
 
 _MAX_LOST_CONNECTIONS: Final = 3
-"""How often a reader at the end of a topic may lose its connection before a consumer is asked instead.
+"""How often a reader at the end of a topic may lose its connection before a consumer is used instead.
 
 The broker tells a reader of a terminated topic that the end is reached. The client does not know this command, and closes the
 connection.
@@ -158,7 +158,7 @@ def _check_existence(connection: Connection, topics: Iterable[str]) -> None:
         namespace = namespace_of(topic)
         existing = topics_by_namespace[namespace]
         if topic not in existing and topic_of(topic) not in existing:
-            raise PulsarProblem(f"there is no topic {topic}; {namespace} has {', '.join(sorted(existing)) or 'none'}")
+            raise PulsarProblem(f"unknown topic {topic}; {namespace} has {', '.join(sorted(existing)) or 'none'}")
 
 
 def _list_topics(connection: Connection, namespace: str) -> set[str]:
@@ -264,7 +264,7 @@ def _find_position(cluster: Cluster, partition: str, bound: Bound, *, compacted:
     if isinstance(bound, Mapping):
         position = bound.get(partition, bound.get(topic_of(partition)))
         if position is None:
-            raise ValueError(f"the offsets say nothing of {partition}; they name {', '.join(sorted(bound))}")
+            raise ValueError(f"the offsets omit {partition}; they name {', '.join(sorted(bound))}")
         bound = position
     if isinstance(bound, MessagePosition):
         return bound

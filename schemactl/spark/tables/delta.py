@@ -234,7 +234,7 @@ class DeltaTable(LandingTable):
                 mode="overwrite",
                 schema_mode="overwrite",
                 partition_by=table.metadata().partition_columns or None,
-                # With a retry, rows that another writer added meanwhile would stay, with the columns of before.
+                # With a retry, rows that another writer added meanwhile would stay, with the old columns.
                 commit_properties=_make_properties(None, info, max_commit_retries=0),
             )
         except DeltaError as error:

@@ -36,7 +36,7 @@ SUCCESS: Final = "_SUCCESS"
 _TEMPORARY: Final = "_temporary"
 
 _JOURNALS: Final = "_landing"
-"""The folder where older releases wrote the steps of a landing before they took them."""
+"""The folder where older releases recorded the steps of a landing before carrying them out."""
 
 PARTITION_TYPES: Final = (
     spark.StringType,
@@ -91,7 +91,7 @@ _OPEN_FILES: Final = 32
 _PAGE_ROWS: Final = 20_000
 """The rows of a page in Parquet's Java library."""
 
-# A dictionary is used if this part of a page's values repeats earlier ones. A look at the first values excludes most other columns:
+# A dictionary is used if this fraction of a page's values repeats earlier ones. A look at the first values excludes most other columns:
 # among 12,500 equally likely values, half of a page's values are repetitions, and a twenty-fifth of the first thousand.
 _MIN_REPEATED: Final = 0.5
 _FIRST_VALUES: Final = 1_000

@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from schemactl.comparison.changes import unstamped
+from schemactl.comparison.changes import remove_upload_properties
 from schemactl.core.catalog import Catalog, Namespace, Topic
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -114,6 +114,6 @@ def read_state(registry: Registry, history: History) -> dict[str, Any]:
             not topic.deleted,
             topic.partitions,
             own,
-            [v.info and unstamped(v.info) for v in topic.versions],
+            [v.info and remove_upload_properties(v.info) for v in topic.versions],
         )
     return state

@@ -185,7 +185,7 @@ def test_a_known_cause_has_its_fix(response: Response, cause: str, fix: str) -> 
         registry = PulsarRegistry(server.url)
         with pytest.raises(RegistryError) as raised:
             registry.grow_partitions(ORDERS, 3)
-        assert cause in raised.value.what
+        assert cause in raised.value.message
         assert fix in raised.value.fix
         with pytest.raises(RegistryError) as raised:
             registry.put_schema(ORDERS, SchemaInfo(SchemaType.STRING))

@@ -87,7 +87,7 @@ class Replicated(Estate):
         self.auto_update = auto_update
         self.declare(["us", "eu"])
         self.commit_orders("id", note=0)
-        self.there = f"persistent://{self.tenant}/sales/orders"
+        self.to_target = f"persistent://{self.tenant}/sales/orders"
 
     def declare(self, clusters: list[str]) -> None:
         """Commit these clusters as those of the namespace."""
@@ -110,8 +110,8 @@ def test_what_is_applied_to_every_cluster_has_the_same_numbers_before_messages_b
     for cluster in ("us", "eu"):
         replicated_to = clusters.call(cluster, "GET", f"/namespaces/{estate.tenant}/sales/replication")
         assert sorted(replicated_to) == ["eu", "us"]
-    clusters.send("us", estate.there, 1)
-    assert_soon(lambda: clusters.waiting("us", estate.there, "eu"), 0)
+    clusters.send("us", estate.to_target, 1)
+    assert_soon(lambda: clusters.waiting("us", estate.to_target, "eu"), 0)
     assert [clusters.schemas(cluster, estate.tenant) for cluster in ("us", "eu")] == [[1, 2], [1, 2]]
     assert "No changes" in estate.run("plan", "--all-targets").out
     assert estate.status() == [
@@ -124,15 +124,15 @@ def test_without_automatic_updates_messages_wait_for_their_version_and_then_for_
 ) -> None:
     estate = Replicated(tmp_path / "r", clusters, auto_update=False)
     estate.run("apply", *ALL)
-    clusters.send("us", estate.there, 1)
-    assert_soon(lambda: clusters.waiting("us", estate.there, "eu"), 0)
+    clusters.send("us", estate.to_target, 1)
+    assert_soon(lambda: clusters.waiting("us", estate.to_target, "eu"), 0)
     estate.commit_orders("id", note=0, more=0)
     estate.run("apply", "--target", "us", "--auto-approve")
-    clusters.send("us", estate.there, 2)
+    clusters.send("us", estate.to_target, 2)
     estate.run("apply", "--target", "eu", "--auto-approve")
-    assert clusters.waiting("us", estate.there, "eu") == 1
+    assert clusters.waiting("us", estate.to_target, "eu") == 1
     clusters.call("eu", "PUT", f"/persistent/{estate.tenant}/sales/orders/unload")
-    assert_soon(lambda: clusters.waiting("us", estate.there, "eu"), 0)
+    assert_soon(lambda: clusters.waiting("us", estate.to_target, "eu"), 0)
     assert clusters.schemas("eu", estate.tenant) == [1, 2, 3]
 
 
@@ -144,7 +144,7 @@ def test_messages_bring_versions_in_their_own_order_and_status_and_drift_say_so(
     clusters.call("eu", "PUT", f"/namespaces/{estate.tenant}/sales")
     clusters.call("eu", "POST", f"/namespaces/{estate.tenant}/sales/replication", ["us", "eu"])
     estate.run("apply", "--target", "us", "--auto-approve")
-    clusters.send("us", estate.there, 1)
+    clusters.send("us", estate.to_target, 1)
     assert_soon(lambda: clusters.schemas("eu", estate.tenant), [2])
     estate.run("apply", "--target", "eu", "--auto-approve", code=(0, 3))
     assert clusters.schemas("eu", estate.tenant) == [2, 1]

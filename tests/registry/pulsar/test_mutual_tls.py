@@ -69,7 +69,7 @@ def test_a_superuser_by_certificate_may_do_everything(shop: Shop) -> None:
 
 
 MESSAGES: list[tuple[str, dict[str, Any], str, str]] = [
-    ("expired", {"client": "expired"}, "does not accept the target's client certificate (certificate ", "have a new certificate made, and put it in "),
+    ("expired", {"client": "expired"}, "does not accept the target's client certificate (certificate ", "request a new certificate, and put it in "),
     ("stranger", {"client": "stranger"}, "does not accept the target's client certificate (certificate ", "signed by an authority that the cluster trusts"),
     ("none", {"client": None}, "answers 401 (Authentication required): the target has no credentials", "`cert_file` with `key_file`"),
     ("guest", {"client": "guest"}, "", "give the role the permission"),

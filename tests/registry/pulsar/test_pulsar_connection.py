@@ -391,7 +391,7 @@ def test_a_redirect_to_a_dead_broker_is_not_blamed_on_the_address_of_the_target(
     host = dead.url.removeprefix("http://")
     with serve(lambda _: redirect(dead.url)) as first, pytest.raises(RegistryError) as raised:
         get(first.url)
-    assert f"{host} (where the cluster redirects to) does not answer (Connection refused)" in raised.value.what
+    assert f"{host} (where the cluster redirects to) does not answer (Connection refused)" in raised.value.message
     assert "advertisedAddress" in raised.value.fix
 
 
@@ -400,7 +400,7 @@ def test_error_names_the_target_of_a_redirect(answer: Response) -> None:
     with serve(lambda _: answer) as owner, serve(lambda _: redirect(owner.url)) as first:
         with pytest.raises(RegistryError) as raised:
             get(first.url)
-        assert f"(redirected to {owner.url})" in raised.value.what
+        assert f"(redirected to {owner.url})" in raised.value.message
 
 
 def test_redirects_in_a_circle_end() -> None:
@@ -550,8 +550,8 @@ def test_why_a_broker_does_not_know_who_asks_is_told_by_the_token(
     credentials = Credentials.from_target({"token_env": "SHOP_TOKEN"} if token else {}, tmp_path)
     with serve(lambda _: UNAUTHENTICATED) as server, pytest.raises(RegistryError) as raised:
         get(server.url, credentials)
-    assert "GET clusters answers 401 (Authentication required): " in raised.value.what
-    assert why in raised.value.what
+    assert "GET clusters answers 401 (Authentication required): " in raised.value.message
+    assert why in raised.value.message
     assert fix in raised.value.fix
     assert not token or token not in str(raised.value)
 
@@ -562,7 +562,7 @@ def test_a_role_without_permission_is_named(monkeypatch: pytest.MonkeyPatch, tmp
     answer = respond_json({"reason": "Unauthorized to validateTenantOperation"}, 401)
     with serve(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
         get(server.url, credentials)
-    assert raised.value.what.endswith("answers 401: Unauthorized to validateTenantOperation")
+    assert raised.value.message.endswith("answers 401: Unauthorized to validateTenantOperation")
     assert raised.value.fix.startswith("give the role ci the permission: ")
 
 
@@ -580,15 +580,15 @@ HOSTILE = "no\n::error::x\r\x1b[2Jred\u202e\u2028end"
 def test_a_brokers_words_are_shown_on_one_line_with_control_characters_escaped(answer: Response) -> None:
     with serve(lambda _: answer) as server, pytest.raises(RegistryError) as raised:
         get(server.url)
-    assert "no\\n\\u003a:error::x\\u000d\\u001b[2Jred\\u202e\\u2028end" in raised.value.what
-    assert raised.value.what.isprintable()
+    assert "no\\n\\u003a:error::x\\u000d\\u001b[2Jred\\u202e\\u2028end" in raised.value.message
+    assert raised.value.message.isprintable()
 
 
 def test_an_issuers_words_are_shown_on_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECRET", SECRET)
     with serve(lambda _: respond_json({"error": HOSTILE}, 400)) as issuing, pytest.raises(RegistryError) as raised:
         get("http://127.0.0.1:1", Credentials.from_target(oauth2(issuing.url), tmp_path))
-    assert raised.value.what.isprintable()
+    assert raised.value.message.isprintable()
 
 
 def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -614,7 +614,7 @@ def test_an_issuer_that_refuses_is_one_clear_error(monkeypatch: pytest.MonkeyPat
 def test_a_refusal_has_the_brokers_words(answer: Response, outcome: Outcome, words: str) -> None:
     with registry_of(lambda _: answer) as (_, registry), pytest.raises(SchemaRejected) as refused:
         registry.put_schema(ORDERS, LONG)
-    assert (refused.value.outcome, refused.value.what) == (outcome, words)
+    assert (refused.value.outcome, refused.value.message) == (outcome, words)
 
 
 def test_words_of_megabytes_are_cut() -> None:

@@ -73,8 +73,8 @@ def test_a_certificate_of_a_server_that_is_not_valid(
     written = {"ca_file": ca_file} if ca_file else {}
     with run_server(tmp_path, certificate, wants_client=False) as url, pytest.raises(RegistryError) as raised:
         get(url, Credentials.from_target(written, tmp_path))
-    assert f"TLS certificate verification failed for {url.removeprefix('https://')}: " in raised.value.what
-    assert problem in raised.value.what
+    assert f"TLS certificate verification failed for {url.removeprefix('https://')}: " in raised.value.message
+    assert problem in raised.value.message
     assert fix in raised.value.fix
 
 
@@ -83,7 +83,7 @@ def test_a_certificate_of_a_server_that_is_not_valid(
     ("client", "problem", "fix"),
     [
         (None, "asks for a client certificate, and the target names none", "name yours as `cert_file`, with its `key_file`"),
-        ("expired", "does not accept the target's client certificate", "have a new certificate made, and put it in "),
+        ("expired", "does not accept the target's client certificate", "request a new certificate, and put it in "),
         ("stranger", "does not accept the target's client certificate", "signed by an authority that the cluster trusts"),
         ("client", "", ""),
     ],
@@ -101,10 +101,10 @@ def test_a_server_that_wants_a_client_certificate(
         for _ in range(5):  # the alert is lost now and then
             with pytest.raises(UnusableCredentials) as raised:
                 get(url, credentials)
-            assert problem in raised.value.what
+            assert problem in raised.value.message
             assert fix in raised.value.fix
     if client == "expired":
-        assert f"it expired at {NOW - 2 * DAY:%Y-%m-%d %H:%M:%S} UTC" in raised.value.what
+        assert f"it expired at {NOW - 2 * DAY:%Y-%m-%d %H:%M:%S} UTC" in raised.value.message
 
 
 @pytest.mark.parametrize("wants_client", [False, True], ids=["any client", "client certificate"])

@@ -29,7 +29,7 @@ from forks import Say, assert_killed, die_after, fork_process
 from scratch import record, write_declaration
 
 from schemactl.core.names import TopicName
-from schemactl.core.schema import live
+from schemactl.core.schema import get_live_versions
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.interface import Registry
 from schemactl.registry.pulsar.registry import PulsarRegistry
@@ -202,7 +202,7 @@ class Troubled(Estate):
     def definitions(self) -> tuple[str | None, ...]:
         """The readable definitions in the registry, by number; None for a tombstone and all entries before it."""
         versions = self.read_versions()
-        readable = {version.number: version.info for version in live(versions)}
+        readable = {version.number: version.info for version in get_live_versions(versions)}
         infos = [readable.get(version.number) for version in versions]
         return tuple(info.schema.decode() if info else None for info in infos)
 
@@ -824,7 +824,7 @@ LEFT_UNCHANGED = (
 REFUSED = "its versions are not deleted: orders retains 1 entry of messages"
 ALLOWED = f"--allow-unreadable-messages {T}"
 ALLOWED_LOSS = (
-    f"the same command with `{ALLOWED}`: if nobody needs these messages.",
+    f"the same command with `{ALLOWED}`: if these messages are not needed.",
     lambda it: it.follow(f"{AGAIN} {ALLOWED}"),
 )
 READ_FIRST = (

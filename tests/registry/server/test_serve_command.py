@@ -115,7 +115,7 @@ def test_a_port_that_is_taken_is_one_error(tmp_path: Path, taken_port: str) -> N
         (("--registry", "registry.db"), "is not an embedded registry"),
         (("--port", "x"), "expected a number from 0 to 65535, found 'x'"),
         (("--port", "70000"), "expected a number from 0 to 65535"),
-        (("--config", "nowhere.yaml"), "there is no such file"),
+        (("--config", "nowhere.yaml"), "no such file"),
     ],
 )
 def test_wrong_usage_is_one_clear_error(tmp_path: Path, arguments: tuple[str, ...], problem: str) -> None:

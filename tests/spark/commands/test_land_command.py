@@ -23,7 +23,7 @@ from console import Console, Run
 
 from examples.shop import messages
 from schemactl.cli import spark
-from schemactl.cli.spark import own_checkpoint
+from schemactl.cli.spark import choose_checkpoint
 from schemactl.codec import Options
 from schemactl.codegen.topics import codec_of
 from schemactl.spark import ensure_java
@@ -97,7 +97,9 @@ def test_what_was_landed_is_not_landed_again_and_what_came_since_is(shop_folder:
 
 def test_what_was_landed_of_one_topic_says_nothing_of_another_in_the_same_files() -> None:
     topics = ("persistent://shop/sales/orders", "persistent://shop/sales/payments")
-    one, other = (own_checkpoint("lake", "parquet", topic=topic, place="/archive", kind="parquet") for topic in topics)
+    one, other = (
+        choose_checkpoint("lake", "parquet", topic=topic, place="/archive", kind="parquet") for topic in topics
+    )
     assert one != other
 
 

@@ -77,7 +77,7 @@ def test_what_was_lost_before_is_no_reason_against_a_change(run: Run) -> None:
 def test_messages_that_are_not_there_are_one_error(shop_folder: Path, run: Run) -> None:
     done = run("--messages", "nowhere")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"schemactl: --messages {shop_folder}/nowhere: there is no such file or folder\n")
+    assert done.stderr.startswith(f"schemactl: --messages {shop_folder}/nowhere: no such file or folder\n")
     for wrong in (["--only-new-loss"], ["--shown", "-1"], ["--candidate", "--recursion-depth", "-1"]):
         assert run(*wrong).returncode == 64
 
