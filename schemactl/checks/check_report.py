@@ -292,14 +292,14 @@ class Cause:
     refusals: tuple[Finding, ...] = ()
 
     @property
-    def lead(self) -> Finding:
+    def primary_finding(self) -> Finding:
         """The finding whose rule, location and severity represent the cause."""
         return self.findings[0]
 
     @property
     def severity(self) -> Severity:
         """The severity of all of its findings."""
-        return self.lead.severity
+        return self.primary_finding.severity
 
     @property
     def waivers(self) -> tuple[Waiver, ...]:
@@ -360,7 +360,7 @@ def _make_edit_key(finding: Finding) -> Hashable | None:
 
 
 def _find_refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> Iterator[Finding]:
-    if cause.lead.rule in COMPARED_BY_BROKERS:
+    if cause.primary_finding.rule in COMPARED_BY_BROKERS:
         for topic, kind in dict.fromkeys((finding.topic, finding.kind) for finding in cause.findings):
             yield from refusals.get((topic, kind, cause.severity), ())
 

@@ -154,4 +154,4 @@ def _list_java_clients(run: Run, topic: Topic) -> list[Client]:
 
 
 def _name_java_clients(run: Run, topic: Topic) -> str:
-    return ", ".join(on_one_line(client.who) for client in _list_java_clients(run, topic))
+    return ", ".join(on_one_line(client.display_name) for client in _list_java_clients(run, topic))

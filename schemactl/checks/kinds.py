@@ -149,5 +149,5 @@ def check_removed_kinds(
 
 
 def _list_clients(part: Topic) -> str:
-    text = ", ".join(f"the {client.role} {client.who}" for client in part.clients)
+    text = ", ".join(f"the {client.role} {client.display_name}" for client in part.clients)
     return f". Its declared clients: {text}" if text else ""

@@ -253,9 +253,9 @@ def _list_affected_clients(
     proposal = Proposal.create(replace(part, clients=clients), version.info, earlier, strategy, level)
     impacts = list_client_impacts(proposal)
     broken = tuple(
-        (impact.client.who, impact.unread or impact.breaks) for impact in impacts if impact.is_broken(strategy)
+        (impact.client.display_name, impact.unread or impact.breaks) for impact in impacts if impact.is_broken(strategy)
     )
-    return broken, tuple(impact.client.who for impact in impacts if not impact.is_broken(strategy))
+    return broken, tuple(impact.client.display_name for impact in impacts if not impact.is_broken(strategy))
 
 
 def _select_rows(name: TopicName, kind: str, checks: Iterable[TopicCheck]) -> list[TopicCheck]:
@@ -329,11 +329,13 @@ class _Facts:
         self.version = version
         self.clients = join_client_impacts(rows)
         broken_impacts = [impact for impact in self.clients if not impact.is_fine]
-        self.unread = {impact.client.who: impact.breaks for impact in broken_impacts if not impact.client.reads}
+        self.unread = {
+            impact.client.display_name: impact.breaks for impact in broken_impacts if not impact.client.reads
+        }
         if not self.unread and (reason := self._find_breakage(reads=True)):
             self.unread["producers"] = reason
-        self.blocked = {impact.client.who: impact.breaks for impact in broken_impacts if impact.client.reads}
-        self.upgraded = {impact.client.who: impact.unread for impact in self.clients if impact.unread}
+        self.blocked = {impact.client.display_name: impact.breaks for impact in broken_impacts if impact.client.reads}
+        self.upgraded = {impact.client.display_name: impact.unread for impact in self.clients if impact.unread}
         if not self.has_consumers and (reason := self._find_breakage(reads=False)):
             self.blocked["consumers of the latest version"] = reason
 
@@ -498,4 +500,4 @@ def _sort_targets(name: TopicName, targets: Mapping[str, Target]) -> list[str]:
 
 
 def _join_names(clients: Iterable[Client]) -> str:
-    return ", ".join(client.who for client in clients)
+    return ", ".join(client.display_name for client in clients)

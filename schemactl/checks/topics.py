@@ -131,7 +131,7 @@ def _check_client_versions(run: Run, topic: Topic, versions: Sequence[SchemaVers
         yield from run.make_finding(
             "CLIENT_VERSION_UNKNOWN",
             topic,
-            f"The {client.role} {on_one_line(client.who)} is declared with version {client.built} of {topic.name}, which does not belong to a kind. "
+            f"The {client.role} {on_one_line(client.display_name)} is declared with version {client.built} of {topic.name}, which does not belong to a kind. "
             f"The kinds have {versions_said([version.number for version in versions if version.kind])}.",
             source=topic.locate(f"/clients/{index}/schema"),
             owner=client.owner,
@@ -397,7 +397,7 @@ def _report_removed_topic(run: Run, approved_topic: Topic) -> tuple[TopicCheck, 
     topic_check = TopicCheck(name, "removed", strategy, level, latest=latest, source=approved_topic.source)
     if any(topic.renamed_from == name for topic in run.target.topics.values()):
         return topic_check, []
-    clients = ", ".join(f"the {client.role} {on_one_line(client.who)}" for client in approved_topic.clients)
+    clients = ", ".join(f"the {client.role} {on_one_line(client.display_name)}" for client in approved_topic.clients)
     findings = run.make_finding(
         "DELETED_TOPIC",
         approved_topic,
@@ -503,7 +503,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         make_finding = partial(
             run.make_finding, topic=proposal.topic, owner=client.owner, targets=_select_targets(run, client)
         )
-        subject = f"The {client.role} {on_one_line(client.who)}"
+        subject = f"The {client.role} {on_one_line(client.display_name)}"
         is_new_language = all(
             (other.name, other.language) != (client.name, client.language) for other in approved_clients
         )
@@ -561,7 +561,7 @@ def _report_other_form(run: Run, topic: Topic, index: int) -> Iterator[Finding]:
     return run.make_finding(
         "CLIENT_FORM_DIFFERS",
         topic,
-        f"The producer {on_one_line(client.who)} sends the definition of {topic.name} as Pulsar's client of {client.language.capitalize()} "
+        f"The producer {on_one_line(client.display_name)} sends the definition of {topic.name} as Pulsar's client of {client.language.capitalize()} "
         "renders it, but another form is registered. A broker compares bytes: it rejects the producer, or stores its form as a further "
         "version.",
         source=topic.locate(f"/clients/{index}/language"),
@@ -753,7 +753,7 @@ def check_client_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
                     yield from run.make_finding(
                         default.rule,
                         proposal.topic,
-                        f"The {client.role} {on_one_line(client.who)} on messages of version {number} of {proposal.topic.name}: "
+                        f"The {client.role} {on_one_line(client.display_name)} on messages of version {number} of {proposal.topic.name}: "
                         f"{on_one_line(default.message)}.",
                         source=new.locate(default.pointer) if reader is new else new.locate(""),
                         fix="Make the field a union with null first, and `null` its default, so that the reader expects its absence; or set the value in the client.",
@@ -787,7 +787,7 @@ def _report_broken_client(
     built = on_one_line(client.file) if build.number is None else f"version {build.number}"
     if client.reads and breakage.direction == "new_reads_old":
         built, effect = new_version, f"cannot read messages of version {build.number}"
-    subject = f"The {client.role} {on_one_line(client.who)}"
+    subject = f"The {client.role} {on_one_line(client.display_name)}"
     if has_client_rules(proposal.schema, client.known_language):
         subject += f" in {client.known_language.capitalize()}"
     yield from run.make_finding(

@@ -527,7 +527,12 @@ def _render_matrix(matrix: Matrix) -> str:
     blocks = [str(matrix.topic)]
     if matrix.declared:
         rows = [
-            (on_one_line(entry.client.who), entry.role, on_one_line(entry.built), _describe_decision(entry.decision))
+            (
+                on_one_line(entry.client.display_name),
+                entry.role,
+                on_one_line(entry.built),
+                _describe_decision(entry.decision),
+            )
             for entry in matrix.declared
             if entry.client
         ]

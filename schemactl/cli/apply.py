@@ -286,7 +286,7 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
     # Go back to the commit of the plan.
     history = approved
     if commit := read_commit(receipt.approved["commit"]):
-        line = approved.whole
+        line = approved.full_history
         known_commit = context.repository.commit(commit.id)
         if known_commit is None or known_commit.id != commit.id or not line.has(known_commit):
             raise SchemactlError(
@@ -311,7 +311,11 @@ def _open_plan_file(args: argparse.Namespace, context: Context) -> Iterator[Read
             _expect_same(ready.plan, receipt, args.plan, remake_fix, context)
             _expect_permitted(ready.plan, args)
             _expect_undeclared(
-                ready.plan, history if history.later < approved.later else approved, target, args.plan, remake_fix
+                ready.plan,
+                history if history.later_commit_count < approved.later_commit_count else approved,
+                target,
+                args.plan,
+                remake_fix,
             )
         except SchemactlError as error:
             if not isinstance(error, UsageError):
@@ -336,7 +340,7 @@ def _make_again(receipt: Receipt, target: OpenTarget, file: str, results: list[s
     if receipt.lists is None:
         request = PlanRequest.of(target, options)
         return request.plan(request.observe())
-    git = renamed(target.approved.whole.catalog, target.names)
+    git = renamed(target.approved.full_history.catalog, target.names)
     lists = lists_of(receipt.lists, path=resolve_relative_path(file, target.context), git=git)
     return _make_rebuild(options, target, lists)[0]
 
@@ -713,7 +717,7 @@ def _run_rebuild(args: argparse.Namespace, context: Context, deadline: Deadline)
         [target] = targets.targets
         lists: Lists = {}
         if args.numbers:
-            git = renamed(target.approved.whole.catalog, target.names)
+            git = renamed(target.approved.full_history.catalog, target.names)
             lists = read_lists(resolve_relative_path(args.numbers, context), target=target.name, git=git)
         ready, sources = _make_rebuild(args, target, lists)
         plan = ready.plan
@@ -743,7 +747,7 @@ def _make_rebuild(args: argparse.Namespace, target: OpenTarget, lists: Lists) ->
     from schemactl.deploy.steps import Permissions
 
     approved, numbers = target.approved, target.numbers
-    full_catalog = renamed(approved.whole.catalog, target.names)
+    full_catalog = renamed(approved.full_history.catalog, target.names)
     selected = planner.select(approved.catalog, topics=args.topic, namespaces=args.namespace, known=lists)
     git = renamed(selected, target.names)
     requested_names = select_topics(lists, args.topic, args.namespace)

@@ -328,7 +328,7 @@ def _read_recorded_versions(
     try:
         last, result = results.find(place.target.name)
         is_complete = _make_completeness_check(result)
-        history = target.approved.whole
+        history = target.approved.full_history
         catalog = history.until(history.position(last.commit, "in another result")).catalog
     except (HistoryError, ValueError, LookupError, TypeError, AttributeError) as error:
         return Catalog(), f"{reason}, and no result of an apply can be used ({error})"

@@ -236,7 +236,7 @@ class DriftRequest:
 
         approved = target.approved
         recorded = rename_numbers(numbers, target.names) if numbers else target.numbers
-        everything = approved.whole.catalog if scope.unmanaged else Catalog()
+        everything = approved.full_history.catalog if scope.unmanaged else Catalog()
         if not (scope.topics or scope.namespaces):
             approved.read_ahead(approved.catalog.topics)
         return cls(target, scope, load_catalog(approved.catalog), load_catalog(everything), recorded)
@@ -322,7 +322,7 @@ class DriftRequest:
         if not steps:
             return None
         catalog = read_effective(
-            target.context.repository, place.project, place.target, at=steps[max(steps)], whole=approved.whole
+            target.context.repository, place.project, place.target, at=steps[max(steps)], whole=approved.full_history
         ).catalog
 
         def find_declared(name: NamespaceName | TopicName) -> Namespace | Topic | None:
@@ -463,7 +463,7 @@ def _accept_drift(args: argparse.Namespace, context: Context) -> int:
         scope = DriftScope(args.topic, args.namespace, unmanaged=args.unmanaged, last_applies=last_applies)
         request = DriftRequest.of(open_target, scope, old_numbers)
         report = request.report(*request.observe())
-        git = select_part(approved.whole.catalog, args.topic, args.namespace)
+        git = select_part(approved.full_history.catalog, args.topic, args.namespace)
         acceptance = _accept_numbers(git, report.held, old_numbers, target, decision)
         _accept_states(acceptance, report, decision, git, target)
         if not (args.topic or args.namespace):

@@ -641,7 +641,7 @@ def _render_clients(topic: Topic, matches: Sequence[_ConnectedClient], target: T
             origin = ", ".join(filter(None, (connection.software, connection.address)))
             cells = [f"{name} ({origin})", connection.role, "not declared"]
         else:
-            cells = [client.who, client.role, client.built]
+            cells = [client.display_name, client.role, client.built]
         if target:
             runs = _list_versions(connections) if connections else "not connected"
             cells += [runs, str(len(connections)), "-" if backlog is None else str(backlog)]

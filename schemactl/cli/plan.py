@@ -263,7 +263,7 @@ def _find_uncommitted_files(targets: OpenTargets) -> Iterator[str]:
     from schemactl.core.wording import format_count
 
     for target in targets.targets[:1]:
-        if files := target.approved.whole.list_uncommitted_files():
+        if files := target.approved.full_history.list_uncommitted_files():
             yield (
                 f"{format_count(len(files), 'file has changes', 'files have changes')} that are not committed, and not in this plan: "
                 f"{join_first(files)}"
@@ -275,7 +275,7 @@ def _find_unapproved_files(targets: OpenTargets) -> Iterator[str]:
     from schemactl.declare.files import shown
 
     for target in targets.targets[:1]:
-        approved = target.approved.whole
+        approved = target.approved.full_history
         head = target.context.repository.commit("HEAD")
         with suppress(HistoryError):
             if head and (files := approved.list_unapproved_files(head)):

@@ -666,7 +666,7 @@ def _locate_default(key: str, approved: History, project: Project, context: Cont
     from schemactl import history as schemactl_history
     from schemactl.declare import project as declare_project
 
-    files = schemactl_history.CommitFiles(context.repository, approved.whole.tip)
+    files = schemactl_history.CommitFiles(context.repository, approved.full_history.tip)
     return declare_project.place_in_project(files, project, ("defaults", key))
 
 

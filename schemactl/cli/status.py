@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
                 statuses.append(TargetStatus(name, drift, last_applies[name], _count_later_versions(target.approved)))
         latest: dict[TopicName, int] = {}
         for target in targets.targets:
-            latest |= _find_latest_versions(target.approved.whole.catalog)
+            latest |= _find_latest_versions(target.approved.full_history.catalog)
     report = StatusReport(int(time.time()), tuple(statuses), latest)
     write_report(partial(render_status, report, all_topics=args.all_topics), outputs, context)
     if report.known != report.targets:

@@ -264,7 +264,7 @@ class OpenTarget:
             {to_target_name(name): name for name in list_namespaces(approved.catalog)},
             place.project.require_declared_namespaces,
             frozenset({_TENANT_OF_EVERY_CLUSTER, *renamed_tenants, *(name.tenant for name in namespaces)}),
-            approved.later,
+            approved.later_commit_count,
             place.proposed,
             target.cluster,
             target.properties,
@@ -339,9 +339,9 @@ class OpenTarget:
         """
         from schemactl.deploy.planner import add_later_versions
 
-        if not self.approved.later:
+        if not self.approved.later_commit_count:
             return add_later_versions(git, {}, held)
-        later_versions, whole = self.approved.later_versions(), self.approved.whole.catalog
+        later_versions, whole = self.approved.later_versions(), self.approved.full_history.catalog
 
         def find_later_partitions(name: TopicName) -> int | None:
             declared = self.names.declared(name)

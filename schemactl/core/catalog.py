@@ -397,7 +397,7 @@ class Client:
         return self.role != "producer"
 
     @property
-    def who(self) -> str:
+    def display_name(self) -> str:
         """Its name and its team."""
         return f"{self.name} (team {self.team})" if self.team else self.name
 

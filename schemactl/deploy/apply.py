@@ -50,7 +50,7 @@ class Result:
     unfinished: tuple[int, ...] = ()
 
     @property
-    def left(self) -> tuple[NumberedStep, ...]:
+    def remaining_steps(self) -> tuple[NumberedStep, ...]:
         """The steps that were not carried out."""
         done = set(self.done)
         return tuple(numbered_step for numbered_step in enumerate(self.plan.steps, 1) if numbered_step[0] not in done)
@@ -292,7 +292,7 @@ def restore_left(registry: Registry, names: Iterable[TopicName]) -> Iterator[str
     A writing command does this first, even if it then fails, because the topics accept every upload until then.
     """
     for name in sorted(names):
-        relaxed_topic = registry.relaxed(name)
+        relaxed_topic = registry.find_relaxed_topic(name)
         if relaxed_topic is not None:
             restore(registry, name)
             changes = []

@@ -88,7 +88,7 @@ def observe(
             open_topics.add(relaxed_topic)
             policies = replace(space.policies, is_allow_auto_update_schema=True)
             namespaces[space.name] = replace(space, policies=policies)
-    relaxed = {name: left for name in sorted(open_topics) if (left := registry.relaxed(name))}
+    relaxed = {name: left for name in sorted(open_topics) if (left := registry.find_relaxed_topic(name))}
     for name in relaxed.keys() & topics.keys():
         policies = replace(topics[name].policies, schema_compatibility_strategy=relaxed[name].strategy)
         topics[name] = replace(topics[name], policies=policies)

@@ -240,11 +240,11 @@ class PairSpec(TypeSpec):
             yield name, half.type.name
             yield from ((f"{name}: {part}", description) for part, description in outline(half).items() if part)
 
-    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+    def list_direct_references(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Merge the direct references of both halves."""
         merged: dict[str, frozenset[str]] = {}
         for half in split(info).halves.values():
-            for name, references in spec(half).uses(half).items():
+            for name, references in spec(half).list_direct_references(half).items():
                 merged[name] = merged.get(name, frozenset()) | references
         return merged
 

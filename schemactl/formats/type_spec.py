@@ -213,7 +213,7 @@ class TypeSpec:
         del info
         return iter(())
 
-    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+    def list_direct_references(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Map each named type to the named types that it references directly, by full name; the key "" is the root."""
         del info
         return {}

@@ -215,14 +215,14 @@ class History:
     # Commits and positions
 
     @property
-    def whole(self) -> History:
+    def full_history(self) -> History:
         """The history up to the tip of the approved ref: itself, unless it goes up to a position."""
         return self._whole or self
 
     @property
-    def later(self) -> int:
+    def later_commit_count(self) -> int:
         """The number of commits that follow in the whole history."""
-        return self.whole.commits - self.commits
+        return self.full_history.commits - self.commits
 
     def find_step(self, commit_id: str) -> int | None:
         """Return the position of a commit on this first-parent line, counted from 0, or None if it is not on the line."""
@@ -386,7 +386,7 @@ class History:
 
     def later_versions(self) -> dict[TopicName, tuple[SchemaVersion, ...]]:
         """Return the versions that follow in the whole history, for each topic that gets further versions."""
-        catalog, whole_catalog = self.catalog, self.whole.catalog
+        catalog, whole_catalog = self.catalog, self.full_history.catalog
         names = [name for name in whole_catalog.topics if name.schema_id in self.grown]
         return {name: whole_catalog.versions(name)[len(catalog.versions(name)) :] for name in names}
 

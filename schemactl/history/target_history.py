@@ -74,7 +74,7 @@ def view_on_target(
     Overlays are read from the newest commit of each history, or from `files`. The settings of the target come from `project`, so
     an overlay may not exist yet at an older commit.
     """
-    whole = history.whole
+    whole = history.full_history
     past_policies = _collect_overlay_policies(whole, project, target)
     if not (differs(target) or past_policies):
         return history
@@ -184,7 +184,7 @@ def numbers_of(target: Target, project: Project, repository: Repository, approve
     Raises:
         DeclarationError: the numbers file has problems; it lists all of them.
     """
-    tip = approved.whole.tip
+    tip = approved.full_history.tip
     return None if tip is None else read_numbers(CommitFiles(repository, tip), project, target)
 
 

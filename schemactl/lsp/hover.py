@@ -120,7 +120,7 @@ def _has_part(schema: SchemaInfo, keys: Sequence[str]) -> bool:
 
 
 def _describe_reader(client: Client, versions: Sequence[SchemaVersion], keys: Sequence[str]) -> str:
-    description = f"read by {on_one_line(client.who)}, built with {client.built}"
+    description = f"read by {on_one_line(client.display_name)}, built with {client.built}"
     has_part = all(_has_part(build.info, keys) for build in client.builds(versions))
     return description if has_part else f"{description}, which does not have it"
 
@@ -154,7 +154,9 @@ def _describe_topic(workspace: Workspace, name: TopicName) -> str:
 def _describe_clients(topic: Topic | None) -> Iterator[str]:
     if topic and topic.clients:
         yield ""
-        yield from (f"* {client.role} {on_one_line(client.who)}, built with {client.built}" for client in topic.clients)
+        yield from (
+            f"* {client.role} {on_one_line(client.display_name)}, built with {client.built}" for client in topic.clients
+        )
 
 
 def _describe_version(version: SchemaVersion) -> str:

@@ -221,7 +221,7 @@ class TopicEntry:
     def uses(self) -> Mapping[str, frozenset[str]]:
         """The named types that each named type of the definition references, by full name."""
         try:
-            return spec(self.info).uses(self.info)
+            return spec(self.info).list_direct_references(self.info)
         except InvalidSchema:
             return {}
 

@@ -42,7 +42,7 @@ def read_usage(files: Files, declared: Declared) -> Usage:
             if part.schema:
                 info = part.schema.load()
                 with suppress(InvalidSchema):
-                    for type_name, used_names in spec(info).uses(info).items():
+                    for type_name, used_names in spec(info).list_direct_references(info).items():
                         references.setdefault(type_name, set()).update(used_names)
         for type_name, used in references.items():
             user = Node("type", type_name) if type_name else node

@@ -257,7 +257,7 @@ class Registry(Protocol):
         second call changes nothing.
         """
 
-    def relaxed(self, topic: TopicName) -> RelaxedTopic | None:
+    def find_relaxed_topic(self, topic: TopicName) -> RelaxedTopic | None:
         """Return the changes of `relax` that are in force, or None if neither is."""
 
     def updates_off_for(self, namespace: NamespaceName) -> TopicName | None:
@@ -326,7 +326,7 @@ class Relaxing(ABC):
             self._wait_for_clients()
         self.set_topic_policies(topic, Policies(_ALWAYS_COMPATIBLE))
 
-    def relaxed(self, topic: TopicName) -> RelaxedTopic | None:
+    def find_relaxed_topic(self, topic: TopicName) -> RelaxedTopic | None:
         """See `Registry.relaxed`. A saved value counts only together with a policy that `relax` sets."""
         own = self._read_own_strategy(topic)
         updates_off = self.updates_off_for(topic.namespace_name) == topic
@@ -353,7 +353,7 @@ class Relaxing(ABC):
 
     def restore(self, topic: TopicName) -> None:
         """See `Registry.restore`."""
-        relaxed_topic, namespace = self.relaxed(topic), topic.namespace_name
+        relaxed_topic, namespace = self.find_relaxed_topic(topic), topic.namespace_name
         if relaxed_topic and relaxed_topic.accepts_all:
             self.set_topic_policies(topic, Policies(relaxed_topic.strategy))
         if self.updates_off_for(namespace) == topic:
@@ -366,7 +366,7 @@ class Relaxing(ABC):
 
     def forget_relaxing(self, name: NamespaceName | TopicName) -> None:
         """See `Registry.forget_relaxing`."""
-        is_relaxed = self.relaxed(name) if isinstance(name, TopicName) else self.updates_off_for(name)
+        is_relaxed = self.find_relaxed_topic(name) if isinstance(name, TopicName) else self.updates_off_for(name)
         key = RELAXED_FROM if isinstance(name, TopicName) else UPDATES_OFF_FOR
         if is_relaxed is None and self._property(name, key) is not None:
             self._set_property(name, key, None)

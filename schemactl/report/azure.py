@@ -27,7 +27,7 @@ def _command(level: str, annotation: ShownCause | str) -> str:
     if isinstance(annotation, str):
         text = annotation
     else:
-        primary, source = annotation.lead, annotation.lead.place
+        primary, source = annotation.primary_finding, annotation.primary_finding.place
         suffix = " (waived)" if annotation.level == "waived" else ""
         text = f"{primary.rule}{suffix}: {annotation.message}"
         properties |= {"code": primary.rule}

@@ -102,9 +102,9 @@ class ShownCause:
     checks: Mapping[TopicName | None, list[TopicCheck]]
 
     @property
-    def lead(self) -> Finding:
+    def primary_finding(self) -> Finding:
         """The finding whose rule, place and severity are the cause's."""
-        return self.cause.lead
+        return self.cause.primary_finding
 
     @property
     def level(self) -> CauseLevel:
@@ -114,13 +114,17 @@ class ShownCause:
     @property
     def place(self) -> str:
         """The source location, marked if the change removes it, or "" without a location."""
-        source = str(self.lead.source or "")
-        return f"{source} before the change ({self.report.base})" if source and self.lead.before_change else source
+        source = str(self.primary_finding.source or "")
+        return (
+            f"{source} before the change ({self.report.base})"
+            if source and self.primary_finding.before_change
+            else source
+        )
 
     @property
     def message(self) -> str:
         """All lines as one text, for formats that show rule, severity and a location in the current files separately."""
-        removed = [f"Place: {self.place}"] if self.lead.before_change else []
+        removed = [f"Place: {self.place}"] if self.primary_finding.before_change else []
         orders = dict.fromkeys(check.upgrade_first for check in self._list_checks() if check.upgrade_first)
         upgrades = [f"Upgrade first: {', '.join(orders)}"] if orders else []
         return "\n".join([*(part.text for part in self.parts()), *upgrades, *removed])
@@ -143,8 +147,8 @@ class ShownCause:
             yield CauseLine("owner", join_first([*map(on_one_line, owners)], _MAX_OWNERS), "Owner")
         for contact in dict.fromkeys(finding.owner for finding in cause.findings if finding.owner):
             yield CauseLine("contact", on_one_line(contact), "Owner of the client")
-        if self.level == "error" and cause.lead.key:
-            name = cause.lead.fingerprint if len(cause.findings) == 1 else cause.id
+        if self.level == "error" and cause.primary_finding.key:
+            name = cause.primary_finding.fingerprint if len(cause.findings) == 1 else cause.id
             command = waive_command(
                 name, report.target, names_owner=not all(check.owner for check in self._list_checks())
             )
@@ -161,7 +165,7 @@ class ShownCause:
 
     def diff(self) -> SchemaDiff | None:
         """Return the changes of the definition since the version that breaks, around the finding, or None if they are unknown."""
-        finding, check = self.lead, self.find_check(self.lead)
+        finding, check = self.primary_finding, self.find_check(self.primary_finding)
         if check is None or check.schema is None or finding.commit or finding.verdict == "declaration":
             return None
         older = next((version for version in reversed(check.versions) if version.number in finding.against), None)

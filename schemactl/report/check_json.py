@@ -361,10 +361,10 @@ def _make_cause_entry(cause: Cause) -> CauseEntry:
     return make_view(
         CauseEntry,
         cause,
-        rule=cause.lead.rule,
+        rule=cause.primary_finding.rule,
         waived=bool(cause.waivers),
         rejected=tuple(refusal.topic for refusal in cause.refusals if refusal.topic),
-        **_list_location_keys(cause.lead.source),
+        **_list_location_keys(cause.primary_finding.source),
     )
 
 

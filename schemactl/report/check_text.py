@@ -110,7 +110,7 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
     """Return one line for each cause: its place, severity and rule, then what breaks."""
     lines = []
     for cause in rank_causes(report):
-        primary = cause.lead
+        primary = cause.primary_finding
         place = str(primary.place or primary.source or report.settings)
         message_lines = primary.message.split("\n")
         # The first line of a data finding states the strategy, the second line explains the break.
@@ -138,7 +138,7 @@ def _render_headline(report: CheckReport, *, color: bool) -> str:
 
 def make_title(cause: ShownCause) -> str:
     """Return which version cannot read which, or the first sentence of the finding, without its period."""
-    primary, check = cause.lead, cause.find_check(cause.lead)
+    primary, check = cause.primary_finding, cause.find_check(cause.primary_finding)
     title = re.split(r"\.(?=\s|$)|\n", primary.message, maxsplit=1)[0]
     if primary.verdict == "data" and check and primary.against and primary.direction and check.version is not None:
         findings = [
@@ -170,7 +170,7 @@ def remove_title(sentences: str, title: str) -> str:
 
 
 def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: str) -> str:
-    primary, style = cause.lead, _COLORS[cause.level]
+    primary, style = cause.primary_finding, _COLORS[cause.level]
     title = make_title(cause)
     rule = paint_link(paint(primary.rule, style, color=color), find_page(primary.rule) if color else "", color=color)
     bracket, end = paint(f"{cause.level}[", style, color=color), paint("]", style, color=color)
@@ -231,12 +231,12 @@ def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tup
         yield "edit", f"`schemactl {cause.report.command} --fix` makes it", ""
     for label, text in secondary:
         yield label, text, "dim"
-    yield "more", f"schemactl explain {cause.lead.rule}", "dim"
+    yield "more", f"schemactl explain {cause.primary_finding.rule}", "dim"
 
 
 def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
     """Yield the declared consumers that the cause breaks, and the producers whose messages they cannot read, as `_list_details`."""
-    if cause.lead.rule == "CLIENT_BREAKS":
+    if cause.primary_finding.rule == "CLIENT_BREAKS":
         return
     writers: list[str] = []
     messages = [finding.message for finding in cause.cause.findings]
@@ -263,7 +263,7 @@ def _describe_clients(cause: ShownCause) -> Iterator[tuple[str, str, str]]:
 
 def _render_excerpt(cause: ShownCause, *, color: bool, width: int | None) -> Iterator[str]:
     """Yield the line of the finding with its number, the line before it, the lines that the change removes, and a caret."""
-    place = cause.lead.place
+    place = cause.primary_finding.place
     text = cause.report.texts.get(place.path) if place else None
     lines = text.split("\n") if text else []
     if place is None or not 0 < place.line <= len(lines) or not lines[place.line - 1].strip():
@@ -307,15 +307,15 @@ def _find_token(text: str) -> str:
 def _list_removed_lines(cause: ShownCause) -> Iterator[tuple[str, str]]:
     """Yield the lines of the older version that the change removes there, with the version; nothing if they are many."""
     diff = cause.diff()
-    if diff is None or cause.lead.verdict != "data" or not cause.lead.against:
+    if diff is None or cause.primary_finding.verdict != "data" or not cause.primary_finding.against:
         return
     rows = [row for hunk in diff.hunks for row in hunk if row.sign == "-" and re.search(r"\w", row.text)]
     if len(rows) > _MAX_REMOVED:
-        name = re.escape(cause.lead.field.rpartition(".")[2])
+        name = re.escape(cause.primary_finding.field.rpartition(".")[2])
         rows = [row for row in rows if name and re.search(rf"\b{name}\b", row.text)]
     if len(rows) <= _MAX_REMOVED:
         for row in rows:
-            yield f"v{max(cause.lead.against)}", f"- {on_one_line(row.text.strip())}"
+            yield f"v{max(cause.primary_finding.against)}", f"- {on_one_line(row.text.strip())}"
 
 
 # The message that proves a break
@@ -390,8 +390,8 @@ _MAX_STOPS: Final = 3
 
 
 def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
-    older = [cause for cause in causes if cause.lead.predates_change]
-    others = [cause for cause in causes if not cause.lead.predates_change]
+    older = [cause for cause in causes if cause.primary_finding.predates_change]
+    others = [cause for cause in causes if not cause.primary_finding.predates_change]
     for subject, group in (
         (format_count(len(others), "note"), others),
         (format_count(len(older), "older problem"), older),
@@ -400,7 +400,7 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
             topics_by_rule: dict[str, dict[str, None]] = {}
             for cause in group:
                 names = (shorten_topic(topic, cause.report) for topic in cause.cause.topics)
-                topics_by_rule.setdefault(cause.lead.rule, {}).update(dict.fromkeys(names))
+                topics_by_rule.setdefault(cause.primary_finding.rule, {}).update(dict.fromkeys(names))
             rules = ", ".join(
                 f"{rule} ({join_first([*names])})" if names else rule for rule, names in topics_by_rule.items()
             )
@@ -410,7 +410,9 @@ def _fold_notes(causes: Sequence[ShownCause]) -> Iterator[str]:
             clients = dict.fromkeys(map(name_client, impacts))
             rules += f" for {join_first([*clients])}" if clients and group is older else ""
             # A job that stops needs an action.
-            stops = dict.fromkeys(stop for cause in group for stop in _LANDING_STOPS.findall(cause.lead.message))
+            stops = dict.fromkeys(
+                stop for cause in group for stop in _LANDING_STOPS.findall(cause.primary_finding.message)
+            )
             sentences = " ".join([f"{rules}.", *[*stops][:_MAX_STOPS]])
             yield f"{subject}{unchanged}: {sentences} `--notes` shows {'it' if len(group) == 1 else 'them'}."
 

@@ -45,7 +45,7 @@ def _command(level: str, annotation: ShownCause | str) -> str:
     if isinstance(annotation, str):
         return f"::{level} title=schemactl::{_escape(annotation)}"
     suffix = " (waived)" if annotation.level == "waived" else ""
-    properties, source = {"title": f"{annotation.lead.rule}{suffix}"}, annotation.lead.place
+    properties, source = {"title": f"{annotation.primary_finding.rule}{suffix}"}, annotation.primary_finding.place
     if source:
         properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
         properties |= {"endColumn": str(source.end_column)} if source.end_column else {}

@@ -16,14 +16,14 @@ def render(report: CheckReport) -> str:
     return json.dumps(
         [
             {
-                "description": f"{cause.lead.rule}{' (waived)' if cause.level == 'waived' else ''}: {cause.message}",
-                "check_name": cause.lead.rule,
+                "description": f"{cause.primary_finding.rule}{' (waived)' if cause.level == 'waived' else ''}: {cause.message}",
+                "check_name": cause.primary_finding.rule,
                 "fingerprint": fingerprint(cause.cause),
                 "severity": _SEVERITIES[cause.level],
                 "location": {
                     # The widget drops an entry without a path, so the project file is the default.
-                    "path": cause.lead.place.path if cause.lead.place else report.settings,
-                    "lines": {"begin": cause.lead.place.line if cause.lead.place else 1},
+                    "path": cause.primary_finding.place.path if cause.primary_finding.place else report.settings,
+                    "lines": {"begin": cause.primary_finding.place.line if cause.primary_finding.place else 1},
                 },
             }
             for cause in rank_causes(report)

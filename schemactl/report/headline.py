@@ -113,7 +113,7 @@ def list_broken_clients(
 
 def name_client(impact: ClientImpact) -> str:
     """Return the name and the team of a client."""
-    return on_one_line(impact.client.who)
+    return on_one_line(impact.client.display_name)
 
 
 def name_version(check: TopicCheck, report: CheckReport) -> str:

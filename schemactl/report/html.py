@@ -93,7 +93,9 @@ def render_check(report: CheckReport) -> str:
         _render_section("Changed policies", _render_table(policy_rows(report), "Policies after the merge"))
         if report.policies
         else "",
-        _render_section("Causes", *(_cause(cause, rules[cause.lead.rule], is_open=is_open) for cause in causes)),
+        _render_section(
+            "Causes", *(_cause(cause, rules[cause.primary_finding.rule], is_open=is_open) for cause in causes)
+        ),
         _render_section("Definitions", *_definitions(report)),
         _render_section("Notes", *(f"<p>{_render_prose(note)}</p>" for note in report.notes)),
     ]
@@ -110,7 +112,7 @@ def render_check(report: CheckReport) -> str:
 
 def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     count = len(cause.cause.topics)
-    where = f" <code>{_escape_text(cause.place)}</code>" if cause.lead.source else ""
+    where = f" <code>{_escape_text(cause.place)}</code>" if cause.primary_finding.source else ""
     head = f'<span class="tag">{cause.level}</span> <h3>{_escape_text(rule.id)}</h3>{where}'
     diff = cause.diff()
     # Findings of one cause often have one fix.
@@ -163,7 +165,7 @@ def _render_edits(cause: ShownCause) -> Iterator[str]:
 def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
     yield f'<a href="{_escape_text(find_page(rule.id))}">{_escape_text(rule.id)}</a>'
     yield f"<code>schemactl explain {_escape_text(rule.id)}</code>"
-    place = cause.lead.place
+    place = cause.primary_finding.place
     if place and (address := get_line_link(place)):
         yield f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>'
 

@@ -60,7 +60,7 @@ def _render_suite(
     cases = [_render_case(name, cause) for cause in (*waived, *errors)] or [
         f"    <testcase classname={_quote_attribute(name)} name={_quote_attribute(change)}></testcase>"
     ]
-    text = "".join(f"{cause.lead.rule}: {cause.message}\n" for cause in others)
+    text = "".join(f"{cause.primary_finding.rule}: {cause.message}\n" for cause in others)
     output = [f"    <system-out>{_escape_text(text)}</system-out>"] if text else []
     head = f'  <testsuite name={_quote_attribute(name)} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="{len(waived)}">'
     order_properties = "".join(
@@ -72,7 +72,7 @@ def _render_suite(
 
 
 def _render_case(suite: str, cause: ShownCause) -> str:
-    primary, source = cause.lead, cause.lead.place
+    primary, source = cause.primary_finding, cause.primary_finding.place
     place = f" file={_quote_attribute(source.path)} line={_quote_attribute(str(source.line))}" if source else ""
     name = f"{primary.rule} {primary.pointer} {primary.direction or ''}".strip()
     text = cause.message

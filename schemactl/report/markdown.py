@@ -105,11 +105,14 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
     rules = get_all_rules()
     is_open = sum(cause.level == "error" for cause in causes) <= FEW
     loud = [cause for cause in causes if cause.level != "note"]
-    older = [cause for cause in causes if cause.level == "note" and cause.lead.predates_change]
-    notes = [cause for cause in causes if cause.level == "note" and not cause.lead.predates_change]
+    older = [cause for cause in causes if cause.level == "note" and cause.primary_finding.predates_change]
+    notes = [cause for cause in causes if cause.level == "note" and not cause.primary_finding.predates_change]
     # Rendered lazily, while there is room.
     blocks = chain(
-        (_render_cause(cause, rules[cause.lead.rule], is_open=is_open and cause.level == "error") for cause in loud),
+        (
+            _render_cause(cause, rules[cause.primary_finding.rule], is_open=is_open and cause.level == "error")
+            for cause in loud
+        ),
         (
             _render_folded(f"⚠️ {format_count(len(older), 'older problem')}, unchanged by this change", older)
             for _ in older[:1]
@@ -124,8 +127,8 @@ def _render_folded(title: str, causes: Sequence[ShownCause]) -> str:
     lines = []
     for cause in causes[:_MAX_ROWS]:
         parts = [part for part in dict.fromkeys(cause.parts()) if part.kind in ("reason", "fix")]
-        location = f" at {_render_place(cause)}" if cause.lead.source else ""
-        rule = f"<b>{link(cause.lead.rule, find_page(cause.lead.rule))}</b>"
+        location = f" at {_render_place(cause)}" if cause.primary_finding.source else ""
+        rule = f"<b>{link(cause.primary_finding.rule, find_page(cause.primary_finding.rule))}</b>"
         lines.append("  \n".join([f"{rule}{location}", *(_render_line(part) for part in parts)]))
     more = [f"_{len(causes) - _MAX_ROWS} more_"] if len(causes) > _MAX_ROWS else []
     return _render_details(title, "\n\n".join([*lines, *more]))
@@ -133,7 +136,7 @@ def _render_folded(title: str, causes: Sequence[ShownCause]) -> str:
 
 def _render_place(cause: ShownCause) -> str:
     """Return the place of a cause, as a link to the line if the host of the repository is known."""
-    place = cause.lead.place
+    place = cause.primary_finding.place
     address = get_line_link(place) if place else ""
     return f"[{code(cause.place)}]({address})" if address else code(cause.place)
 
@@ -165,7 +168,7 @@ def _render_cell(cell: Cell) -> str:
 
 
 def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
-    primary, topics = cause.lead, len(cause.cause.topics)
+    primary, topics = cause.primary_finding, len(cause.cause.topics)
     several = f", {topics} topics" if topics > 1 else ""
     heading = make_title(cause)
     title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(heading)}"
@@ -203,14 +206,16 @@ def _render_line(part: CauseLine) -> str:
 
 def _cause_links(cause: ShownCause, rule: Rule) -> Iterator[str]:
     """Yield the place, the rule with its page, and the commits of the older version and of the branch, as links where possible."""
-    if cause.lead.source:
+    if cause.primary_finding.source:
         yield _render_place(cause)
     yield f"rule {link(rule.id, find_page(rule.id))} ({code(f'schemactl explain {rule.id}')})"
-    check = cause.find_check(cause.lead)
-    older = [version for version in (check.versions if check else ()) if version.number in cause.lead.against]
+    check = cause.find_check(cause.primary_finding)
+    older = [
+        version for version in (check.versions if check else ()) if version.number in cause.primary_finding.against
+    ]
     if older and (commit := older[-1].commit):
         yield f"version {older[-1].number} from {link(commit.short, get_commit_link(commit.id))}"
-    if commit := cause.lead.commit:
+    if commit := cause.primary_finding.commit:
         yield f"caused by {link(commit.short, get_commit_link(commit.id))}"
 
 

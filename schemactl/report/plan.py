@@ -237,7 +237,7 @@ def _list_break_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
 def render_result(result: Result, *, color: bool = False) -> str:
     """Return the failed, untried and left-out steps with their reasons, and the summary, as text."""
     plan = result.plan
-    if not result.left and not plan.leaves_out:
+    if not result.remaining_steps and not plan.leaves_out:
         return paint(f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}.", "green", color=color)
     lines = []
     for numbers_of_steps in _group_failures(result):
@@ -253,14 +253,14 @@ def render_result(result: Result, *, color: bool = False) -> str:
     if unfinished := [plan.steps[number - 1].describe() for number in result.unfinished]:
         lines += ["Not finished; the registry may still carry this out:", *_indented(unfinished)]
     started = {*result.failures, *result.unfinished}
-    if untried := [step.describe() for number, step in result.left if number not in started]:
+    if untried := [step.describe() for number, step in result.remaining_steps if number not in started]:
         more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
         lines += ["Not tried:", *_indented([*untried[:_MAX_UNTRIED], *more])]
     if plan.leaves_out:
         reasons = [f"{refusal.name}: {refusal.message}" for refusal in plan.refusals]
         reasons += [line.text for line in unreadable_block(plan.unreadable)[1:]]
         lines += ["Left out:", *_indented(reasons)]
-    if result.left:
+    if result.remaining_steps:
         total = f"Applied {len(result.done)} of {format_count(len(plan.steps), 'step')}"
     else:
         total = f"Applied: {_count_changes(plan.steps, 'registered', 'deleted')}"
@@ -312,7 +312,7 @@ def make_result_document(result: Result, run: Json | None = None, topics: list[J
         topics: the version numbers afterwards (see `version_numbers.topic_value`), or None if they were not read.
     """
     outcome = "partly applied" if result.done else "failed"
-    if not result.left and not result.plan.leaves_out and result.failure is None:
+    if not result.remaining_steps and not result.plan.leaves_out and result.failure is None:
         outcome = "applied"
     return {
         **_common_values(result.plan, run),
@@ -325,7 +325,7 @@ def make_result_document(result: Result, run: Json | None = None, topics: list[J
                 if number in result.unfinished
                 else str(result.failures.get(number) or result.stopped or UNTRIED),
             }
-            for number, _ in result.left
+            for number, _ in result.remaining_steps
         ],
         "topics": topics,
         "done": list(result.done),

@@ -25,7 +25,7 @@ def render(report: CheckReport) -> str:
     """Return one run with the violated rules and a result for each cause; waived causes come first, as suppressed."""
     rules = get_all_rules()
     causes = rank_causes(report)
-    rule_ids = sorted({cause.lead.rule for cause in causes})
+    rule_ids = sorted({cause.primary_finding.rule for cause in causes})
     driver: dict[str, Any] = {"name": "schemactl", "semanticVersion": get_version()}
     driver |= {"informationUri": get_home_page()} if get_home_page() else {}
     log = {
@@ -37,7 +37,7 @@ def render(report: CheckReport) -> str:
                 "automationDetails": {"id": f"schemactl/{report.command}/"},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": report.decided}],
-                "results": [_result_json(cause, rule_ids.index(cause.lead.rule)) for cause in causes],
+                "results": [_result_json(cause, rule_ids.index(cause.primary_finding.rule)) for cause in causes],
                 "properties": {
                     "summary": summarize_check(report),
                     "upgradeFirst": {
@@ -70,7 +70,7 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
 
 
 def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
-    finding, report = cause.lead, cause.report
+    finding, report = cause.primary_finding, cause.report
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
@@ -143,7 +143,7 @@ def _fix_json(description: str, edits: Sequence[LineEdit]) -> dict[str, Any]:
 
 def fingerprint(cause: Cause) -> str:
     """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
-    primary = cause.lead
+    primary = cause.primary_finding
     # Findings on declarations may differ in their message only.
     message = primary.message if primary.verdict == "declaration" else ""
     parts = [primary.rule, str(primary.topic), primary.pointer, str(primary.direction), str(primary.against), message]
@@ -160,7 +160,7 @@ def _physical_location(source: Source, *, whole: bool = False) -> dict[str, Any]
 
 def _properties(cause: ShownCause) -> dict[str, Any]:
     """Return the values for which the format has no field, without empty ones."""
-    finding = cause.lead
+    finding = cause.primary_finding
     properties = {
         "cause": cause.cause.id,
         "verdict": finding.verdict,

@@ -96,7 +96,7 @@ def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) ->
     result = apply_plan(plan, registry, parallel=1, progress=lambda number, step: reported_steps.append((number, step)))
     assert result == Result(plan, tuple(range(1, len(plan.steps) + 1)))
     assert reported_steps == list(enumerate(plan.steps, 1))
-    assert result.left == ()
+    assert result.remaining_steps == ()
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_failure_leaves_the_rest_to_the_next_apply(open_disturbed: Disturb) ->
     (number,) = result.failures
     failed = plan.steps[number - 1]
     assert isinstance(failed, RegisterVersion)
-    assert {step.name for _, step in result.left} == {failed.name}
+    assert {step.name for _, step in result.remaining_steps} == {failed.name}
     other, versions_of_it = (ORDERS, [A, B, C]) if failed.name == REFUNDS else (REFUNDS, [A, B])
     assert read_definitions(registry, other) == versions_of_it
     carry_out(registry, TARGET)
@@ -184,7 +184,7 @@ def test_a_relaxed_strategy_is_always_restored(open_disturbed: Disturb, disturb:
     result = apply(plan, registry)
     assert result.failure is not None
     assert any(isinstance(plan.steps[number - 1], RelaxStrategy) for number in result.done)
-    assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
+    assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.FULL, None)
     carry_out(registry, REPLAYED, relax=True)
     assert read_definitions(registry, ORDERS) == [A, record(ID, NEEDED)]
     assert registry.strategy(ORDERS) is S.FULL
@@ -202,13 +202,13 @@ def test_a_version_that_appeared_while_the_topic_was_relaxed_is_reported() -> No
     with closing(Moved(":memory:")) as registry:
         plan = plan_for(registry, REPLAYED, relax=True)
         result = apply(plan, registry)
-        ((_, left),) = result.left
+        ((_, left),) = result.remaining_steps
         assert isinstance(left, RestoreStrategy)
         assert result.failure
         assert result.is_stale
         assert result.failure.exit_code == 4
         assert "somebody uploaded version 2 while the topic accepted everything" in str(result.failure)
-        assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
+        assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.FULL, None)
 
 
 def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_apply() -> None:
@@ -478,7 +478,7 @@ def run_apply(
     with closing(Failing(faults)) as registry:
         result = apply_plan(plan_for(registry, catalog, relax=relax), registry, parallel=parallel)
         contents = registry.read(scope_of(catalog))
-        assert all(registry.relaxed(name) is None for name in catalog.topics)
+        assert all(registry.find_relaxed_topic(name) is None for name in catalog.topics)
     topics = {
         name: replace(topic, versions=tuple(replace(version, timestamp_ms=0) for version in topic.versions))
         for name, topic in contents.topics.items()
@@ -507,7 +507,7 @@ def test_the_registry_ends_as_after_one_topic_at_a_time(
 @given(draw_catalog())
 def test_what_is_not_left_out_is_applied_as_a_whole(catalog: Catalog) -> None:
     result, after = run_apply(catalog, set(), parallel=8, relax=False)
-    assert (result.left, result.failure) == ((), None)
+    assert (result.remaining_steps, result.failure) == ((), None)
     left_out = {refusal.name for refusal in result.plan.refusals}
     for name, wanted in catalog.topics.items():
         versions = after.topics[name].versions if name in after.topics else ()
@@ -613,7 +613,7 @@ def test_an_interrupt_does_not_wait_for_a_step_that_hangs(monkeypatch: pytest.Mo
         assert not over.is_set()
         assert str(result.stopped).startswith("interrupted")
         assert all(read_definitions(registry, name) == [A, B] for name in TOPICS[1:])
-        assert {step.name for _, step in result.left} == {TOPICS[0]}
+        assert {step.name for _, step in result.remaining_steps} == {TOPICS[0]}
         (unfinished,) = [plan.steps[number - 1] for number in result.unfinished]
         assert isinstance(unfinished, RegisterVersion)
         assert (unfinished.name, unfinished.version.number) == (TOPICS[0], 0)

@@ -90,7 +90,7 @@ def test_killed_at_any_moment_the_next_apply_finishes(tmp_path: Path, seed: int)
     assert without_times(path, TARGET) == apply_undisturbed(tmp_path / "undisturbed.db", TARGET)[0]
     with closing(EmbeddedRegistry(str(path))) as registry:
         assert plan_for(registry, TARGET).steps == ()
-        assert registry.relaxed(ORDERS) is None
+        assert registry.find_relaxed_topic(ORDERS) is None
 
 
 def test_killed_at_every_step_boundary_the_next_apply_finishes(tmp_path: Path) -> None:

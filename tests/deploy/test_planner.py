@@ -259,7 +259,7 @@ def test_relaxing_registers_what_todays_strategy_refuses(registry: EmbeddedRegis
         RestoreStrategy(ORDERS, S.FULL, latest=1),
     ]
     assert read_definitions(registry, ORDERS) == [A, record(ID, NEEDED)]
-    assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.FULL, None)
+    assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.FULL, None)
     assert plan_for(registry, target).steps == ()
 
 
@@ -558,7 +558,7 @@ def test_only_the_waived_version_is_registered_while_the_topic_is_relaxed(regist
     assert steps[3] == RestoreStrategy(ORDERS, S.UNDEFINED, latest=1)
     assert apply_plan(plan, registry, progress=lambda _number, _step: None).failure is None
     assert read_definitions(registry, ORDERS) == [A, BROKEN, AFTER]
-    assert (registry.strategy(ORDERS), registry.relaxed(ORDERS)) == (S.BACKWARD, None)
+    assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.BACKWARD, None)
     assert plan_for(registry, TARGET).steps == ()
 
 
@@ -648,6 +648,6 @@ def test_killed_after_any_write_the_next_apply_finishes_and_restores(broken_esta
         again.run("plan", "--detailed-exitcode")
         assert again.read_definitions() == broken_estate.read_definitions()
         with again.registry() as registry:
-            assert registry.relaxed(again.topic) is None
+            assert registry.find_relaxed_topic(again.topic) is None
             assert registry.strategy(again.topic) is S.BACKWARD
             assert registry.is_allow_auto_update_schema(again.topic.namespace_name)

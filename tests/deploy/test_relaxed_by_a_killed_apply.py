@@ -61,7 +61,7 @@ class Left(Estate):
         assert f"restored {self.topic}" in printed
         assert self.strategy is CompatibilityStrategy.BACKWARD
         with self.registry() as registry:
-            assert registry.relaxed(self.topic) is None
+            assert registry.find_relaxed_topic(self.topic) is None
         assert self.updates is True
 
     def assert_reports_are_true(self) -> None:
@@ -100,7 +100,7 @@ class Left(Estate):
         self.run("plan", "--relax-while-replaying", "--detailed-exitcode")
         assert (self.strategy, self.updates) == (CompatibilityStrategy.BACKWARD, True)
         with self.registry() as registry:
-            assert registry.relaxed(self.topic) is None
+            assert registry.find_relaxed_topic(self.topic) is None
 
 
 STRICT = """\

@@ -433,10 +433,10 @@ def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registr
     registry.create_topic(orders, None)
     registry.set_topic_policies(orders, Policies(S.FULL))
     registry.put_schema(orders, record(ID))
-    assert registry.relaxed(orders) is None
+    assert registry.find_relaxed_topic(orders) is None
     registry.relax(orders)
     registry.relax(orders)
-    assert (registry.strategy(orders), registry.relaxed(orders)) == (
+    assert (registry.strategy(orders), registry.find_relaxed_topic(orders)) == (
         S.ALWAYS_COMPATIBLE,
         RelaxedTopic(S.FULL, accepts_all=True, updates_off=True),
     )
@@ -444,7 +444,7 @@ def test_a_relaxed_topic_takes_everything_until_it_is_restored(registry: Registr
     assert registry.put_schema(orders, record(ID, NEEDED)) == 1
     registry.restore(orders)
     registry.restore(orders)
-    assert (registry.strategy(orders), registry.relaxed(orders)) == (S.FULL, None)
+    assert (registry.strategy(orders), registry.find_relaxed_topic(orders)) == (S.FULL, None)
     assert updates(registry, orders) == (True, None)
 
 
@@ -468,7 +468,7 @@ def test_marks_that_apply_did_not_write_are_an_error(registry: Registry, orders:
     registry.set_topic_policies(orders, Policies(S.ALWAYS_COMPATIBLE))
     registry._set_property(orders, RELAXED_FROM, "NOPE")
     with pytest.raises(RegistryError, match="is not a compatibility strategy: 'NOPE'"):
-        registry.relaxed(orders)
+        registry.find_relaxed_topic(orders)
 
 
 def test_automatic_updates_that_were_off_stay_off(registry: Registry, orders: TopicName) -> None:
@@ -477,7 +477,7 @@ def test_automatic_updates_that_were_off_stay_off(registry: Registry, orders: To
     registry.relax(orders)
     assert updates(registry, orders) == (False, None)
     registry.restore(orders)
-    assert (registry.relaxed(orders), updates(registry, orders)) == (None, (False, None))
+    assert (registry.find_relaxed_topic(orders), updates(registry, orders)) == (None, (False, None))
 
 
 def test_properties_and_times_are_kept(registry: Registry, orders: TopicName) -> None:

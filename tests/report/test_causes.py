@@ -330,7 +330,9 @@ def test_every_finding_is_in_one_cause_and_only_refusals_in_several(findings: li
     single = [id(finding) for cause in groups for finding in cause.findings]
     assert len(single) == len({*single})
     for cause in groups:
-        assert {(finding.rule, finding.severity) for finding in cause.findings} == {(cause.lead.rule, cause.severity)}
+        assert {(finding.rule, finding.severity) for finding in cause.findings} == {
+            (cause.primary_finding.rule, cause.severity)
+        }
         assert all(refusal.severity == cause.severity for refusal in cause.refusals)
     worst = {finding.severity for finding in findings}
     assert {cause.severity for cause in groups} == worst

@@ -201,14 +201,16 @@ READERS: dict[str, Callable[[str], list[ReportedCause]]] = {
 def _list_expected(report: CheckReport, name: str) -> list[ReportedCause]:
     causes = []
     for cause in rank_causes(report):
-        source = cause.lead.place
+        source = cause.primary_finding.place
         assert source
-        message = cause.lead.message if name == "json" else cause.message
+        message = cause.primary_finding.message if name == "json" else cause.message
         # The content of a file is not cleaned twice: JSON has its own escapes.
         cleaned = (lambda text: text) if name in ("json", "sarif", "gitlab") else _clean_text
         # A lone surrogate is not allowed in an address.
         path = source.path.encode("utf-8", "backslashreplace").decode() if name == "sarif" else source.path
-        causes.append(ReportedCause(cause.lead.rule, cause.level, cleaned(path), source.line, cleaned(message)))
+        causes.append(
+            ReportedCause(cause.primary_finding.rule, cause.level, cleaned(path), source.line, cleaned(message))
+        )
     return causes
 
 

@@ -106,7 +106,7 @@ def restore(registry: Registry, name: TopicName) -> None:
     except SchemactlError as error:
         cause = error
     try:
-        relaxed_topic = registry.relaxed(name)
+        relaxed_topic = registry.find_relaxed_topic(name)
     except SchemactlError as error:
         cause = cause or error
     else:

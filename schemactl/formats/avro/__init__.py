@@ -242,7 +242,7 @@ class AvroSpec(TypeSpec):
         """Yield the named types with their fields and symbols."""
         return iter(_list_parts(info.schema))
 
-    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+    def list_direct_references(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Map each named type, and "" for the root, to the named types that it references directly."""
         from schemactl.formats.avro.schema import composition
 

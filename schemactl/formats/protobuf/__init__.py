@@ -111,7 +111,7 @@ class ProtobufNativeSpec(TypeSpec):
         parts: Iterator[tuple[str, str]] = load("counterexample").parts(info)
         return parts
 
-    def uses(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
+    def list_direct_references(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Map each message and enum, and "" for the definition (its root message), to the types that it references directly."""
         uses: dict[str, frozenset[str]] = load("counterexample").uses(info)
         return uses

@@ -216,7 +216,7 @@ def test_a_strategy_that_would_refuse_an_old_version_stands_in_the_way(estate: E
     estate.run("rebuild", file, "--auto-approve", "--relax-while-replaying", code=3)
     assert estate.read_definitions()[3:] == before[3:]
     with estate.registry() as registry:
-        assert registry.relaxed(ORDERS) is None
+        assert registry.find_relaxed_topic(ORDERS) is None
         assert registry.strategy(ORDERS) is CompatibilityStrategy.BACKWARD
 
 

@@ -131,7 +131,7 @@ def break_it(shop: Shop) -> None:
     assert shop.consume(2, 3) == [None, {"id": 1, "note": 0}, {"id": 2, "note": 5}]
     shop.run("plan", "--detailed-exitcode")
     with shop.registry() as registry:
-        assert registry.relaxed(shop.topic) is None
+        assert registry.find_relaxed_topic(shop.topic) is None
         space = shop.topic.namespace_name
         assert registry.updates_off_for(space) is None
 
