@@ -306,7 +306,7 @@ def open_pool(manager: urllib3.PoolManager, url: str) -> urllib3.HTTPConnectionP
 
 
 def read_body(response: urllib3.BaseHTTPResponse, *, max_bytes: int = MAX_ANSWER_BYTES, cut: bool = False) -> bytes:
-    """Return the decompressed body of an unread response, and release its connection.
+    """Return the decompressed body of an unread response, and release its connection, ready for the next request.
 
     With `cut`, a longer body is cut off after `max_bytes`, and the connection is closed.
 
@@ -322,11 +322,16 @@ def read_body(response: urllib3.BaseHTTPResponse, *, max_bytes: int = MAX_ANSWER
         size = getattr(response, "length_remaining", None)
         # With the announced size, urllib3 does not try another read at the end.
         amount = max_bytes + 1 if encoding or size is None else min(size, max_bytes + 1)
+        if size == 0:
+            # urllib3 ignores a read of 0 bytes, and leaves the response open until it is deleted. A read of more bytes ends an empty
+            # response, but waits for bytes after other headers, such as `Transfer-Encoding: chunked` of a 204.
+            amount = int(not response.chunked and response.headers.get("Content-Length", "0") == "0")
         body = response.read(amount, decode_content=True)
         is_complete = len(body) <= max_bytes
     finally:
-        if not is_complete:
-            # The rest of the body must not be read as the response to the next request.
+        if not is_complete or not response.closed:
+            # The rest of the body must not be read as the response to the next request, which another thread can send at once. After
+            # an open response, http.client sends that request, and takes no response to it (ResponseNotReady).
             response.close()
         response.release_conn()
     if not is_complete and not cut:
