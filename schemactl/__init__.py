@@ -118,7 +118,7 @@ def __getattr__(name: str) -> "Any":
     from importlib import import_module
 
     if name == "__version__":
-        return import_module("schemactl.core.environment").version()
+        return import_module("schemactl.core.environment").get_version()
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
 

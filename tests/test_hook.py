@@ -285,7 +285,7 @@ def test_what_is_committed_is_laid_out_and_the_rest_stays(all_hooks: Team) -> No
     all_hooks.git("add", ".")
     draft = "version: 1\nroots:   [topics]\n"
     all_hooks.write({"schemactl.yaml": draft})
-    assert "laid out topics/orders.yaml" in all_hooks.run_failing("commit", "-m", "untidy")
+    assert "formatted topics/orders.yaml" in all_hooks.run_failing("commit", "-m", "untidy")
     output = [(all_hooks.path / name).read_text() for name in ("topics/orders.yaml", "other.yaml", "schemactl.yaml")]
     assert output == [moved, other, draft]
     all_hooks.git("add", "topics")

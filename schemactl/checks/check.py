@@ -195,11 +195,13 @@ def mark_findings_of_tip(
         if _make_key(finding) in base_keys:
             result.append(finding)
             continue
-        reason = f"Not reported at the merge base ({base_name}); caused by changes that were approved since: {cause}."
+        reason = (
+            f"Not reported at the merge base ({base_name}); caused by changes that were approved after it: {cause}."
+        )
         result.append(replace(finding, message=f"{finding.message}\n{reason}", only_at_tip=True))
     keys = {_make_key(finding) for finding in findings}
     notes = [
-        f"{name}: {finding.rule} was reported at the merge base ({base_name}) and no longer is; caused by changes that were approved since: {cause}"
+        f"{name}: {finding.rule} was reported at the merge base ({base_name}), but is no longer reported; caused by changes that were approved after it: {cause}"
         for finding in base_findings
         if finding.severity == "error" and _make_key(finding) not in keys
     ]
@@ -230,7 +232,7 @@ def _check_merge(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iter
         yield from run.make_finding(
             "INVALID_AFTER_MERGE",
             topic,
-            f"{name} has files that this work changed and files that were approved since it began. After a merge: "
+            f"{name} uses files that this branch changes, and files that were changed on the approved branch in the meantime. After a merge: "
             f"{problem.source}: {problem.message}.",
             source=topic.source,
             only_at_tip=True,
@@ -331,8 +333,7 @@ def _check_generations(run: Run, topic: Topic, added: Sequence[SchemaVersion], s
             yield from run.make_finding(
                 "STEP_REFUSED",
                 topic,
-                f"{_describe_commit(version.commit, stepwise)}, begins generation {generation} of {topic.name} when it is approved by itself, as a rebase merge "
-                f"or a fast-forward does: `apply` would delete the versions so far. The end of the branch declares generation {topic.generation}.",
+                f"{_describe_commit(version.commit, stepwise)}, begins generation {generation} of {topic.name} if it is approved as a separate commit, as in a rebase merge or a fast-forward: `apply` would then delete all earlier versions. The end of the branch declares generation {topic.generation}.",
                 source=topic.locate("/generation"),
                 commit=version.commit,
             )
@@ -348,13 +349,13 @@ def _report_commit(
     findings = run.make_finding(
         "STEP_REFUSED",
         topic,
-        f"{_describe_commit(commit, stepwise)}, breaks when it is approved by itself, as a rebase merge or a fast-forward does ({error.rule}):\n{error.message}\n"
+        f"{_describe_commit(commit, stepwise)},  breaks if it is approved as a separate commit, as in a rebase merge or a fast-forward ({error.rule}):\n{error.message}\n"
         + (
-            "Its waiver comes with a later commit, and a version is judged by the waivers in its own.\n"
+            "Its waiver is in a later commit, but only the waivers in a version's own commit apply to it.\n"
             if is_waived_later
             else ""
         )
-        + "A merge commit or a squash approves the end of the branch alone, which is judged apart from this.",
+        + "A merge commit or a squash approves only the end of the branch, which is checked separately.",
         source=error.source,
         pointer=error.pointer,
         direction=error.direction,

@@ -37,13 +37,16 @@ COMPARED_BY_BROKERS: Final = frozenset(
 GATE_RULES: Final = frozenset({"GATE_CHANGED", "GATE_UNREADABLE", "DRAFT_AGAIN"})
 """The rules about effects of a change on the check of later changes. They do not make `--strict` fail."""
 
+BROKER_MESSAGE: Final = "\nIts message: "
+"""The text before the broker's own message, at the end of a finding's message."""
+
 UNDECIDED: Final = "NOT_DECIDED"
 """The rule of a problem because of which something was not judged: `check` exits with 1."""
 
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """The position of each severity in a report, the worst first."""
 
-_OWN_FILES_NOTE: Final = "This holds under the judging files of this change, as they will be after the merge, and not under the approved files."
+_OWN_FILES_NOTE: Final = "This finding results from the settings of this change, as they will be after the merge, and not from the approved settings."
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"

@@ -104,7 +104,7 @@ def check_protection(run: Run, topic: Topic, before: Topic | None) -> Iterator[F
         yield from run.make_finding(
             "PROTECTION_LOST",
             topic,
-            f"{topic.name} becomes {new_strategy} ({describe_policy_origin(level)}), was {old_strategy}. Not protected any more: "
+            f"{topic.name} becomes {new_strategy} ({describe_policy_origin(level)}), was {old_strategy}. No longer protected:  "
             f"{', '.join(text for protection, text in _PROTECTION_TEXTS.items() if protection in lost_protections)}.",
             source=run.locate_strategy(topic),
         )
@@ -253,8 +253,7 @@ def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | N
         yield from run.make_finding(
             "DRAFT_VERSIONS_BREAK",
             proposal.topic,
-            f"{name} is no longer a draft, and is {proposal.strategy} ({describe_policy_origin(proposal.level)}). Approved while it was a draft, and "
-            f"not satisfying that: {versions_said(failing)}.",
+            f"{name} is no longer a draft, and is {proposal.strategy} ({describe_policy_origin(proposal.level)}). Versions that were approved while it was a draft and violate this strategy: {versions_said(failing)}.",
             source=proposal.topic.locate("/lifecycle"),
             against=tuple(failing),
         )
@@ -416,8 +415,7 @@ def check_open_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Find
             yield from run.make_finding(
                 "NAMESPACE_OPEN",
                 topic,
-                f"Any producer that connects to a topic of {namespace.name} with its own schema registers that schema, and takes the next version "
-                "number, which Git then does not know.",
+                f"Any producer that connects to a topic of {namespace.name} with its own schema registers that schema under the next version number, and Git then has no version for this number.",
                 fix=f"Set `is_allow_auto_update_schema: false` for {namespace.name}: `apply` still registers versions. "
                 "`schema_validation_enforced: true` also keeps out clients without a schema",
                 source=namespace.locate("/is_allow_auto_update_schema"),
@@ -550,7 +548,7 @@ def _check_deprecation(
         yield from run.make_finding(
             "REPLACEMENT_UNDECLARED",
             topic,
-            f"{deprecation.use}, which is to be used instead of {entry.name}, is declared by no file"
+            f"{deprecation.use}, which is to be used instead of {entry.name}, is not declared"
             f"{did_you_mean(str(deprecation.use), declared_names)}",
             source=entry.locate("/deprecated/use"),
         )

@@ -45,7 +45,7 @@ def _check_json_times(
         "JSON_TIMES",
         topic,
         f"{_name_java_clients(run, topic)} reads {topic.name} in Java, and generated packages write its times into JSON as whole numbers in "
-        "the unit of their type: Java's classes take such a number for seconds, which is another time, or throw.",
+        "the unit of their type: Java's classes read such a number as seconds, which gives a wrong time, or they throw an exception.",
         source=proposal.schema.locate(pointer),
         pointer=pointer,
     )
@@ -76,8 +76,7 @@ def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
             "JSR310_MISSING",
             topic,
             f"Version {proposal.number} of {topic.name} has a {value_type.logical} and is declared without the property {JSR310_PROPERTY}, "
-            f"from which Java's consumers ({_name_java_clients(run, topic)}) take whether times are classes of java.time. Without it, a field "
-            "`Instant` gets a number: a time 1,000 times too large with Pulsar 4.0, and an exception for every message with 4.2.\n"
+            f"which tells Java's consumers ({_name_java_clients(run, topic)}) whether times are classes of java.time. Without it, a field `Instant` receives a number: with Pulsar 4.0 the time is 1,000 times too large, and with 4.2 every message throws an exception.\n"
             "Adding the property later makes no version: registries keep the properties of the first upload. The ways out are then: annotate the "
             "fields of Java's classes with @AvroSchema, declare a new version with the property (messages of this version do not change), or, "
             f"if the topic retains no messages, write `generation: {topic.generation + 1}`.",
@@ -105,7 +104,7 @@ def _check_changed_switch(run: Run, proposal: Proposal, *, is_stored: bool) -> I
             for side in (part, old_part)
         )
         effect = (
-            "Java's consumers take it from the version that wrote a message, so one class does not read the times of both versions."
+            "Java's consumers use the property of the version that wrote a message, so one class cannot read the times of both versions."
             if is_stored
             else f"The registry has version {old_version.number} already and keeps its properties: the new value has no effect on it."
         )

@@ -104,7 +104,7 @@ def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commi
         verdict="declaration",
         topic=None,
         source=Source(path),
-        message=f"{path} of {ref} cannot be read: {problem}.\nThe version of commit {commit.short} judges this change instead.",
+        message=f"{path} of {ref} cannot be read: {problem}.\nThis change is checked with the version of commit {commit.short} instead.",
         fix=get_builtin_rules()["GATE_UNREADABLE"].fix,
     )
 
@@ -306,7 +306,7 @@ def check_gate(
             *effects[:_MAX_EFFECTS],
             *([f"{len(effects) - _MAX_EFFECTS} further effects"] if len(effects) > _MAX_EFFECTS else []),
         ]
-        message = f"{file.path} {verb}, which judges later changes. This change is judged under it, and under the approved files."
+        message = f"{file.path} {verb}, and later changes are checked with it. This change is checked with it, and with the approved files."
         yield Finding(
             rule="GATE_CHANGED",
             severity="warning",
@@ -491,6 +491,6 @@ def check_drafts(run: Run) -> Iterator[Finding]:
                 verdict=rule.verdict,
                 topic=name,
                 source=topic.locate("/lifecycle"),
-                message=f"{name} becomes a draft, and was stable. This change is judged as one of a stable topic; later ones are not.",
+                message=f"{name} becomes a draft, but was stable. This change is still checked as a change of a stable topic; later changes are not.",
                 fix=rule.fix,
             )

@@ -399,7 +399,7 @@ def check_decimal_defaults(definition: LintedDefinition) -> Iterator[Remark]:
             case {"logicalType": "decimal"} as keys if not _explain_invalid_decimal(keys, None):
                 yield Remark(
                     (*part.parts, "default"),
-                    f"The default of {part.field} is a decimal of no bytes: a reader that makes a number of it fails on each message that lacks the field.",
+                    f"The default of {part.field} is a decimal of no bytes: a reader that converts it to a number fails on each message without the field.",
                     field=part.field,
                 )
 
@@ -493,7 +493,7 @@ def check_recursion(definition: LintedDefinition) -> Iterator[Remark]:
         for name in {part.full_name, written_name} & {*part.inside}:
             yield Remark(
                 part.parts,
-                f"{part.field} holds {name} again, to any depth: without a `recursion_depth`, `generate` skips the topic: Spark has no such column.",
+                f"{part.field} contains {name} again, to any depth. Spark has no recursive columns, so `generate` skips the topic unless `recursion_depth` is set.",
                 field=part.field,
             )
 
@@ -511,8 +511,7 @@ def check_optional_fields(definition: LintedDefinition) -> Iterator[Remark]:
         is_null_first = branch_names[0] == "null"
         yield Remark(
             part.parts,
-            f"{part.field} may be null, and has no default: every writer must set it, and it cannot be removed or have been added "
-            "without breaking readers.",
+            f"{part.field} may be null, but has no default: every writer must set it, and adding or removing it breaks readers.",
             'Add "default": null.' if is_null_first else 'Put "null" first, and add "default": null.',
             part.field,
             edit=AddKey(pointer(part.parts), ("type", "name"), "default", None) if is_null_first else None,
@@ -659,10 +658,7 @@ def check_client_languages(declared: Declared, project: Project, only: Collectio
         other_languages = languages.keys() - {"go", ""}
         has_other_order = bool(other_languages) if topic.integers == "little" else "go" in languages
         if is_number and has_other_order:
-            message = (
-                f"Go's client writes and reads the {schema.type.name} of {name} with the least significant byte first, "
-                "all other clients with the most significant one: 1 of the one is another number to the other."
-            )
+            message = f"Go's client writes and reads the {schema.type.name} of {name} with the least significant byte first, all other clients with the most significant byte first, so each side reads wrong numbers from the other."
             if topic.integers == "little":
                 message += (
                     " The topic has `generate: {integers: little}`, so that packages read what Go's client writes."

@@ -285,7 +285,9 @@ def _require_same_numbers(
         place = place_in_project(files, proposed, ("adopted",))
         message = f"`adopted` would change the numbers of approved versions: {join_first(renumbered, 3)}"
         value = approved.project.adopted
-        fix = f"write {value}, as approved" if value else "remove it: it counts for a project that is not approved yet"
+        fix = (
+            f"write {value}, as approved" if value else "remove it: it takes effect only before the project is approved"
+        )
         raise DeclarationError([Problem(place, message, fix)])
 
 
@@ -363,7 +365,7 @@ def _find_amended_base(request: CheckRequest, repository: Repository, project: P
         return None
     if repository.commit("HEAD^") is None:
         raise SchemactlError(
-            "the amended commit is the first one, so that it has no parent to be compared with",
+            "the amended commit is the first commit, so it has no parent to compare with",
             fix="git commit --amend --no-verify",
         )
     return "HEAD^"
@@ -640,8 +642,7 @@ class _Check:
         notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog)
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
             notes.append(
-                f"this branch has merged {forked.approved.ref} into itself: a fast-forward would make the branch's line the record, "
-                "and count versions along it. Merge with a merge commit, a squash or a rebase"
+                f"this branch contains a merge of {forked.approved.ref}: after a fast-forward, the commits of this branch would be the approved first-parent line, and versions would be numbered along them. Merge with a merge commit, a squash or a rebase"
             )
         target = self.request.target or ""
         return replace(report, findings=findings, target=target, notes=(*report.notes, *notes))
@@ -728,13 +729,13 @@ class _Check:
             declaration = _read_declaration(self.files, topic)
             path, message = _get_proto(approved)
             if declaration is None or declaration.proto is None:
-                effect = f"{name} no longer declares `proto:`, so that its messages are not judged any more"
+                effect = f"{name} no longer declares `proto:`, so its messages are no longer checked"
             else:
                 effect = f"{name} declares `proto: {declaration.proto}` and `message: {declaration.message}`"
             judged = (
-                "This change is also judged under it"
+                "This change is also checked against that message"
                 if (name, kind) in self.protos
-                else "It is gone, so its messages are not compared"
+                else "The file no longer exists, so its messages are not compared"
             )
             yield Finding(
                 rule="GATE_CHANGED",
@@ -743,7 +744,7 @@ class _Check:
                 topic=name,
                 source=topic.locate("/schema/proto"),
                 kind=kind,
-                message=f"{name} was approved with the message {message} of {path}. {judged}.\nAfter the merge: {effect}.",
+                message=f"{name} was approved with messages of type {message} from {path}. {judged}.\nAfter the merge: {effect}.",
                 fix=get_builtin_rules()["GATE_CHANGED"].fix,
             )
 
@@ -967,8 +968,7 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
     if approved and (root := _find_forgotten_root(repository, proposed, approved)) is not None:
         relative_root = posixpath.relpath(root or ".", proposed.folder or ".")
         raise HistoryError(
-            f"{approved.ref} has the root `{root}`, which {proposed.path} does not know: the versions of topics that were "
-            "declared there would be counted again",
+            f"{approved.ref} has the root `{root}`, which {proposed.path} does not list: the versions of topics that were declared there would get new numbers",
             fix=f"add `{relative_root}` to `previous_roots` in {proposed.path}",
         )
     project = unite_roots(approved.project, proposed, approved.project) if approved else proposed
@@ -1070,14 +1070,14 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
         raise UsageError(f"in CI, --base is needed here: {error.message}", fix=fix) from error
     if reviewed and resolved and resolved[1] != tip:
         raise UsageError(
-            f"in CI, --base is needed here: {project.path} calls {ref} the approved ref, and {reviewed.ref} is what was approved",
+            f"in CI, --base is needed here: `approved` in {project.path} is {ref}, but the approved history is {reviewed.ref}",
             fix=fix,
         )
     if request.staged and tip and _is_settled(repository, project, tip, reviewed):
         return
     if tip and tip == repository.commit("HEAD"):
         raise UsageError(
-            f"in CI, --base is needed here: HEAD is {ref} ({tip.short}), and would be judged against itself", fix=fix
+            f"in CI, --base is needed here: HEAD is {ref} ({tip.short}), and would be compared with itself", fix=fix
         )
 
 

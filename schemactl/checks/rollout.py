@@ -355,15 +355,15 @@ class _Facts:
     def reasons(self) -> Iterator[str]:
         """The reasons for the order, in sentences."""
         if not any(row.versions for row in self.rows):
-            yield "There are no messages yet; a broker judges clients by the schema that is registered."
+            yield "There are no messages yet; a broker checks clients against the registered schema."
         if not any(get_live_versions(row.versions) for row in self.rows):
             return
         for client_name, reason in self.unread.items():
-            yield f"Version {self.version} cannot read what {client_name} wrote: {reason}"
+            yield f"Version {self.version} cannot read messages that {client_name} wrote: {reason}"
         for client_name, reason in self.upgraded.items():
             yield f"{client_name} cannot read earlier messages once it has version {self.version}: {reason}"
         if not (self.unread or self.upgraded):
-            yield f"Version {self.version} reads what is written today."
+            yield f"Version {self.version} reads the messages that are written today."
         for client_name, reason in self.blocked.items():
             yield f"{client_name} cannot read version {self.version}: {reason}"
         if not self.blocked:
@@ -411,7 +411,7 @@ class _Planner:
                 "",
                 tuple(pinned_clients),
                 f"in a separate change, declare {_join_names(pinned_clients)} without `schema`, so that they follow every version"
-                + (", or with a definition that understands both (`schema: FILE`)" if has_file else ""),
+                + (", or with a definition that can read both (`schema: FILE`)" if has_file else ""),
                 f"schemactl check --topic {self._short}",
             )
         rebase_note = f" (after a rebase merge version {version + self._rebase_offset}: add {self._rebase_offset} to the number in each command)"

@@ -145,7 +145,7 @@ def add_sample_findings(
     if problems:
         raise DeclarationError(problems)
     notes = (
-        f"{on_one_line(path)} has the name of no topic that is declared in the folder above: its samples were not read"
+        f"{on_one_line(path)} does not have the name of a topic that is declared in the parent folder, so its samples were not read"
         for path in sorted(changed)
         if path in sample_files.unassigned
     )
@@ -175,7 +175,7 @@ def assign_files(paths: Iterable[str], catalog: Catalog) -> SampleFiles:
                 [
                     Problem(
                         Source(shown(path)),
-                        f"two topics that are declared in this folder have that name: {longest_names[0]} and {longest_names[1]}",
+                        f"this file name matches two topics that are declared in this folder: {longest_names[0]} and {longest_names[1]}",
                         "declare one of them in another folder, with its samples",
                     )
                 ]
@@ -224,11 +224,11 @@ def _parse_message(line: bytes) -> SampleMessage:
         raise ValueError("this line is not a JSON object")  # noqa: TRY004  of a file, not of a caller
     unknown_keys = value.keys() - {"version", "payload_b64", "key_b64", "value"}
     if unknown_keys:
-        raise ValueError(f"a sample has no {shown(min(unknown_keys))!r}")
+        raise ValueError(f"unknown key of a sample: {shown(min(unknown_keys))!r}")
     version = value.get("version")
     is_number = isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 2**63
     if version is not None and not is_number:
-        raise ValueError("`version` is not the number of a version, or null for none")
+        raise ValueError("`version` is neither a version number nor null (for a message without a version)")
     return SampleMessage(_decode_base64(value, "payload_b64"), version, _decode_base64(value, "key_b64"))
 
 
@@ -257,7 +257,7 @@ def _report_unreadable_samples(
             reason = f"there is no version {number}: the topic has {versions_said([*schemas_by_number])}"  # noqa: PLW2901
         elif with_approved:
             rejection = "" if with_approved == reason else f": {on_one_line(with_approved)}"
-            remark = f" With the schema approved last it cannot be read either{rejection}."
+            remark = f" The last approved schema cannot read it either{rejection}."
         origin = "without a version" if number is None else f"of version {number}"
         remaining_note = (
             f" The same for {len(rejected) - index:,} more samples." if index == _MAX_SHOWN < len(rejected) else ""

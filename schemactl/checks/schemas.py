@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from schemactl.broker import upload
 from schemactl.broker.checkers import known_to
-from schemactl.checks.check_report import COMPARED_BY_BROKERS
+from schemactl.checks.check_report import BROKER_MESSAGE, COMPARED_BY_BROKERS
 from schemactl.checks.declarations import check_relaxed_strategy
 from schemactl.checks.proposal import Proposal, Run, find_number_in_force
 from schemactl.comparison.compatibility import find_changed_values
@@ -151,8 +151,7 @@ def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) ->
             finding,
             rule=UNPROTECTED,
             severity="warning",
-            message=f"{proposal.topic.name} is {proposal.strategy} ({describe_policy_origin(proposal.level)}), which protects no reader. Under "
-            f"FULL this is {finding.rule}:\n{reason}",
+            message=f"{proposal.topic.name} is {proposal.strategy} ({describe_policy_origin(proposal.level)}), which does not protect any reader. Under FULL, this finding would be {finding.rule}:\n{reason}",
             fingerprint=proposal.make_fingerprint(
                 UNPROTECTED, finding.pointer, finding.direction, against=finding.against
             ),
@@ -237,7 +236,7 @@ def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
     answer = verdict.broker
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
-    broker_message = f"\nIts message: {_shorten_message(answer.message)}" if answer.message.strip() else ""
+    broker_message = f"{BROKER_MESSAGE}{_shorten_message(answer.message)}" if answer.message.strip() else ""
     has_other_type = any(breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data)
     yield from run.make_finding(
         f"BROKER_{answer.outcome.name}",
@@ -281,10 +280,7 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     if answer.outcome is not Outcome.INCOMPATIBLE:
         return ""
     if proposal.broker:
-        return (
-            "Set `schema_compatibility_strategy: ALWAYS_COMPATIBLE` for the topic: brokers then store every kind, and "
-            "`kinds_compatibility` protects the readers of each. Or declare a separate topic for the kind."
-        )
+        return "Set `schema_compatibility_strategy: ALWAYS_COMPATIBLE` for the topic: brokers then store every kind, and `kinds_compatibility` protects the readers of each kind. Or declare a separate topic for the kind."
     if proposal.strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         return "Set another strategy: under ALWAYS_INCOMPATIBLE no schema may follow another."
     rule = run.rules.get(answer.message.partition(":")[0])
@@ -340,7 +336,7 @@ def check_ignored_edit(run: Run, proposal: Proposal) -> Iterator[Finding]:
     new_proto = proposal.schema.load().proto
     if old_schema.proto and new_proto is None:
         difference = "its definition differs at most in doc, aliases, enum default or properties"
-        proto_note = " It no longer declares `proto:`, so its messages are unknown."
+        proto_note = "  The topic no longer declares `proto:`, so the messages in its payloads are unknown."
     elif old_schema.proto and new_proto and old_schema.proto.load() != new_proto.load():
         difference = "its definition differs at most in doc, aliases, enum default or properties"
         proto_note = " The `.proto` differs, which Pulsar never sees."
@@ -409,8 +405,7 @@ def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Ite
     yield from run.make_finding(
         "NAMESPACE_CHANGED",
         proposal.topic,
-        f"Version {proposal.number} of {proposal.topic.name} differs from version {latest} in the namespaces of types alone: the registry "
-        "takes it for another schema, and readers for other types where they look for a full name.",
+        f"Version {proposal.number} of {proposal.topic.name} differs from version {latest} only in the namespaces of types: the registry treats it as another schema, and readers treat these as other types where they look up full names.",
         source=schema.locate("/namespace"),
         pointer="/namespace",
         against=(latest,),
@@ -440,8 +435,7 @@ def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
         "RECORD_RENAMED",
         proposal.topic,
         f"Version {proposal.number} of {proposal.topic.name} has the record {on_one_line(new_name)}, and version {versions[-1].number} has "
-        f"{on_one_line(old_name)}. If both are "
-        "written from now on, readers with one schema take messages of the other for rows of nulls and defaults.",
+        f"{on_one_line(old_name)}. If both are written from now on, readers with one schema decode messages of the other to rows of nulls and defaults.",
         source=schema.locate("/name"),
         pointer="/name",
         against=(versions[-1].number,),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from schemactl.broker.connect import Decision, TopicState, admit, resolve_policies_at
 from schemactl.checks import declarations, java_times, kinds, schemas, table_impact
-from schemactl.checks.check_report import Change, ClientImpact, TopicCheck
+from schemactl.checks.check_report import BROKER_MESSAGE, Change, ClientImpact, TopicCheck
 from schemactl.checks.proposal import (
     BrokerSide,
     KindKey,
@@ -278,8 +278,7 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
             "NEW_GENERATION",
             topic,
             f"{topic.name} begins generation {topic.generation}: `apply` deletes {versions_said([version.number for version in ended_versions])} from the "
-            "registry, and nothing is compared with them again. A broker then answers none of their numbers, so that consumers fail on "
-            "messages written with them: `apply` does it only where the topic retains no message, offloaded and compacted ones included.",
+            "registry, and later versions are not compared with them. A broker then cannot return a schema for these numbers, so consumers fail on messages written with them. `apply` therefore does it only if the topic retains no messages, including offloaded and compacted messages.",
             source=topic.locate("/generation"),
             # All versions end, and targets may have different numbers of them, so the fingerprint does not name versions.
             fingerprint=fingerprint(
@@ -510,8 +509,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         if client.language and not client.known_language and is_new_language:
             yield from make_finding(
                 "CLIENT_LANGUAGE_UNKNOWN",
-                message=f"{subject} is written in `{on_one_line(client.language)}`, whose reading is unknown: it is judged by Avro's "
-                f"specification. The known languages are {', '.join(LANGUAGES)}.",
+                message=f"{subject} is written in `{on_one_line(client.language)}`, and how clients in this language read messages is unknown: the check uses Avro's specification. The known languages are {', '.join(LANGUAGES)}.",
                 source=proposal.topic.locate(f"/clients/{index}/language"),
             )
         missing_numbers = [number for number in (client.versions or ()) if number not in numbers]
@@ -539,7 +537,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
             yield from make_finding(
                 "CLIENT_REFUSED",
                 message=f"{subject} is built with {built}, and a broker would not let it connect to {proposal.topic.name} "
-                f"after this change ({rejection.row}).\nIts message: {on_one_line(rejection.first_line or rejection.error)}",
+                f"after this change ({rejection.row}).{BROKER_MESSAGE}{on_one_line(rejection.first_line or rejection.error)}",
                 source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
 
@@ -782,7 +780,9 @@ def _report_broken_client(
     explanation = explain(breakage, new=proposal.schema, old=build.info)
     source, older = locate_breakage(proposal, breakage, explanation, build.info)
     new_version = f"version {proposal.number} of {proposal.topic.name}"
-    effect = f"cannot read messages of {new_version}" if client.reads else f"writes what {new_version} cannot read"
+    effect = (
+        f"cannot read messages of {new_version}" if client.reads else f"writes messages that {new_version} cannot read"
+    )
     against = () if build.number is None else (build.number,)
     built = on_one_line(client.file) if build.number is None else f"version {build.number}"
     if client.reads and breakage.direction == "new_reads_old":
@@ -830,7 +830,7 @@ def _suggest_way_out(proposal: Proposal, client: Client, build: ClientBuild) -> 
             return f"; or bring the client to version {version.number} first, {suffix}"
     if _find_breakages_of_latest(replace(client, versions=None, file="", schema=None), proposal):
         return "."
-    return f"; or declare the client without `schema`, so that it goes along with every version, {suffix}"
+    return f"; or declare the client without `schema`, so that it follows every version, {suffix}"
 
 
 def _find_rejection(

@@ -147,7 +147,7 @@ def _report_unused(run: Run, waiver: Waiver, findings: Iterable[Finding]) -> Ite
         run,
         "WAIVER_UNUSED",
         waiver,
-        f"This change has no finding that this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{hint}",
+        f"This change does not cause the finding that this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{hint}",
     )
 
 

@@ -153,12 +153,12 @@ def extract(
             # Attributes and defaults that the class itself declares do not change.
             for change in find_changes(definition):
                 place = f"{name_of(kind)} at /{'/'.join(change.parts)}"
-                on_note(f"{place}: Go's client registers another definition, for {change.message}. {change.fix}")
+                on_note(f"{place}: Go's client registers another definition, because {change.message}. {change.fix}")
         # The bytes of a default are often not text, so control characters are escaped.
         text = laid_out_json(escape(json.dumps(definition, ensure_ascii=False), r"[\x7f-\xa0\ud800-\udfff]"))
     else:
         raise SchemactlError(
-            f"no definition can be taken from {name_of(kind)}",
+            f"cannot extract a definition from {name_of(kind)}",
             fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
         )
     info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
@@ -294,7 +294,7 @@ class _Definer:
             place = f"{name_of(kind)}.{field.attribute}"
             if field.read_as and self._role is None:
                 raise SchemactlError(
-                    f"{place} is written as {field.name} and read as {field.read_as}, and a definition has one name for both",
+                    f"{place} is written as {field.name} and read as {field.read_as}, but a definition has only one name for a field",
                     fix=ONE_NAME,
                 )
             if self._role != "consumer":
@@ -329,7 +329,7 @@ class _Definer:
                     json_default = NO_DEFAULT
                     if self._on_note:
                         self._on_note(
-                            f"{place}: its default is left out, because Go's client registers another one: {change.message}. "
+                            f"{place}: its default is omitted, because Go's client would register another default: {change.message}. "
                             'To keep it, write it in the metadata of the field: {"avro": {"default": ...}}'
                         )
             if json_default is not NO_DEFAULT:
@@ -392,7 +392,7 @@ class _Definer:
         if kind is dict and arguments:
             if arguments[0] is not str:
                 raise SchemactlError(
-                    f"{place}: the keys of a map are texts in Avro, not {_describe(arguments[0])}",
+                    f"{place}: the keys of a map are strings in Avro, not {_describe(arguments[0])}",
                     fix="write dict[str, ...]",
                 )
             values = self._define_type(self._read_hint(arguments[1], place), namespace, place)
@@ -439,7 +439,8 @@ class _Definer:
             types = [str(Literal[(*texts,)]).removeprefix("typing.")] if texts else []
             types += ["None" if type_ is type(None) else type_.__name__ for type_ in other_types]
             raise SchemactlError(
-                f"{place}: of a Literal, only texts are symbols of an enum", fix=f"write {' | '.join(types)}"
+                f"{place}: a Literal becomes an enum only if all its values are strings",
+                fix=f"write {' | '.join(types)}",
             )
         class_name, _, attribute = place.rpartition(".")
         words = attribute.split("_")
@@ -603,7 +604,7 @@ class _DefaultWriter:
         if unscaled != int(unscaled):
             raise SchemactlError(
                 f"{self.place}: its default, {value}, has more decimal places than its type",
-                fix="round it, or give the type more",
+                fix="round it, or allow more decimal places in the type",
             )
         number = int(unscaled)
         # The fewest bytes, like Java's BigInteger.toByteArray.
@@ -673,7 +674,7 @@ def load_module(name: str, folder: str) -> Any:
             if missing and (name == missing or name.startswith(f"{missing}.")):
                 raise SchemactlError(
                     f"cannot find the module {missing}, neither in {folder} nor installed with schemactl",
-                    fix="start in the folder that the module's name begins in, or install its package here",
+                    fix="start in the folder that contains the top-level package of the module, or install the package here",
                 ) from None
             location = _find_location(error, folder)
             prefix = f"{location}: " if location else ""

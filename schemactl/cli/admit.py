@@ -38,8 +38,7 @@ _MAX_REASONS: Final = 3
 _JSONL_NAMESPACE: Final = NamespaceName("tenant", "namespace")
 
 _EPILOG = """\
-Exit code 100: the broker, or Java's client itself, would reject it, with --all a declared client; the answer and the fix are on standard output. Each
-answer names the row of Pulsar's rules behind it (P4, C7, ...): `schemactl docs connects` lists all rules.
+Exit code 100: the broker, or Java's client itself, would reject the client (with --all, one of the declared clients); the answer and the fix are on standard output. Each answer names the connect rule that decides (P4, C7, ...): `schemactl docs connects` lists all rules.
 
 JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
 "error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
@@ -62,10 +61,7 @@ examples:
 
 def configure_admit(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `admit`."""
-    parser.description = (
-        "Predict whether a broker would let a client in, and which version it would register for the client. By default the topic is "
-        "as the approved history says; with --target, as the registry has it now."
-    )
+    parser.description = "Predict whether a broker would let a client in, and which version it would register for the client. By default, the topic is in the state of the approved history; with --target, in the current state of the registry."
     parser.epilog = _EPILOG
     parser.add_argument("role", nargs="?", choices=_ROLES, metavar="ROLE", help=", ".join(_ROLES))
     parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)
@@ -76,7 +72,7 @@ def configure_admit(parser: argparse.ArgumentParser) -> None:
         "--without-schema: the client has no schema, as with BYTES",
         "--auto: the client is Java's with AUTO_PRODUCE_BYTES or AUTO_CONSUME",
     )
-    add_target(parser, "the registry whose topic is asked about", from_environment=False)
+    add_target(parser, "the target whose registry has the topic", from_environment=False)
     parser.add_argument("--producers", type=make_number_type(0), default=0, metavar="N", help="how many are connected")
     add_options(
         parser, "--consumers N: the same, not counting AUTO_CONSUME consumers", type=make_number_type(0), default=0
@@ -84,7 +80,7 @@ def configure_admit(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--has-data: the topic holds messages")
     add_format(parser)
     add_command_timeout(parser)
-    add_options(parser, "--jsonl: answer questions on standard input")
+    add_options(parser, "--jsonl: answer queries on standard input")
 
 
 def run_admit(args: argparse.Namespace, context: Context) -> int:
@@ -94,7 +90,7 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
     """
     if args.jsonl:
         if args.role or args.topic or args.all:
-            raise UsageError("--jsonl reads its questions from standard input, not from the command line")
+            raise UsageError("--jsonl reads its queries from standard input, not from the command line")
         from schemactl.cli.schema_input import answer_lines
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
@@ -119,7 +115,7 @@ def _run_all(args: argparse.Namespace, context: Context) -> int:
     from schemactl.broker.connect import TopicState
 
     if args.role or is_given(args) or args.without_schema or args.auto:
-        raise UsageError("--all asks about every client: leave out the role, the schema and --auto")
+        raise UsageError("--all covers every client: remove the role, the schema and --auto")
     approved = context.approved(topics=[args.all])
     approved_topic = find(args.all, approved.catalog)
     topic, policies, release = _read_topic(args, context, approved_topic, approved.catalog)
@@ -173,13 +169,13 @@ def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTop
         return None, "no schema"
     if args.auto:
         kind = SchemaType.AUTO_PUBLISH if args.role == "producer" else SchemaType.AUTO_CONSUME
-        return SchemaInfo(kind), "the topic's own schema of any type"
+        return SchemaInfo(kind), "the topic's own schema, whatever its type"
     form = f", as {args.language.capitalize()}'s client sends it" if args.language else ""
     if is_given(args):
         info = read_schema(args, context, chosen.topic.name)
         return info, f"{args.file} ({info.type.name}{form})" if args.file else info.type.name
     if chosen.info is None:
-        return None, "no schema, as approved"
+        return None, "no schema, as in the approved history"
     described_as = f"version {chosen.version.number}" if chosen.version else "the definition in force"
     info = render_for_client(chosen.info, args.language)
     return info, f"{described_as} ({info.type.name}{form if list_native_parts(info) else ''})"
@@ -264,7 +260,7 @@ def _suggest_fix(question: _Question, decision: Decision) -> str:
         return "the topic has this definition in the form of another client, and brokers compare bytes: `schemactl docs protobuf-forms`"
     if decision.row == "P8":
         return "clients cannot register schemas here: merge the schema, then run `schemactl apply`"
-    return "`schemactl diff` shows what it is that breaks between two versions, `schemactl check` for a changed file"
+    return "`schemactl diff` shows the breaking differences between two versions, `schemactl check` those of a changed file"
 
 
 def _find_other_form(question: _Question) -> int | None:
@@ -545,7 +541,7 @@ def _render_matrix(matrix: Matrix) -> str:
     blocks.append("\n".join(format_table([head, *((built, *texts) for built, texts in decisions_by_build.items())])))
     used = {entry.decision.row for entry in matrix.entries}
     legend = [(row, f"{rule.when}: {rule.then}") for row, rule in read_connect_rules().items() if row in used]
-    blocks.append("\n".join(["the rows of Pulsar's rules:", *(f"  {line}" for line in format_table(legend))]))
+    blocks.append("\n".join(["the connect rules:", *(f"  {line}" for line in format_table(legend))]))
     return "\n\n".join(blocks)
 
 

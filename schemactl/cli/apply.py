@@ -410,9 +410,7 @@ def _expect_permitted(plan: Plan, args: argparse.Namespace) -> None:
         for name in sorted(names)
         if not any(find_matching_topics(text, [name], globs=option == "allow_delete") for text in getattr(args, option))
     ]
-    missing += [
-        f"sets {address}, by which messages can be lost" for address in sorted(needed.lose - {*args.allow_data_loss})
-    ]
+    missing += [f"sets {address}, which can lose messages" for address in sorted(needed.lose - {*args.allow_data_loss})]
     if needed.relax and not args.relax_while_replaying:
         missing.append("registers versions under ALWAYS_COMPATIBLE")
     if missing:
@@ -669,9 +667,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rebuild`."""
     parser.description = (
         "Restore the version numbers of a registry that lost its schemas, so that old messages can be decoded again. "
-        "Shows the plan, asks, and verifies every number. FILE says which numbers producers or deletions took; without "
-        "it, the target's approved numbers file does. With neither, the result is exact only if nothing except `apply` ever "
-        "wrote to the registry."
+        "Shows the plan, asks, and verifies every number. FILE records the numbers that producers or deletions used; without FILE, the target's approved numbers file is used. Without either, the result is exact only if nothing except `apply` ever wrote to the registry."
     )
     parser.epilog = (
         "examples:\n"
@@ -691,7 +687,7 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--force-delete TOPIC...: first delete the topic's current schema: messages written with it can then not be decoded",
-        "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
+        "--relax-while-replaying: register versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE during the uploads",
         ALLOW_DATA_LOSS,
         ALLOW_UNREADABLE,
         CREATE_TENANTS_OPTION,

@@ -72,7 +72,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     add_options(
         modes,
         "--staged: the index, not the working tree",
-        "--base REF: judge HEAD, not the working tree, against this approved ref (default: `approved` of the project file)",
+        "--base REF: compare HEAD, not the working tree, with this approved ref (default: `approved` of the project file)",
     )
     add_options(
         parser,
@@ -90,12 +90,11 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--target NAME: judge for this target alone (default: for all): by its release, its policies, its topics, and its numbers file; "
-        "no registry is contacted",
+        "--target NAME: check only for this target (default: all targets): with its release, policies, topics and numbers file; no registry is contacted",
     )
     add_options(
         parser,
-        "--strict: warnings also fail (except GATE_CHANGED, GATE_UNREADABLE and DRAFT_AGAIN), and so do breaks of readers that no strategy protects",
+        "--strict: warnings also fail (except GATE_CHANGED, GATE_UNREADABLE and DRAFT_AGAIN), and so do changes that break readers which no strategy protects",
     )
     add_timeout(parser, DEFAULT_S)
 
@@ -206,9 +205,7 @@ _MAX_LISTED: Final = 10
 def configure_waive(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `waive`."""
     parser.description = (
-        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved in spite of it. Where the "
-        "broker rejects the same edit, that is waived with it. FINGERPRINT is the digest that `check` prints next to the finding, or the "
-        "beginning of it; a finding that several topics share has one for all of them. The waiver counts in the pull request "
+        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved in spite of it. If the broker rejects the same edit, the waiver covers that finding as well. FINGERPRINT is the digest that `check` prints next to the finding, or its beginning; a finding that several topics share has one common fingerprint. The waiver counts in the pull request "
         "that adds it: commit the file together with the change."
     )
     parser.epilog = (

@@ -40,7 +40,7 @@ def run_with_result(
     """
     outputs = parse_outputs(args.format or ["text"], _FORMATS)
     if any(name == "text" and path for name, path in outputs):
-        raise UsageError("--format text=FILE: the text of this command goes to standard output alone")
+        raise UsageError("--format text=FILE: this command can write text only to standard output")
     error: SchemactlError | None = None
     with ExitStack() as stack:
         if ("text", None) not in outputs:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _COMPARE_EPILOG: Final = """\
-one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
+reads one JSON object per line and writes one per line, in the same order; a line that cannot be parsed gets an `error`:
   {"id": "7", "strategy": "BACKWARD",
    "existing": [{"type": "AVRO", "schema": "<text>", "properties": {}}, ... oldest first],
    "new": {"type": "AVRO", "schema": "<text>", "properties": {}}}
@@ -31,7 +31,7 @@ one JSON object a line in, one a line out, in order; a line that cannot be parse
    "check": "breaking"}
 
 `data` and `incompatibilities` are by the specification of the schema language. `misread` lists what a reader decodes to another value
-than the written one. `values` is `kept` if both are empty, `changed` if not, and null where `data` is null. `check` is the verdict on data
+than the written one. `values` is `kept` if `incompatibilities` and `misread` are empty, else `changed`, and null if `data` is null. `check` is the verdict on data
 that `check` gives: also breaking for misread values, and not_judged under a strategy that protects no reader, where `data` is compatible.
 
 `schema` is the definition's text: Avro JSON; for KEY_VALUE the admin API's {"key": ..., "value": ...}; for PROTOBUF_NATIVE
@@ -46,7 +46,7 @@ examples:
 
 
 _STRUCT_EPILOG: Final = """\
-one JSON object a line in, one a line out, in order; a line that cannot be parsed is answered with an `error`:
+reads one JSON object per line and writes one per line, in the same order; a line that cannot be parsed gets an `error`:
   {"id": "7", "type": "AVRO", "schema": "<text>", "options": {"recursiveFieldMaxDepth": 2}}
   {"id": "7", "struct": <Spark's JSON of the type>, "nullable": false, "error": null}
 
@@ -73,7 +73,7 @@ def configure_compare(parser: argparse.ArgumentParser) -> None:
         "--pulsar",
         choices=[release.value for release in Release],
         default=Release.R4_0.value,
-        help="whose answers to predict (default: 4.0)",
+        help="the Pulsar release whose responses are predicted (default: 4.0)",
     )
     add_options(
         parser,
@@ -83,8 +83,8 @@ def configure_compare(parser: argparse.ArgumentParser) -> None:
     modes = parser.add_mutually_exclusive_group()
     add_options(
         modes,
-        "--identity: only: which of `existing` is the same version as `new`?",
-        "--fingerprint: only: parsing canonical form and fingerprints of Avro schemas",
+        "--identity: only print which definitions in `existing` are the same version as `new`",
+        "--fingerprint: only print the parsing canonical form and fingerprints of Avro schemas",
     )
     modes.add_argument(
         "--proto-rules",

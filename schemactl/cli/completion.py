@@ -73,7 +73,7 @@ def configure_completion(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `completion`."""
     parser.description = (
         "Print a completion script for your shell. It completes commands, options and their values, rules, and the project's "
-        "topics, namespaces and targets, as the files at hand name them."
+        "topics, namespaces and targets, as the working tree defines them."
     )
     parser.epilog = (
         "examples:\n"

@@ -134,7 +134,7 @@ class Context:
                     options = "" if is_indexed else "--staged --worktree "
                     git = "git" if folder == Path.cwd() else f"git -C {shlex.quote(str(folder))}"
                     error.is_restorable = True
-                    error.message = f"{error.message} any more: it was deleted, and Git has it"
+                    error.message = f"{error.message} any more: it was deleted, but Git still has it"
                     error.fix = f"{git} restore {options}{shlex.quote(name)}"
                     return
                 if parent == top:

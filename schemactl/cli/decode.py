@@ -62,13 +62,12 @@ message cannot be decoded; the reason is on standard error.
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` next to its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro makes no row are also rejected: messages of a schema that is a
-union with a record or of several types at the top; and a null at the top, except for number types, where from_avro returns 0.
+pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro returns no row are also rejected: messages whose schema is, at the top level, a union with a record or of several types; and a top-level null, except for number types, where from_avro returns 0.
 
 examples:
   schemactl decode orders --version 3 --base64 AAEGZm9v
   schemactl decode orders@5 --version-bytes 0000000000000003 --file message.bin     as readers of version 5 see it
-  schemactl decode orders --target prod --version 6 --file message.bin     by the numbers of prod's registry, which is asked
+  schemactl decode orders --target prod --version 6 --file message.bin     by the numbers of prod's registry, which is contacted
   schemactl decode shop/sales/x --target prod --version 2 --file message.bin     a topic or version that Git does not know
   schemactl decode --file orders.avro     an Avro container file, which has its own schema; orders@5: as readers of version 5 see it
   schemactl decode --jsonl < messages.jsonl
@@ -124,8 +123,7 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
     add_options(
         payload_options,
         "--base64 TEXT: the payload",
-        "--file FILE: the file that holds the payload (default: standard input); or an Avro container file, which needs neither a "
-        "version nor a TOPIC: its records are printed one a line",
+        "--file FILE: the file that holds the payload (default: standard input); or an Avro container file, which needs neither a version nor a TOPIC: its records are printed one per line",
     )
     add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
@@ -133,7 +131,7 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         STRICT_OPTION,
-        "--json-defaults: missing fields of a JSON payload get their defaults",
+        "--json-defaults: fill missing fields of a JSON payload with their defaults",
         "--jsonl: any definitions and messages, on JSON lines",
     )
 
@@ -391,7 +389,7 @@ def _decode_line(request: Request) -> Answer:
     payloads = _decode_messages(line.get("messages_b64"), "messages_b64")
     keys = _decode_messages(line["keys_b64"], "keys_b64") if "keys_b64" in line else None
     if keys is not None and len(keys) != len(payloads):
-        raise InvalidInput("`keys_b64` has not one key for each message")
+        raise InvalidInput("`keys_b64` does not have one key for each message")
     for info in (writer, reader):
         pair = get_pair(info)
         for part in (pair.key, pair.value) if pair else (info,):
@@ -471,8 +469,8 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--out DIR: write into this folder TOPIC.jsonl, or TOPIC.vN.1.bin, ..., in place of files there that are called so; or FILE.avro",
-        "--token-env NAME: with --from: the environment variable that holds the token for the brokers",
+        "--out DIR: write TOPIC.jsonl, or TOPIC.vN.1.bin, ..., into this folder, and replace existing files of these names; or FILE.avro",
+        "--token-env NAME: with --from: the environment variable with the token for the brokers",
     )
     add_options(
         parser,
@@ -562,7 +560,9 @@ def _make_messages(
         raise UsageError("--token-env requires --from")
     number, name = chosen.number_or_next, chosen.topic.name
     if chosen.number is None:
-        context.say(f"{name}: {chosen.version_text}, so with the number it would have: {number}")
+        context.say(
+            f"{name}: {chosen.version_text}, so the messages get the number that the version would have: {number}"
+        )
     try:
         if omissions := explain_omissions(schema):
             context.note(f"{name}: {omissions}")
@@ -762,8 +762,7 @@ def _write_files(
         for position, (message, _) in enumerate(samples, start=1):
             if message.payload is None or message.version is None or message.key is not None:
                 raise SchemactlError(
-                    "a file of bytes holds a payload alone, and its name the version: this message has no payload, no version, or "
-                    "a key",
+                    "--format bytes writes a file with only the payload, and the version in its name, but this message has no payload, no version, or a key",
                     fix="--format messages",
                 )
             files[f"{name}.v{message.version}.{position}.bin"] = message.payload

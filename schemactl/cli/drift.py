@@ -62,8 +62,7 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `drift`."""
     parser.description = (
         "Compare a registry with the approved history and show the differences: foreign versions, missing ones, "
-        "deletions, policies, partitions; with the likely cause and what to do next. What the target's approved numbers file accepts is "
-        "listed apart. Changes nothing in the registry. "
+        "deletions, policies, partitions; with the likely cause and what to do next. Differences that the target's approved numbers file accepts are listed separately. Changes nothing in the registry. "
         "Exits with 100 when version numbers differ from Git's and no numbers file records it: messages would be misread."
     )
     parser.epilog = (
@@ -613,7 +612,7 @@ def _print_acceptance(
         for topic in acceptance.changed:
             _print_numbers(topic, acceptance)
     if acceptance.accepted or acceptance.brokers:
-        print(f"Accepted of {target.name} in {path}, until it changes:")
+        print(f"Accepted for {target.name} in {path}, until it changes:")
     for item in acceptance.accepted:
         print(f"  {on_one_line(str(item.name))}: {item.kind}: {item.message}")
     for difference in acceptance.brokers:
@@ -623,10 +622,10 @@ def _print_acceptance(
     if written_paths:
         print("\n".join(["Wrote:", *(f"  {written_path}" for written_path in written_paths)]))
     elif not acceptance.left_out:
-        differs = "its differences are recorded" if acceptance.numbers.topics else "they are Git's"
-        print(f"Nothing to record: of the version numbers of {target.name}, {differs}. Nothing was written.")
+        differs = "all differences from Git's are recorded" if acceptance.numbers.topics else "they equal Git's"
+        print(f"Nothing was written. The version numbers of {target.name} need no record: {differs}.")
     if not is_approved:
-        print(f"Next: commit {path} and the files that it names, and merge them; readers use it from then on.")
+        print(f"Next: commit {path} and the files that it names, and merge them; readers use them after the merge.")
     for topic in acceptance.left_out:
         print(
             f"Not accepted: {on_one_line(str(topic.name))}: {topic}: it was rewritten, or this clone is behind.\n"
@@ -660,6 +659,5 @@ def _print_numbers(topic: TopicApart, acceptance: _Acceptance) -> None:
     forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
     if forgotten:
         print(
-            f"    the record of {format_version_numbers(forgotten)} is removed: the registry may have lost its list and "
-            "started a new one. If it did not, add their meaning next to `deleted: true`, and their messages can be decoded"
+            f"    the record of {format_version_numbers(forgotten)}  was removed, because the registry may have lost its version list and started a new one. If it did not, add `git` or `foreign` next to `deleted: true` again, so that their messages can be decoded"
         )

@@ -275,7 +275,7 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `site`."""
     parser.description = (
         "Write a catalog of the approved topics as static pages: fields, versions, who can read whom, environments, types and "
-        "their users, changes, code to paste, with a search. It needs no server, and no page asks any other address for anything."
+        "their users, changes, code to paste, with a search. It needs no server, and its pages load nothing from other addresses."
     )
     parser.epilog = (
         "examples:\n"
@@ -401,7 +401,7 @@ def _find_web_pages(project: Project, approved: History, context: Context) -> Re
 
 def configure_graph(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `graph`."""
-    parser.description = "Show which topics and types use which types, and which files define them, as the working tree declares them. With a NAME: its users and its parts, direct and indirect. Without one: the types and files that several topics use; JSON has all of them."
+    parser.description = "Show which topics and types use which types, and which files define them, as the working tree declares them. With a NAME: its users and its parts, direct and indirect. Without a NAME: the types and files that several topics use; with --format json, all types and files."
     parser.epilog = (
         "examples:\n"
         "  schemactl graph                         what do several topics share?\n"

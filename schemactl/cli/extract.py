@@ -45,7 +45,7 @@ _ROLES: Final[tuple[Role, ...]] = ("consumer", "producer")
 
 _UNAPPROVED: Final = Reason(
     "producer",
-    "Its schema is not an approved version: no reader knows what its messages are written with.",
+    "Its schema is not an approved version, so readers do not have the schema of its messages.",
     "give the class the fields of a version (`schemactl show TOPIC@N`, or the package's own classes; `schemactl extract --topic TOPIC "
     "--check` shows what differs from the declared one), or declare its definition (`schemactl extract`) and merge it first",
 )
@@ -98,11 +98,11 @@ def _add_class_options(parser: argparse.ArgumentParser, default: str = "no") -> 
         "--always-allow-null",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help=f"as Java's SchemaDefinition does by default: fields of object types may be null, and are null by default (default: {default})",
+        help=f"make fields of object types nullable with default null, as Java's SchemaDefinition does by default (default: {default})",
     )
     add_options(
         parser,
-        "--jsr310: as Java's classes of java.time with withJSR310ConversionEnabled: datetime and time in milliseconds; prints the property to declare",
+        "--jsr310: write datetime and time in milliseconds, as Java's java.time classes with withJSR310ConversionEnabled; prints the property to declare",
     )
 
 
@@ -151,7 +151,7 @@ def _print_property(context: Context, declared: tuple[str, SchemaInfo] | None) -
     if declared is None or declared[1].properties.get(JSR310_PROPERTY) != "true":
         where = "its schema" if declared is None else f"the schema of {declared[0]}"
         context.say(
-            f'declare it with {where}, because Java\'s consumers take from it how to read times: properties: {{{JSR310_PROPERTY}: "true"}}'
+            f'declare it with {where}, because it tells Java\'s consumers how to read times: properties: {{{JSR310_PROPERTY}: "true"}}'
         )
 
 
@@ -273,7 +273,7 @@ def _explain_form(name: str, class_: str, registered: SchemaInfo) -> str:
     from schemactl.formats import find_rendering
 
     rendering = find_rendering(registered)
-    form = f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no client sends"
+    form = f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no Pulsar client sends"
     return (
         f"{name} and {class_} have the same content, but are two versions to a broker, which compares bytes: {name} is registered "
         f"{form}, and {class_} is sent as Python's client does.\n"
@@ -325,7 +325,7 @@ def _render_definition(info: SchemaInfo, path: Path) -> bytes:
         if imports:
             raise SchemactlError(
                 f"{root.full_name} is declared over several files: it imports {', '.join(imports)}",
-                fix=f"write the descriptor set, which has all of them: --out {quote(str(path.with_suffix('.binpb')))}",
+                fix=f"write a descriptor set, which contains all files: --out {quote(str(path.with_suffix('.binpb')))}",
             )
         text: str = protobuf.load("definition").proto_text(root.file.proto)
         return text.encode()
@@ -374,15 +374,13 @@ def _full_name(info: SchemaInfo) -> str:
 def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify-client`."""
     parser.description = (
-        "Check whether a service's class can read and write the messages of a topic: as a consumer it must read what the topic's "
-        "versions wrote, as a producer it must be an approved version, which their readers can read. How far back, the topic's "
-        "strategy says: with a ..._TRANSITIVE one all versions count, else the latest.\n\n"
+        "Check whether a service's class can read and write the messages of a topic: as a consumer it must read the messages of the topic's versions; as a producer it must be an approved version, which the readers of these versions can read. The topic's strategy decides which versions count: all versions under a ..._TRANSITIVE strategy, else only the latest.\n\n"
         "It runs in the service's own repository. Its module is imported as `python -m` would, from the folder that the command is "
         "started in: that runs its code. Approved schemas come from the schemas repository, which -C names (a submodule or a clone "
         "with its history), or from a generated package that is installed here (--package), without Git."
     )
     parser.epilog = (
-        "exit codes: 0: it can; 100: it cannot, and the report says why and what to do; 1: it could not be decided.\n\n"
+        "exit codes: 0: the class can; 100: it cannot, and the report explains why and what to do; 1: the check could not decide.\n\n"
         "examples:\n"
         "  schemactl -C schemas verify-client billing.events:Order --topic orders --role consumer\n"
         "  schemactl -C schemas verify-client checkout.events:Order --topic orders --role producer --against all\n"
@@ -395,7 +393,7 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--against VERSIONS: latest, all, or numbers such as 3,5 (default: as the topic's strategy says; with --package all, or latest for a class that is the latest version)",
+        "--against VERSIONS: latest, all, or numbers such as 3,5 (default: the versions that the topic's strategy requires; with --package all, or latest for a class that is the latest version)",
         "--package NAME: read the approved schemas from this generated package, not from Git",
     )
     parser.add_argument(
@@ -470,7 +468,9 @@ def _require_kind(text: str, keys: Sequence[str]) -> None:
     """Raise UsageError if `text` names a topic with kinds of events of these keys as a whole: a class is of one kind."""
     if keys:
         names = " or ".join(quote(f"{text}#{key}") for key in keys)
-        raise UsageError(f"{text}: the topic has several kinds of events, and a class is of one", fix=f"write {names}")
+        raise UsageError(
+            f"{text}: the topic has several kinds of events, and a class describes only one kind", fix=f"write {names}"
+        )
 
 
 def _contract_from_package(args: argparse.Namespace) -> Contract:
@@ -530,7 +530,7 @@ def _make_contract(
 
     live_versions = get_live_versions(versions)
     if not live_versions:
-        raise SchemactlError(f"nothing is approved for {name}: it has no schema", fix="declare one, and merge it")
+        raise SchemactlError(f"{name} has no approved schema", fix="declare one, and merge it")
     return Contract(name, tuple(live_versions), strategy, policies, release)
 
 
@@ -552,7 +552,7 @@ def _render_verdict(verdict: ClientVerdict) -> Iterator[str]:
         ability = {"consumer": "reads", "producer": "writes", "both": "reads and writes"}[verdict.role]
     strategy = f", {contract.strategy}" if contract.strategy else ""
     compared_versions = format_version_numbers([version.number for version in verdict.against])
-    yield f"{verdict.class_} {ability} what is approved for {contract.name} ({compared_versions}{strategy})."
+    yield f"{verdict.class_} {ability} the approved versions of {contract.name} ({compared_versions}{strategy})."
     yield f"It is version {verdict.same.number}." if verdict.same else "It is not an approved version."
     reasons_by_cause: dict[tuple[object, ...], list[Reason]] = {}
     for reason in verdict.reasons:

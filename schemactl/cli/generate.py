@@ -57,10 +57,8 @@ _MAX_LISTED: Final = 10
 def configure_generate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.description = (
-        "Write an importable package (`generate` in the project file says its name and place) with, for every topic, its "
-        "schemas, the types of its rows, its columns, and functions to decode and encode messages of every version. The package has the "
-        "versions after a merge of the files here: commit it with the change. Versions that are not approved yet are listed on "
-        "standard error, and content that `check` rejects ends with 100; --approved leaves them out. It has the version numbers of all targets, from "
+        "Write an importable package (`generate` in the project file sets its name and folder). It contains, for every topic, the schemas, the types of its rows, its columns, and functions to decode and encode messages of every version. The package has the versions that exist after a merge of the working tree: commit it with the change. Versions that are not approved yet are listed on "
+        "standard error, and the exit code is 100 if `check` rejects the content; --approved omits versions that are not approved. It has the version numbers of all targets, from "
         "their numbers files. With a target, and without --check, verify that the registry's numbers are the recorded ones (exit 100, and "
         "nothing is written, if not); the package itself comes from files and Git alone."
     )
@@ -83,7 +81,7 @@ def configure_generate(parser: argparse.ArgumentParser) -> None:
         parser,
         "--check: write nothing; exit 100 if a file would change; only files are compared, and no registry is contacted",
         "--staged: the package of the index, not of the working tree",
-        "--rebase: the branch will be rebased: each of its commits adds its versions, not only the last",
+        "--rebase: assume a rebase merge, in which every commit of the branch adds its versions, not only the last commit",
     )
     scope = parser.add_mutually_exclusive_group()
     add_options(
@@ -333,7 +331,7 @@ def _require_compatible_options(args: argparse.Namespace) -> None:
             + " out"
         )
     if args.staged and args.of:
-        raise UsageError(f"--staged is about the whole package, not about {args.of}")
+        raise UsageError(f"--staged applies to the whole package, and cannot be combined with {args.of}")
 
 
 def _print_classes(args: argparse.Namespace, context: Context, project: Project, generate: Generate) -> int:
@@ -343,7 +341,7 @@ def _print_classes(args: argparse.Namespace, context: Context, project: Project,
 
     kind = args.classes or generate.classes
     if kind is None or args.check or args.zip or args.wheel or args.out:
-        raise UsageError(f"{args.of}: one version alone is for --classes, which prints its classes")
+        raise UsageError(f"{args.of}: a single version requires --classes, which prints its classes")
     named = States(context, [args.of]).find_definition(args.of)
     if named.info is None:
         raise UsageError(f"{named.topic.name} has no schema")
@@ -606,7 +604,7 @@ def _check(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     command = "schemactl generate" + (" --staged" if args.staged else "") + (" --rebase" if args.rebase else "")
     if merged and merged.is_behind:
         ref = merged.approved.ref
-        print(f"{ref} has moved on since this branch left it. Run `git merge {quote(ref)}`, then `{command}`.")
+        print(f"{ref} has new commits since this branch was created. Run `git merge {quote(ref)}`, then `{command}`.")
     else:
         print(f"Run `{command}`, and commit what it writes.")
     return NEGATIVE
@@ -629,7 +627,7 @@ def _explain_stale_numbers(package: _Package, out: Path, changed: Sequence[str])
         new_version = versions_by_text.get((module, path.read_text("utf-8", "replace")))
         if new_version is not None and new_version != version:
             yield (
-                f"stale number: version {version} of {module} here becomes version {new_version}, because another {version} was approved meanwhile"
+                f"stale number: version {version} of {module} here becomes version {new_version}, because another version {version} was approved in the meantime"
             )
 
 

@@ -280,8 +280,7 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
     if imported.shared_files:
         folder = posixpath.commonpath([posixpath.dirname(path) for path in imported.shared_files])
         print(
-            f"{format_count(len(imported.shared_files), 'file')} of definitions that several topics share: below "
-            f"{on_one_line(folder)}/, in `references` of the topics."
+            f"{format_count(len(imported.shared_files), 'file')} with definitions that several topics share, below {on_one_line(folder)}/; the topics list them in `references`."
         )
     older_count = sum(1 for revision in imported.revisions if revision.version.number)
     if older_count and not args.commit_each_version:

@@ -53,7 +53,7 @@ def configure_lint(parser: argparse.ArgumentParser) -> None:
     add_options(
         modes,
         "--staged: the index, not the working tree",
-        "--fix: edit the files, where readers and writers of both versions understand each other; other problems remain",
+        "--fix: edit the files if readers and writers of both versions stay compatible; other problems remain",
     )
     add_formats(parser, CHECK_FORMATS)
     add_paths(parser)
@@ -160,8 +160,8 @@ def configure_fmt(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--check: write nothing; name the files that would change, and exit with 100 if there are any",
-        "--diff: the same, with the difference",
-        "--staged: the index, not the working tree, of which nothing is written: as --check",
+        "--diff: the same as --check, and print the differences",
+        "--staged: check the index, not the working tree, and write nothing, as with --check",
     )
     add_result_formats(parser)
 
@@ -188,7 +188,7 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
         else:
             context.summarize(f"formatted {path}")
     for path in formatted.refused:
-        context.say(f"{path} is not changed: formatted, it would declare something else. This is a bug of schemactl")
+        context.say(f"{path} is not changed: formatting would change what it declares. This is a bug of schemactl")
     changed_count = len(formatted.contents)
     context.record(
         written=not is_check,

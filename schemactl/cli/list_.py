@@ -33,8 +33,7 @@ _FIRST_HIDDEN_COLUMNS: Final = ("labels", "deprecated", "set by", "owner")
 """The columns of `list` that a narrow terminal hides, in this order."""
 
 _CLIENTS_EPILOG: Final = """\
-A connection belongs to the declared client whose name it, or its subscription, has: billing, or billing-1, billing-2, ... The property
-`schemactl.version` has its version, which generated packages report and any client can. Without it, the version is unknown.
+A connection belongs to a declared client if the connection or its subscription has the client's name: billing, or billing-1, billing-2, ... The property `schemactl.version` contains the client's version; generated packages set it, and any other client can. Without it, the version is unknown.
 
 Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (without declared clients, this applies to all connected clients);
 with --drained: a subscription has messages left to read, with or without a connection.

@@ -47,14 +47,14 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "targets": CommandEntry("author", "list_", "list the targets: registry, release, names, differences"),
     "show": CommandEntry("author", "show", "print a definition: of a version, a commit, or the files here"),
     "diff": CommandEntry("author", "diff", "show what changed: in the files here, between versions, between commits"),
-    "changelog": CommandEntry("author", "diff", "tell what changed from one commit to another, for release notes"),
+    "changelog": CommandEntry("author", "diff", "list the changes from one commit to another, for release notes"),
     "graph": CommandEntry("author", "export", "show who uses which type and file: topics, files and shared types"),
     "extract": CommandEntry("author", "extract", "print the definition of a Python or Java class, or write it next to a declaration"),
     "explain": CommandEntry("author", "check", "explain a rule: meaning, reason, example, fix"),
     "plan": CommandEntry("deploy", "plan", "show what apply would do, with the registry's predicted answer for every step"),
     "apply": CommandEntry("deploy", "apply", "carry out a plan"),
-    "promote": CommandEntry("deploy", "promote", "move a target along the approved history, showing what comes with it"),
-    "rollout": CommandEntry("deploy", "promote", "tell in which order a change goes to consumers, registries and producers"),
+    "promote": CommandEntry("deploy", "promote", "move a target along the approved history, and show the changes this includes"),
+    "rollout": CommandEntry("deploy", "promote", "show the order in which a change goes to consumers, registries and producers"),
     "drift": CommandEntry("deploy", "drift", "show where a registry differs from the approved state"),
     "status": CommandEntry("deploy", "status", "show one or many targets on one screen: pending, drift, accepted, last apply"),
     "clients": CommandEntry("deploy", "list_", "list the declared clients of topics, and the connected clients"),
@@ -97,7 +97,7 @@ exit codes:
   3    partly applied
   4    stale plan
   64   wrong usage
-  100  findings, and every other "no"
+  100  findings, and every other negative result
 
 examples:
   schemactl init                       start a project here
@@ -441,10 +441,10 @@ def add_global_options(parser: argparse._ActionsContainer, default: str | None =
         "--progress",
         choices=("text", "json"),
         default=default or "text",
-        help="the progress of long work on standard error: text, or json, one object a line; --quiet wins (default: text)",
+        help="the progress of long work on standard error: text, or json, one object a line; --quiet takes precedence (default: text)",
     )
     colors = ("auto", "always", "never")
-    text = "colours in reports (auto: on a terminal)"
+    text = "colors in reports (auto: on a terminal)"
     parser.add_argument("--color", choices=colors, default=default or "auto", help=text)
 
 

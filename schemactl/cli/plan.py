@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 CREATE_TENANTS_OPTION: Final = (
     "--create-tenants: create missing tenants also where no file declares a namespace of them"
 )
-ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: apply a setting by which messages can be lost; the plan without it shows the ADDRESS, a namespace or topic with the setting"
+ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: apply a setting that can lose messages; ADDRESS is a namespace or topic with the setting, as a plan without this option shows it"
 
 
 _BASE_AND_AT: Final = (
@@ -129,13 +129,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone takes the next number; a glob means all such topics",
+        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone gets the next number; a glob selects all such topics",
         "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
         ALLOW_DATA_LOSS,
         ALLOW_UNREADABLE,
-        "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE meanwhile",
+        "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE during the uploads",
         CREATE_TENANTS_OPTION,
-        "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; counts where that registry does not answer, and must not be tracked by Git",
+        "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; used if that target's registry does not respond; must not be tracked by Git",
     )
 
 
@@ -450,7 +450,7 @@ def list_setting_addresses(texts: list[str], names: TargetNames) -> Iterator[str
             raise UsageError(
                 f"--allow-data-loss {argument}: expected a namespace or topic and its setting, such as "
                 f"shop/sales:{next(iter(SETTINGS))}",
-                fix="copy it from the plan, which names what could lose messages",
+                fix="copy it from the plan, which names the settings that could lose messages",
             )
         yield get_setting_address(name, setting)
         if names.has(name.namespace_name):

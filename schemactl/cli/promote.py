@@ -57,11 +57,7 @@ examples:
 
 def configure_promote(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `promote`."""
-    parser.description = (
-        "Move a target to another commit of the approved first-parent line: show what comes with it (versions, policies, "
-        "waivers, deletions), move the local branch or tag that the target's `promoted` names, and print the push that "
-        "publishes it. Pushes nothing, and contacts no registry. The next plan for the target goes up to there."
-    )
+    parser.description = "Move a target to another commit of the approved first-parent line: show the changes between the two commits (versions, policies, waivers, deletions), move the local branch or tag that the target's `promoted` names, and print the push that publishes it. Pushes nothing, and contacts no registry. The next plan for the target ends at that commit."
     parser.epilog = (
         "examples:\n"
         "  schemactl promote prod --to origin/main --dry-run    what would come with it?\n"
@@ -71,7 +67,11 @@ def configure_promote(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("target", metavar="TARGET", help="one of the approved project file's targets, with `promoted`")
     add_options(parser, "--to REF: a commit of the approved first-parent line, by any name", required=True)
-    add_options(parser, "--dry-run: move nothing", "--back: move to an older commit, although no registry goes back")
+    add_options(
+        parser,
+        "--dry-run: move nothing",
+        "--back: move to an older commit, although registries keep the versions they have",
+    )
     add_trust(parser)
     add_format(parser)
 
@@ -90,7 +90,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     target = chosen.target
     if target.promoted is None:
         raise UsageError(
-            f"{target.name} has no `promoted`: it is at the tip of the approved history",
+            f"{target.name} has no `promoted`, so it always follows the tip of the approved history",
             fix=f"name a branch in {chosen.project.path}: targets: {{{target.name}: {{promoted: origin/promoted/{target.name}}}}}",
         )
     repository = context.repository

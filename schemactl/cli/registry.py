@@ -83,7 +83,9 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
         if is_upload:
             add_schema_arguments(action)
         if name == "put":
-            add_options(action, "--force: upload even a definition after which the topic's brokers store no other one")
+            add_options(
+                action, "--force: upload a definition even if brokers would then reject every later upload to the topic"
+            )
         if name == "delete":
             how = action.add_mutually_exclusive_group()
             add_options(
@@ -216,7 +218,7 @@ def _find_version(topic: _RegistryTopic, number: int | None) -> SchemaVersion:
         if version.number == number:
             return version
     numbers_text = format_ranges([version.number for version in stored])
-    raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: there is {numbers_text}")
+    raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: it has {numbers_text}")
 
 
 def _list(topic: _RegistryTopic) -> int:
@@ -365,7 +367,9 @@ def _render_rejection(
         f"  the registry answers: {_first_line(rejection.message)}",
     ]
     if compatibility.outcome is Outcome.OK:
-        lines.append("  its compatibility endpoint would answer that it is compatible: an upload checks more")
+        lines.append(
+            "  the broker's compatibility endpoint would report it as compatible, because an upload checks more"
+        )
     elif upload.version is not None:
         lines.append(f"  an upload would still get version {upload.version}, which has the same content")
     return lines
@@ -401,7 +405,7 @@ def _delete(topic: _RegistryTopic) -> int:
         way = "hidden" if topic.args.allow_delete else "destroyed"
         raise RegistryError(
             f"the schema of {topic.name} cannot be {way}: {reason}, and {topic.target} would no longer return the schemas of their numbers",
-            fix="let consumers read them, and retention remove them; or, if these messages are not needed, --allow-unreadable-messages",
+            fix="let consumers read these messages, and wait until retention removes them; or, if these messages are not needed, --allow-unreadable-messages",
         )
     if topic.args.force_delete:
         topic.registry.delete_schema(topic.name, force=True)
@@ -431,8 +435,7 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
         "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
-        "select its release, and replace the broker's own settings. There is no authentication: requests that "
-        "call it by a name that was not given to it, as other people's web pages make browsers do, are rejected."
+        "select its release, and replace the broker's own settings. There is no authentication: requests whose Host header has an unknown name, as foreign web pages make browsers send, are rejected."
     )
     parser.epilog = (
         "examples:\n"
@@ -440,7 +443,12 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
         "  schemactl serve --registry sqlite:.schemactl/registry.db         the registry of `plan --target local`\n"
         "  pulsar-admin --admin-url http://127.0.0.1:8080 schemas get shop/sales/orders\n"
     )
-    add_options(parser, "--port N: 0: any that is free (default: 8080)", type=make_number_type(0, 65535), default=8080)
+    add_options(
+        parser,
+        "--port N: the port, or 0 for any free port (default: 8080)",
+        type=make_number_type(0, 65535),
+        default=8080,
+    )
     add_options(
         parser,
         "--registry URL: sqlite:PATH, memory: or module:Class?metadata=PATH (default: memory:, lost when it ends)",
@@ -448,12 +456,12 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--host ADDRESS: address to listen on (default: 127.0.0.1); any but this machine's own needs --allow-host",
+        "--host ADDRESS: address to listen on (default: 127.0.0.1); any address other than this machine's own requires --allow-host",
         default="127.0.0.1",
     )
     add_options(
         parser,
-        "--allow-host NAME...: a name or address, besides localhost, by which clients may call the server; can be given several times",
+        "--allow-host NAME...: a name or address, besides localhost, by which clients may call the server; may be repeated",
     )
 
 

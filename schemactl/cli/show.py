@@ -76,7 +76,7 @@ _ORIGINS: Final = {
 
 def configure_show(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `show`."""
-    parser.description = "Print the definition of a topic. TOPIC: the approved text in force, from which readers are generated. TOPIC@N: the first text of version N, which registries get. TOPIC@work: the text in the working tree. TOPIC@REF: the text at a commit, branch or tag, approved or not. Standard error lists the versions that the definition can read and cannot read, with the reasons, and the versions that can read it."
+    parser.description = "Print the definition of a topic. TOPIC: the approved text in force, from which readers are generated. TOPIC@N: the first text of version N, which is the uploaded one. TOPIC@work: the text in the working tree. TOPIC@REF: the text at a commit, branch or tag, approved or not. Standard error lists the versions that the definition can read and cannot read, with the reasons, and the versions that can read it."
     parser.epilog = (
         "examples:\n"
         "  schemactl show orders@3 > orders-3.avsc\n"
@@ -105,7 +105,7 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
         return _print_outline(Path(context.directory, args.topic))
     if args.live and not (args.effective and args.target):
         raise UsageError(
-            "--live compares with a registry: it needs --effective and --target",
+            "--live compares with a registry, and requires --effective and --target",
             fix=f"schemactl show --effective {quote(args.topic)} --target NAME --live",
         )
     if args.effective:
@@ -675,10 +675,7 @@ def _locate_default(key: str, approved: History, project: Project, context: Cont
 
 def configure_log(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `log`."""
-    parser.description = (
-        "List the versions of a topic along the approved history, newest first, each with the commit that introduced it. "
-        "A commit that only reformats or edits docs adds no version, nor does a return to an older content."
-    )
+    parser.description = "List the versions of a topic along the approved history, newest first, each with the commit that introduced it. A commit that only reformats or edits docs adds no version, and neither does a return to the content of an older version."
     parser.epilog = (
         "examples:\n"
         "  schemactl log orders\n"
@@ -693,7 +690,7 @@ def configure_log(parser: argparse.ArgumentParser) -> None:
         parser,
         "--all: every topic that was ever approved",
         "--version-bytes HEX: the schema version of a message, to find the commit that introduced it",
-        "--file FILE: an Avro container file, to find the version that wrote it, of TOPIC or of any topic; exit code 100: none did",
+        "--file FILE: an Avro container file, to find the version of TOPIC, or of any topic, that wrote it; exit code 100 if no version did",
     )
     add_target(parser, "show this target's version numbers next to Git's, where they differ", from_environment=False)
     add_format(parser)
@@ -897,7 +894,7 @@ def _render_notes(history: History, topic: Topic) -> Iterator[str]:
             if part.versions and current not in (None, latest := part.versions[-1].number):
                 yield f"  version {current} of {part.kind} is in force again; a registry's latest of this kind stays {latest}"
     elif current != latest:
-        yield f"  version {current} is in force again {when}; a registry's latest stays {latest}"
+        yield f"  version {current} is in force again {when}; the latest version in a registry stays {latest}"
 
 
 def _log_value(history: History, topic: Topic) -> dict[str, Any]:

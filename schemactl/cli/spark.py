@@ -54,13 +54,11 @@ if TYPE_CHECKING:
 
 _ACTIONS: Final = {
     "verify": "verify that every stored message of a topic is readable: a gate for pull requests",
-    "land": "land stored messages of every version as typed rows in Parquet, Delta or Iceberg, with the rejected ones apart",
+    "land": "land stored messages of every version as typed rows in Parquet, Delta or Iceberg, with rejected messages stored separately",
 }
 
 _EPILOG: Final = """\
-Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's
-eight bytes), unless --unversioned is given; `key` or `__key`, which SEPARATED pairs need; and others, which are passed
-through. Where there is a column `__topic`, only the rows of the topic and its partitions count. A PATH that ends with .avro names
+Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's eight bytes), unless --unversioned is given; `key` or `__key`, which SEPARATED pairs need; and other columns, which are passed through. If a column `__topic` exists, only the rows of the topic and its partitions are read. A PATH that ends with .avro names
 Avro container files whose records are values, such as `sample --out orders.avro` writes; their schema is in the file. Spark's Avro
 source reads them: set spark.jars.packages to org.apache.spark:spark-avro_2.13 of Spark's version. With --messages-format avro, the records
 are raw messages.
@@ -124,7 +122,8 @@ def configure_spark(parser: argparse.ArgumentParser) -> None:
                 f"--{option}-column", metavar="NAME", help=f"(default: {columns}, the first that exists)"
             )
         add_options(
-            versions, "--unversioned: no message has a version: each is read as written with the reader's own schema"
+            versions,
+            "--unversioned: the messages have no version: all are read as if written with the reader's own schema",
         )
         add_options(action, "--master URL: the Spark to use (default: local[*])", default="local[*]")
         add_numbers_of(action)
@@ -330,7 +329,9 @@ def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: 
         parts.append(TopicOfMessages(setup.project, topic, reader, number, source_name, on_target, kind))
     key = key or (version.kind if version else "")
     if version and not key:
-        raise UsageError(f"{topic.name}: version {version.number} belongs to no kind of events that was ever declared")
+        raise UsageError(
+            f"{topic.name}: version {version.number} does not belong to any kind of events that was ever declared"
+        )
     if key:
         return next(part for part in parts if part.kind == key)
     return replace(parts[0], kind="", kinds=tuple(parts))
@@ -420,7 +421,7 @@ def _check_existence(path: str, master: str) -> None:
     is_pattern = fixed_path != Path(local_path)
     if not os.path.lexists(local_path) and not (is_pattern and fixed_path.exists()):
         raise SchemactlError(
-            f"--messages {path}: there is no such file or folder",
+            f"--messages {path}: no such file or folder",
             fix="give the folder or file with the stored messages, or pulsar://HOST:6650 to read the topic itself",
         )
 
@@ -473,8 +474,7 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Decode a topic's stored messages, each with the version that wrote it, into the approved schema, and write them to a "
         "folder of Parquet, a Delta table or an Iceberg table. Messages that cannot be read are written to a separate place, with the "
-        "reason and their bytes; no message is lost, and no message stops the job. Start it again to land new files, and the rest after an interruption: "
-        "a table has each message exactly once."
+        "reason and their bytes; no message is lost, and no message stops the job. Run it again to land new files, or the remaining ones after an interruption: a table contains each message exactly once."
     )
     parser.add_argument(
         "--out",
@@ -502,13 +502,13 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--files-at-once N: maximum files of messages in a step, after which the job can be resumed (default: 64)",
+        "--files-at-once N: maximum number of message files in one step; the job can be resumed after each step (default: 64)",
         type=make_number_type(1),
         default=64,
     )
     add_options(
         parser,
-        "--checkpoint PATH: where Spark keeps what was landed of --messages (default: a folder in --out; of an Iceberg table, none)",
+        "--checkpoint PATH: where Spark records which messages were landed (default: a folder in --out; of an Iceberg table, none)",
     )
     add_format(parser, option="--report")
 
@@ -665,7 +665,7 @@ def configure_verify(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--candidate: read with the schema that the files declare, not the approved one",
-        "--only-new-loss: with --candidate: messages that the approved schema cannot read either are no reason to fail, and not shown",
+        "--only-new-loss: with --candidate: messages that the approved schema cannot read either are not shown, and do not fail the command",
     )
     add_options(
         parser, "--shown N: how many unreadable messages to show (default: 10)", type=make_number_type(0), default=10
@@ -752,7 +752,7 @@ def _read_candidate(subject: TopicOfMessages, context: Context) -> dict[str, Sch
         raise SchemactlError(f"the files declare no schema for {subject.topic.name}: there is no candidate")
     if bool(topic.kinds) != bool(subject.kinds or subject.kind):
         raise SchemactlError(
-            f"{topic.name} has one schema here or in the approved history, and several kinds of events in the other",
+            f"{topic.name} has several kinds of events in the working tree and one schema in the approved history, or vice versa",
             fix="verify without --candidate; after the merge, the messages are read by their kinds",
         )
     return {kind.key: kind.schema for kind in topic.kinds} or {"": topic.schema}

@@ -87,8 +87,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     """Add --trust-working-tree."""
     add_options(
         parser,
-        "--trust-working-tree: use the target of the project file here, not of the approved one: it can name any "
-        "registry, and any variable or file as its secret",
+        "--trust-working-tree: use the target as the working tree defines it, not as approved: such a target can name any registry, and any variable or file as its secret",
     )
 
 
@@ -504,7 +503,7 @@ def _read_merge(
     merge = proposed(repository, approved, base)
     project = read_project_at(repository, merge.commit, approved.path)
     if project is None:
-        raise SchemactlError(f"the merge of HEAD removes {approved.path}: there is nothing to plan for")
+        raise SchemactlError(f"the merge of HEAD removes {approved.path}, so no target remains to plan for")
     proposed_places = [
         replace(place, target=_find_merged_target(place.target.name, approved, project), project=project, proposed=True)
         for place in places

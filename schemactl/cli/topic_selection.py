@@ -46,7 +46,7 @@ VERSION_HELP: Final = f"{PART_HELP}; @N: Git's version N"
 
 STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
 
-STRICT_OPTION: Final = "--strict: reject messages with bytes after the value, with text that is not UTF-8, or with nanoseconds that a column would lose"
+STRICT_OPTION: Final = "--strict: reject messages with bytes after the value, with text that is not UTF-8, or with nanoseconds that a column cannot store"
 
 
 # Topics and versions.
@@ -521,7 +521,7 @@ class ReadingSetup:
                 entries = registry.versions(target_name)
         except RegistryError as registry_error:
             raise type(registry_error)(
-                f"{error.message}; and whether {self.target.name} has it is unknown: {registry_error.message}",
+                f"{error.message}; it is unknown whether {self.target.name} has it:  {registry_error.message}",
                 fix=registry_error.fix,
             ) from None
         if not entries:

@@ -54,7 +54,7 @@ def read_whole(read: Read, payload: bytes, options: Options) -> Any:
     try:
         value, at = read(payload, 0)
     except RecursionError:
-        raise Unreadable("the value is nested deeper than can be followed") from None
+        raise Unreadable("the value is nested too deeply") from None
     if options.strict and at != len(payload):
         raise Unreadable(f"{len(payload) - at} bytes follow the value", at)
     return value

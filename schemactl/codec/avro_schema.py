@@ -281,7 +281,7 @@ def parse(text: str) -> Schema:
             if not is_same_shape(first, second, _is_same_type):
                 raise _make_error(f"{second.full_name} is defined twice, and not in the same way")
     except RecursionError:
-        raise InvalidDefinition("the definition is nested deeper than can be followed") from None
+        raise InvalidDefinition("the definition is nested too deeply") from None
     return schema
 
 
@@ -478,14 +478,14 @@ def _qualify(name: str, namespace: str) -> str:
 def _get_list(value: dict[str, Any], key: str, name: str) -> list[Any]:
     items = value.get(key)
     if not isinstance(items, list):
-        raise _make_error(f'"{key}" of {name} is {_describe_value(items)}, and no list')
+        raise _make_error(f'"{key}" of {name} is {_describe_value(items)}, not a list')
     return items
 
 
 def _get_names(value: dict[str, Any], key: str) -> list[str]:
     names = value.get(key, [])
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise _make_error(f'"{key}" is {_describe_value(names)}, and no list of names')
+        raise _make_error(f'"{key}" is {_describe_value(names)}, not a list of names')
     return names
 
 

@@ -108,11 +108,11 @@ def _compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Calla
             problem = error.msg if payload.strip() else "the payload is empty"
             raise Unreadable(f"no JSON: {problem}", len(error.doc[: error.pos].encode())) from None
         except (ValueError, RecursionError, ArithmeticError) as error:
-            raise Unreadable(f"no JSON that can be followed: {error}") from None
+            raise Unreadable(f"JSON that cannot be read: {error}") from None
         try:
             return convert(parsed)
         except RecursionError:
-            raise Unreadable("the value is nested deeper than can be followed") from None
+            raise Unreadable("the value is nested too deeply") from None
 
     return read
 

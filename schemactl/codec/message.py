@@ -276,7 +276,7 @@ def _bounded_depth() -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        raise InvalidDefinition("the definition is nested deeper than can be followed") from None
+        raise InvalidDefinition("the definition is nested too deeply") from None
 
 
 # Messages of pulsar-client

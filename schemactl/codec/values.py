@@ -360,7 +360,7 @@ def check_text(value: Any) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Unwritable(f"{value!r} has half a character (a lone surrogate)") from None
+        raise Unwritable(f"{value!r} contains a lone surrogate (half a character)") from None
     return value
 
 

@@ -248,7 +248,7 @@ def package_files(
             skipped[name] = error.message
             continue
         except RecursionError:
-            skipped[name] = "it is nested deeper than can be followed"
+            skipped[name] = "it is nested too deeply"
             continue
         except (InvalidSchema, UnsupportedBySpark) as error:
             failures.append(f"{name}: {error.message}" + (f" ({error.fix})" if error.fix else ""))

@@ -256,7 +256,7 @@ def catalyst_type(text: str, release: tuple[int, int]) -> Atomic:
     condition = "PARSE_SYNTAX_ERROR" if name.startswith("interval ") else "UNSUPPORTED_DATATYPE"
     raise UnsupportedBySpark(
         "ParseException",
-        f"{text!r}, which a property of the schema names, is not a type of an Avro number",
+        f"a property of the schema is {text!r}, which is not a type of an Avro number",
         condition=condition if name else "PARSE_EMPTY_STATEMENT",
     )
 

@@ -340,7 +340,7 @@ class _Converter:
         if newer_type is not None and not (newer_type == spark_types.TIME and property_type.name.startswith("time(")):
             raise UnsupportedBySpark(
                 "ClassCastException",
-                f"the property {_CATALYST_TYPE} says {type_name!r}, which is not a type of a {logical_type}",
+                f"the property {_CATALYST_TYPE} is {type_name!r}, which is not a type for {logical_type}",
             )
         return property_type
 
@@ -402,11 +402,11 @@ class _Converter:
 
 
 def _make_too_wide_error() -> UnboundedColumns:
-    return UnboundedColumns("OutOfMemoryError", f"written out, it has more than {MAX_PLACES:,} columns and parts")
+    return UnboundedColumns("OutOfMemoryError", f"fully expanded, it has more than {MAX_PLACES:,} columns and parts")
 
 
 def _make_too_deep_error() -> UnboundedColumns:
-    return UnboundedColumns("StackOverflowError", "it is nested deeper than can be followed")
+    return UnboundedColumns("StackOverflowError", "it is nested too deeply")
 
 
 def _find_decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:

@@ -860,7 +860,7 @@ def _find_payload_problems(payload: Payload) -> Iterator[Problem]:
     for name in payload.properties:
         if name.startswith("schemactl."):
             source = payload.text.locate_key(("properties", name))
-            yield Problem(source, f"the property `{name}` is written by schemactl itself", "remove it")
+            yield Problem(source, f"schemactl sets the property `{name}` itself", "remove it")
     if SPECS[payload.type].declared_as == "plain" and payload.definition.text:
         message = f"{payload.type.name} has no definition"
         yield Problem(payload.text.locate(("schema",)), message, 'write "schema": ""')

@@ -388,7 +388,7 @@ def _check_topic(topic: TopicShape) -> Iterator[Misfit]:
     for key, (setting, subject, setting_types) in settings.items():
         if setting is not None and types.isdisjoint(setting_types):
             type_names = ", ".join(type_.name for type_ in setting_types)
-            message = f"`{key}` is the {subject} of {type_names}, and the schema is {schema.type.name}"
+            message = f"`{key}` is the {subject} of {type_names}, but the schema is {schema.type.name}"
             yield Misfit.of(("generate", key), message, "remove it", of_key=True)
     yield from _check_proto(schema, ("schema",))
 
@@ -456,7 +456,9 @@ def _check_client_definitions(topic: TopicShape) -> Iterator[Misfit]:
         schema = topic.schema_
         if topic.schemas:
             if client.kind is None:
-                message = f"a client that is built with `{file[:60]}` needs the kind of events that this is"
+                message = (
+                    f"a client that is built with `{file[:60]}` needs `kind`, the kind of events that this file defines"
+                )
                 yield Misfit.of(("clients", str(index), "schema"), message, f"add `kind`: {' or '.join(topic.schemas)}")
             # An unknown kind is reported by itself.
             if client.kind not in topic.schemas:
@@ -478,7 +480,7 @@ def _check_namespace(namespace: NamespaceShape) -> Iterator[Misfit]:
     for name in namespace.schema_properties:
         parts = ("schema_properties", name)
         if name.startswith(RESERVED_PROPERTIES):
-            yield Misfit.of(parts, f"the property `{name}` is written by schemactl itself", "give it another name")
+            yield Misfit.of(parts, f"schemactl sets the property `{name}` itself", "give it another name")
         elif name == CHARSET:
             fix = "write it under `properties` of each schema of type STRING"
             yield Misfit.of(parts, f"the property `{name}` determines the bytes of messages", fix)
@@ -492,7 +494,7 @@ def _check_metadata(metadata: MetadataShape, kind: str, topic: TopicName | None 
     if deprecated is None:
         return
     if deprecated.since and deprecated.remove_after and deprecated.since > deprecated.remove_after:
-        message = f"the {kind} is deprecated since {deprecated.since}, and would be removed before that"
+        message = f"the {kind} is deprecated since {deprecated.since}, but `remove_after` is an earlier day"
         yield Misfit.of(("deprecated", "remove_after"), message, "write a later day")
     if topic and deprecated.use == topic:
         fix = "write another topic, or remove the key"
@@ -527,7 +529,7 @@ def _check_properties(schema: Any, parts: Tokens) -> Iterator[Misfit]:
     for name in schema.properties:
         property_parts = (*parts, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
-            message = f"the property `{name}` is written by schemactl itself"
+            message = f"schemactl sets the property `{name}` itself"
             yield Misfit.of(property_parts, message, "give it another name")
         elif schema.type is SchemaType.KEY_VALUE and name.startswith(KEY_VALUE_PROPERTIES):
             message = f"the property `{name}` follows from `key`, `value` and `encoding`"

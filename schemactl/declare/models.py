@@ -410,7 +410,7 @@ def _parse_module(name: str) -> str:
     if not name.isascii() or not name.isidentifier() or keyword.iskeyword(name):
         raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
     if owner := _describe_owner(name):
-        message = f"`{shorten(name)}` is {owner}: a generated package of that name would take its place"
+        message = f"`{shorten(name)}` is {owner}: a generated package of that name would replace it"
         raise ValueError(message, f"write another name, such as {shorten(_suggest_package(name))}")
     return name
 
@@ -492,7 +492,7 @@ class ProtobufRulesShape(MappingShape):
         "The client language in whose form .proto definitions are registered (default: the language of the declared producers, else java)."
     )
     include: Annotated[dict[str, FolderPath], Field(max_length=MAX_ITEMS)] = optional(
-        "The folders that prefixes of imports in .proto files mean, from this file's folder: {etcd: .} finds etcd/api/kv.proto in api.",
+        "The folder of each prefix of imports in .proto files, relative to this file's folder: with {etcd: .}, the import etcd/api/kv.proto is api/kv.proto.",
         default_factory=dict,
     )
 
@@ -504,7 +504,7 @@ class OAuth2Shape(MappingShape):
         description="The URL of the server that gives tokens."
     )
     audience: Annotated[str, text("an audience")] = Field(
-        description="Whom the tokens are for, as the server knows it."
+        description="The audience of the tokens, as the server names it."
     )
     client_id: Annotated[str, text("a client's id")] = Field(description="The id of the client.")
     client_secret_env: Variable = Field(description="The environment variable that holds the secret.")
@@ -583,10 +583,10 @@ class TargetShape(MappingShape):
         "The file that records where its version numbers are not Git's (default: numbers/<target>.yaml)."
     )
     promoted: Key[Annotated[str, text("a branch or tag such as origin/promoted/prod", _REF)]] = optional(
-        "The branch or tag that says how far it is, a commit of the approved history (default: its tip)."
+        "The branch or tag at the target's position, a commit of the approved history (default: its tip)."
     )
     after: Annotated[list[Annotated[str, text("the name of a target")]], Field(min_length=1, max_length=MAX_ITEMS)] = (
-        optional("The targets that have to hold a version before it is planned here.", default_factory=list)
+        optional("The targets that must have a version before it is planned for this target.", default_factory=list)
     )
 
 
@@ -622,7 +622,7 @@ class GenerateShape(MappingShape):
         description="The name to import it by."
     )
     out: Key[FolderPath] = optional("The folder it goes to (default: generated).")
-    spark: Key[SparkRelease] = optional('The Spark it is for (default: "4.1").')
+    spark: Key[SparkRelease] = optional('The Spark release of the package (default: "4.1").')
     json_defaults: Key[Flag] = optional(
         "Whether a field that a JSON payload lacks is read as its default (default: false, it is null)."
     )
@@ -691,7 +691,7 @@ class ProjectShape(MappingShape):
     adopted: Key[Annotated[str, text("the id of a commit, of at least 7 hexadecimal digits", r"^[0-9a-f]{7,64}$")]] = (
         optional("The commit whose content is version 0; earlier commits do not count (default: the first commit).")
     )
-    pulsar: Key[PulsarRelease] = optional('Whose answers to predict (default: "4.0").')
+    pulsar: Key[PulsarRelease] = optional('The Pulsar release whose answers are predicted (default: "4.0").')
     defaults: DefaultsShape = optional("The configuration of the brokers.", default_factory=DefaultsShape)
     protobuf: ProtobufRulesShape = optional(
         "The reading of protobuf definitions, and rules beyond the data verdict.", default_factory=ProtobufRulesShape
@@ -750,7 +750,7 @@ class WaiverShape(MappingShape):
     )
     fingerprint: Annotated[
         str, text("a fingerprint such as sha256:0f3a...", r"^sha256:[0-9a-f]{64}$", fix="`schemactl waive` writes it")
-    ] = Field(description="Which change it is, as `check` prints it.")
+    ] = Field(description="The fingerprint of the approved change, as `check` prints it.")
     reason: Annotated[str, text("the reason, a text")] = Field(
         description="Why the change is right in spite of the finding."
     )
@@ -890,11 +890,11 @@ class BrokersShape(MappingShape):
 # Topics, namespaces and schemas
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
-_TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, offers all its files."
+_TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, makes all its files available."
 _PROPERTIES = "Text stored with the schema. Pulsar never compares it."
 DEFINITION_SUFFIXES: Final = (*AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
 _BUILD_PATTERN: Final = r"^latest$|^[0-9]{1,9}\.\.[0-9]{1,9}$|\.(avsc|json|proto|binpb)$"
-_STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: as the level above says."
+_STRATEGY = "Which readers a new version must not break. UNDEFINED or absent: the value of the level above."
 
 
 def _annotate_type(declared_as: str, *, half: bool = False) -> Any:
@@ -949,7 +949,7 @@ class ProtobufShape(AvroShape):
 
     type: _annotate_type("protobuf")  # type: ignore[valid-type]
     name: Key[SchemaName] = optional(_NAME)
-    proto: Key[FilePath] = optional("The .proto behind it, for wire rules and codecs only.")
+    proto: Key[FilePath] = optional("The .proto that describes the payloads, used only for wire rules and codecs.")
     message: Key[MessageName] = optional("The root message in `proto`: package.Message.")
 
 
@@ -1145,7 +1145,7 @@ class DeprecatedShape(MappingShape):
     """The end of a topic's use."""
 
     since: Key[Day] = optional("The day since when.")
-    remove_after: Key[Day] = optional("The last day, in UTC, on which it may be there.")
+    remove_after: Key[Day] = optional("The last day, in UTC, on which it may still exist.")
     use: Key[TopicText] = optional("The topic to use instead.")
 
 
@@ -1153,7 +1153,7 @@ class MetadataShape(MappingShape):
     """Facts about a topic or namespace for people."""
 
     owner: Key[Annotated[str, text("a person or a team")]] = optional(
-        "Who answers for it, or for all topics of a namespace: shown, and the owner of its waivers.",
+        "The owner of the topic, or of all topics of a namespace; also the owner of its waivers.",
         examples=["team-orders", "@acme/orders"],
     )
     description: Key[Annotated[str, text("a text")]] = optional("Its purpose.")
@@ -1223,7 +1223,7 @@ class _OfTopics(MappingShape):
     partitions: Key[Partitions] = optional("Its partitions there. May only grow.")
     schema_compatibility_strategy: Key[Strategy] = optional(_STRATEGY)
     schema_validation_enforced: Key[Flag] = optional(
-        "Whether clients without a schema are rejected if the topic has one; absent: as its namespace says."
+        "Whether clients without a schema are rejected if the topic has one; absent: the value of its namespace."
     )
 
 
@@ -1266,7 +1266,7 @@ class TopicShape(MetadataShape, TopicOverlayShape):
     )
     partitions: Key[Partitions] = optional("Absent: not partitioned. May only grow.")
     generation: Key[Annotated[int, integer("a number of generations, 1 or more", 1)]] = optional(
-        "Raised by one: the versions so far are deleted, on a topic that retains no message, and nothing is compared with them again."
+        "Raised by one: the versions so far are deleted, on a topic that retains no message, and later versions are not compared with them."
     )
     renamed_from: Key[TopicText] = optional("Check against the versions of that topic as well.")
     reader: Key[_Reader] = optional(_READER)
@@ -1280,7 +1280,7 @@ class TopicShape(MetadataShape, TopicOverlayShape):
         "draft: may still break; stable is the default."
     )
     clients: Annotated[list[ClientShape], Field(max_length=MAX_ITEMS)] = optional(
-        "Known producers and consumers: a change must not break what one is built with.",
+        "Known producers and consumers: a change must not break the schemas that they are built with.",
         examples=[[{"name": "billing", "team": "payments", "role": "consumer", "schema": 3}]],
         default_factory=list,
     )

@@ -290,7 +290,7 @@ class _NumbersReader:
         except DeclarationError as error:
             self.problems += error.problems
         except (InvalidSchema, UnicodeDecodeError) as error:
-            self.problems.append(Problem(Source(shown(path)), str(error), "take it from the registry again"))
+            self.problems.append(Problem(Source(shown(path)), str(error), "get the definition from the registry again"))
         return None, None
 
     def _iterate_items(self, node: yaml.Node, value: Any, noun: str) -> Iterator[_Item]:
@@ -631,7 +631,7 @@ def _find_unusable_entries(numbers: TargetNumbers) -> Iterator[Problem]:
         if entry.foreign is None or entry.source is None or _is_written_by_accept(entry, entry.foreign):
             continue
         if spec(entry.foreign).undeclarable:
-            reason = f"no message has a version of the type {entry.foreign.type.name}"
+            reason = f"messages cannot have a version of the type {entry.foreign.type.name}"
         elif spec(entry.foreign).payload == "unknown" or not (problem := find_decoding_problem(entry.foreign)):
             continue
         else:

@@ -91,7 +91,7 @@ def load_project(directory: str, config: str | None = None, *, files: Files | No
         if top != current_top:
             raise SchemactlError(
                 f"--config {config} is in {f'the repository {top}' if top else 'no repository'}, and {here} is in "
-                f"{current_top or 'none'}: its files would be judged by the history of another",
+                f"{current_top or 'none'}: its files would be compared with the history of another repository",
                 fix=f"work where the project file is: -C {folder}" + ("" if top else ", in a repository"),
             )
         top = top or folder
@@ -320,7 +320,7 @@ def _check_target(target: TargetShape, parts: Tokens) -> Iterator[Misfit]:
         # They must not change how a definition is read.
         property_parts = (*parts, "properties", name)
         if name.startswith(RESERVED_PROPERTIES):
-            message = f"the property `{name}` is written by schemactl itself"
+            message = f"schemactl sets the property `{name}` itself"
             yield Misfit.of(property_parts, message, "give it another name", of_key=True)
         elif name.startswith(("__", *KEY_VALUE_PROPERTIES)):
             message = f"the property `{name}` determines how messages are read, which is the same on every target"

@@ -589,7 +589,7 @@ def _find_empty_roots(files: Files, project: Project, paths: list[str]) -> Itera
             yield Problem(
                 text.locate(0, ("roots", str(index))),
                 f"there is no file in the folder `{root}`",
-                f"name a folder that holds declarations, or remove the entry{f'; {folders}' if folders else ''}",
+                f"name a folder that contains declarations, or remove the entry{f'; {folders}' if folders else ''}",
             )
 
 

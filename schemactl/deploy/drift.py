@@ -317,7 +317,7 @@ def _format_versions(entries: Sequence[SchemaVersion]) -> str:
 # Namespaces, topics, policies and partitions
 
 _OVERRIDE_EFFECTS: Final = {
-    "schema_compatibility_strategy": "uploads are accepted or rejected by it, and `check` judged by the other one",
+    "schema_compatibility_strategy": "it decides which uploads are accepted, and `check` used the other strategy",
     "is_allow_auto_update_schema": "it decides whether producers and consumers register schemas",
     "schema_validation_enforced": "it decides whether producers without schema are let in",
 }
@@ -376,7 +376,7 @@ class TopicAndPolicyDrift:
                 space,
                 DriftKind.NAMESPACE_MISSING,
                 f"the namespace {HALF_DELETED}",
-                "the registry does not show who began it",
+                "the registry does not show who started the deletion",
                 finish_deletion(space, self.advice),
             )
         managed = {name: self.topics[name] for name in self.git.topics if name in self.topics}
@@ -408,7 +408,7 @@ class TopicAndPolicyDrift:
                         name,
                         DriftKind.PARTITIONS,
                         f"the topic {describe_partitions(before)}, but Git approved {after}",
-                        "the registry does not show since when and by whom",
+                        "the registry does not show who changed it, or when",
                         f"{self.advice.advise_to_apply(name, 'adds them')}\napprove that number in Git"
                         if before is not None and before < after
                         else refuse_partitions(name, before, after, self.advice).fix,
@@ -484,8 +484,8 @@ class TopicAndPolicyDrift:
         return DriftItem(
             name,
             DriftKind.POLICY_OVERRIDDEN,
-            f"{policy} of the {level} is {registered}, which Git does not declare; it wins over {wanted} of {declarer}: {effect}",
-            "something other than `apply` set it: the registry keeps no history of policies",
+            f"{policy} of the {level} is {registered}, which Git does not declare; it overrides {wanted} of {declarer}: {effect}",
+            "something other than `apply` set it; the registry keeps no history of policies",
             ways,
             state=Acceptance(policies=Policies.of({policy: value})),
         )
@@ -517,7 +517,7 @@ class TopicAndPolicyDrift:
                 name,
                 DriftKind.POLICY,
                 f"{policy} is {registered}, but Git approved {wanted}",
-                "the registry does not show since when and by whom: it keeps no history of policies",
+                "the registry keeps no history of policies, so it does not show who changed it, or when",
                 f"{self.advice.advise_to_apply(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
                 is_pending=self._had_policy(name, policy, before.get(policy)),
             )
@@ -533,8 +533,8 @@ class TopicAndPolicyDrift:
                 yield DriftItem(
                     name,
                     DriftKind.POLICY,
-                    f"{policy} is {current[policy]}; Git declares it no longer, and declared {declared[policy]} last",
-                    "something other than `apply` set it: the registry keeps no history of policies",
+                    f"{policy} is {current[policy]}; Git no longer declares it, and its last declared value was {declared[policy]}",
+                    "something other than `apply` set it; the registry keeps no history of policies",
                     f"approve {policy}: {current[policy]} in Git\n"
                     f"approve {policy}: {format_policy_value(inherited)}, the value that it would inherit\n"
                     f"accept it: {self.advice.accept(name)}",
@@ -561,8 +561,7 @@ class TopicAndPolicyDrift:
             name,
             DriftKind.TOPIC_MISSING,
             f"the topic does not exist, though its schema does ({_format_versions(get_live_versions(registered.versions))})",
-            "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the "
-            "topic itself would have taken the schema along",
+            "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the topic itself would also have deleted the schema",
             self.advice.advise_to_apply(name, "creates it"),
         )
 
@@ -620,9 +619,8 @@ def _make_wedged_item(
     return DriftItem(
         name,
         DriftKind.WEDGED,
-        f"the topic is wedged by the registry's v{wedge.number}, and Git declares no schema of it: brokers of Pulsar {release} cannot read it "
-        f"({reason}), and store no schema after it{note}",
-        "it was the first version: a broker checks the defaults of later ones only",
+        f"the topic is blocked by the registry's v{wedge.number}, and Git declares no schema for the topic: brokers of Pulsar {release} cannot read that version ({reason}), and reject every later schema{note}",
+        "it was the first version, and a broker checks defaults only in later versions",
         f"{describe_way_out(advice.delete(name, '--force-delete'))}\n{fix}",
         version=wedge,
         state=state,
@@ -713,7 +711,7 @@ class VersionDrift:
         if pair.stamp:
             return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
         rejection = self.advice.find_rejection(name)
-        cause = f"it has no commit's stamp, so `apply` did not upload it. {self._describe_uploader(name)}"
+        cause = f"it has no property `schemactl.commit`, so `apply` did not upload it. {self._describe_uploader(name)}"
         if rejection and rejection.wedged_by == entry.number:
             kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
         elif not topic.schema and find_blocking_version([entry], self.advice.origin.release):
@@ -735,7 +733,7 @@ class VersionDrift:
             return advice.advise_to_unblock(name)
         if topic.schema:
             declared_kind = topic.get_kind(entry.kind)
-            effect = "its messages are then read with its own definition"
+            effect = "its messages are then decoded with its own definition"
             if topic.kinds and not entry.kind:
                 effect = "readers then reject its messages, which are of no declared kind"
             record = f"{advice.accept(name)}: {effect}"
@@ -756,7 +754,9 @@ class VersionDrift:
             version.info and version.info.type in WITHOUT_SCHEMA
             for version in get_live_versions(self.topics[name].versions)
         ):
-            delete = f"{advice.delete(name, '--force-delete')}: it describes no message, and keeps typed clients out"
+            delete = (
+                f"{advice.delete(name, '--force-delete')}: it does not describe messages, and keeps typed clients out"
+            )
         declare = "" if problem else "approve it: declare it in Git\n"
         return f"{declare}{delete}\nleave it: {advice.accept(name)}"
 
@@ -780,9 +780,7 @@ class VersionDrift:
                 "approved history does not: that history was rewritten, or the upload came from another branch"
             )
             fix = (
-                "restore that commit in the approved history, with what was approved instead on top of it: "
-                f"git switch -c restored {commit.short} && git merge --no-ff {quote(self.advice.origin.ref)}, which becomes "
-                f"{self.advice.origin.ref} by a plain push; or approve its content again. Until then `apply` refuses to touch the topic, "
+                "restore that commit in the approved history, and merge the current approved branch on top of it: git switch -c restored {commit.short} && git merge --no-ff {quote(self.advice.origin.ref)}, then push this as {self.advice.origin.ref} without force; or approve its content again. Until then `apply` refuses to touch the topic, "
                 "because Git's numbers can no longer be trusted"
             )
         else:
@@ -810,7 +808,7 @@ class VersionDrift:
             f"{self.advice.accept(name)}: messages with those numbers are then rejected"
             if is_whole
             else self.advice.advise_to_apply(
-                name, "registers what is missing under new numbers, which are to be recorded then"
+                name, "registers the missing versions under new numbers; record these afterwards"
             )
         )
         yield DriftItem(
@@ -818,7 +816,7 @@ class VersionDrift:
             DriftKind.TOMBSTONE,
             f"the schema was deleted{when}: number{'s' if first > 1 else ''} {format_ranges(range(first))} can no longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
-            "a deletion leaves a tombstone, which takes a number and does not show who deleted",
+            "a deletion leaves a tombstone, which uses a number and does not show who deleted the schema",
             fix + self._advise_to_start_again(name, entries),
             version=tombstone,
         )
@@ -831,10 +829,7 @@ class VersionDrift:
             return (
                 f"\n{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
             )
-        return (
-            "\nleave the registry unchanged: no `apply` registered these versions, so Git's numbers were never theirs, and a `rebuild` would "
-            "make the messages that carry them unreadable"
-        )
+        return "\nleave the registry unchanged: `apply` did not register these versions, so they never had Git's numbers, and `rebuild` would make the messages with their numbers unreadable"
 
     def _compare_missing_versions(
         self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]
@@ -855,7 +850,7 @@ class VersionDrift:
                 DriftKind.WEDGED if is_gits else DriftKind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(format_version, missing))}"
                 + (f". {stuck.message}" if stuck else ""),
-                "they were never applied, or the broker lost them; it does not show which",
+                "they were never applied, or the broker lost them; the registry does not show which",
                 stuck.fix if stuck else self.advice.advise_to_apply(name, "registers them"),
                 is_pending=self._were_approved_later(name, missing),
             )
@@ -877,9 +872,9 @@ class VersionDrift:
             DriftKind.MISSING_VERSIONS,
             f"the registry does not have the recorded number{'s' if len(self.advice.lost[name]) > 1 else ''} "
             f"{format_ranges(self.advice.lost[name])}",
-            "the schema went with a topic that was deleted and created again (connecting is enough for that), or was deleted "
+            "the schema was deleted together with its topic, which was then created again (a connecting client is enough for that), or was deleted "
             "by force, or the registry lost it; the registry does not show which",
-            f"{self.advice.rebuild(name)}: it gives every version the number that is recorded; `apply` would give others",
+            f"{self.advice.rebuild(name)}: it gives every version its recorded number; `apply` would give other numbers",
         )
 
     def _make_lost_schema_item(self, name: TopicName, topic: Topic) -> DriftItem:
@@ -890,8 +885,7 @@ class VersionDrift:
             DriftKind.MISSING_VERSIONS,
             f"the topic exists without a schema; Git has {_format_versions(topic.versions)}"
             + (f". {lost.message}" if lost else ""),
-            "nothing was ever applied, or the schema went with a topic that was deleted and created again (connecting is enough "
-            "for that), or was deleted by force; the registry does not show which",
+            "nothing was ever applied, or the schema was deleted together with its topic, which was then created again (a connecting client is enough for that), or was deleted by force; the registry does not show which",
             lost.fix
             if lost
             else self.advice.advise_to_unblock(name)

@@ -114,7 +114,7 @@ def make_plan(
     """
     for name in sorted(permissions.delete | permissions.force_delete):
         if name not in target.topics:
-            raise UsageError(f"{name} cannot be deleted: the approved history never declared it, so it is left alone")
+            raise UsageError(f"{name} cannot be deleted, because the approved history never declared it")
 
     waiting: Mapping[TopicName, Awaited] = {}
     uploads: dict[UploadKey, PredictedUploads] = {}
@@ -136,7 +136,7 @@ def make_plan(
             planner = keep_strict_policies(catalog, compute)
         plan = planner.plan()
     drafts = [
-        PlanNote(name, PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
+        PlanNote(name, PlanNoteKind.DRAFT, "is a draft, and `apply` skips drafts")
         for name, topic in target.topics.items()
         if is_draft(topic)
     ]
@@ -575,7 +575,7 @@ class Planner(PlannedState):
         elif current and not declared.versions:
             message = f"the registry holds {_format_numbers(current)}, but Git declares no schema for this topic"
             if declared.deleted:
-                message = f"{gone}, and never had a schema, but the registry holds {_format_numbers(current)}"
+                message = f"{gone}, and never had a schema, but the registry has {_format_numbers(current)}"
             yield PlanNote(name, PlanNoteKind.UNKNOWN_VERSION, message)
 
     def _drop_twin_versions(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> tuple[SchemaVersion, ...]:
@@ -589,7 +589,7 @@ class Planner(PlannedState):
         for version in versions:
             answer = stored.put(upload(version), ALWAYS_COMPATIBLE)
             texts.append(
-                f"Git's v{version.number} would store nothing: the registry takes it for its v{answer.version}"
+                f"Git's v{version.number} would store nothing: the registry treats it as its v{answer.version}"
             )
         return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(texts))
 
@@ -610,7 +610,7 @@ class Planner(PlannedState):
             message = (
                 f"Git's v{format_ranges(version_numbers)} {verb} registered {registered_form}, and declared {declared_form}: brokers without "
                 f"automatic updates reject producers that send the declared form. `schemactl registry put {version_name} "
-                f"{self.commands.on}` uploads it, and {self.commands.accept(topic.name)}, to record its number"
+                f"{self.commands.on}` uploads it, and {self.commands.accept(topic.name)} then records its number"
             )
             yield PlanNote(topic.name, PlanNoteKind.OTHER_FORM, message)
 
@@ -630,13 +630,13 @@ def _describe_forms(registered: SchemaInfo, declared: SchemaInfo) -> tuple[str, 
 def _describe_form(info: SchemaInfo) -> str:
     """Describe the form of a PROTOBUF_NATIVE definition, as the end of a clause."""
     rendering = formats.find_rendering(info)
-    return f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no client sends"
+    return f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no Pulsar client sends"
 
 
 def _note_unstored_text(change: TextDiffers) -> PlanNote:
     kind = f" of {change.kind}" if change.kind else ""
     if change.number != change.latest:
-        message = f"declares an older version's content{kind} again: an upload returns v{change.number}, latest{kind} stays v{change.latest}"
+        message = f"declares the content of an older version{kind} again: an upload returns v{change.number}, and the latest version{kind} stays v{change.latest}"
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
     described = formats.spec(change.text).language in ("avro", "pair")
     differing = "doc, aliases, enum default or properties differ" if described else "properties differ"
@@ -687,7 +687,7 @@ def _remove_skipped_topics(planned: PlannedState) -> None:
     planned.losses = [loss for loss in planned.losses if loss.name not in omitted]
     for name in sorted(omitted - refused):
         twin = next(twin for twin in name.same_names_elsewhere if twin in refused)
-        message = f"shares its schemas with {twin}, which is left out"
+        message = f"shares its schemas with {twin}, which the plan skips"
         planned.refusals.append(PlanRefusal(name, message, _advise_to_skip(planned, [twin])))
     for name in omitted:
         planned.topics.pop(name, None)
@@ -766,10 +766,10 @@ def _add_namespace_refusals(
     for index, refusal in enumerate(planned.refusals):
         if isinstance(refusal.name, TopicName) and refusal.name not in refused:
             space = refusal.name.namespace_name
-            message = f"needs the new policies of {space}, which are left out. {refusal.message}"
+            message = f"needs the new policies of {space}, which the plan skips. {refusal.message}"
             planned.refusals[index] = replace(refusal, message=message, fix=_advise_to_skip(planned, unchanged[space]))
     for space, names in unchanged.items():
-        message = f"keeps its policies: the new ones would accept more schemas or clients on {topics_by_namespace[space]}, which is left out"
+        message = f"keeps its policies: the new ones would accept more schemas or clients on {topics_by_namespace[space]}, which the plan skips"
         planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
 
 

@@ -30,7 +30,7 @@ _UNKNOWN = (
     "name a saved list; if nothing was deleted, `schemactl apply` gives the topic Git's numbers",
 )
 _INDISTINGUISHABLE = (
-    "this release of Pulsar takes some of the versions for one, so that later versions would get other numbers",
+    "this Pulsar release treats some of the versions as equal, so later versions would get other numbers",
     "rebuild on the release from which the list was saved, or without this topic",
 )
 """Messages of refusals, each with its fix."""
@@ -227,10 +227,10 @@ class _Rebuilder(Planner):
         elif current[0].number == first and _is_same_list(current, wanted):
             return None
         else:
-            problem = f"the registry holds {format_version_numbers([version.number for version in current])} now, with other contents than it had"
+            problem = f"the registry holds {format_version_numbers([version.number for version in current])}  now, but with other contents than before"
         return (
             f"version numbers cannot be restored: {problem}",
-            f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first: its messages would be read as others",
+            f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first; its messages would then be decoded with the wrong schema",
         )
 
 

@@ -33,18 +33,15 @@ from schemactl.deploy.steps import Origin, Plan, PlanRefusal, SetPolicies
 _MAX_MESSAGE = 500
 """The maximum length of a shown registry message, in characters."""
 
-HALF_DELETED = "is being deleted: that was begun and is not finished, so that no topic can be created in it"
-_NO_OLDER = "a broker answers no number from before a deletion, so that their consumers fail"
+HALF_DELETED = "is being deleted: the deletion was started but is not finished, so no topic can be created in it"
+_NO_OLDER = "a broker does not return schemas from before a deletion, so consumers of such messages fail"
 _NOT_APPROVED_YET = "change the definition before the merge: this version is not approved yet"
 _ORPHANED = (
     "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
 )
-_NEVER_STORED = (
-    "raise the topic's `generation` with a definition that this release of Pulsar accepts, once the topic retains no message: this one "
-    "can never be uploaded, and nothing after it"
-)
-_WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once it retains no message\nbring the brokers to a release that reads it"
-_READ_AS_GITS = "it deletes every version there, and Git's numbers count again. Messages written with {what} would be read as Git's versions: only where none is left"
+_NEVER_STORED = "raise the topic's `generation` with a definition that this Pulsar release accepts, once the topic retains no messages: the present definition can never be uploaded, and neither can any later one"
+_WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once the topic retains no messages\nbring the brokers to a release that reads it"
+_READ_AS_GITS = "it deletes every version in the registry, and versions get Git's numbers again. Messages written with {what} would be decoded as Git's versions: do this only if no such message is left"
 
 
 _MAX_REPEATED: Final = 8
@@ -161,10 +158,7 @@ def refuse_version(
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
     if wedge:
         git_version = git_contents.find(wedge.info) if wedge.info else None
-        message = (
-            f"the topic is wedged by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot read it ({broker_says}), and store no "
-            f"schema after it. Git's {format_version(version)} waits"
-        )
+        message = f"the topic is blocked by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot read that version ({broker_says}), and reject every later schema. Git's {format_version(version)} waits"
         fix = _WEDGED_BY_GIT if git_version else _list_fixes_by_deletion(name, wedge, commands, restart)
     else:
         message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_explain_rejection(rejected, git_contents, broker_says)}"
@@ -193,7 +187,7 @@ def refuse_version(
 def describe_way_out(delete_command: str) -> str:
     """Return the fix for a topic that a version blocks, and that no file can declare."""
     return (
-        f"{delete_command}, once the topic retains no message, then declare the corrected definition, such as with a valid default, "
+        f"{delete_command}, once the topic retains no messages, then declare the corrected definition, such as with a valid default, "
         "and apply it"
     )
 
@@ -201,8 +195,7 @@ def describe_way_out(delete_command: str) -> str:
 def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
     lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{wedge.number}')}"] if restart else []
     lines.append(
-        f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone takes a number and Git's versions follow it, "
-        f"which is to be recorded then. Messages written with v{wedge.number} are rejected; while the topic retains any, nothing is deleted"
+        f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone uses a number and Git's versions follow it, so record the new numbers afterwards. Messages written with v{wedge.number} are rejected; nothing is deleted while the topic retains such messages"
     )
     return "\n".join(lines)
 
@@ -218,7 +211,7 @@ def _list_fixes_of_incompatibility(
         subject = f"the registry's {format_version_numbers([version.number for version in foreign or get_live_versions(rejected.stored)])}"
         yield f"{restart}: {_READ_AS_GITS.format(what=subject)}"
     if relax:
-        apart = f"; Git's v{git} becomes v{number}, which is to be recorded then" if number != git else ""
+        apart = f"; Git's v{git} becomes v{number}; record this number afterwards" if number != git else ""
         yield f"{relax}: it keeps the registered versions, and registers the approved ones{apart}"
 
 
@@ -246,7 +239,7 @@ def refuse_lossy_setting(step: SetPolicies, loses: str) -> PlanRefusal:
     ((setting, after),) = step.after.settings.items()
     return PlanRefusal(
         step.name,
-        f"{setting}: {describe_policy(step.before.get(setting))} -> {format_policy_value(after)}: {loses}; nothing is applied until that is allowed",
+        f"{setting}: {describe_policy(step.before.get(setting))} -> {format_policy_value(after)}: {loses}; `apply` changes nothing until this is allowed",
         "",
         allow=step.address,
     )
@@ -262,7 +255,7 @@ def advise_to_allow(losses: Sequence[PlanRefusal], allowed: Iterable[str], comma
         # Hundreds of settings need the long command only once.
         is_repeated = position == 0 or len(losses) <= _MAX_REPEATED
         allowing = f"{command}, {meant}" if is_repeated else f"the command of {losses[0].name} above allows it, {meant}"
-        yield replace(loss, fix=f"{allowing}\ndeclare a value in Git that loses nothing")
+        yield replace(loss, fix=f"{allowing}\ndeclare a value in Git that loses no messages")
 
 
 def refuse_partitions(name: TopicName, registered: int | None, declared: int, commands: Commands) -> PlanRefusal:
@@ -275,7 +268,7 @@ def refuse_partitions(name: TopicName, registered: int | None, declared: int, co
         )
     else:
         fix = f"approve `partitions: {registered}` for the topic, its number of partitions in the registry"
-    message = f"the topic {describe_partitions(registered)}, and Git asks for {declared}: Pulsar can only add partitions to a partitioned topic"
+    message = f"the topic {describe_partitions(registered)}, but Git declares {declared}: Pulsar can only add partitions to a partitioned topic"
     return PlanRefusal(name, message, fix)
 
 
@@ -297,8 +290,8 @@ def refuse_namespace_elsewhere(name: TopicName, cluster: str, clusters: Sequence
     cluster_names = ", ".join(clusters)
     return PlanRefusal(
         name,
-        f"the namespace {name.namespace_name} is on {cluster_names} only, and brokers of {cluster} keep no topic of it",
-        f"apply it where it is, on {cluster_names}, and leave it out here: `exclude` of the target\n"
+        f"the namespace {name.namespace_name} is only on {cluster_names}, and brokers of {cluster} have no topics of this namespace",
+        f"apply it on {cluster_names}, and exclude it here: `exclude` of the target\n"
         f"add {cluster} to the declared `replication_clusters`",
     )
 
@@ -310,9 +303,7 @@ def describe_scalable(name: TopicName, *, is_migrated: bool) -> str:
             f"the topic was migrated to the scalable topic {name.scalable}: it keeps its old messages, brokers accept no new ones for it "
             "(TopicTerminated), and both names share the schemas"
         )
-    return (
-        f"the scalable topic {name.scalable} exists, and shares the schemas of this name: no topic is created over it"
-    )
+    return f"the scalable topic {name.scalable} exists, and shares the schemas of this name, so `apply` does not create this topic"
 
 
 def list_scalable_fixes(name: TopicName) -> str:
@@ -333,7 +324,7 @@ def refuse_occupied_name(name: TopicName, commands: Commands) -> PlanRefusal:
     persistent = replace(name, domain="persistent")
     return PlanRefusal(
         name,
-        f"{persistent} exists, and would share its schemas with this scalable topic, which is not created over it",
+        f"{persistent} exists and would share its schemas with this scalable topic, so `apply` does not create the scalable topic",
         f"migrate it first: `POST /admin/v2/scalable/{name.schema_id}/migrate`; then {commands.plan(name)}\n"
         "leave the scalable topic out here: `exclude` of the target",
     )
@@ -341,7 +332,7 @@ def refuse_occupied_name(name: TopicName, commands: Commands) -> PlanRefusal:
 
 def refuse_scalable_topic(name: TopicName, release: Release) -> PlanRefusal:
     """Return the refusal of a scalable topic on a registry of a release without them."""
-    message = f"Pulsar {release} has no scalable topics, which came with 5.0"
+    message = f"Pulsar {release} does not support scalable topics, which need 5.0"
     return PlanRefusal(name, message, "leave it out here: `exclude` of the target")
 
 
@@ -386,7 +377,7 @@ def refuse_deletion(name: TopicName, retained: str, commands: Commands, *, force
     return PlanRefusal(
         name,
         f"its schema cannot be deleted: {retained}, and {_NO_OLDER}",
-        "let consumers read them, and retention remove them\nkeep the schema\n"
+        "let consumers read these messages, and wait until retention removes them\nkeep the schema\n"
         f"{commands.apply(name, option, commands.allow_unreadable(name))}: if these messages are not needed",
     )
 
@@ -395,8 +386,8 @@ def refuse_rebuild(name: TopicName, retained: str, commands: Commands) -> PlanRe
     """Return the refusal to delete the versions of a topic that retains messages, so that Git's versions get their numbers."""
     return PlanRefusal(
         name,
-        f"its versions are not deleted: {retained}, and messages that carry their numbers would be unreadable, or read with other definitions",
-        "let consumers read them, and retention remove them\n"
+        f"its versions are not deleted: {retained}, and messages that carry their numbers would be unreadable, or decoded with the wrong schema",
+        "let consumers read these messages, and wait until retention removes them\n"
         f"the same command with `{commands.allow_unreadable(name)}`: if these messages are not needed",
     )
 
@@ -406,7 +397,7 @@ def refuse_generation(name: TopicName, retained: str) -> PlanRefusal:
     return PlanRefusal(
         name,
         f"its new generation cannot begin: {retained}, and {_NO_OLDER}",
-        "stop its producers, let consumers read what is left, and retention remove it\nuse a new topic with `renamed_from`",
+        "stop its producers, let consumers read the remaining messages, and wait until retention removes them\nuse a new topic with `renamed_from`",
     )
 
 

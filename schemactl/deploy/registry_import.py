@@ -254,7 +254,7 @@ class _Importer:
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
-            message = f"declared without `schema`: the registry holds a schema of type {kind}, which describes no messages and keeps typed clients out"
+            message = f"declared without `schema`: the registry holds a schema of type {kind}, which does not describe messages, and keeps typed clients out"
             self.notes.append(ImportNote(topic.name, message))
 
     def _list_readable_versions(self, topic: Topic, *, every_version: bool) -> list[SchemaVersion]:
@@ -306,7 +306,7 @@ class _Importer:
                 if strictly and find_blocking_version([version], self.release):
                     delete = f"`schemactl registry delete {quote(name.schema_id)} --force-delete --target {quote(self.target)}`"
                     way_out = (
-                        f". The topic is wedged, because brokers of Pulsar {self.release} store no schema after this one: "
+                        f". The topic is blocked, because brokers of Pulsar {self.release} reject every schema after this one: "
                         f"{describe_way_out(delete)}"
                     )
                 self._leave_out(name, f"version {version.number}: {reasons[name]}{way_out}", all_of_it=strictly)

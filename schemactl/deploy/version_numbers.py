@@ -363,7 +363,7 @@ def read_lists(path: Path, *, target: str, git: Catalog) -> dict[TopicName, tupl
         )
     if value["topics"] is None:
         raise SchemactlError(
-            f"{path} holds no numbers: the registry could not be read when it was written",
+            f"{path} contains no version numbers, because the registry could not be read when the file was written",
             fix="name an older file; versions that were approved later are added as by `apply`",
         )
     return lists_of(value["topics"], path=path, git=git)
@@ -378,7 +378,9 @@ def lists_of(values: Iterable[Json], *, path: Path, git: Catalog) -> dict[TopicN
     try:
         return {(name := TopicName.parse(value["topic"])): _read_list(name, value, git) for value in values}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise SchemactlError(f"{path} does not hold numbers as schemactl writes them: {error!r}") from error
+        raise SchemactlError(
+            f"{path} does not have the format of version numbers that schemactl writes: {error!r}"
+        ) from error
 
 
 def _read_list(name: TopicName, value: Json, git: Catalog) -> tuple[NumberPair, ...]:
@@ -388,7 +390,7 @@ def _read_list(name: TopicName, value: Json, git: Catalog) -> tuple[NumberPair, 
     ]
     taken = [pair.registry.number for pair in pairs if pair.registry]
     if taken != sorted(set(taken)):
-        raise ValueError(f"the numbers of {name} are not in order")
+        raise ValueError(f"the version numbers of {name} are not in ascending order")
     return tuple(pairs)
 
 
@@ -403,13 +405,12 @@ def _read_pair(name: TopicName, value: Json, versions_by_number: dict[int, Schem
             raise SchemactlError(
                 f"{name}: v{number} was Git's version {value['git']} of commit {(value['commit'] or {}).get('id', '?')[:9]}, "
                 "which the approved history does not have as that version: it was rewritten, or this clone is behind",
-                fix="git fetch --all; if the history was rewritten, make a branch at that commit, merge what was approved instead on "
-                "top of it (`git merge --no-ff`), and push that as the approved branch",
+                fix="git fetch --all; if the history was rewritten, make a branch at that commit, merge the current approved branch into it (`git merge --no-ff`), and push the result as the approved branch",
             )
         info = upload(git.load())
     if git and info and Contents([git]).find(info) is None:
         raise SchemactlError(
-            f"{name}: the list says that v{number} is Git's version {git.number}, and gives another content for it",
-            fix="name a list as schemactl wrote it",
+            f"{name}: according to the list, v{number} is Git's version {git.number}, but the list has other content for it",
+            fix="name a list that was not edited after schemactl wrote it",
         )
     return NumberPair(SchemaVersion(number, info, timestamp_ms=value["time_ms"]), git, readable)

@@ -107,7 +107,7 @@ class HistoryNote:
 
     def __str__(self) -> str:
         about = f"{self.topic}: " if self.topic else ""
-        return f"{about}{self.commit.short} made no version: {self.problem.source}: {self.problem.message}"
+        return f"{about}{self.commit.short} added no version: {self.problem.source}: {self.problem.message}"
 
 
 class UndecidedVersions(tuple[SchemaVersion, ...]):  # noqa: SLOT001  a tuple cannot have slots with values
@@ -636,7 +636,7 @@ def _create_position_error(repository: Repository, whole: History, name: str, co
             )
     return HistoryError(
         f"{problem}: it was never approved, or this clone is behind",
-        fix=f"`git fetch`; or have it merged, and name the commit of {whole.ref} that brings it",
+        fix=f"`git fetch`; or merge it, and name the commit of {whole.ref} that contains it",
     )
 
 

@@ -206,7 +206,7 @@ class Repository:
         grafts = Path(os.environ.get("GIT_GRAFT_FILE") or repository.common_directory / "info" / "grafts")
         if grafts.is_file() and grafts.read_bytes().strip():
             raise HistoryError(
-                f"{grafts} gives commits other parents than they have, so this clone sees another history than the rest",
+                f"{grafts} replaces the parents of commits, so this clone sees another history than other clones",
                 fix=f"remove it: `rm {quote(str(grafts))}`",
             )
         return repository

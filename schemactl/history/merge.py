@@ -298,7 +298,7 @@ def _read_merge_base(
     if merge_base is None:
         raise HistoryError(
             f"{head.short} and {name} have no commit in common, so the changes here are unknown",
-            fix="name the ref that this work started from, with `check --base` or as `approved:` in the project file",
+            fix="name the ref that this branch started from, with `check --base` or as `approved:` in the project file",
         )
     if merge_base.id == tip.id:
         return tip, state
@@ -586,7 +586,7 @@ def proposed(repository: Repository, project: Project, base: str) -> Proposed:
             raise
         raise HistoryError(
             f"{head.short} cannot be merged into {name}: they conflict",
-            fix=f"`git merge {quote(name)}`, and commit what resolves it",
+            fix=f"`git merge {quote(name)}`, resolve the conflicts, and commit",
         ) from failure
     message = f"{head.short} merged into {name}"
     roles = {f"GIT_{role}_{key}": _AUTHOR for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}

@@ -225,7 +225,9 @@ def numbered(
     """
     approved_catalog = forked.approved.catalog
     for name, number in _list_incomparable_versions(record):
-        note(f"{record.target}'s version {number} of {name} is not compared with: its definition does not parse")
+        note(
+            f"{record.target}'s version {number} of {name} is not used in the comparison: its definition does not parse"
+        )
 
     def renumber(history: History) -> History:
         return history.with_catalog(with_target_numbers(history.catalog, record, approved_catalog))

@@ -260,7 +260,7 @@ class Derivation:
                 commit = state.read_commit(step)
                 raise HistoryError(
                     f"{commit.short} changed `adopted` in {self._project.path}, and so the numbers of approved versions: {join_first(renumbered, 3)}",
-                    fix="write the former value of `adopted` again, and have that approved",
+                    fix="restore the previous value of `adopted`, and merge that",
                 )
             return
 
@@ -540,8 +540,7 @@ class VersionDerivation:
             if root not in known_roots and not in_roots(f"{root}/x".lstrip("/"), self._project, previous=True):
                 relative_root = posixpath.relpath(root or ".", self._project.folder or ".")
                 raise HistoryError(
-                    f"{subject} had the root `{root}`, which today's {self._project.path} does not know: the versions of "
-                    "topics that were declared there would be counted again",
+                    f"{subject} had the root `{root}`, which the current {self._project.path} does not list: the versions of topics that were declared there would get new numbers",
                     fix=f"add `{relative_root}` to `previous_roots` in {self._project.path}",
                 )
 

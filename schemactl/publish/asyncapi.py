@@ -89,7 +89,7 @@ def make_document(
         except SchemactlError as error:
             skipped[format_kind_name(topic.name, topic.kind)] = error.message
         except RecursionError:
-            skipped[format_kind_name(topic.name, topic.kind)] = "it is nested deeper than can be followed"
+            skipped[format_kind_name(topic.name, topic.kind)] = "it is nested too deeply"
         else:
             continue
         writer.forget_types_except(known_types)

@@ -364,5 +364,5 @@ def _make_folder(folder: Path) -> None:
 
 def _suggest_fix(error: sqlite3.OperationalError) -> str:
     if "locked" in str(error) or "busy" in str(error):
-        return f"another process has kept it for {_BUSY_TIMEOUT_S:.0f} s; wait for it to end and try again"
+        return f"another process has kept it locked for {_BUSY_TIMEOUT_S:.0f} s; wait for it to end and try again"
     return "check that the path names a file you may write, in a folder you may write, on a disk with space left"

@@ -132,7 +132,7 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
             )
         case TextDiffers(_, _, number, latest):
             suffix = f"; a registry's latest stays v{latest}" if number != latest else ""
-            yield "=", f"another text of v{number}, which registers nothing{suffix}"
+            yield "=", f"v{number} with another text; nothing is registered{suffix}"
         case SchemaRemoved():
             yield (
                 "-",

@@ -86,7 +86,7 @@ def _sum_lines(items: Sequence[DriftItem]) -> list[ReportLine]:
 
 def _pending_lines(report: DriftReport) -> Iterator[ReportLine]:
     """Yield one line for each pending difference, then the command that shows the next apply."""
-    yield ReportLine("Pending: approved since the last apply, and no drift:")
+    yield ReportLine("Pending (approved since the last apply; this is not drift):")
     for item in report.pending:
         yield ReportLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1)
     yield from alternatives("Next", f"`schemactl plan --target {quote(report.origin.target)}`")

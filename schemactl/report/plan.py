@@ -44,8 +44,8 @@ _MAX_PARTS: Final = 20
 _MAX_SEPARATE: Final = 3
 """The maximum number of failures for one reason that are shown separately."""
 
-UNFINISHED: Final = "not finished when the apply ended: the registry may still carry it out"
-UNTRIED: Final = "not tried: a step of its topic, or of its namespace, failed"
+UNFINISHED: Final = "not finished when the apply ended: the registry may still execute it"
+UNTRIED: Final = "not executed: an earlier step of its topic or namespace failed"
 
 
 def render_plan(plan: Plan, *, color: bool = False) -> str:
@@ -251,7 +251,7 @@ def render_result(result: Result, *, color: bool = False) -> str:
     if result.stopped:
         lines += [f"Stopped: {result.stopped}"]
     if unfinished := [plan.steps[number - 1].describe() for number in result.unfinished]:
-        lines += ["Not finished; the registry may still carry this out:", *_indented(unfinished)]
+        lines += ["Not finished; the registry may still execute these steps:", *_indented(unfinished)]
     started = {*result.failures, *result.unfinished}
     if untried := [step.describe() for number, step in result.remaining_steps if number not in started]:
         more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []

@@ -125,7 +125,7 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
         repairs = f"; an `apply` repairs it in {format_count(len(status.repairs), 'step')}" if status.repairs else ""
         yield f"  drift: {_counts_by_kind(status.differences)}{repairs}"
     for name in status.updates_off:
-        yield f"  {name}: clients cannot register schemas, as an apply left is_allow_auto_update_schema false"
+        yield f"  {name}: clients cannot register schemas, because an apply left is_allow_auto_update_schema false"
     for block in make_broker_blocks(status.brokers, has_fixes=False):
         yield from ("  " + "  " * line.depth + line.text for line in block)
     if status.misread:

@@ -325,8 +325,7 @@ def _check_separate(row_path: str, rejected_path: str) -> None:
         below = posixpath.relpath(inner, outer)
         if below == "." or not below.startswith(("_", ".")):
             raise WrongArgument(
-                f"of {rejected_path} and {row_path} one path contains the other: "
-                "give another folder as `rejected`, or remove `rejected`"
+                f"one of the paths {rejected_path} and {row_path} contains the other: give another folder as `rejected`, or remove `rejected`"
             )
 
 
@@ -416,7 +415,7 @@ def _choose_partitions(
     )
     advice = f"also partition by {', '.join(existing)}" if existing else "leave partitions out"
     raise WrongArgument(
-        f"the rows in {location} are {was}, and these would be {would_be}, which cannot be together: {advice}, or land elsewhere"
+        f"the rows in {location} are {was}, and the new rows would be {would_be}, but one location cannot have both: {advice}, or land elsewhere"
     )
 
 

@@ -195,8 +195,7 @@ class _Columns:
                 return value if inner == item else f"transform_values({value}, (key, {item}) -> {inner})"
         if not _is_promoted(have, want):
             raise ValueError(
-                f"the table has {path} as {have.simpleString()}, which is not read as {want.simpleString()}: rewrite the "
-                "table"
+                f"the table has {path} as {have.simpleString()}, which cannot be read as {want.simpleString()}: rewrite the table"
             )
         return f"CAST({value} AS {to_sql_type(want)})"
 

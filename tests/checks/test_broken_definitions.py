@@ -147,7 +147,7 @@ def test_paths_select_the_topics_of_files(broken_shop: Scratch) -> None:
     )
     for command in ("check", "lint"):
         schemactl(broken_shop.path, command, "topics", code=1)
-        assert "named by --topic good" in schemactl(broken_shop.path, command, "good", code=64).err
+        assert "to select a topic, use --topic good" in schemactl(broken_shop.path, command, "good", code=64).err
         assert "outside of the repository" in schemactl(broken_shop.path, command, "..", code=64).err
 
 

@@ -195,7 +195,7 @@ def test_a_definition_that_does_not_parse_is_not_compared_with(estate: Estate) -
     estate.scratch.git("commit", "-q", "-m", "What the registry holds is no schema")
     required_note(estate)
     printed = estate.run("check", "--target", "local")
-    assert f"local's version 2 of {ORDERS} is not compared with: its definition does not parse" in printed.err
+    assert f"local's version 2 of {ORDERS} is not used in the comparison: its definition does not parse" in printed.err
 
 
 @pytest.mark.slow

@@ -211,7 +211,10 @@ def test_a_change_that_requires_it_is_judged_by_that_too(tmp_path: Path) -> None
         ("GATE_CHANGED", "warning"),
         ("NAMESPACE_UNDECLARED", "error"),
     ]
-    assert "This holds under the judging files of this change" in findings[1]["message"]
+    assert (
+        "This finding results from the settings of this change, as they will be after the merge, and not from the approved settings."
+        in findings[1]["message"]
+    )
 
 
 def test_a_commit_that_removes_the_declaration_is_judged_for_it(tmp_path: Path) -> None:

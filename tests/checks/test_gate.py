@@ -267,7 +267,7 @@ CHANGED: dict[str, tuple[str, str, str]] = {
     "the root is gone": ("GATE_CHANGED", "schemactl.yaml:", "`topics` is not a root, so that 1 topic (persistent://shop/sales/orders)"),
     "the branch is the record": ("GATE_CHANGED", "schemactl.yaml:1:11", "`approved` is work (was not set)"),
     "the default strategy protects others": ("GATE_CHANGED", "schemactl.yaml:2:", "1 topic (persistent://shop/sales/orders) is FORWARD, no longer BACKWARD"),
-    "the topic is a draft": ("DRAFT_AGAIN", "topics/orders.yaml:5:12", "becomes a draft, and was stable"),
+    "the topic is a draft": ("DRAFT_AGAIN", "topics/orders.yaml:5:12", "becomes a draft, but was stable."),
 }  # fmt: skip
 """The rule of the warning, its location and a part of its text, for each evasion."""
 

@@ -277,7 +277,7 @@ def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work(monkeypatch: p
         inner = record(make_field("a", inner), make_field("b", again), name=f"N{number}")
     wide = order(make_field("x", inner))
     impact_of_change = look(order(make_field("x", "int")), wide)
-    assert impact_of_change.refusal == "written out, it has more than 1,000 columns and parts"
+    assert impact_of_change.refusal == "fully expanded, it has more than 1,000 columns and parts"
     assert impact(wide, wide, generate=GENERATE, release=Release.R4_0) is None
 
 

@@ -56,7 +56,7 @@ def test_fix_edits_the_file_keeps_its_permissions_and_says_so(misspelled_reposit
     path = misspelled_repository.path / "namespaces" / "orders.avsc"
     path.chmod(0o600)
     printed = schemactl(misspelled_repository.path, "lint", "--fix")
-    assert printed.err.startswith("mended namespaces/orders.avsc\n1 finding mended")
+    assert printed.err.startswith("fixed namespaces/orders.avsc\n1 finding fixed")
     assert "all fine" in printed.out
     assert (path.read_text(), path.stat().st_mode & 0o777) == (FINE, 0o600)
 
@@ -65,18 +65,18 @@ def test_fix_names_git_diff_only_for_files_that_git_tracks(misspelled_repository
     def count_fixed() -> str:
         return schemactl(misspelled_repository.path, "lint", "--fix").err.splitlines()[-1]
 
-    assert count_fixed() == "1 finding mended; `git diff` shows how"
+    assert count_fixed() == "1 finding fixed; `git diff` shows how"
     further = {"namespaces/returns.yaml": TOPIC.replace("orders", "returns"), "namespaces/returns.avsc": MISSPELT}
     misspelled_repository.write(further)
-    assert count_fixed() == "1 finding mended"
+    assert count_fixed() == "1 finding fixed"
     misspelled_repository.write({**further, "namespaces/orders.avsc": MISSPELT})
     assert count_fixed() == "2 findings mended; `git diff` shows how, but not in 1 file that Git does not track"
     misspelled_repository.write(further)
     misspelled_repository.git("add", ".")
-    assert count_fixed() == "1 finding mended; `git diff` shows how"
+    assert count_fixed() == "1 finding fixed; `git diff` shows how"
     shutil.rmtree(misspelled_repository.path / ".git")
     misspelled_repository.path.joinpath("namespaces/orders.avsc").write_text(MISSPELT)
-    assert count_fixed() == "1 finding mended"
+    assert count_fixed() == "1 finding fixed"
 
 
 @pytest.mark.parametrize("name", CHECK_FORMATS)

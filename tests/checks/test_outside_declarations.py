@@ -92,8 +92,7 @@ def test_overlays_previous_roots_and_other_projects_are_no_declarations(prepared
             "[namespaces, schemata]",
             ("declared",),
             (
-                "schemactl.yaml:2:21: there is no file in the folder `schemata`\n  Fix: name a folder that holds declarations, or remove the "
-                "entry; folders with YAML files: declared, namespaces"
+                "schemactl.yaml:2:21: there is no file in the folder `schemata`\n  Fix: name a folder that contains declarations, or remove the entry; folders with YAML files: declared, namespaces"
             ),
         ),
         (

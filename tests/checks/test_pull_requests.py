@@ -73,7 +73,10 @@ def test_an_intermediate_commit_that_breaks_is_distinguished_from_the_last(order
     assert finding["commit"] == {"id": orders_repository.id(step), "subject": "A note"}
     assert '"A note", 1 of 2 on this branch' in finding["message"]
     assert "rebase merge or a fast-forward" in finding["message"]
-    assert "A merge commit or a squash approves the end" in finding["message"]
+    assert (
+        "A merge commit or a squash approves only the end of the branch, which is checked separately."
+        in finding["message"]
+    )
     assert not finding["only_at_tip"]
     orders_repository.commit(make_orders_without_defaults(note=0, more=0), "worse", branch="work")
     check_out(orders_repository, "work")
@@ -251,7 +254,10 @@ def test_a_branch_that_merged_the_approved_history_is_judged_by_its_own_commits(
     assert [(f["rule"], f["commit"]["subject"]) for f in report["findings"]] == [("STEP_REFUSED", "break")]
     assert "1 of 3 on this branch" in report["findings"][0]["message"]
     assert (report["merge_base"], [topic["topic"] for topic in report["topics"]]) == (None, [ORDERS])
-    assert "a fast-forward would make the branch's line the record" in report["notes"][0]
+    assert (
+        "after a fast-forward, the commits of this branch would be the approved first-parent line, and versions would be numbered along them."
+        in report["notes"][0]
+    )
 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["at the tip", "after main moved"])

@@ -266,7 +266,10 @@ def test_a_waiver_in_a_later_commit_than_its_break_is_a_finding_where_commits_ar
     work.change(work.read_waivers())
     report = work.check()
     assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == (["STEP_REFUSED"], [SYMBOLS])
-    assert "Its waiver comes with a later commit" in report["findings"][1]["message"]
+    assert (
+        "Its waiver is in a later commit, but only the waivers in a version's own commit apply to it."
+        in report["findings"][1]["message"]
+    )
     work.git("reset", "-q", "--soft", "main")
     work.commits = 0
     work.change({})

@@ -130,7 +130,7 @@ def test_a_project_without_namespaces_has_no_line(tmp_path: Path, options: list[
         (["--out", "plan.json"], "--out applies when a plan is made"),
         (["--format", "html"], "plan namespaces has one --format: text or json"),
         (["--at", "main", "--base", "main"], "give one of them"),
-        (["--namespace", "shop/sale"], "there is no such namespace"),
+        (["--namespace", "shop/sale"], "unknown namespace in the approved history"),
         (["plan.json"], "plan namespaces takes no file: plan.json"),
     ],
 )

@@ -118,7 +118,7 @@ def test_an_auto_client_that_refuses_the_schema_itself_is_quoted(tmp_path: Path)
     repository.flush()
     done = shop.run(repository.path, "admit", "consumer", "click", "--auto", code=100)
     assert done.out == (
-        "rejected (J1): a consumer of persistent://web/app/click with the topic's own schema of any type\n"
+        "rejected (J1): a consumer of persistent://web/app/click with the topic's own schema, whatever its type\n"
         "  Java's client itself throws IllegalArgumentException: Retrieve schema instance from schema info for type 'PROTOBUF' is not supported yet\n"
         "  Fix: give the client the topic's schema by a separate class; a consumer may take bytes instead (Schema.BYTES)\n"
     )

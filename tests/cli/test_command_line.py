@@ -113,7 +113,7 @@ def test_an_interrupt_ends_without_a_traceback(tmp_path: Path, where: str) -> No
         "    sys.meta_path.insert(0, Stopped)\n"
         "else:\n"
         "    from schemactl import cli\n"
-        "    cli.load = lambda name: Stopped\n"
+        "    cli.load_command = lambda name: Stopped\n"
         "sys.argv = ['schemactl', 'check']\n"
         "sys.exit(main())\n"
     )

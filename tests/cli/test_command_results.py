@@ -240,7 +240,7 @@ def test_json_in_a_file_leaves_the_text(estate: Estate) -> None:
     [
         ("yaml", "expected one of text, json"),
         ("json=", "a file name must follow the ="),
-        ("text=out.txt", "the text of this command goes to standard output alone"),
+        ("text=out.txt", "--format text=FILE: this command can write text only to standard output"),
     ],
 )
 def test_wrong_formats_are_wrong_usage(estate: Estate, option: str, message: str) -> None:

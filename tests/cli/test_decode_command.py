@@ -256,7 +256,7 @@ def test_keys_of_separated_pairs_are_required() -> None:
     line["properties"] = {**HALVES, "kv.encoding.type": "SEPARATED"}
     [without, few] = answer_lines([line, {**line, "keys_b64": []}], "decode", "--jsonl", status=1)
     assert "give them as `keys_b64`" in without["error"]
-    assert "not one key for each message" in few["error"]
+    assert "`keys_b64` does not have one key for each message" in few["error"]
 
 
 DEPTH = partial(dict.fromkeys, ["recursiveFieldMaxDepth"])

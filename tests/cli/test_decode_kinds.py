@@ -96,7 +96,7 @@ def test_samples_are_of_one_kind(kinds_repository: Scratch, topic: str, fields: 
     ("name", "effect"),
     [
         ("Other", "readers then reject its messages, which are of no declared kind."),
-        ("Created", "its messages are then read with its own definition."),
+        ("Created", "its messages are then decoded with its own definition."),
     ],
 )
 def test_drift_states_what_readers_do_with_a_foreign_version(kinds_repository: Scratch, name: str, effect: str) -> None:

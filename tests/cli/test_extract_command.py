@@ -143,7 +143,7 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
         "there is no file none.avsc"
         in schemactl(tmp_path, "extract", order, "--out", "none.avsc", "--check", code=1).err
     )
-    assert "give --out FILE or --topic TOPIC" in schemactl(tmp_path, "extract", order, "--check", code=64).err
+    assert "needs either --out FILE or --topic TOPIC" in schemactl(tmp_path, "extract", order, "--check", code=64).err
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_wrong_usage_says_what_to_write(schemas_repository: Scratch, service_mod
         error = verify(schemas_repository, f"{service_module}:Newest", "--against", against, code=64).err
         assert "expected latest, all, or numbers among 0, 1, 2" in error
     error = verify(schemas_repository, f"{service_module}:Newest", "--half", "key", code=64).err
-    assert "is no KEY_VALUE topic" in error
+    assert "applies only to KEY_VALUE topics" in error
     assert (
         "is not a package that `schemactl generate` wrote"
         in verify(schemas_repository, f"{service_module}:Newest", "--package", "json", code=1).err

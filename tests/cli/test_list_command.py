@@ -266,7 +266,7 @@ def test_without_a_target_it_is_what_is_declared(estate: Estate) -> None:
 
 
 def test_a_topic_that_a_target_does_not_have_is_not_shown(estate: Estate) -> None:
-    assert "no topic 'clicks'" in estate.run("show", "--effective", "clicks", "--target", "dev", code=64).err
+    assert "unknown topic 'clicks'" in estate.run("show", "--effective", "clicks", "--target", "dev", code=64).err
     error = estate.run("show", "orders", "--target", "dev", code=64).err
     assert "--target requires --effective" in error
 

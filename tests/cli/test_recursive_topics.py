@@ -56,7 +56,9 @@ def test_each_export_has_all_other_topics(tangled_project: Path, tmp_path: Path)
     channels = json.loads(printed.out)["channels"]
     assert channels.keys() == {"shop.sales.flat", "shop.sales.nested-arrays"}
     for topic in NAMES.keys() - {"nested-arrays"} | {"proto"}:
-        assert f"note: persistent://shop/sales/{topic}: left out: written out, it has more than 100,000" in printed.err
+        assert (
+            f"note: persistent://shop/sales/{topic}: left out: fully expanded, it has more than 100,000" in printed.err
+        )
 
 
 def test_the_site_has_pages_of_them(tangled_project: Path, tmp_path: Path) -> None:

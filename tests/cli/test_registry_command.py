@@ -103,7 +103,9 @@ def test_a_missing_type_is_looked_for_in_the_roots_and_not_in_the_package(applie
 def test_test_knows_better_than_the_compatibility_endpoint(run: Run) -> None:
     run("put", "shop/sales/new", "--file", "TMP/payload.json", "--force")
     done = run("test", "shop/sales/new", "--file", "TMP/payload.json", code=100)
-    assert "its compatibility endpoint would answer that it is compatible" in done.out
+    assert (
+        "the broker's compatibility endpoint would report it as compatible, because an upload checks more" in done.out
+    )
 
 
 def test_delete_says_what_it_destroys_and_needs_a_flag(run: Run) -> None:

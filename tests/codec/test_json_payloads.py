@@ -122,8 +122,8 @@ def test_values_are_read_in_the_units_of_the_schema() -> None:
         (b'{"id": 1, "either": {}}', "either: no branch"),
         (b'{"id": 1, "tags": {"a": null}}', r"tags\['a'\]: expected a whole number"),
         (b'\xff{"id": 1}', "byte 0: text that is not UTF-8"),
-        (b"[" * 100_000, "no JSON that can be followed"),
-        (b'{"id": ' + b"1" * 5_000 + b"}", "no JSON that can be followed"),
+        (b"[" * 100_000, "JSON that cannot be read:"),
+        (b'{"id": ' + b"1" * 5_000 + b"}", "JSON that cannot be read:"),
     ],
 )
 def test_an_invalid_value_is_rejected_with_its_place(payload: bytes, reason: str) -> None:

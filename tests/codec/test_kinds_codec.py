@@ -108,7 +108,7 @@ def test_the_codec_of_a_kind_leaves_other_kinds_alone() -> None:
         codec.decode_one(b"\x02", 1)
     with pytest.raises(UnknownVersion, match="is of the kind b"):
         codec.encode_one({"id": 1}, 1)
-    with pytest.raises(UnknownVersion, match="belongs to no kind"):
+    with pytest.raises(UnknownVersion, match="does not belong to any kind of events that was ever declared"):
         codec.read_as(5)
     assert codec.read_as(0).columns.names == ["id"]
     assert codec.read_as(0).kind == "a"

@@ -571,4 +571,7 @@ def test_generate_writes_classes_where_the_project_or_the_command_says_so(tmp_pa
     assert "The records of persistent://shop/sales/orders, version 0." in oldest
     compile(oldest, "orders", "exec")
     assert "is PROTOBUF_NATIVE, not an Avro record" in schemactl(work, "generate", "clicks", code=1).err
-    assert "one version alone is for --classes" in schemactl(work, "generate", "orders@0", "--check", code=64).err
+    assert (
+        "a single version requires --classes, which prints its classes"
+        in schemactl(work, "generate", "orders@0", "--check", code=64).err
+    )

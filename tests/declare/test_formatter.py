@@ -120,7 +120,7 @@ def read_text(repository: Scratch, path: str) -> str:
 
 def test_files_are_laid_out_with_their_comments_and_versions(messy_repository: Scratch) -> None:
     result = schemactl(messy_repository.path, "fmt")
-    assert result.out == "laid out namespaces/orders.avsc\nlaid out namespaces/orders.yaml\n"
+    assert result.out == "formatted namespaces/orders.avsc\nformatted namespaces/orders.yaml\n"
     assert result.err == "2 files laid out, 2 files unchanged\n"
     assert read_text(messy_repository, "namespaces/orders.yaml") == TIDY
     assert read_text(messy_repository, "namespaces/orders.avsc") == TIDY_DEFINITION.replace("1e3", "1")
@@ -138,7 +138,7 @@ def test_check_and_diff_write_nothing_and_exit_with_100(messy_repository: Scratc
 
 def test_paths_are_files_or_folders_from_where_one_works(messy_repository: Scratch) -> None:
     messy_repository.write({"common/money.avsc": MONEY.replace(" ", "")})
-    assert schemactl(messy_repository.path / "common", "fmt", ".").out == "laid out common/money.avsc\n"
+    assert schemactl(messy_repository.path / "common", "fmt", ".").out == "formatted common/money.avsc\n"
     assert (
         schemactl(messy_repository.path / "namespaces", "fmt", "orders.avsc").out.split()[-1]
         == "namespaces/orders.avsc"
@@ -176,7 +176,7 @@ def test_line_ends_of_other_systems_become_line_ends_and_links_are_left(messy_re
         }
     )
     (messy_repository.path / "namespaces" / "link.avsc").symlink_to("orders.avsc")
-    assert schemactl(messy_repository.path, "fmt").out == "laid out namespaces/orders.yaml\n"
+    assert schemactl(messy_repository.path, "fmt").out == "formatted namespaces/orders.yaml\n"
     assert (messy_repository.path / "namespaces" / "orders.yaml").read_bytes() == TIDY.encode()
 
 

@@ -179,7 +179,7 @@ def test_the_topic_s_own_name_is_accepted(name: str, *, is_in_yaml: bool) -> Non
             "expected text, found the number 1",
             "put it in quotes",
         ),
-        (make_payload(properties={"schemactl.commit": "a"}), "{payload: orders.json}", "schemactl itself", "remove it"),
+        (make_payload(properties={"schemactl.commit": "a"}), "{payload: orders.json}", "` itself", "remove it"),
         (
             '{"type": "AVRO",}',
             "{payload: orders.json}",

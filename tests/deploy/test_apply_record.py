@@ -235,7 +235,7 @@ def test_a_step_that_takes_long_is_named_while_it_is_under_way(
     now_s += 7
     progress.tick()
     assert capsys.readouterr().err == (
-        f"10 of 40 steps, 1.0 a second, about 30 s left; under way: {REFUNDS}: create (and 1 more)\n"
+        f"10 of 40 steps, 1.0 a second, about 30 s left; running: {REFUNDS}: create (and 1 more)\n"
     )
 
 
@@ -268,7 +268,7 @@ def test_a_terminal_shows_what_is_under_way(pending_shop: Estate, monkeypatch: p
             output += os.read(ours, 1024)
         assert os.waitpid(process, 0)[1] == 0
     # Two topics are worked on side by side, and the step that began first is shown.
-    under_way = rb"\r\x1b\[K[^\r]* [0-9] of 7 steps; under way: persistent://shop/sales/[a-z]+: register v[01]"
+    under_way = rb"\r\x1b\[K[^\r]* [0-9] of 7 steps; running: persistent://shop/sales/[a-z]+: register v[01]"
     assert re.search(under_way, output)
 
 

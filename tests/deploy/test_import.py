@@ -87,7 +87,7 @@ class Shop:
         out = self.run("import", *arguments).out
         if {"--one-commit", "--commit-each-version"} & {*arguments}:
             self.run("check", "--strict")
-            self.run("plan", "--detailed-exitcode", code=100 if "would be misread" in out else 0)
+            self.run("plan", "--detailed-exitcode", code=100 if "would be decoded with the wrong schema" in out else 0)
         return out
 
     def list_numbers(self, name: TopicName) -> list[tuple[int, int]]:
@@ -235,7 +235,7 @@ def test_types_that_topics_define_alike_become_files_that_they_refer_to(import_s
     import_shop.put(name_topic("alone"), make_info("Alone", {"type": "fixed", "name": "Once", "size": 1}))
     said = import_shop.import_and_settle("--commit-each-version")
     assert (
-        "3 files of definitions that several topics share: below namespaces/shared/shop/, in `references` of the topics."
+        "3 files with definitions that several topics share, below namespaces/shared/shop/; the topics list them in `references`."
         in said
     )
     assert import_shop.list_numbers(ORDERS) == [(0, 0), (1, 1)]
@@ -374,7 +374,7 @@ def test_files_alone_wait_for_a_commit(import_shop: Shop) -> None:
     assert import_shop.scratch.git("log", "--format=%s") == "change"
     import_shop.scratch.git("add", ".")
     import_shop.scratch.git("commit", "-q", "-m", "Declare what is there")
-    assert f"messages of {ORDERS} would be misread" in said
+    assert f"messages of {ORDERS} would be decoded with the wrong schema" in said
     assert "schemactl drift --target local --accept --reason TEXT" in said
     import_shop.run("plan", "--detailed-exitcode", code=100)
     import_shop.run("drift", "--accept", "--reason", "imported")

@@ -85,7 +85,7 @@ def test_what_is_recorded_needs_to_be_approved(estate: Estate) -> None:
     )
     assert (estate.scratch.path / "numbers" / file).read_bytes() == FOREIGN.schema
     estate.run("plan", code=100)
-    assert "Nothing to record" in estate.run("drift", "--accept", "--reason", "again").out
+    assert "Nothing was written. The version numbers of" in estate.run("drift", "--accept", "--reason", "again").out
     assert "again" not in read_numbers(estate)
     estate.scratch.git("add", "numbers")
     estate.scratch.git("commit", "-q", "-m", "Record numbers")
@@ -207,7 +207,7 @@ def test_accepting_needs_a_reason(estate: Estate) -> None:
 def test_where_nothing_differs_nothing_is_written(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
     estate.run("apply", "--auto-approve")
-    assert "Nothing to record" in estate.run("drift", "--accept", "--reason", "x").out
+    assert "Nothing was written. The version numbers of" in estate.run("drift", "--accept", "--reason", "x").out
     assert not (estate.scratch.path / "numbers").exists()
 
 

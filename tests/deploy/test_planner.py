@@ -139,7 +139,7 @@ DOC_DIFFERS = "would store nothing: only doc, aliases, enum default or propertie
 PROPERTIES_DIFFER = "would store nothing: only properties differ from v0"
 OLD_CONTENT = "declares an older version's content again: an upload returns v0, latest stays v{}"
 KEPT = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
-IS_DRAFT = (PlanNoteKind.DRAFT, "is a draft: nothing of it is applied")
+IS_DRAFT = (PlanNoteKind.DRAFT, "is a draft, and `apply` skips drafts")
 DIFFER, UNKNOWN = PlanNoteKind.NUMBERS_DIFFER, PlanNoteKind.UNKNOWN_VERSION
 EQUAL_FOR_BROKERS = "Git's v1 would store nothing: the registry takes it for its v0"
 
@@ -229,7 +229,7 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
     assert refusal.message.startswith(rejection)
     assert "--relax-while-replaying" in refusal.fix
     assert {step.name for step in plan.steps} == {SALES, REFUNDS}
-    with pytest.raises(SchemactlError, match="with --fail-fast nothing of it is applied"):
+    with pytest.raises(SchemactlError, match="so --fail-fast applied nothing"):
         apply_plan(plan, registry, fail_fast=True)
     assert registry.read(plan.scope) == Catalog()
     carry_out(registry, target)
@@ -394,7 +394,7 @@ def test_a_selection_keeps_the_namespaces_of_its_topics() -> None:
     assert set(select(whole, namespaces=["shop/web", "shop/sales"], topics=["*/orders"]).topics) == {ORDERS}
     with pytest.raises(UsageError, match="no topic of the approved history"):
         select(whole, topics=["*/ordres"])
-    with pytest.raises(UsageError, match="no such namespace in the approved history"):
+    with pytest.raises(UsageError, match="unknown namespace in the approved history"):
         select(whole, namespaces=["shop/wbe"])
 
 

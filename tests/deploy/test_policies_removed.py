@@ -285,7 +285,11 @@ def test_after_apply_nothing_is_left_to_plan_and_nothing_is_drift(
     applied_each_time = all(is_applied for *_, is_applied in edits)
     policy_shop.run("apply", "--yes")
     assert list_steps(policy_shop) == []
-    left = [difference for difference in list_differences(policy_shop) if "Git declares it no longer" in difference]
+    left = [
+        difference
+        for difference in list_differences(policy_shop)
+        if "; Git no longer declares it, and its last declared value was" in difference
+    ]
     assert not left or not applied_each_time
 
 

@@ -229,10 +229,10 @@ def test_a_target_has_settings_of_its_own_and_show_says_where_they_come_from(tmp
 
 WITH_ANOTHER_ROW = """
 from schemactl.core.policies import SETTINGS
-from schemactl.core.policies import Setting, Whole
+from schemactl.core.policies import IntegerValue, Setting
 
 SETTINGS["max_producers_per_topic"] = Setting(
-    "max_producers_per_topic", "So many producers.", Whole("a number of producers", 0),
+    "max_producers_per_topic", "So many producers.", IntegerValue("a number of producers", 0),
     path="maxProducersPerTopic", default=0, loses=lambda before, after: "producers are sent away" if after else "",
 )
 import shlex, sys

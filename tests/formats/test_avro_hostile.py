@@ -133,5 +133,5 @@ def test_no_default_is_suggested_that_is_endless_or_large(type_: Any, direction:
     fix = explain(Breakage(incompatibility, direction, 0), new=new, old=old).fix
     assert fix in (
         'make it a union with null first, and "default": null.',
-        "keep the field; it can go once every reader's schema has a default for it.",
+        "keep the field; it can be removed once every reader's schema has a default for it.",
     )

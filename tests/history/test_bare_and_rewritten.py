@@ -138,7 +138,7 @@ def test_after_a_foxtrot_merge_what_was_applied_is_an_error_and_not_renumbered(a
     # The check warns before the fast-forward.
     applied_repository.git("checkout", "-q", "side")
     assert (
-        "a fast-forward would make the branch's line the record"
+        "after a fast-forward, the commits of this branch would be the approved first-parent line, and versions would be numbered along them."
         in schemactl(applied_repository.path, "check", "--base", "main").out
     )
     applied_repository.git("checkout", "-q", "main")

@@ -146,4 +146,4 @@ def test_the_working_tree_counts_until_a_project_file_is_approved(tmp_path: Path
     scratch.write({"schemactl.yaml": PROJECT + INCLUDE})
     assert list_versions(scratch) == ["one"]
     scratch.write({"schemactl.yaml": PROJECT})
-    assert "made no version" in schemactl(scratch.path, "log", "a", code=64).err
+    assert "added no version:" in schemactl(scratch.path, "log", "a", code=64).err

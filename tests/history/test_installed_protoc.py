@@ -147,7 +147,7 @@ def test_text_that_no_installation_accepts_makes_no_version_and_a_note(shop_repo
     )
     shop_repository.commit({"topics/c.proto": write_proto('syntax = "proto3";', "strng x = 1;")})
     shop_repository.flush()
-    assert "made no version" in schemactl(shop_repository.path, "log", "c").err
+    assert "added no version:" in schemactl(shop_repository.path, "log", "c").err
     with history.Repository.open(shop_repository.path) as repository:
         approved = history.read(repository, read_project("schemactl.yaml", PROJECT.encode()))
         assert list(approved.undecided) == ["shop/sales/a"]

@@ -197,7 +197,7 @@ def test_an_ambiguous_topic_gets_the_candidates(empty_shop: Shop) -> None:
 
 def test_in_an_empty_repository_nothing_is_approved(empty_shop: Shop) -> None:
     empty_shop.write({"schemactl.yaml": PROJECT})
-    assert "declares none yet" in empty_shop.run_failing("log", "orders")[1]
+    assert "does not declare any topic yet" in empty_shop.run_failing("log", "orders")[1]
     assert empty_shop.run_json("log", "--all") == {
         "format_version": 1,
         "ref": "main",
@@ -486,7 +486,7 @@ def unreadable_shop(empty_shop: Shop) -> Shop:
 )
 def test_commands_on_a_topic_print_no_notes_on_others(unreadable_shop: Shop, command: tuple[str, ...]) -> None:
     code, out, err = unreadable_shop.run(*command)
-    assert (code, "broken" in out + err, "made no version" in out + err) == (0, False, False)
+    assert (code, "broken" in out + err, "added no version:" in out + err) == (0, False, False)
 
 
 @pytest.mark.parametrize(
@@ -504,7 +504,7 @@ def test_notes_on_the_selected_topics_are_printed(
     unreadable_shop: Shop, command: tuple[str, ...], topics: set[str]
 ) -> None:
     _, _, err = unreadable_shop.run(*command)
-    notes = [line for line in err.splitlines() if "made no version" in line]
+    notes = [line for line in err.splitlines() if "added no version:" in line]
     assert {
         path for path in ("broken1", "broken2", "file") if any(f"topics/{path}." in line for line in notes)
     } == topics

@@ -234,7 +234,8 @@ def test_a_proto_text_marks_the_message_of_the_topic(proto_files: Path) -> None:
 def test_a_topic_that_the_parser_would_write_out_without_end_is_left_out(proto_files: Path) -> None:
     err = schemactl(proto_files, "export", "asyncapi").err
     assert (
-        "note: persistent://acme/odd/tangled: left out: written out, it has more than 100,000 columns and parts" in err
+        "note: persistent://acme/odd/tangled: left out: fully expanded, it has more than 100,000 columns and parts"
+        in err
     )
 
 

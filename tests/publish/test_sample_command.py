@@ -92,8 +92,16 @@ def test_check_reads_what_sample_wrote(topic_folder: Path, form: str) -> None:
         ("orders.first.bin", "", "orders.first.bin:1:1: the file name does not contain the version"),
         ("orders.jsonl", "\n{", "orders.jsonl:2:1: this line is not JSON"),
         ("orders.jsonl", "[]", "this line is not a JSON object"),
-        ("orders.jsonl", '{"version": true}', "`version` is not the number of a version"),
-        ("orders.jsonl", f'{{"version": {2**63}}}', "`version` is not the number of a version"),
+        (
+            "orders.jsonl",
+            '{"version": true}',
+            "`version` is neither a version number nor null (for a message without a version)",
+        ),
+        (
+            "orders.jsonl",
+            f'{{"version": {2**63}}}',
+            "`version` is neither a version number nor null (for a message without a version)",
+        ),
         ("orders.jsonl", '{"payload_b64": "?"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": "é"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": 1}', "`payload_b64` is not base64 text"),
@@ -125,7 +133,7 @@ def test_messages_of_a_record_that_holds_itself_in_several_places_are_read(tmp_p
     findings = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)["findings"]
     [unread] = [finding for finding in findings if finding["rule"] == "SAMPLE_UNREADABLE"]
     assert unread["line"] == 3
-    assert "nested deeper than can be followed" in unread["message"]
+    assert "the value is nested too deeply" in unread["message"]
 
 
 def test_all_files_that_are_none_of_samples_are_said_at_once(topic_folder: Path) -> None:

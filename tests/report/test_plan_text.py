@@ -147,7 +147,7 @@ def test_the_result_of_an_apply(registry: EmbeddedRegistry) -> None:
         """\
         Stopped: interrupted
           Fix: run apply again
-        Not finished; the registry may still carry this out:
+        Not finished; the registry may still execute these steps:
           persistent://shop/sales/orders: register v0
         Not tried:
           persistent://shop/sales/orders: register v1

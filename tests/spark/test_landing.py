@@ -232,8 +232,8 @@ def test_what_cannot_be_landed_is_said_before_a_job_runs(order_messages: DataFra
         ({"maxRecordsPerFile": 0}, "maxRecordsPerFile is 0, and must be a whole number from 1 on"),
         ({"maxRecordsPerFile": "5"}, "maxRecordsPerFile is '5', and must be a whole number"),
         ({"bytes_per_file": None}, "bytes_per_file is None, and must be a whole number"),
-        ({"rejected": output_folder + "/bad"}, "one path contains the other"),
-        ({"rejected": output_folder}, "one path contains the other"),
+        ({"rejected": output_folder + "/bad"}, "contains the other: give another folder"),
+        ({"rejected": output_folder}, "contains the other: give another folder"),
     ):
         with pytest.raises(ValueError, match=words):
             land(order_messages, CODEC, output_folder, **wrong)

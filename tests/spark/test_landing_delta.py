@@ -301,7 +301,9 @@ def test_times_without_a_zone_in_maps_alone_are_refused_as_delta_rs_would_spoil_
     delta_table: DeltaTable,
 ) -> None:
     times = struct_of(pa.schema([("m", MAP_OF_X_AND_T)]))
-    with pytest.raises(WrongArgument, match="make the table with Spark first"):
+    with pytest.raises(
+        WrongArgument, match="for rows whose only timestamp_ntz is in a map: create the table with Spark first"
+    ):
         delta_table.check(times, [], overwrite=False)
     delta_table.check(times.add("t", "timestamp_ntz"), [], overwrite=False)
 
@@ -352,7 +354,9 @@ def test_what_is_no_delta_table_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a%20b", "a\\b", "100%25"])
 def test_a_path_that_delta_rs_takes_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(WrongArgument, match="takes for something else, and looks in another folder"):
+    with pytest.raises(
+        WrongArgument, match="in it, which delta-rs interprets, so it would use another folder: land elsewhere"
+    ):
         DeltaTable(str(tmp_path / name / "orders"))
     # A single percent sign is not an escape.
     table = DeltaTable(str(tmp_path / "100%" / "orders"))

@@ -327,7 +327,10 @@ def test_a_folder_that_rows_were_landed_in_does_not_become_a_delta_table(tmp_pat
     delta.check(STRUCT, [], overwrite=False)
     to.commit(Addition(write_files(to), STRUCT))
     assert read_files(tmp_path) == NEW
-    with pytest.raises(WrongArgument, match="is a folder of Parquet, whose rows no reader of a Delta table"):
+    with pytest.raises(
+        WrongArgument,
+        match="is a folder of Parquet, whose rows would not be part of the Delta table: land elsewhere, or run",
+    ):
         delta.check(STRUCT, [], overwrite=False)
 
 

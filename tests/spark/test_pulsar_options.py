@@ -60,7 +60,7 @@ POSITIONS = st.builds(
         ({**TOPIC, "pulsar.client.authParams": "env:T"}, "are given together"),
         ({**TOPIC, "pulsar.client.authPluginClassName": "X", "pulsar.client.authParams": "y"}, "known are"),
         ({**TOPIC, "pulsar.client.authPluginClassName": TLS, "pulsar.client.authParams": "a:b"}, "tlsCertFile"),
-        ({**TOPIC, "pulsar.client.authPluginClassName": OAUTH, "pulsar.client.authParams": "{"}, "no JSON"),
+        ({**TOPIC, "pulsar.client.authPluginClassName": OAUTH, "pulsar.client.authParams": "{"}, "not a JSON object"),
     ],
 )
 def test_a_wrong_option_is_one_clear_error(options: dict[str, str], message: str) -> None:

@@ -71,6 +71,6 @@ def test_an_admin_url_where_no_pulsar_answers_is_told(page: type[Page]) -> None:
 def test_a_namespace_is_listed_once_however_many_of_its_topics_are_read() -> None:
     with serve_pages(Listing) as url:
         topics = parse_read_options({**url, "topics": "t/n/a,t/n/b,t/n/c"}, "a batch").topics
-        with pytest.raises(PulsarProblem, match=r"no topic persistent://t/n/c; t/n has .*/a, .*/b$"):
+        with pytest.raises(PulsarProblem, match=r"unknown topic persistent://t/n/c; t/n has .*/a, .*/b$"):
             list_partitions(Cluster(parse_connection(url)), topics)
     assert Listing.requested_paths == ["/admin/v2/persistent/t/n", "/admin/v2/persistent/t/n/partitioned"]

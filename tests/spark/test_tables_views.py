@@ -239,7 +239,7 @@ def test_a_table_in_the_catalog_has_a_view_in_sql(spark_session: SparkSession, o
 def test_a_table_that_must_be_written_anew_has_no_view() -> None:
     today = make_codec(record("Order", make_field("id", "int")))
     columns = spark_types.StructType().add("id", "string")
-    with pytest.raises(ValueError, match="the table has id as string, which is not read as int: rewrite the table"):
+    with pytest.raises(ValueError, match="the table has id as string, which cannot be read as int: rewrite the table"):
         view_sql("t", columns, today, name="v")
 
 

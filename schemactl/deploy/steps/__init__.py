@@ -133,7 +133,7 @@ class UnreadableDeclaration:
     @property
     def message(self) -> str:
         """The problem as a sentence, without a period."""
-        return f"{self.problem.source}: {self.problem.message}; since {self.commit.short} nothing of it is approved"
+        return f"{self.problem.source}: {self.problem.message}; since commit {self.commit.short}, no change of it has been approved"
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class RegisterVersion(Step):
         if number != self.answer.version:
             raise RegistryError(
                 f"{self.name}: the registry gave Git's v{self.version.number} the number {number} where {self.answer.version} "
-                "was expected: somebody else is writing to it, or it has schemas from a time when the namespace existed before",
+                "was expected: somebody else is writing to it, or it has schemas of an earlier namespace of this name",
                 fix="look at a new plan: schemactl plan",
             )
 
@@ -97,7 +97,7 @@ def expect_same_content(steps: Sequence[RegisterVersion], context: ApplyContext)
     for step, number in zip(steps, numbers, strict=True):
         info = None if number is None else infos.get(number)
         if info is None or not _is_same_content(info, upload(step.version, context.properties)):
-            raise RegistryError(f"{name}: v{number} reads back with other content than was uploaded")
+            raise RegistryError(f"{name}: v{number} has other content in the registry than was uploaded")
 
 
 def _is_same_content(registered: SchemaInfo, uploaded: SchemaInfo) -> bool:

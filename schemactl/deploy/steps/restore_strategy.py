@@ -56,12 +56,12 @@ class RestoreStrategy(Step):
         if self.left.accepts_all:
             yield (
                 "~",
-                f"strategy: ALWAYS_COMPATIBLE -> {self.strategy}; an apply that was killed left it, and every upload is accepted",
+                f"strategy: ALWAYS_COMPATIBLE -> {self.strategy}; a killed apply had left ALWAYS_COMPATIBLE, which accepts every upload",
             )
         if self.left.updates_off:
             yield (
                 "~",
-                f"automatic updates in {self.name.namespace_name}: off -> on; an apply that was killed left them off: clients cannot register schemas",
+                f"automatic updates in {self.name.namespace_name}: off -> on; a killed apply had left them off, so clients cannot register schemas",
             )
 
     def list_facts(self) -> Json:
@@ -129,7 +129,6 @@ def _expect_nothing_after(latest: int, name: TopicName, registry: Registry) -> N
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
     uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
     raise StalePlan(
-        f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} while the topic accepted everything, over the admin API: "
-        "automatic updates were off; the strategy is restored",
+        f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} over the admin API while the topic accepted every schema (automatic updates were off); the strategy is restored",
         fix="schemactl drift shows what was uploaded",
     )

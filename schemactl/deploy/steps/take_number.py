@@ -35,7 +35,7 @@ class TakeNumber(Step):
         """See `Step.list_lines`."""
         if self.versions:
             yield "-", f"{describe_versions(self.versions)} no longer readable: a new generation begins"
-        yield "+", f"v{self.number}: a tombstone takes it, as no version can be read there"
+        yield "+", f"v{self.number}: filled with a tombstone, because no version with this number can be read"
 
     def list_facts(self) -> Json:
         """See `Step.list_facts`."""

@@ -161,7 +161,7 @@ def _explain_missing_default(case: _Case) -> _Advice:
             alternatives=edits,
         )
     first = f" (publish {suggestion} first)" if suggestion else ""
-    fix = f"keep the field; it can go once every reader's schema has a default for it{first}."
+    fix = f"keep the field; it can be removed once every reader's schema has a default for it{first}."
     if renamed is not None and field is not None:
         fix = f"if {renamed} is {field.name} under a new name, keep {field.name} next to it and write both, because an alias helps new readers only; otherwise {fix}"
     return _Advice(

@@ -351,7 +351,7 @@ class DefinitionReader:
             default = None
         elif default not in symbols:
             message = f"the default of enum {full_name} is {describe_value(default)}, which is not one of its symbols"
-            fix = f"list it among the symbols, or take one of them: {', '.join(symbols[:10])}"
+            fix = f"list it among the symbols, or use one of them: {', '.join(symbols[:10])}"
             raise make_error(message, path, "default", fix=fix)
         enum = Enum(full_name, name, enum_namespace)
         enum.symbols, enum.default = tuple(symbols), default

@@ -116,7 +116,7 @@ class Credentials:
         validity = "has no end" if end_s is None else f"is valid until {_format_time(end_s)}"
         return (
             f"{token} {validity}, but is not accepted: it is signed with another key, or meant for another cluster",
-            f"have a token made for {self.describe_role()} with the key of this cluster",
+            f"request a token for {self.describe_role()} that is signed with the key of this cluster",
         )
 
     def redact(self, text: str) -> str:

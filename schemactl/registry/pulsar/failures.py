@@ -151,9 +151,7 @@ def _advise_on_verification(error: SSLError, host: str) -> str:
     """Return the fix for a certificate of a server that is not valid."""
     code = getattr(_find_innermost(error), "verify_code", None)
     if code == _HAS_EXPIRED:
-        return (
-            f"have the certificate of {host} renewed, and check the clock of this machine; `ca_file` is not the cause"
-        )
+        return f"renew the certificate of {host}, and check the clock of this machine; `ca_file` is not the cause"
     if code == _NOT_YET_VALID:
         return "check the clock of this machine: the certificate is not valid yet"
     if code in (_OTHER_HOST, _OTHER_ADDRESS):
@@ -176,7 +174,7 @@ def _explain_alert(text: str, host: str, certificate: ClientCertificate | None) 
         )
     if any(name in text for name in _NO_CERTIFICATE):
         return Failure(
-            f"{host} asks for a client certificate, and the target names none ({alert})",
+            f"{host} requires a client certificate, but the target does not name one ({alert})",
             _NAME_CERTIFICATE,
             is_of_credentials=True,
         )

@@ -374,7 +374,9 @@ class PulsarRegistry(Relaxing):
         Nothing counts the messages in the segments of a scalable topic.
         """
         if topic.is_scalable:
-            return "" if written_with_schema else f"the segments of {topic} may retain messages, which nothing counts"
+            return (
+                "" if written_with_schema else f"the segments of {topic} may retain messages, whose number is unknown"
+            )
         # The non-persistent topic shares the schemas, but retains no messages.
         topic = replace(topic, domain="persistent")
         existing = self._list_topics(topic.namespace_name, topic.domain) or {}
@@ -432,7 +434,7 @@ class PulsarRegistry(Relaxing):
     def relax(self, topic: TopicName) -> None:
         """See `Registry.relax`."""
         if topic.domain != "persistent":
-            raise RegistryError(f"{topic}: only persistent topics can keep what their strategy was")
+            raise RegistryError(f"{topic}: only persistent topics can save their previous strategy")
         # Brokers do not respond to a property for a topic that does not exist.
         self._count_partitions(topic)
         super().relax(topic)

@@ -65,7 +65,7 @@ def open_producer(cluster: Cluster, topic: str, info: Any, *, send_timeout_s: fl
         if not is_sent_without_version(schema_type):
             raise
         raise PulsarProblem(
-            f"{topic} requires a schema of its producers (schema_validation_enforced), and pulsar-client names none of this type: send "
+            f"{topic} requires a schema of its producers (schema_validation_enforced), but pulsar-client sends no schema for this type: send "
             "with Pulsar's Java client"
         ) from None
 

@@ -309,7 +309,8 @@ def _make_ranges(
         start = starts.get(topic)
         if end and start and are_last and start.order > end.order:
             _report_loss(
-                reading, f"{topic} ends with {end}, and was read up to {start}: it is another topic of that name"
+                reading,
+                f"{topic} ends with {end}, but was read up to {start}: it is now another topic of the same name",
             )
             start = None
         if end and (start is None or start.order < end.order):
@@ -550,7 +551,8 @@ class PulsarStream(DataSourceStreamReader):
         missing_topics = sorted(topic for topic, position in starts.items() if position and topic not in ends)
         if missing_topics:
             _report_loss(
-                self.reading, f"{', '.join(missing_topics)}: not there any more, or the checkpoint is another query's"
+                self.reading,
+                f"{', '.join(missing_topics)}: no longer exists, or the checkpoint belongs to another query",
             )
         # Read for each batch, so that versions that were registered meanwhile are also decoded.
         return _make_ranges(self.reading, starts, ends, _read_codec(self.connection, self.reading, self.schema))
@@ -769,7 +771,7 @@ class Sender:
 
         def record_result(topic: str, result: Any, _: Any) -> None:
             if result.name != "Ok":
-                failures.append(f"{topic} did not take a message: {result.name}")
+                failures.append(f"{topic} did not accept a message: {result.name}")
 
         with Cluster(self.connection) as cluster:
             for batch in batches:

@@ -107,8 +107,7 @@ class DeltaTable(LandingTable):
             object.__setattr__(self, "place", Folder.from_location(self.place).path)
             if match := re.search(r"%[0-9A-Fa-f]{2}|\\", self.place):
                 raise WrongArgument(
-                    f"{self.place} has {match[0]!r} in it, which delta-rs takes for something else, and looks in another folder: "
-                    "land elsewhere"
+                    f"{self.place} has {match[0]!r} in it, which delta-rs interprets, so it would use another folder: land elsewhere"
                 )
         elif urlsplit(self.place).password or urlsplit(self.place).query:
             # The path is in messages, and in the log of the table of the same landing.
@@ -128,7 +127,7 @@ class DeltaTable(LandingTable):
             return Folder.from_location(self.place)
         if self.filesystem is None and url.scheme not in ("s3", "s3a"):
             raise WrongArgument(
-                f"with storage_options the tasks cannot write to {url.scheme}: give the same as `filesystem`, of Arrow"
+                f"with storage_options the tasks cannot write to {url.scheme}: give the same settings as an Arrow file system, `filesystem`"
             )
         return Folder.from_location(url.netloc + url.path, self.filesystem or self._make_s3())
 
@@ -160,22 +159,21 @@ class DeltaTable(LandingTable):
             _check_spelling(_read_columns(table), struct)
             if any(change.kind not in self.in_place for change in changes):
                 raise WrongArgument(
-                    'delta-rs adds columns and changes none. Rewrite the table, with all its rows, by evolve="rewrite" (--evolve '
+                    'delta-rs can only add columns. Rewrite the table, with all its rows, by evolve="rewrite" (--evolve '
                     "rewrite), or in Spark, after which this landing goes on: "
                     f"{_make_rewrite(table, self.place, struct, changes)}"
                 )
             return
         if folder.get_subfolder(SUCCESS).is_file():
             raise WrongArgument(
-                f"{self.place} is a folder of Parquet, whose rows no reader of a Delta table finds: land elsewhere, or type "
+                f"{self.place} is a folder of Parquet, whose rows would not be part of the Delta table: land elsewhere, or run "
                 f"CONVERT TO DELTA parquet.{quote_name(self.place)} first"
             )
         has_ntz = any(_is_ntz(part) for _, part in iterate_columns(struct))
         has_ntz_outside_maps = any(_is_ntz(part) for _, part in iterate_columns(struct, maps=False))
         if has_ntz and not has_ntz_outside_maps:
             raise WrongArgument(
-                f"delta-rs cannot make {self.place} of rows with a timestamp_ntz in a map and in no other column: make the table "
-                "with Spark first"
+                f"delta-rs cannot create {self.place} for rows whose only timestamp_ntz is in a map: create the table with Spark first"
             )
 
     def check_rewrite(self, struct: spark.StructType, changes: Sequence[Change]) -> None:
@@ -521,7 +519,7 @@ def _check_columns(struct: spark.StructType) -> None:
             )
         if paths.setdefault(path.casefold(), path) != path:
             raise WrongArgument(
-                f"{paths[path.casefold()]} and {path} are one column to Delta, which does not look at case: rename one of them"
+                f"{paths[path.casefold()]} and {path} are one column to Delta, which ignores case: rename one of them"
             )
     for path, data_type in iterate_leaves(struct):
         if data_type.typeName() not in _TYPES:
@@ -566,15 +564,18 @@ def _check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool)
     checks = [key.removeprefix("delta.constraints.") for key in settings if key.startswith("delta.constraints.")]
     if checks:
         drop = "; ".join(f"ALTER TABLE {name} DROP CONSTRAINT {quote_name(check)}" for check in checks)
-        raise WrongArgument(f"{place} checks its rows ({', '.join(checks)}), and files are added unseen: type {drop}")
+        raise WrongArgument(
+            f"{place} checks its rows ({', '.join(checks)}), but landing adds files without these checks: run {drop}"
+        )
     for path, column in iterate_columns(_read_columns(table)):
         keys = [key for key in column.metadata or () if key.startswith(_COMPUTED_OR_CHECKED)]
         if keys:
-            raise WrongArgument(f"{path} of {place} has {keys[0]}, and files are added unseen: {land_elsewhere}")
+            raise WrongArgument(
+                f"{path} of {place} has {keys[0]}, but landing adds files without such checks: {land_elsewhere}"
+            )
         if not column.nullable:
             raise WrongArgument(
-                f"{path} of {place} is NOT NULL, and files are added unseen: type "
-                f"ALTER TABLE {name} ALTER COLUMN {path} DROP NOT NULL"
+                f"{path} of {place} is NOT NULL, but landing adds files without this check: run ALTER TABLE {name} ALTER COLUMN {path} DROP NOT NULL"
             )
 
 

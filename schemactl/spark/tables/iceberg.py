@@ -89,7 +89,7 @@ class _NameTaken(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the catalog has no table {name} and creates none: maybe there is a view of that name; land in another table"
+            f"the catalog has no table {name} and cannot create it; a view may have this name: land in another table"
         )
 
 
@@ -289,7 +289,7 @@ class IcebergTable:
             try:
                 return catalog.load_table(self.name)
             except NoSuchIcebergTableError:
-                raise WrongArgument(f"{self.name} is no Iceberg table: land in another one") from None
+                raise WrongArgument(f"{self.name} is not an Iceberg table: land in another table") from None
             except NoSuchTableError:
                 return None
 
@@ -483,7 +483,7 @@ class IcebergTable:
                 )
             if _get_mapped_id(mapping, name.split(".")) != metadata.schema().find_field(name).field_id:
                 raise WrongArgument(
-                    f"{self.name} has {name}, and its name mapping does not, by which readers find columns in files: add it to the "
+                    f"{self.name} has the column {name}, but its name mapping, by which readers find columns in files, does not: add it to the "
                     f"table's property {_NAME_MAPPING}"
                 )
 
@@ -685,7 +685,7 @@ def _make_data_file(
     file_columns = {footer.schema.column(index).path for index in range(footer.num_columns)}
     for name in filter(None, partition_fields):
         if name not in file_columns:
-            raise WrongArgument(f"{file.name} has no column {name} inside, and readers of Iceberg find it there")
+            raise WrongArgument(f"{file.name} has no column {name}, which readers of Iceberg expect in the file")
     types_by_name = {column.name: str(column.field_type) for column in metadata.schema().columns}
     values = (
         _parse_partition_value(types_by_name[name], file.partition[name]) if name else None for name in partition_fields

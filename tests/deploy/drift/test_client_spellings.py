@@ -78,7 +78,7 @@ def test_a_second_spelling_may_be_recorded_for_those_who_cannot_ask(estate: Esta
     assert "1: {git: 0, " in (estate.scratch.path / "numbers/local.yaml").read_text()
     estate.run("apply", "--auto-approve")
     estate.run("drift", "--detailed-exitcode")
-    assert "Nothing to record" in estate.accept().out
+    assert "Nothing was written." in estate.accept().out
 
 
 def test_a_second_spelling_is_told_as_soon_as_git_has_a_version_of_its_number(estate: Estate) -> None:

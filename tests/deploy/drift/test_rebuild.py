@@ -60,7 +60,7 @@ def test_the_numbers_come_back_from_what_was_kept(estate: Estate, export_numbers
     file = export_numbers() if source == "drift" else "result.json"
     lose_topics(estate)
     out = estate.run("rebuild", file, "--auto-approve").out
-    assert "v2: a tombstone takes it, as no version can be read there" in out
+    assert "v2: filled with a tombstone, because no version with this number can be read" in out
     assert f"Numbers of {ORDERS}: taken from {file}; " in out
     after = estate.read_definitions()
     assert after[:3] == [None, None, None]
@@ -164,7 +164,7 @@ def test_other_contents_in_the_way_are_deleted_only_on_demand(estate: Estate, ex
     lose_topics(estate, ORDERS)
     assert estate.put(make_order_info("id", note=0)) == [0]  # a producer was faster
     out = estate.run("rebuild", file, "--auto-approve", code=100).out
-    assert "the registry holds version 0 now, with other contents than it had" in out
+    assert "the registry holds version 0  now, but with other contents than before" in out
     assert "--force-delete shop/sales/orders" in out
     assert estate.read_definitions() == [make_order_info("id", note=0)]
     estate.run("rebuild", file, "--auto-approve", "--force-delete", "orders")
@@ -250,8 +250,14 @@ def test_a_rewritten_history_cannot_stand_for_what_was_kept(estate: Estate, expo
         ("[]", "is not a file with version numbers"),
         ('{"format_version": 9, "target": "local", "topics": []}', "has format 9; this schemactl reads 1"),
         ('{"format_version": 1, "target": "prod", "topics": []}', "was written for the target prod"),
-        ('{"format_version": 1, "target": "local", "topics": null}', "holds no numbers"),
-        ('{"format_version": 1, "target": "local", "topics": [{}]}', "does not hold numbers as schemactl"),
+        (
+            '{"format_version": 1, "target": "local", "topics": null}',
+            "contains no version numbers, because the registry could not be read when the file was written",
+        ),
+        (
+            '{"format_version": 1, "target": "local", "topics": [{}]}',
+            "does not have the format of version numbers that schemactl writes:",
+        ),
     ],
 )
 def test_a_file_that_is_something_else_is_one_clear_error(estate: Estate, text: str, message: str) -> None:

@@ -81,7 +81,7 @@ def test_import_names_the_way_out(wedged_folder: Path, tmp_path: Path) -> None:
     printed = schemactl(other.path, "import", *ON)
     lines = [line for line in (printed.out + printed.err).splitlines() if "shop/sales/rows: left out" in line]
     [line] = lines
-    assert "The topic is wedged" in line
+    assert "The topic is blocked, because brokers of Pulsar" in line
     assert f"`schemactl registry delete shop/sales/rows --force-delete {' '.join(ON)}`" in line
     assert "declare the corrected definition" in line
     assert not list(other.path.rglob("rows.*"))

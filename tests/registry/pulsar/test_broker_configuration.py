@@ -374,7 +374,7 @@ def test_accepted_settings_are_no_drift_until_they_change(tmp_path: Path) -> Non
         assert [item["accepted"]["owner"] for item in drift["brokers"]["differences"]] == ["platform", "platform"]
         assert "accepted: as on all test clusters; platform" in estate.run("drift").out
         assert read_json(estate, "status", "--detailed-exitcode")["targets"][0]["drift"] == {}
-        assert "Nothing to record" in estate.run(*arguments).out
+        assert "Nothing was written. The version numbers of" in estate.run(*arguments).out
         assert path.read_text() == text
 
         # Another value, and an expired acceptance, are drift.

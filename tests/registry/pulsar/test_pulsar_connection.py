@@ -457,7 +457,9 @@ def test_a_client_shows_its_certificate(tmp_path: Path, newest: ssl.TLSVersion) 
     with serve(lambda _: respond_json([]), context) as server:
         written = {"ca_file": "ca.pem", "cert_file": "client.pem", "key_file": "client.key"}
         assert get(server.url, Credentials.from_target(written, tmp_path)) == []
-        with pytest.raises(RegistryError, match="asks for a client certificate, and the target names none") as none:
+        with pytest.raises(
+            RegistryError, match="requires a client certificate, but the target does not name one"
+        ) as none:
             get(server.url, Credentials.from_target({"ca_file": "ca.pem"}, tmp_path))
         assert "`cert_file`" in none.value.fix
         written |= {"cert_file": "stranger.pem", "key_file": "stranger.key"}

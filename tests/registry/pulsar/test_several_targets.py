@@ -120,7 +120,7 @@ def test_credentials_that_are_not_here_stop_a_run_or_leave_the_target_out(
     assert (named.out, named.err.splitlines()[0]) == ("", f"schemactl: prod: {why}")
     assert not (estate.scratch.path / ".schemactl/results").exists()
     result = estate.run(command, "--all-targets", *yes, code=1)
-    assert [line for line in result.err.splitlines() if "prod" in line] == [f"prod is left out: {why}"]
+    assert [line for line in result.err.splitlines() if "prod" in line] == [f"prod is skipped: {why}"]
     assert count_versions(estate, "dev") == count_versions(estate, "stage") == (2 if command == "apply" else 0)
 
 

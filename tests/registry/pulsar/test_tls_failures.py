@@ -82,7 +82,7 @@ def test_a_certificate_of_a_server_that_is_not_valid(
 @pytest.mark.parametrize(
     ("client", "problem", "fix"),
     [
-        (None, "asks for a client certificate, and the target names none", "name yours as `cert_file`, with its `key_file`"),
+        (None, "requires a client certificate, but the target does not name one", "name yours as `cert_file`, with its `key_file`"),
         ("expired", "does not accept the target's client certificate", "request a new certificate, and put it in "),
         ("stranger", "does not accept the target's client certificate", "signed by an authority that the cluster trusts"),
         ("client", "", ""),

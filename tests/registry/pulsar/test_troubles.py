@@ -108,10 +108,7 @@ RECORD = f"schemactl drift {ON} --accept --reason TEXT --topic {T}"
 RECORD_ALL = f"schemactl drift {ON} --accept --reason TEXT"
 LOG = f"schemactl log {T} {ON}"
 GET = f"schemactl registry get {T} --version 0 {ON}"
-NEVER_STORED = (
-    "raise the topic's `generation` with a definition that this release of Pulsar accepts, once the topic retains no message: this one "
-    "can never be uploaded, and nothing after it."
-)
+NEVER_STORED = "raise the topic's `generation` with a definition that this Pulsar release accepts, once the topic retains no messages: the present definition can never be uploaded, and neither can any later one."
 APPLY_SPACE = f"schemactl apply {ON} --namespace shop/sales"
 
 
@@ -371,7 +368,7 @@ TROUBLES = {
             "), which Git does not know: brokers of Pulsar ",
             'Invalid default for field n: "none" not a "int"',
             "would be read as Git's versions: only where none is left.",
-            "a tombstone takes a number",
+            "a tombstone uses a number and Git's versions follow it, so record the new numbers afterwards.",
         ),
         drift=("  wedged: the topic is wedged by the registry's v0",),
         ways=(Way((AGAIN,)), Way((HIDE, APPLY, RECORD_ALL), definitions=(None, None, V0))),
@@ -404,7 +401,7 @@ TROUBLES = {
             Way(
                 (
                     (
-                        "raise the topic's `generation` with the next definition, once it retains no message.",
+                        "raise the topic's `generation` with the next definition, once the topic retains no messages.",
                         new_generation(V1),
                     ),
                 ),
@@ -419,7 +416,7 @@ TROUBLES = {
         plan=(
             "Git's version 0 (",
             "would be rejected: incompatible under BACKWARD. Compared with the registry's v0 (AVRO, ",
-            "Git's v0 becomes v1, which is to be recorded then.",
+            "Git's v0 becomes v1; record this number afterwards.",
         ),
         drift=("  foreign version: v0 (AVRO, ", "would be rejected: incompatible under BACKWARD"),
         ways=(Way((AGAIN,)), Way((RELAX, RECORD_ALL), definitions=(INVOICE, V0))),
@@ -469,7 +466,11 @@ TROUBLES = {
     "a schema of the type NONE on a topic without schema": Trouble(
         upload_foreign("", "BYTES"),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
-        drift=("  foreign version: v0 (NONE, ", "; no file can declare it: ", "it describes no message"),
+        drift=(
+            "  foreign version: v0 (NONE, ",
+            "; no file can declare it: ",
+            "it does not describe messages, and keeps typed clients out",
+        ),
         ways=(Way((DESTROY,), definitions=()), Way((RECORD,), definitions=("",))),
         orders=f"topic: {T}\n",
     ),
@@ -477,8 +478,8 @@ TROUBLES = {
         upload_foreign(BAD_DEFAULT),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=(
-            "  wedged: the topic is wedged by the registry's v0, and Git declares no schema of it: brokers of Pulsar ",
-            ", and store no schema after it.",
+            "  wedged: the topic is blocked by the registry's v0, and Git declares no schema of it: brokers of Pulsar ",
+            "), and reject every later schema. Git's",
         ),
         ways=(Way((DESTROY,), definitions=()), Way((RECORD,), definitions=(BAD_DEFAULT,))),
         orders=f"topic: {T}\n",
@@ -497,7 +498,10 @@ TROUBLES = {
     "a tombstone": Trouble(
         applied_then(("DELETE", "/schemas/TOPIC/schema")),
         plan=("registers v2, which is Git's v0",),
-        drift=("  tombstone: the schema was deleted", "registers what is missing under new numbers"),
+        drift=(
+            "  tombstone: the schema was deleted",
+            "registers the missing versions under new numbers; record these afterwards",
+        ),
         ways=(
             Way((THIS, RECORD_ALL), definitions=(None, None, V0)),
             Way((APPLY, RECORD_ALL), definitions=(None, None, V0)),
@@ -606,7 +610,7 @@ TROUBLES = {
         drift=("  missing versions: the topic exists without a schema",),
         ways=(Way((APPLY,)), Way((REBUILD,))),
     ),
-    "a topic that was deleted": Trouble(
+    "the schema was deleted together with its topic, which was then created again (a connecting client is enough for that)": Trouble(
         applied_then(("DELETE", "/persistent/TOPIC")),
         plan=("registers v0",),
         drift=("  topic missing: ",),
@@ -655,7 +659,10 @@ TROUBLES = {
     ),
     "an apply that was killed before the topic was relaxed": Trouble(
         applied_then(*RELAXING[:3]),
-        plan=("  ~ automatic updates in ", ": off -> on; an apply that was killed left them off"),
+        plan=(
+            "  ~ automatic updates in ",
+            ": off -> on; a killed apply had left them off, so clients cannot register schemas",
+        ),
         drift=("  updates off: is_allow_auto_update_schema is false, set by an `apply` for ",),
         ways=(Way((APPLY,)),),
     ),
@@ -663,7 +670,7 @@ TROUBLES = {
         applied_then(*RELAXING),
         plan=(
             "  ~ strategy: ALWAYS_COMPATIBLE -> UNDEFINED; an apply that was killed left it",
-            ": off -> on; an apply that was killed left them off",
+            ": off -> on; a killed apply had left them off, so clients cannot register schemas",
         ),
         drift=("  updates off: ", "  relaxed: the topic accepts every upload"),
         ways=(Way((APPLY,)),),
@@ -786,7 +793,7 @@ TROUBLES |= {
             Way(
                 (
                     (
-                        "declare a value in Git that loses nothing.",
+                        "declare a value in Git that loses no messages.",
                         commit_files(sales_yaml=KEPT, orders_yaml=write_declaration(more=LONGER)),
                     ),
                 )
@@ -817,10 +824,7 @@ def killed_while_waived(it: Troubled) -> None:
     assert_killed(*fork_process(apply))
 
 
-LEFT_UNCHANGED = (
-    "leave the registry unchanged: no `apply` registered these versions, so Git's numbers were never theirs, and a `rebuild` would "
-    "make the messages that carry them unreadable."
-)
+LEFT_UNCHANGED = "leave the registry unchanged: `apply` did not register these versions, so they never had Git's numbers, and `rebuild` would make the messages with their numbers unreadable."
 REFUSED = "its versions are not deleted: orders retains 1 entry of messages"
 ALLOWED = f"--allow-unreadable-messages {T}"
 ALLOWED_LOSS = (
@@ -828,7 +832,7 @@ ALLOWED_LOSS = (
     lambda it: it.follow(f"{AGAIN} {ALLOWED}"),
 )
 READ_FIRST = (
-    "let consumers read them, and retention remove them.",
+    "let consumers read these messages, and wait until retention removes them.",
     run_in_turn(Troubled.forget_messages, lambda it: it.follow(AGAIN)),
 )
 

@@ -118,7 +118,9 @@ def test_a_changed_target_is_not_opened(tmp_path: Path, canary: Server, command:
     assert SECRET not in out + err
     assert "Traceback" not in err
     (warning,) = [line for line in err.splitlines() if "--trust-working-tree" in line]
-    assert warning.startswith("warning: target local is used as main defines it; schemactl.yaml here differs")
+    assert warning.startswith(
+        "warning: target local is used as main defines it; schemactl.yaml in the working tree differs"
+    )
 
 
 @pytest.mark.parametrize("command", [("plan",), ("registry", "list", "shop/sales/orders")], ids=" ".join)
@@ -183,14 +185,14 @@ def test_a_change_does_not_say_which_ref_is_approved(tmp_path: Path, canary: Ser
     scratch = repository(tmp_path / "r")
     propose(scratch, {"schemactl.yaml": make_hostile_project(canary.url) + f"approved: {approved}\n"})
     scratch.git("tag", "v1")
-    assert "here differs" in run_schemactl(scratch.path, "plan", code=ANY).err
+    assert "in the working tree differs" in run_schemactl(scratch.path, "plan", code=ANY).err
 
 
 def test_a_nearer_project_file_does_not_hide_the_approved_one(tmp_path: Path, canary: Server) -> None:
     scratch = repository(tmp_path / "r")
     propose(scratch, {"namespaces/schemactl.yaml": make_hostile_project(canary.url)})
     command = ("registry", "list", "shop/sales/orders")
-    assert "here differs" in run_schemactl(scratch.path / "namespaces", *command, code=ANY).err
+    assert "in the working tree differs" in run_schemactl(scratch.path / "namespaces", *command, code=ANY).err
 
 
 def test_a_target_that_is_new_waits_for_its_approval(tmp_path: Path, canary: Server) -> None:
@@ -198,7 +200,7 @@ def test_a_target_that_is_new_waits_for_its_approval(tmp_path: Path, canary: Ser
     more = f'  more: {{registry: "{canary.url}", token_env: CANARY}}\n'
     propose(scratch, {"schemactl.yaml": APPROVED + more})
     err = run_schemactl(scratch.path, "plan", "--target", "more", code=64).err
-    assert "target more is not in schemactl.yaml as main has it" in err
+    assert "target more is not in schemactl.yaml at main" in err
     assert "--trust-working-tree" in err
     # Beside it the others are as they were.
     assert run_schemactl(scratch.path, "plan", "--target", "local").err == ""
