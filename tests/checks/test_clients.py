@@ -105,7 +105,7 @@ def test_the_next_check_accepts_the_way_out_of_a_break(tmp_path: Path) -> None:
     approve(", schema: 0..2")
     repository.write({"schemactl.yaml": PROJECT.replace("FORWARD", "ALWAYS_COMPATIBLE")})
     repository.git("commit", "-qam", "nobody is protected")
-    assert "; or declare the client without `schema`, so that it goes along" in fix(record(NOTE))
+    assert "; or declare the client without `schema`, so that it follows every version" in fix(record(NOTE))
     approve("")
     repository.write({"topics/orders.avsc": record(NOTE)})
     schemactl(repository.path, "check")

@@ -196,7 +196,7 @@ def test_a_default_that_go_registers_otherwise_is_left_out(
     assert [*find_changes(portable)] == []
     assert "default" not in portable["fields"][0]
     assert len(notes) == 1
-    assert "Holder.x: its default is left out" in notes[0]
+    assert "Holder.x: its default is omitted" in notes[0]
     [written] = json.loads(extract(kind, release=Release.R4_0, is_portable=False).schema)["fields"]
     assert written == {"name": "x", "type": type_, "default": exact}
     holder = make_dataclass("Holder", [("x", annotation, field(metadata={"avro": {"default": exact}}))])
@@ -402,9 +402,9 @@ def test_a_protobuf_class_is_to_the_byte_what_the_client_registers() -> None:
         (
             Literal[1, "x y", None],  # noqa: PYI061  as many write it
             ...,
-            "only texts are symbols of an enum\n  Fix: write Literal['x y'] | int | None",
+            "a Literal becomes an enum only if all its values are strings\n  Fix: write Literal['x y'] | int | None",
         ),
-        (Literal[Color.RED], ..., "only texts are symbols of an enum\n  Fix: write Color"),
+        (Literal[Color.RED], ..., "a Literal becomes an enum only if all its values are strings\n  Fix: write Color"),
         (
             Annotated[Node, '{"a": 1}'],
             ...,

@@ -67,7 +67,7 @@ def test_decode_names_the_kind(
 @pytest.mark.parametrize(
     ("topic", "version", "reason"),
     [
-        ("users", 0, "schema version 0 belongs to no kind that was ever declared"),
+        ("users", 0, "schema version 0 does not belong to any kind of events that was ever declared"),
         ("users#moved", 1, "schema version 1 is of the kind created, and not moved"),
         ("users@2", 3, "schema version 3 is of the kind created, and not moved"),
     ],

@@ -341,7 +341,7 @@ def test_all_versions_count_where_the_strategy_is_transitive(schemas_repository:
 def test_the_report_says_why_and_what_to_do(schemas_repository: Scratch, service_module: str) -> None:
     report = verify(schemas_repository, f"{service_module}:ReadsNothing", "--role", "consumer", code=100).out
     assert report.startswith(
-        f"{service_module}:ReadsNothing cannot read what is approved for persistent://shop/sales/orders (version 2, BACKWARD).\n"
+        f"{service_module}:ReadsNothing cannot read the approved versions of persistent://shop/sales/orders (version 2, BACKWARD).\n"
         "It is not an approved version.\n\nconsumer: cannot read version 2 ("
     )
     assert "): READER_FIELD_MISSING_DEFAULT_VALUE\n  " in report

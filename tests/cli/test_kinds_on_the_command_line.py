@@ -436,5 +436,5 @@ def test_a_text_that_makes_no_version_is_noted_for_its_kind(kinds_repository: Sc
     notes = read_json(kinds_repository, "plan", "--target", "local")["notes"]
     assert [(note["kind"], note["message"].partition(":")[0]) for note in notes] == [
         ("not stored", "would store nothing of user_created"),
-        ("old version", "declares an older version's content of user_enquiry_received again"),
+        ("old version", "declares the content of an older version of user_enquiry_received again"),
     ]

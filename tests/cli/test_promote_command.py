@@ -192,7 +192,7 @@ def test_a_tag_is_moved_and_fetching_does_not(tmp_path: Path) -> None:
 
 def test_a_target_without_promoted_is_at_the_tip(estate: Estate) -> None:
     said = estate.run("promote", "stage", "--to", "origin/main", code=64).err
-    assert "stage has no `promoted`: it is at the tip of the approved history" in said
+    assert "stage has no `promoted`, so it always follows the tip of the approved history" in said
     assert "targets: {stage: {promoted: origin/promoted/stage}}" in said
 
 
@@ -237,4 +237,4 @@ def test_a_target_that_goes_back_keeps_the_partitions_that_were_approved_later(
     # Partitions without approval are a different case.
     with closing(EmbeddedRegistry(str(scratch.path / ".schemactl/prod.db"))) as registry:
         registry.grow_partitions(TopicName("shop", "sales", "orders"), 8)
-    assert "the topic has 8 partitions, and Git asks for 3" in estate.run("plan", "--target", "prod", code=100).out
+    assert "the topic has 8 partitions, but Git declares 3" in estate.run("plan", "--target", "prod", code=100).out

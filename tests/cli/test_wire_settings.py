@@ -90,14 +90,14 @@ def test_commands_use_the_settings(wire_repository: Scratch) -> None:
         (
             "{type: INT64}",
             "{type: DOUBLE}",
-            "`integers` is the byte order of INT16, INT32, INT64, and the schema is DOUBLE",
+            "`integers` is the byte order of INT16, INT32, INT64, but the schema is DOUBLE",
         ),
         ("schema: {type: INT64}", "integers: little\nschema: {type: INT64}", "`integers` does not belong here"),
         ("integers: little", "nanoseconds: micros", "micros"),
         (
             "integers: little",
             "nanoseconds: bigint",
-            "`nanoseconds` is the column of INSTANT, LOCAL_TIME, LOCAL_DATE_TIME, and the schema is INT64",
+            "`nanoseconds` is the column of INSTANT, LOCAL_TIME, LOCAL_DATE_TIME, but the schema is INT64",
         ),
     ],
 )

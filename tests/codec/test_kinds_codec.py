@@ -50,7 +50,7 @@ MESSAGES: list[tuple[int | None, bytes, str | None, Any]] = [
     (3, b"\x08\x02\x0499", "a", {"id": 4, "zip": "99"}),
     (4, b"\x00\x0a", "b", {"zip": None, "id": 5}),
 ]
-NO_KIND = "schema version 5 belongs to no kind that was ever declared"
+NO_KIND = "schema version 5 does not belong to any kind of events that was ever declared"
 
 
 def test_each_message_is_decoded_by_the_kind_of_its_version() -> None:

@@ -313,7 +313,7 @@ def test_a_map_comes_in_the_order_of_its_keys() -> None:
         ({"a_bool": 1}, "a_bool: expected true or false, found 1"),
         ({"a_float": 1e300}, "a_float: 1e+300 is out of the range of float"),
         ({"a_double": 10**309}, f"a_double: {10**309} is out of the range of double"),
-        ({"a_string": "\ud800"}, "a_string: '\\ud800' has half a character"),
+        ({"a_string": "\ud800"}, "a_string: '\\ud800' contains a lone surrogate (half a character)"),
         ({"lines": [{"sku": "a"}, {"sku": 1}]}, "lines[1].sku: expected text, found 1"),
         ({"numbers": [1, None]}, "numbers[1]: expected a whole number, found None"),
         ({"by_sku": {"a": {"quantity": 1.5}}}, "by_sku['a'].quantity: expected a whole number, found 1.5"),

@@ -98,7 +98,7 @@ def test_a_version_has_the_defaults_of_its_commit(shop_repository: Scratch) -> N
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [
-        ('{schemactl.commit: "x"}', "`schemactl.commit` is written by schemactl itself"),
+        ('{schemactl.commit: "x"}', "schemactl sets the property `schemactl.commit` itself"),
         ("{__charset: UTF-16}", "`__charset` determines the bytes of messages"),
         ('{kv.encoding.type: "INLINE"}', "`kv.encoding.type` belongs to one KEY_VALUE"),
         ("{a: true}", "expected text"),

@@ -299,9 +299,9 @@ def check_plan_text(text: str, facts: Facts) -> None:
     for line in text.splitlines():
         if head := re.fullmatch(r"[~+!-] (?:topic|namespace) (\S+?)(?:,.*| in .*)?", line):
             name = head[1]
-        elif left := re.match(r"  ~ strategy: (\w+) -> \w+; an apply that was killed", line):
+        elif left := re.match(r"  ~ strategy: (\w+) -> \w+; a killed apply", line):
             assert left[1] == facts.policies[name]["schema_compatibility_strategy"] == ALWAYS
-        elif left := re.match(r"  ~ automatic updates in (\S+): off -> on; an apply that was killed", line):
+        elif left := re.match(r"  ~ automatic updates in (\S+): off -> on; a killed apply", line):
             assert facts.policies[left[1]]["is_allow_auto_update_schema"] is False
         elif "; a killed apply had left ALWAYS_COMPATIBLE, which accepts every upload" in line:
             raise AssertionError(line)

@@ -58,7 +58,7 @@ KEEPS = f"but the registry keeps its schema (v0); to delete it: --allow-delete {
         (write_declaration(), "topic: shop/sales/orders\n", soft_delete, None, None),
         (WITHOUT_SCHEMA, None, do_nothing, None, None),
         (WITHOUT_SCHEMA, None, delete_topic, None, None),
-        (WITHOUT_SCHEMA, None, upload, "is no longer declared, and never had a schema, but the registry holds v0", "foreign version"),
+        (WITHOUT_SCHEMA, None, upload, "is no longer declared, and never had a schema, but the registry has v0", "foreign version"),
         (WITHOUT_SCHEMA, WITHOUT_SCHEMA, upload, "the registry holds v0, but Git declares no schema for this topic", "foreign version"),
         (WITHOUT_SCHEMA, WITHOUT_SCHEMA, do_nothing, None, None),
     ],

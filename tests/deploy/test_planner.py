@@ -137,11 +137,11 @@ def make_pair(encoding: str) -> SchemaInfo:
 LATIN = SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"})
 DOC_DIFFERS = "would store nothing: only doc, aliases, enum default or properties differ from v0"
 PROPERTIES_DIFFER = "would store nothing: only properties differ from v0"
-OLD_CONTENT = "declares an older version's content again: an upload returns v0, latest stays v{}"
+OLD_CONTENT = "declares the content of an older version again: an upload returns v0, and the latest version stays v{}"
 KEPT = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
 IS_DRAFT = (PlanNoteKind.DRAFT, "is a draft, and `apply` skips drafts")
 DIFFER, UNKNOWN = PlanNoteKind.NUMBERS_DIFFER, PlanNoteKind.UNKNOWN_VERSION
-EQUAL_FOR_BROKERS = "Git's v1 would store nothing: the registry takes it for its v0"
+EQUAL_FOR_BROKERS = "Git's v1 would store nothing: the registry treats it as its v0"
 
 PLAN_CASES = {
     "missing versions": PlanCase(make_orders(A, B, C), ((1, 1), (2, 2)), applied=make_orders(A)),
@@ -349,7 +349,7 @@ def test_partitions_grow(registry: EmbeddedRegistry) -> None:
 def test_partitions_only_grow_where_there_are_some(registry: EmbeddedRegistry, before: int | None, said: str) -> None:
     carry_out(registry, make_orders(A, partitions=before))
     (refusal,) = plan_for(registry, make_orders(A, partitions=4)).refusals
-    assert refusal.message.startswith(f"the topic {said}, and Git asks for 4")
+    assert refusal.message.startswith(f"the topic {said}, but Git declares 4")
 
 
 def test_a_stamped_version_that_git_no_longer_explains_is_refused(registry: EmbeddedRegistry) -> None:

@@ -156,7 +156,7 @@ def test_a_value_that_somebody_else_set_is_drift_and_left_alone(tmp_path: Path, 
         put(registry, level, Policies(S.FORWARD))
     assert list_steps(policy_shop) == []
     [message] = list_differences(policy_shop)
-    assert message == f"{STRATEGY} is FORWARD; Git declares it no longer, and declared BACKWARD last"
+    assert message == f"{STRATEGY} is FORWARD; Git no longer declares it, and its last declared value was BACKWARD"
     policy_shop.run("apply", "--yes")
     with policy_shop.registry() as registry:
         assert read_policies(registry, level).schema_compatibility_strategy is S.FORWARD
@@ -173,7 +173,7 @@ def test_the_value_that_was_declared_last_counts(tmp_path: Path) -> None:
     declare(policy_shop)
     assert list_steps(policy_shop) == []
     assert list_differences(policy_shop) == [
-        f"{STRATEGY} is BACKWARD; Git declares it no longer, and declared FORWARD last"
+        f"{STRATEGY} is BACKWARD; Git no longer declares it, and its last declared value was FORWARD"
     ]
     with policy_shop.registry() as registry:
         put(registry, "topic", Policies(S.FORWARD))

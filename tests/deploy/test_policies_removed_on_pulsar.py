@@ -90,7 +90,7 @@ def test_what_somebody_else_set_since_stays(policy_estate: EstateOnPulsar) -> No
     steps, messages = read_remaining(policy_estate)
     assert steps == 0
     assert messages == [
-        "schema_compatibility_strategy is FORWARD; Git declares it no longer, and declared ALWAYS_COMPATIBLE last"
+        "schema_compatibility_strategy is FORWARD; Git no longer declares it, and its last declared value was ALWAYS_COMPATIBLE"
     ]
 
 

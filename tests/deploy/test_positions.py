@@ -122,7 +122,7 @@ def test_a_position_off_the_line_is_one_error(estate: Estate) -> None:
     assert said == (
         f"schemactl: local is `promoted: promoted/local`. promoted/local is {side[:9]}, which is not on the first-parent line of main: "
         "it was never approved, or this clone is behind\n"
-        "  Fix: `git fetch`; or have it merged, and name the commit of main that brings it: `schemactl promote local --to COMMIT`, and push that\n"
+        "  Fix: `git fetch`; or merge it, and name the commit of main that contains it: `schemactl promote local --to COMMIT`, and push that\n"
     )
     scratch.git("merge", "--no-ff", "-m", "Merge the side", "side")
     merge = scratch.git("rev-parse", "--short=9", "HEAD")

@@ -84,7 +84,7 @@ def test_log_lists_versions_newest_first_and_says_which_is_in_force(orders_shop:
         "persistent://shop/sales/orders",
         "  owner: team-sales",
         "  deprecated: remove_after=2028-01-31",
-        f"  version 1 is in force again since {short[4]} (2023-11-14: Forget the customer); a registry's latest stays 2",
+        f"  version 1 is in force again since {short[4]} (2023-11-14: Forget the customer); the latest version in a registry stays 2",
         "  VERSION       TYPE  COMMIT     DAY         SUBJECT",
         f"  2             AVRO  {short[3]}  2023-11-14  Know the customer",
         f"  1 (in force)  AVRO  {short[2]}  2023-11-14  Count the orders",

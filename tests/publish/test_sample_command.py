@@ -46,7 +46,7 @@ def test_a_definition_that_is_not_approved_has_the_number_it_would_get(topic_fol
     (topic_folder / DEFINITION).write_text(record("id", amount=0, count=1))
     printed = schemactl(topic_folder, "sample", "orders@work", "--format", "messages")
     assert json.loads(printed.out)["version"] == 2
-    assert "not approved yet, so with the number it would have: 2" in printed.err
+    assert "not approved yet, so the messages get the number that the version would have: 2" in printed.err
 
 
 @pytest.mark.parametrize(

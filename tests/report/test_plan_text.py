@@ -48,7 +48,7 @@ def test_a_first_plan(registry: EmbeddedRegistry) -> None:
         f"+ topic {ORDERS}, 4 partitions\n  + schema_compatibility_strategy: FULL_TRANSITIVE\n",
         "  + v0 AVRO (111111111, 2026-01-01): registers v0\n  + v1 AVRO (222222222, 2026-01-02): registers v1\n",
         f"+ topic {REFUNDS}\n  + v0 STRING (111111111, 2026-01-01): registers v0\n",
-        f"Unchanged:\n  = {ORDERS} declares an older version's content again: an upload returns v0, latest stays v1\n",
+        f"Unchanged:\n  = {ORDERS} declares the content of an older version again: an upload returns v0, and the latest version stays v1\n",
         "Plan: 1 namespace, 2 topics, 3 versions to register.",
     ]
     places = [text.find(part) for part in parts]

@@ -31,7 +31,7 @@ from schemactl.spark import Counts, WrongArgument
 from .iceberg_lake import sql_lake
 from .kinds_topic import KINDS, MESSAGES, NAME, make_repository
 
-NO_KIND = "schema version 0 belongs to no kind that was ever declared"
+NO_KIND = "schema version 0 does not belong to any kind of events that was ever declared"
 NOT_IN_GIT = "schema version 9 is not in the codec (0 to 5): generate it again"
 NO_VERSION = "the message has no schema version, which would show its kind"
 

@@ -64,7 +64,10 @@ def test_tasks_write_with_a_file_system_of_their_own(storage_options: dict[str, 
 
 
 def test_a_store_whose_options_arrow_does_not_have_asks_for_a_file_system() -> None:
-    with pytest.raises(WrongArgument, match="the tasks cannot write to abfss: give the same as `filesystem`"):
+    with pytest.raises(
+        WrongArgument,
+        match="the tasks cannot write to abfss: give the same settings as an Arrow file system, `filesystem`",
+    ):
         DeltaTable("abfss://c@a.dfs.core.windows.net/x", {"azure_storage_account_key": "x"}).folder()
 
 

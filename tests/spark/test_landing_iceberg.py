@@ -377,7 +377,9 @@ def test_a_rest_catalog_takes_what_one_in_a_database_takes(tmp_path: Path) -> No
             "default-namespace": ["shop"],
         }
         lake.catalog.create_view("shop.orders", Schema(), ViewVersion.model_validate(version))
-        with pytest.raises(Conflict, match=r"has no table shop\.orders and creates none: maybe there is a view"):
+        with pytest.raises(
+            Conflict, match=r"has no table shop\.orders and cannot create it; a view may have this name"
+        ):
             lake.land(pa.table({"id": [1]}))
 
 
@@ -575,5 +577,7 @@ def test_columns_that_rows_cannot_fill_or_that_readers_would_not_find_are_refuse
         iceberg_lake.table.check(make_struct(pa.table({"ID": [1]})), [], overwrite=False)
     with iceberg_lake.orders.transaction() as transaction_made:
         transaction_made.set_properties({"schema.name-mapping.default": '[{"field-id": 1, "names": ["id"]}]'})
-    with pytest.raises(WrongArgument, match="has n, and its name mapping does not"):
+    with pytest.raises(
+        WrongArgument, match="has the column n, but its name mapping, by which readers find columns in files, does not"
+    ):
         iceberg_lake.land(pa.table({"id": [1], "n": [2]}))

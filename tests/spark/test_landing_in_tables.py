@@ -104,7 +104,7 @@ def test_rejected_messages_go_nowhere_where_a_vacuum_of_the_rows_would_take_them
     spark_session: SparkSession, place: Place
 ) -> None:
     for rejected in (f"{place.path}/bad", place.path, str(Path(place.path).parent)):
-        with pytest.raises(WrongArgument, match=r"one path contains the other|is the location of the rows"):
+        with pytest.raises(WrongArgument, match=r"contains the other: give another folder|is the location of the rows"):
             land(make_messages(spark_session, 1), FIRST, place.path, rejected=rejected, **place.options)
     assert not Path(place.path).exists()
     hidden = f"{place.path}/_bad"

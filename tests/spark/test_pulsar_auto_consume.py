@@ -142,7 +142,7 @@ def test_a_foreign_version_belongs_to_the_kind_of_its_record(monkeypatch: pytest
     )
     reasons = decoded.errors.to_pylist()
     assert [reason is None for reason in reasons] == [True, kind is None, True, False]
-    assert reasons[3] == "schema version 3 belongs to no kind that was ever declared"
+    assert reasons[3] == "schema version 3 does not belong to any kind of events that was ever declared"
 
 
 def test_what_cannot_be_decoded_is_an_error_before_the_job(pulsar_spark: SparkSession, pulsar_space: Namespace) -> None:

@@ -85,7 +85,7 @@ def test_old_messages_decode_again_after_a_rebuild(live_estate: Live, pulsar_cli
     assert live_estate.read_versions() == ()
     [lost] = live_estate.read_json("drift")["differences"]
     command = "`schemactl rebuild --target local --topic shop/sales/orders`"
-    assert lost["fix"].startswith(f"{command}: it gives every version the number that is recorded")
+    assert lost["fix"].startswith(f"{command}: it gives every version its recorded number")
     live_estate.run("rebuild", *source, "--auto-approve")
     after = live_estate.read_versions()
     assert [(version.number, version.info) for version in after] == [

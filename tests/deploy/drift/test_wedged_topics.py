@@ -53,7 +53,7 @@ def test_drift_and_status_count_them(wedged_folder: Path) -> None:
     }
     assert kinds.keys() >= {"rows", "bytes", "stray"}
     text = schemactl(wedged_folder, "drift", *ON, "--unmanaged", code=100).out
-    assert text.count("wedged: the topic is wedged by the registry's v0") == len(kinds)
+    assert text.count("wedged: the topic is blocked by the registry's v0") == len(kinds)
     assert "schemactl registry delete shop/sales/stray --force-delete --target local" in text
     assert "declare the corrected definition" in text
     status = json.loads(schemactl(wedged_folder, "status", *ON, "--unmanaged", "--format", "json").out)

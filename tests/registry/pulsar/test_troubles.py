@@ -347,7 +347,7 @@ def make_override(key: str, value: str, wanted: str, *request: Any) -> Trouble:
     return Trouble(
         run_in_turn(commit_files(sales_yaml=KEPT), applied_then(request)),
         plan=("No changes.",),
-        drift=(f"  policy overridden: {key} of the topic is {value}, which Git does not declare; it wins over ",),
+        drift=(f"  policy overridden: {key} of the topic is {value}, which Git does not declare; it overrides ",),
         ways=(
             Way(((right, commit_files(orders_yaml=write_declaration(more=f"{key}: {value}\n"))),)),
             Way(((removed, declared_away),)),
@@ -364,24 +364,24 @@ TROUBLES = {
     "wedged by a default that no release can read": Trouble(
         upload_foreign(BAD_DEFAULT),
         plan=(
-            "the topic is wedged by the registry's v0 (AVRO, uploaded 20",
+            "the topic is blocked by the registry's v0 (AVRO, uploaded 20",
             "), which Git does not know: brokers of Pulsar ",
             'Invalid default for field n: "none" not a "int"',
-            "would be read as Git's versions: only where none is left.",
+            "would be decoded as Git's versions: do this only if no such message is left.",
             "a tombstone uses a number and Git's versions follow it, so record the new numbers afterwards.",
         ),
-        drift=("  wedged: the topic is wedged by the registry's v0",),
+        drift=("  wedged: the topic is blocked by the registry's v0",),
         ways=(Way((AGAIN,)), Way((HIDE, APPLY, RECORD_ALL), definitions=(None, None, V0))),
     ),
     "wedged, and recorded": Trouble(
         run_in_turn(upload_foreign(BAD_DEFAULT), Troubled.accept),
-        plan=("the topic is wedged by the registry's v0",),
+        plan=("the topic is blocked by the registry's v0",),
         drift=("  wedged: ",),
         ways=(Way((HIDE, APPLY, RECORD_ALL), definitions=(None, None, V0)),),
     ),
     "wedged, with messages": Trouble(
         run_in_turn(upload_foreign(BAD_DEFAULT), Troubled.send),
-        plan=("the topic is wedged by the registry's v0",),
+        plan=("the topic is blocked by the registry's v0",),
         drift=("  wedged: ",),
         ways=(
             Way(
@@ -395,8 +395,8 @@ TROUBLES = {
     ),
     "wedged by a version of Git's": Trouble(
         run_in_turn(approve(BAD_DEFAULT), Troubled.apply, approve(V1)),
-        plan=("the topic is wedged by the registry's v0 (AVRO, ", "which is Git's v0", "Git's version 1 ("),
-        drift=("  wedged: the registry does not have Git's version 1 (", "the topic is wedged by the registry's v0"),
+        plan=("the topic is blocked by the registry's v0 (AVRO, ", "which is Git's v0", "Git's version 1 ("),
+        drift=("  wedged: the registry does not have Git's version 1 (", "the topic is blocked by the registry's v0"),
         ways=(
             Way(
                 (
@@ -478,7 +478,7 @@ TROUBLES = {
         upload_foreign(BAD_DEFAULT),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=(
-            "  wedged: the topic is blocked by the registry's v0, and Git declares no schema of it: brokers of Pulsar ",
+            "  wedged: the topic is blocked by the registry's v0, and Git declares no schema for the topic: brokers of Pulsar ",
             "), and reject every later schema. Git's",
         ),
         ways=(Way((DESTROY,), definitions=()), Way((RECORD,), definitions=(BAD_DEFAULT,))),
@@ -524,14 +524,14 @@ TROUBLES = {
     ),
     "a half-deleted namespace": Trouble(
         send_requests(("PUT", "/namespaces/SPACE", {"deleted": True})),
-        plan=("/sales is being deleted: that was begun and is not finished",),
+        plan=("/sales is being deleted: the deletion was started but is not finished",),
         drift=("  namespace missing: the namespace is being deleted",),
         ways=(Way(("pulsar-admin namespaces delete SPACE", APPLY_SPACE)),),
         only="broker",
     ),
     "a topic recreated without partitions": Trouble(
         applied_then(("DELETE", "/persistent/TOPIC/partitions"), ("PUT", "/persistent/TOPIC")),
-        plan=("the topic is not partitioned, and Git asks for 2",),
+        plan=("the topic is not partitioned, but Git declares 2",),
         drift=("  partitions: the topic is not partitioned, but Git approved 2",),
         ways=(
             Way(
@@ -549,7 +549,7 @@ TROUBLES = {
     ),
     "partitions added by somebody": Trouble(
         applied_then(("POST", "/persistent/TOPIC/partitions", 4)),
-        plan=("the topic has 4 partitions, and Git asks for 2",),
+        plan=("the topic has 4 partitions, but Git declares 2",),
         drift=("  partitions: the topic has 4 partitions, but Git approved 2",),
         ways=(
             Way(
@@ -669,7 +669,7 @@ TROUBLES = {
     "an apply that was killed while the topic was relaxed": Trouble(
         applied_then(*RELAXING),
         plan=(
-            "  ~ strategy: ALWAYS_COMPATIBLE -> UNDEFINED; an apply that was killed left it",
+            "  ~ strategy: ALWAYS_COMPATIBLE -> UNDEFINED; a killed apply had left ALWAYS_COMPATIBLE",
             ": off -> on; a killed apply had left them off, so clients cannot register schemas",
         ),
         drift=("  updates off: ", "  relaxed: the topic accepts every upload"),
@@ -873,7 +873,7 @@ TROUBLES |= {
     "an apply of a waived change that was killed": Trouble(
         killed_while_waived,
         plan=(
-            "  ~ strategy: ALWAYS_COMPATIBLE -> UNDEFINED; an apply that was killed left it",
+            "  ~ strategy: ALWAYS_COMPATIBLE -> UNDEFINED; a killed apply had left ALWAYS_COMPATIBLE",
             "  ~ waived by team-orders",
         ),
         drift=("  updates off: ", "  relaxed: the topic accepts every upload"),
@@ -989,7 +989,7 @@ def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Cli
     it = Troubled(tmp_path / "shop", place, client, write_declaration())
     it.call("PUT", "/namespaces/SPACE", {"schema_compatibility_strategy": "BACKWARD"})
     it.call("PUT", "/scalable/TOPIC")
-    ways = {("leave it out here: `exclude` of the target.",), ("remove the topic from Git, and merge that.",)}
+    ways = {("exclude it here: `exclude` of the target.",), ("remove the topic from Git, and merge that.",)}
     for command in ("plan", "drift"):
         assert ways <= it.list_advice(it.run(command, code=(0, 100)).out), command
     project = (it.scratch.path / "schemactl.yaml").read_text()
@@ -1051,7 +1051,7 @@ def test_a_target_that_goes_back_past_partitions_keeps_them(place: Place, client
     expect_nothing_left(it)
     # Unapproved partitions are drift there as well; the printed fix repairs it once it is merged and promoted.
     it.call("POST", "/persistent/TOPIC/partitions", 6)
-    assert "the topic has 6 partitions, and Git asks for 2" in it.run("plan", code=100).out
+    assert "the topic has 6 partitions, but Git declares 2" in it.run("plan", code=100).out
     assert it.list_advice(it.run("drift").out) == {
         ("approve `partitions: 6` for the topic, its number of partitions in the registry.",)
     }
