@@ -349,7 +349,7 @@ def _report_commit(
     findings = run.make_finding(
         "STEP_REFUSED",
         topic,
-        f"{_describe_commit(commit, stepwise)},  breaks if it is approved as a separate commit, as in a rebase merge or a fast-forward ({error.rule}):\n{error.message}\n"
+        f"{_describe_commit(commit, stepwise)}, breaks if it is approved as a separate commit, as in a rebase merge or a fast-forward ({error.rule}):\n{error.message}\n"
         + (
             "Its waiver is in a later commit, but only the waivers in a version's own commit apply to it.\n"
             if is_waived_later

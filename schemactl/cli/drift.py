@@ -659,5 +659,5 @@ def _print_numbers(topic: TopicApart, acceptance: _Acceptance) -> None:
     forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
     if forgotten:
         print(
-            f"    the record of {format_version_numbers(forgotten)}  was removed, because the registry may have lost its version list and started a new one. If it did not, add `git` or `foreign` next to `deleted: true` again, so that their messages can be decoded"
+            f"    the record of {format_version_numbers(forgotten)} was removed, because the registry may have lost its version list and started a new one. If it did not, add `git` or `foreign` next to `deleted: true` again, so that their messages can be decoded"
         )

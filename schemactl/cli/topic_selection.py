@@ -521,7 +521,7 @@ class ReadingSetup:
                 entries = registry.versions(target_name)
         except RegistryError as registry_error:
             raise type(registry_error)(
-                f"{error.message}; it is unknown whether {self.target.name} has it:  {registry_error.message}",
+                f"{error.message}; it is unknown whether {self.target.name} has it: {registry_error.message}",
                 fix=registry_error.fix,
             ) from None
         if not entries:

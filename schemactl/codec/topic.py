@@ -644,7 +644,7 @@ class Codec(BatchDecoder):
             return f"schema version {version} is of the kind {kind}, which the topic no longer declares: read_as({version}) reads it"
         if kind:
             return f"schema version {version} is of the kind {kind}, and not {self.kind}"
-        return f"schema version {version} belongs to no kind that was ever declared"
+        return f"schema version {version} does not belong to any kind of events that was ever declared"
 
     def _explain_unknown_version(self, version: int) -> str:
         if version in self._ambiguous:

@@ -70,7 +70,7 @@ def test_fix_names_git_diff_only_for_files_that_git_tracks(misspelled_repository
     misspelled_repository.write(further)
     assert count_fixed() == "1 finding fixed"
     misspelled_repository.write({**further, "namespaces/orders.avsc": MISSPELT})
-    assert count_fixed() == "2 findings mended; `git diff` shows how, but not in 1 file that Git does not track"
+    assert count_fixed() == "2 findings fixed; `git diff` shows how, but not in 1 file that Git does not track"
     misspelled_repository.write(further)
     misspelled_repository.git("add", ".")
     assert count_fixed() == "1 finding fixed; `git diff` shows how"

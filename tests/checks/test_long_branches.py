@@ -57,7 +57,7 @@ def test_a_branch_of_3000_versions_is_judged_by_its_end_and_says_so(
     [finding] = report(grow_branch(tmp_path / "r", 3000), capsys)["findings"]
     assert (finding["rule"], finding["severity"]) == ("STEP_REFUSED", "warning")
     assert "3000 commits of the 3000 on this branch each add a version of" in finding["message"]
-    assert "too many to be judged one by one: only the end of the branch was" in finding["message"]
+    assert "too many to judge separately, so only the end of the branch was judged" in finding["message"]
     assert len(judged) < 5
 
 

@@ -192,7 +192,7 @@ def test_a_stricter_strategy_that_was_approved_meanwhile_counts(orders_repositor
     orders_repository.commit({"topics/ns.yaml": "namespace: shop/sales\nschema_compatibility_strategy: FULL\n"})
     report = check(orders_repository)
     assert list_rules(report) == ["READER_FIELD_MISSING_DEFAULT_VALUE", "BROKER_INCOMPATIBLE"]
-    assert "approved since: other policies" in report["findings"][0]["message"]
+    assert "approved after it: other policies" in report["findings"][0]["message"]
     assert report["findings"][0]["direction"] == "old_reads_new"
 
 

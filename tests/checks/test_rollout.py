@@ -219,8 +219,8 @@ def test_reasons_name_the_clients_that_break(tmp_path: Path) -> None:
     repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {legacy}, {BILLING}")
     plan = json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json", code=100).out)
     assert [reason.partition(":")[0] for reason in plan["reasons"] if reason.startswith(("Version", "billing"))] == [
-        "Version 1 cannot read what legacy wrote",
-        "Version 1 cannot read what shop (team web) wrote",
+        "Version 1 cannot read messages that legacy wrote",
+        "Version 1 cannot read messages that shop (team web) wrote",
         "billing (team payments) cannot read earlier messages once it has version 1",
         "billing (team payments) cannot read version 1",
     ]
@@ -295,7 +295,7 @@ def test_a_topic_that_was_another_is_compared_with_it(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("orders\n", "carts\nrenamed_from: shop/sales/orders\n", 1))
     plan = json.loads(schemactl(repository.path, "rollout", "carts", "--format", "json").out)
     assert (plan["latest"], plan["order"]) == (None, "producers first")
-    assert plan["reasons"][0].startswith("Version 0 cannot read what producers wrote: Order.b is new")
+    assert plan["reasons"][0].startswith("Version 0 cannot read messages that producers wrote: Order.b is new")
 
 
 def test_after_a_waived_break_brokers_reject_consumers_under_a_transitive_strategy(tmp_path: Path) -> None:

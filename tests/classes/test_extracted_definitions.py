@@ -577,7 +577,7 @@ class Tree:
 
 
 def test_a_default_of_the_class_that_it_is_in_is_an_error() -> None:
-    with pytest.raises(SchemactlError, match=r"Tree\.below: its default is of the class itself"):
+    with pytest.raises(SchemactlError, match=r"Tree\.below: its default is an instance of the class itself"):
         extract_definition(Tree)
 
 

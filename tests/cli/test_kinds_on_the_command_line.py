@@ -256,7 +256,7 @@ def test_diff_shows_every_kind_that_changes(kinds_repository: Scratch) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "nearest", "advice"),
     [
-        ("UserCreated", "user_created", 0, "write it to the topic's definition"),
+        ("UserCreated", "user_created", 0, "to adopt it, add it to the topic's definition"),
         ("UserDeleted", None, None, "declare it with a key under `schemas`"),
     ],
 )

@@ -139,7 +139,7 @@ def test_nothing_is_not_deleted(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("get", "orders", "--version", "9"), 1, "there is 0-5"),
+        (("get", "orders", "--version", "9"), 1, "it has 0-5"),
         (("get", "nowhere"), 64, "unknown topic"),
         (("get", "shop/sales/nothing"), 1, "has no schema"),
         (("get", "a/b c/d"), 64, "is not a name Pulsar accepts"),

@@ -118,7 +118,7 @@ def test_values_are_read_in_the_units_of_the_schema() -> None:
         (b'{"id": 1, "price": 12345.6}', "price: .* digits"),
         (b'{"id": 1, "price": "x"}', "price: expected a decimal"),
         (b'{"id": 1, "ratio": 1e400}', "ratio: .* out of range"),
-        (b'{"id": 1, "ratio": NaN}', "no JSON"),
+        (b'{"id": 1, "ratio": NaN}', "is not a JSON value"),
         (b'{"id": 1, "either": {}}', "either: no branch"),
         (b'{"id": 1, "tags": {"a": null}}', r"tags\['a'\]: expected a whole number"),
         (b'\xff{"id": 1}', "byte 0: text that is not UTF-8"),

@@ -168,7 +168,7 @@ def test_of_two_pull_requests_on_one_topic_the_second_hears_which_numbers_are_st
         f"stale: {ORDERS}/schemas/ads.v1.avsc",
         f"stale: {ORDERS}/schemas/ads.v2.avsc",
         "13 files, 3 stale.",
-        "stale number: version 1 of my_schemas/shop/sales/ads here becomes version 2, because another 1 was approved meanwhile",
+        "stale number: version 1 of my_schemas/shop/sales/ads here becomes version 2, because another version 1 was approved in the meantime",
         "main has new commits since this branch was created. Run `git merge main`, then `schemactl generate`.",
     ]
     # Do as the line says; all conflicts in generated files and in the definition are resolved with this side.

@@ -323,7 +323,7 @@ def test_an_import_of_latest_versions_says_what_to_do(tmp_path: Path) -> None:
         registry.put_schema(web, make_order_info("id"))
         registry.put_schema(web, FOREIGN)
     out = estate.run("import", "--one-commit").out
-    assert f"messages of {web} would be misread" in out
+    assert f"messages of {web} would be decoded with the wrong schema" in out
     assert NEXT in out
     estate.run("plan", code=100)
     estate.accept()

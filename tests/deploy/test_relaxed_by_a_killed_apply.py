@@ -76,8 +76,8 @@ class Left(Estate):
         if "updates off" in items:
             assert items["updates off"]["namespace"] == str(self.topic.namespace_name)
         plan = self.run("plan", code=(0, 100)).out
-        assert ("  ~ strategy: ALWAYS_COMPATIBLE -> BACKWARD; an apply" in plan) == in_force["relaxed"]
-        updates = f"  ~ automatic updates in {self.topic.namespace_name}off -> on;"
+        assert ("  ~ strategy: ALWAYS_COMPATIBLE -> BACKWARD; a killed apply" in plan) == in_force["relaxed"]
+        updates = f"  ~ automatic updates in {self.topic.namespace_name}: off -> on; a killed apply"
         assert (updates in plan) == in_force["updates off"]
         assert ("back to BACKWARD" in plan) is False
         status = self.run("status", "--format", "text", "--format", "prometheus=metrics.prom").out

@@ -141,7 +141,7 @@ def test_what_can_lose_messages_needs_its_address(
         assert read_settings(new_estate) == was
         assert "2 versions" not in new_estate.run("log", "shop/sales/orders").out
     new_estate.run("plan", "--allow-data-loss", address, "--out", "plan.json")
-    assert "can be lost" in new_estate.run("apply", "plan.json", code=1).err
+    assert "which can lose messages" in new_estate.run("apply", "plan.json", code=1).err
     new_estate.run("apply", "plan.json", "--allow-data-loss", address)
     assert read_settings(new_estate)[0].get(setting) == after
 

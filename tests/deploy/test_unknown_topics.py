@@ -113,7 +113,7 @@ def test_each_version_of_an_unknown_topic_has_its_own_schema(tmp_path: Path) -> 
         ("shop/sales/x@1", "local", 64, ["unknown topic", "write shop/sales/x --version 1"]),
         ("shop/sales/x", None, 64, ["unknown topic", "add --target"]),
         ("x", "local", 64, ["unknown topic"]),
-        ("shop/sales/x", "away", 1, ["unknown topic", "whether away has it is unknown"]),
+        ("shop/sales/x", "away", 1, ["unknown topic", "it is unknown whether away has it"]),
         ("shop/sales/x", "nowhere", 64, ["nowhere"]),
     ],
 )

@@ -450,7 +450,7 @@ def test_every_command_names_once_what_was_approved_and_cannot_be_read(empty_sho
         code, _, err = empty_shop.run(*command)
         assert code == 0
         assert err.count("note: persistent://shop/sales/orders: ") == 1, (command, err)
-        assert err.count(" made no version: topics/orders.avsc:1:") == 1
+        assert err.count(" added no version: topics/orders.avsc:1:") == 1
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_check_reads_what_sample_wrote(topic_folder: Path, form: str) -> None:
         ("orders.jsonl", '{"payload_b64": "?"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": "é"}', "`payload_b64` is not base64"),
         ("orders.jsonl", '{"payload_b64": 1}', "`payload_b64` is not base64 text"),
-        ("orders.jsonl", '{"payload": ""}', "a sample has no 'payload'"),
+        ("orders.jsonl", '{"payload": ""}', "unknown key of a sample: 'payload'"),
     ],
 )
 def test_a_file_that_is_none_of_samples_is_an_error(topic_folder: Path, name: str, content: str, expected: str) -> None:

@@ -279,8 +279,8 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(order_messages: D
             with pytest.raises(ValueError) as raised:  # noqa: PT011  its words are compared below
                 landing(codec=CODEC, path=output_folder, partitionBy=other)
             assert str(raised.value) == (
-                f"the rows in {output_folder} are partitioned by a=b %, ok, and these would be {words}, which cannot be "
-                "together: also partition by a=b %, ok, or land elsewhere"
+                f"the rows in {output_folder} are partitioned by a=b %, ok, and the new rows would be {words}, but one "
+                "location cannot have both: also partition by a=b %, ok, or land elsewhere"
             )
     assert land(few, CODEC, output_folder, mode="ignore") == Landed()
     with pytest.raises(FileExistsError, match="has rows already"):

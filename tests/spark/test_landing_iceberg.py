@@ -497,7 +497,7 @@ def test_partitions_are_of_exactly_the_values_of_their_rows(iceberg_lake: Lake) 
 def test_files_without_their_partition_columns_are_refused(iceberg_lake: Lake) -> None:
     rows = pa.table({"day": ["a"], "n": [1]})
     files = write(iceberg_lake.table, rows, "day", partitions_inside=False)
-    with pytest.raises(Conflict, match="has no column day inside"):
+    with pytest.raises(Conflict, match="has no column day, which readers of Iceberg expect"):
         iceberg_lake.table.commit(Addition(files, make_struct(rows), ("day",)))
 
 

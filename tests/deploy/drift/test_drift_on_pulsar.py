@@ -129,7 +129,7 @@ def test_what_the_broker_no_longer_shows_is_read_only_as_a_person_says(live_esta
     assert live_estate.put(None) == [3]
     assert live_estate.read_definitions() == [None] * 4
     live_estate.run("drift", code=100)
-    assert "the record of version 1 is removed" in live_estate.accept().out
+    assert "the record of version 1 was removed" in live_estate.accept().out
     record_path = live_estate.scratch.path / "numbers/local.yaml"
     recorded = record_path.read_text()
     said = [line.split(", reason")[0] for line in recorded.split("\n") if line.startswith("  ")]

@@ -541,7 +541,7 @@ UNAUTHENTICATED = Response(
         (jwt(nbf=4_000_000_000), "is valid from 2096-10-02 07:06:40 UTC only", "clock"),
         (jwt(sub="ci", exp=4_000_000_000), "is valid until 2096-10-02 07:06:40 UTC, but is not", "role ci"),
         (jwt(sub="ci"), "has no end, but is not accepted: it is signed with another key", "this cluster"),
-        (jwt(exp="x", nbf=float("nan")), "has no end, but is not accepted", "the role with"),
+        (jwt(exp="x", nbf=float("nan")), "has no end, but is not accepted", "the role that"),
         (jwt(exp=10**400), "has no end, but is not accepted", ""),
     ],
 )  # fmt: skip

@@ -56,7 +56,7 @@ def get(url: str, credentials: Credentials = Credentials()) -> Any:  # noqa: B00
 @pytest.mark.parametrize(
     ("certificate", "ca_file", "problem", "fix"),
     [
-        ("expired", "ca.pem", "certificate has expired", "renewed, and check the clock of this machine; `ca_file` is not the cause"),
+        ("expired", "ca.pem", "certificate has expired", "and check the clock of this machine; `ca_file` is not the cause"),
         ("tomorrow", "ca.pem", "certificate is not yet valid", "check the clock of this machine"),
         ("elsewhere", "ca.pem", "IP address mismatch, certificate is not valid for '127.0.0.1'", "write a host name that the certificate has"),
         ("server", None, "unable to get local issuer certificate", "name the cluster's certificate authority as `ca_file`"),
