@@ -780,7 +780,7 @@ class VersionDrift:
                 "approved history does not: that history was rewritten, or the upload came from another branch"
             )
             fix = (
-                "restore that commit in the approved history, and merge the current approved branch on top of it: git switch -c restored {commit.short} && git merge --no-ff {quote(self.advice.origin.ref)}, then push this as {self.advice.origin.ref} without force; or approve its content again. Until then `apply` refuses to touch the topic, "
+                f"restore that commit in the approved history, and merge the current approved branch on top of it: git switch -c restored {commit.short} && git merge --no-ff {quote(self.advice.origin.ref)}, then push this as {self.advice.origin.ref} without force; or approve its content again. Until then `apply` refuses to touch the topic, "
                 "because Git's numbers can no longer be trusted"
             )
         else:

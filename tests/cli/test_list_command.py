@@ -449,5 +449,8 @@ def test_connected_clients_are_listed_with_the_declared_ones(
     assert list_behind(*notes, "0", code=0) == []
     assert list_behind(*notes, "1") == ["r is at 0, not yet at 1"]
     unknown = ("clients", "orders", "--target", "prod", "--expect", "1", "--client")
-    assert "declares no client bill there; did you mean billing?" in schemactl(folder, *unknown, "bill", code=64).err
+    assert (
+        "declares no client bill for this target; did you mean billing?"
+        in schemactl(folder, *unknown, "bill", code=64).err
+    )
     assert "declares no client zzz there: it has shop, " in schemactl(folder, *unknown, "zzz", code=64).err

@@ -124,7 +124,7 @@ def test_on_a_terminal_only_yes_goes_ahead(unapplied_estate: Estate, typed: str,
     with open(ours, "wb", buffering=0) as keyboard, open(theirs) as terminal:  # noqa: PTH123  no paths
         keyboard.write(typed.encode())
         out, err, _ = unapplied_estate.run("apply", code=code, stdin=terminal)
-    assert "Apply this? Only `yes` goes ahead" in err
+    assert "Apply this plan? Enter `yes` to continue" in err
     assert ("Nothing was applied." in out) == (version_count == 0)
     assert len(unapplied_estate.read_definitions()) == version_count
 

@@ -81,10 +81,7 @@ class Left(Estate):
         assert (updates in plan) == in_force["updates off"]
         assert ("back to BACKWARD" in plan) is False
         status = self.run("status", "--format", "text", "--format", "prometheus=metrics.prom").out
-        assert (
-            f"{self.topic.namespace_name}: off -> on; a killed apply had left them off, so clients cannot register schemas"
-            in status
-        ) == in_force["updates off"]
+        assert (f"{self.topic.namespace_name}: clients cannot register schemas" in status) == in_force["updates off"]
         metrics = (self.scratch.path / "metrics.prom").read_text()
         for kind, is_in_force in in_force.items():
             assert f'schemactl_drift_differences{{target="local",kind="{kind}"}} {is_in_force:d}\n' in metrics

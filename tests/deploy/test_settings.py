@@ -267,7 +267,10 @@ def test_another_row_of_the_table_is_all_that_another_setting_takes(tmp_path: Pa
     )
     out = done.stdout
     assert out.startswith("True\n"), done.stderr
-    assert "max_producers_per_topic: not set -> 5: producers are sent away; nothing is applied" in out
+    assert (
+        "max_producers_per_topic: not set -> 5: producers are sent away; `apply` changes nothing until this is allowed"
+        in out
+    )
     assert [line for line in out.splitlines() if line.startswith("exit")] == [
         "exit 100", "exit 0", "exit 0", "exit 0", "exit 0",
     ]  # fmt: skip

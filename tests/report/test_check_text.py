@@ -199,8 +199,8 @@ def test_short_names_of_many_topics_take_no_time() -> None:
 def _run_on_terminal(folder: Path, width: int, *arguments: str) -> str:
     """Return the output of a command on a terminal of that many columns, without colors."""
     code = (
-        "import sys; from schemactl.core import terminal; terminal.terminal_width = lambda: int(sys.argv.pop(1));"
-        "from schemactl.cli import report_files; report_files.terminal_width = terminal.terminal_width;"
+        "import sys; from schemactl.core import terminal; terminal.get_terminal_width = lambda: int(sys.argv.pop(1));"
+        "from schemactl.cli import report_files; report_files.get_terminal_width = terminal.get_terminal_width;"
         "from schemactl.cli import main; sys.exit(main())"
     )
     command = [sys.executable, "-c", code.replace("sys.argv.pop(1)", str(width)), *arguments]

@@ -479,7 +479,7 @@ TROUBLES = {
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=(
             "  wedged: the topic is blocked by the registry's v0, and Git declares no schema for the topic: brokers of Pulsar ",
-            "), and reject every later schema. Git's",
+            "), and reject every later schema.",
         ),
         ways=(Way((DESTROY,), definitions=()), Way((RECORD,), definitions=(BAD_DEFAULT,))),
         orders=f"topic: {T}\n",
@@ -584,7 +584,7 @@ TROUBLES = {
     ),
     "a topic that lost its schemas and still has messages": Trouble(
         LOST_WITH_MESSAGES,
-        plan=("the topic has lost its schemas, but orders retains 1 entry of messages: `apply` does not number",),
+        plan=("the topic has lost its schemas, but orders retains 1 entry of messages: `apply` does not register",),
         drift=("  missing versions: the topic exists without a schema", "the topic has lost its schemas"),
         ways=(Way((REBUILD,)),),
         only="broker",
@@ -989,7 +989,7 @@ def test_a_scalable_topic_of_the_same_name_is_left_out(place: Place, client: Cli
     it = Troubled(tmp_path / "shop", place, client, write_declaration())
     it.call("PUT", "/namespaces/SPACE", {"schema_compatibility_strategy": "BACKWARD"})
     it.call("PUT", "/scalable/TOPIC")
-    ways = {("exclude it here: `exclude` of the target.",), ("remove the topic from Git, and merge that.",)}
+    ways = {("leave it out here: `exclude` of the target.",), ("remove the topic from Git, and merge that.",)}
     for command in ("plan", "drift"):
         assert ways <= it.list_advice(it.run(command, code=(0, 100)).out), command
     project = (it.scratch.path / "schemactl.yaml").read_text()
