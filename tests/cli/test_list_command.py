@@ -453,4 +453,4 @@ def test_connected_clients_are_listed_with_the_declared_ones(
         "declares no client bill for this target; did you mean billing?"
         in schemactl(folder, *unknown, "bill", code=64).err
     )
-    assert "declares no client zzz there: it has shop, " in schemactl(folder, *unknown, "zzz", code=64).err
+    assert "declares no client zzz for this target: it has shop, " in schemactl(folder, *unknown, "zzz", code=64).err

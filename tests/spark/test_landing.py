@@ -288,7 +288,7 @@ def test_rows_of_another_layout_are_not_mixed_with_those_there(order_messages: D
     assert land(few, CODEC, output_folder, partitionBy=["a=b %", "ok"]).rows == 18
     assert land(few, CODEC, output_folder, mode="overwrite").rows == 18
     assert not [*Path(output_folder).rglob("_temporary")], "a finished landing leaves no folders"
-    with pytest.raises(ValueError, match=r"are in no partitions, and these .*: leave partitions out, or"):
+    with pytest.raises(ValueError, match=r"are in no partitions, and the new rows .*: leave partitions out, or"):
         land(few, CODEC, output_folder, partitionBy=["ok"])
     assert order_messages.sparkSession.read.parquet(output_folder).count() == 18
 
