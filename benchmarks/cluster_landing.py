@@ -12,7 +12,7 @@ An executor has one core. Each part prints ratios, as CPU depends on the machine
 * the CPU of messages in the order of their versions against the same messages mixed, and the tasks of each stage;
 * the files of many small tasks, with `optimizeWrite` and without;
 * the CPU of `land`, and of Spark's writer over `decode` (every row with its reason), against Spark's writer over `from_avro`, for each format;
-* with `--long`, one landing of so many messages.
+* with `--long`, one landing of that number of messages.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cluster(NamedTuple):
 
     @contextmanager
     def open_session(self, executors: int) -> Iterator[SparkSession]:
-        """A session with so many new executors of one core each, which are ready."""
+        """Yield a session with this number of new executors of one core each, once they are ready."""
         settings = make_settings(self.jars, self.out) | {
             "spark.cores.max": str(executors),
             "spark.executor.cores": "1",
@@ -68,8 +68,8 @@ class Cluster(NamedTuple):
             spark.stop()
 
 
-def multiply(source: Path, times: int) -> Path:
-    """Return a folder with so many links to each file of messages."""
+def multiply_files(source: Path, times: int) -> Path:
+    """Return a folder with `times` links to each file of messages."""
     folder = source.with_name(f"{source.name}-{times}")
     if not folder.is_dir():
         folder.mkdir()
@@ -108,7 +108,7 @@ def compare_executors(cluster: Cluster, orders: Orders, source: Path, times: int
         with cluster.open_session(executors) as spark:
             # The longer landings come last, since a JVM keeps the memory that it once had.
             for times_read in (1, times):
-                messages = spark.read.parquet(str(multiply(source, times_read)))
+                messages = spark.read.parquet(str(multiply_files(source, times_read)))
                 # The first landing starts workers and compiles code; it is not counted.
                 costs = [measure_landing(spark, orders, messages, cluster.out / "parquet") for _ in range(rounds + 1)][
                     1:
@@ -124,7 +124,9 @@ def compare_executors(cluster: Cluster, orders: Orders, source: Path, times: int
 
 def compare_orders(spark: SparkSession, orders: Orders, source: Path, out: Path, times: int, rounds: int) -> None:
     """Print the cost of messages that are sorted by version, against the same messages mixed, and the tasks of each stage."""
-    mixed, late = (spark.read.parquet(str(multiply(folder, times))) for folder in (source, sort_by_version(source)))
+    mixed, late = (
+        spark.read.parquet(str(multiply_files(folder, times))) for folder in (source, sort_by_version(source))
+    )
     ratios = []
     measure_landing(spark, orders, mixed, out / "parquet")
     for _ in range(rounds):
@@ -197,7 +199,9 @@ def main() -> None:
             compare_writers(spark, Sides(spark, orders, source, out), parsed_arguments.times, rounds)
         if parsed_arguments.long:
             with cluster.open_session(2) as spark:
-                messages = spark.read.parquet(str(multiply(source, parsed_arguments.long // parsed_arguments.messages)))
+                messages = spark.read.parquet(
+                    str(multiply_files(source, parsed_arguments.long // parsed_arguments.messages))
+                )
                 began_s = time.monotonic()
                 cost = measure_landing(spark, orders, messages, out / "parquet")
                 print(

@@ -45,7 +45,7 @@ class Fork:
         commit: the merge base, or None if the history was empty.
         unchanged: the topics that the branch did not change.
         combined: the definitions that a merge makes from files of both sides (for a topic with kinds, the topic with all of them). The
-        value is a problem if the merged definition is not valid, or None if the topic is no longer declared.
+            value is a problem if the merged definition is not valid, or None if the topic is no longer declared.
         settled: the topics that neither side changed.
     """
 
@@ -201,7 +201,8 @@ def mark_findings_of_tip(
         result.append(replace(finding, message=f"{finding.message}\n{reason}", only_at_tip=True))
     keys = {_make_key(finding) for finding in findings}
     notes = [
-        f"{name}: {finding.rule} was reported at the merge base ({base_name}), but is no longer reported; caused by changes that were approved after it: {cause}"
+        f"{name}: {finding.rule} was reported at the merge base ({base_name}), but is no longer reported; caused by "
+        f"changes that were approved after it: {cause}"
         for finding in base_findings
         if finding.severity == "error" and _make_key(finding) not in keys
     ]
@@ -333,7 +334,9 @@ def _check_generations(run: Run, topic: Topic, added: Sequence[SchemaVersion], s
             yield from run.make_finding(
                 "STEP_REFUSED",
                 topic,
-                f"{_describe_commit(version.commit, stepwise)}, begins generation {generation} of {topic.name} if it is approved as a separate commit, as in a rebase merge or a fast-forward: `apply` would then delete all earlier versions. The end of the branch declares generation {topic.generation}.",
+                f"{_describe_commit(version.commit, stepwise)}, begins generation {generation} of {topic.name} if it "
+                "is approved as a separate commit, as in a rebase merge or a fast-forward: `apply` would then delete "
+                f"all earlier versions. The end of the branch declares generation {topic.generation}.",
                 source=topic.locate("/generation"),
                 commit=version.commit,
             )
@@ -349,7 +352,8 @@ def _report_commit(
     findings = run.make_finding(
         "STEP_REFUSED",
         topic,
-        f"{_describe_commit(commit, stepwise)}, breaks if it is approved as a separate commit, as in a rebase merge or a fast-forward ({error.rule}):\n{error.message}\n"
+        f"{_describe_commit(commit, stepwise)}, breaks if it is approved as a separate commit, as in a rebase merge "
+        f"or a fast-forward ({error.rule}):\n{error.message}\n"
         + (
             "Its waiver is in a later commit, but only the waivers in a version's own commit apply to it.\n"
             if is_waived_later

@@ -46,7 +46,10 @@ UNDECIDED: Final = "NOT_DECIDED"
 ORDER: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """The position of each severity in a report, the worst first."""
 
-_OWN_FILES_NOTE: Final = "This finding results from the settings of this change, as they will be after the merge, and not from the approved settings."
+_OWN_FILES_NOTE: Final = (
+    "This finding results from the settings of this change, as they will be after the merge, and not from the "
+    "approved settings."
+)
 
 Change = Literal[
     "added", "new version", "not stored", "older version", "schema removed", "removed", "policies", "clients"
@@ -209,7 +212,7 @@ class ClientImpact:
         built: the numbers of the versions that it is built with; empty if it has its own definition.
         breaks: the first reason why client and schema are incompatible, or empty if they are compatible.
         unread: the first reason why the client, after its next build, cannot read the messages of declared producers, or cannot read
-        earlier messages by the rules of its language; empty if it can.
+            earlier messages by the rules of its language; empty if it can.
         predates_change: whether the approved schema breaks the client in the same ways, so that the change does not break it.
     """
 

@@ -208,7 +208,8 @@ def check_tightened_strategy(run: Run, proposal: Proposal) -> Iterator[Finding]:
         yield from run.make_finding(
             "STRATEGY_TIGHTENED",
             proposal.topic,
-            f"{name} becomes {proposal.strategy} ({describe_policy_origin(proposal.level)}), was {old_strategy}. Approved versions do not satisfy "
+            f"{name} becomes {proposal.strategy} ({describe_policy_origin(proposal.level)}), was {old_strategy}. "
+            "Approved versions do not satisfy "
             f"it: {versions_said(failing)}.",
             source=run.locate_strategy(proposal.topic),
             against=tuple(failing),
@@ -236,7 +237,8 @@ def check_tightened_topic(run: Run, topic: Topic, versions: Sequence[SchemaVersi
         yield from run.make_finding(
             "STRATEGY_TIGHTENED",
             topic,
-            f"{topic.name} becomes {strategy} ({describe_policy_origin(level)}), was {old_strategy}. Brokers compare the kinds of a topic with each "
+            f"{topic.name} becomes {strategy} ({describe_policy_origin(level)}), was {old_strategy}. Brokers compare "
+            "the kinds of a topic with each "
             f"other, and would reject what was approved: {versions_said(rejected)}.",
             source=run.locate_strategy(topic),
             against=tuple(rejected),
@@ -253,7 +255,8 @@ def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | N
         yield from run.make_finding(
             "DRAFT_VERSIONS_BREAK",
             proposal.topic,
-            f"{name} is no longer a draft, and is {proposal.strategy} ({describe_policy_origin(proposal.level)}). Versions that were approved while it was a draft and violate this strategy: {versions_said(failing)}.",
+            f"{name} is no longer a draft, and is {proposal.strategy} ({describe_policy_origin(proposal.level)}). "
+            f"Versions that were approved while it was a draft and violate this strategy: {versions_said(failing)}.",
             source=proposal.topic.locate("/lifecycle"),
             against=tuple(failing),
         )
@@ -288,7 +291,8 @@ def check_partitions(run: Run, declared_topic: Topic, approved_topic: Topic | No
         yield from run.make_finding(
             "PARTITIONS_SHRUNK",
             declared_topic,
-            f"{declared_topic.name} goes from {partitions_said(approved_topic.partitions)} to {partitions_said(declared_topic.partitions)}; Pulsar can only add partitions to "
+            f"{declared_topic.name} goes from {partitions_said(approved_topic.partitions)} to "
+            f"{partitions_said(declared_topic.partitions)}; Pulsar can only add partitions to "
             "a partitioned topic.",
             source=declared_topic.locate("/partitions"),
         )
@@ -415,7 +419,8 @@ def check_open_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Find
             yield from run.make_finding(
                 "NAMESPACE_OPEN",
                 topic,
-                f"Any producer that connects to a topic of {namespace.name} with its own schema registers that schema under the next version number, and Git then has no version for this number.",
+                f"Any producer that connects to a topic of {namespace.name} with its own schema registers that schema "
+                "under the next version number, and Git then has no version for this number.",
                 fix=f"Set `is_allow_auto_update_schema: false` for {namespace.name}: `apply` still registers versions. "
                 "`schema_validation_enforced: true` also keeps out clients without a schema",
                 source=namespace.locate("/is_allow_auto_update_schema"),
@@ -496,7 +501,8 @@ def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding
         old_topic,
         f"{topic.name} is new, and {old_topic.name} ({old_topic.source} before the change), which had nearly the same definition, is removed."
         + (f" The new definition breaks readers that {strategy} protects there." if is_breaking else ""),
-        fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared as well; else remove the old topic "
+        fix=f"If it is the same topic, add `renamed_from: {old_topic.name}`, and its versions are compared as well; "
+        "else remove the old topic "
         "in a separate change",
         source=topic.source,
         severity="error" if is_breaking else None,

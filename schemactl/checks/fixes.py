@@ -82,7 +82,8 @@ def find_fixes(
     merged_paths = _find_merged_paths(request, (*alias_edits, *before.edits))
     for path in merged_paths:
         note(
-            f"{shown(path)} was not edited, because the approved branch has also changed it since the merge base: merge the approved branch first"
+            f"{shown(path)} was not edited, because the approved branch has also changed it since the merge base: "
+            "merge the approved branch first"
         )
     old_texts: dict[str, str] = {}
     new_texts: dict[str, str] = {}

@@ -76,9 +76,13 @@ def _check_missing_switch(run: Run, proposal: Proposal) -> Iterator[Finding]:
             "JSR310_MISSING",
             topic,
             f"Version {proposal.number} of {topic.name} has a {value_type.logical} and is declared without the property {JSR310_PROPERTY}, "
-            f"which tells Java's consumers ({_name_java_clients(run, topic)}) whether times are classes of java.time. Without it, a field `Instant` receives a number: with Pulsar 4.0 the time is 1,000 times too large, and with 4.2 every message throws an exception.\n"
-            "Adding the property later makes no version: registries keep the properties of the first upload. The ways out are then: annotate the "
-            "fields of Java's classes with @AvroSchema, declare a new version with the property (messages of this version do not change), or, "
+            f"which tells Java's consumers ({_name_java_clients(run, topic)}) whether times are classes of java.time. "
+            "Without it, a field `Instant` receives a number: with Pulsar 4.0 the time is 1,000 times too large, and "
+            "with 4.2 every message throws an exception.\n"
+            "Adding the property later makes no version: registries keep the properties of the first upload. The ways "
+            "out are then: annotate the "
+            "fields of Java's classes with @AvroSchema, declare a new version with the property (messages of this "
+            "version do not change), or, "
             f"if the topic retains no messages, write `generation: {topic.generation + 1}`.",
             source=proposal.schema.locate(prefix + pointer),
             pointer=prefix + pointer,

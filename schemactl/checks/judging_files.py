@@ -372,7 +372,10 @@ def _describe_removed_roots(approved: Project, proposed: Project, new_files: Fil
             and not any(_is_below(topic.source.path, other) for other in roots)
         ]
         if topics:
-            yield f"`{root or '.'}` is not a root, so that {_name_topics(topics)} declared there {'is' if len(topics) == 1 else 'are'} removed"
+            yield (
+                f"`{root or '.'}` is not a root, so that {_name_topics(topics)} declared there "
+                f"{'is' if len(topics) == 1 else 'are'} removed"
+            )
 
 
 def _name_topics(names: Sequence[TopicName]) -> str:
@@ -491,6 +494,7 @@ def check_drafts(run: Run) -> Iterator[Finding]:
                 verdict=rule.verdict,
                 topic=name,
                 source=topic.locate("/lifecycle"),
-                message=f"{name} becomes a draft, but was stable. This change is still checked as a change of a stable topic; later changes are not.",
+                message=f"{name} becomes a draft, but was stable. This change is still checked as a change of a stable "
+                "topic; later changes are not.",
                 fix=rule.fix,
             )

@@ -140,7 +140,8 @@ def check_removed_kinds(
         findings += run.make_finding(
             "KIND_REMOVED",
             replace(declared_topic, kind=kind.key),
-            f"{declared_topic.name} no longer declares this kind of events. {versions_said(numbers).capitalize()} {stay} registered, and generated packages can still read {them}{_list_clients(part)}.",
+            f"{declared_topic.name} no longer declares this kind of events. {versions_said(numbers).capitalize()} "
+            f"{stay} registered, and generated packages can still read {them}{_list_clients(part)}.",
             source=declared_topic.locate("/schemas") if declared_topic.kinds else declared_topic.source,
             fingerprint=fingerprint("KIND_REMOVED", declared_topic.name, new=None, against=[kind.schema]),
         )

@@ -380,7 +380,8 @@ def check_nanoseconds(definition: LintedDefinition) -> Iterator[Remark]:
         if name in ("timestamp-nanos", "local-timestamp-nanos"):
             yield Remark(
                 (*part.parts, "logicalType"),
-                f"Only Avro from 1.12 on knows `{name}`: {part.field} is a plain long for the clients of Pulsar 4.0, and for Spark before 4.3.",
+                f"Only Avro from 1.12 on knows `{name}`: {part.field} is a plain long for the clients of Pulsar 4.0, "
+                "and for Spark before 4.3.",
                 field=part.field,
             )
 
@@ -399,7 +400,8 @@ def check_decimal_defaults(definition: LintedDefinition) -> Iterator[Remark]:
             case {"logicalType": "decimal"} as keys if not _explain_invalid_decimal(keys, None):
                 yield Remark(
                     (*part.parts, "default"),
-                    f"The default of {part.field} is a decimal of no bytes: a reader that converts it to a number fails on each message without the field.",
+                    f"The default of {part.field} is a decimal of no bytes: a reader that converts it to a number "
+                    "fails on each message without the field.",
                     field=part.field,
                 )
 
@@ -493,7 +495,8 @@ def check_recursion(definition: LintedDefinition) -> Iterator[Remark]:
         for name in {part.full_name, written_name} & {*part.inside}:
             yield Remark(
                 part.parts,
-                f"{part.field} contains {name} again, to any depth. Spark has no recursive columns, so `generate` skips the topic unless `recursion_depth` is set.",
+                f"{part.field} contains {name} again, to any depth. Spark has no recursive columns, so `generate` "
+                "skips the topic unless `recursion_depth` is set.",
                 field=part.field,
             )
 
@@ -566,7 +569,8 @@ def check_client_forms(declared: Declared, project: Project, only: Collection[To
         for pointer, (language, subject) in languages.items():
             for variant in find_variants(topic.schema, language) if language else ():
                 message = (
-                    f"{subject} may send another definition of {name} than the form of Pulsar's client of {(language or '').capitalize()}: {variant}. "
+                    f"{subject} may send another definition of {name} than the form of Pulsar's client of "
+                    f"{(language or '').capitalize()}: {variant}. "
                     "A broker compares bytes."
                 )
                 yield "CLIENT_FORM_VARIES", name, topic.locate(pointer), Remark(tokens(pointer), message)
@@ -658,7 +662,11 @@ def check_client_languages(declared: Declared, project: Project, only: Collectio
         other_languages = languages.keys() - {"go", ""}
         has_other_order = bool(other_languages) if topic.integers == "little" else "go" in languages
         if is_number and has_other_order:
-            message = f"Go's client writes and reads the {schema.type.name} of {name} with the least significant byte first, all other clients with the most significant byte first, so each side reads wrong numbers from the other."
+            message = (
+                f"Go's client writes and reads the {schema.type.name} of {name} with the least significant byte "
+                "first, all other clients with the most significant byte first, so each side reads wrong numbers "
+                "from the other."
+            )
             if topic.integers == "little":
                 message += (
                     " The topic has `generate: {integers: little}`, so that packages read what Go's client writes."

@@ -642,7 +642,9 @@ class _Check:
         notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog)
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
             notes.append(
-                f"this branch contains a merge of {forked.approved.ref}: after a fast-forward, the commits of this branch would be the approved first-parent line, and versions would be numbered along them. Merge with a merge commit, a squash or a rebase"
+                f"this branch contains a merge of {forked.approved.ref}: after a fast-forward, the commits of this "
+                "branch would be the approved first-parent line, and versions would be numbered along them. Merge "
+                "with a merge commit, a squash or a rebase"
             )
         target = self.request.target or ""
         return replace(report, findings=findings, target=target, notes=(*report.notes, *notes))
@@ -870,7 +872,10 @@ def _get_proto(declaration: SchemaDeclaration) -> tuple[str, str]:
 def _describe_surprises(project: Project, report: CheckReport, declared: Catalog, files: Files) -> Iterator[str]:
     """Yield notes about surprises: another release is predicted, or nothing is declared."""
     if project.pulsar != project.release:
-        yield f"{project.path} declares Pulsar {project.pulsar}; the check predicts the answers of {project.release}, the nearest supported release"
+        yield (
+            f"{project.path} declares Pulsar {project.pulsar}; the check predicts the answers of {project.release}, "
+            "the nearest supported release"
+        )
     if not report.checked and not report.topics and not declared.namespaces:
         from schemactl.declare.files import describe_folders
 
@@ -968,7 +973,8 @@ def find_checked_files(request: CheckRequest, repository: Repository) -> Checked
     if approved and (root := _find_forgotten_root(repository, proposed, approved)) is not None:
         relative_root = posixpath.relpath(root or ".", proposed.folder or ".")
         raise HistoryError(
-            f"{approved.ref} has the root `{root}`, which {proposed.path} does not list: the versions of topics that were declared there would get new numbers",
+            f"{approved.ref} has the root `{root}`, which {proposed.path} does not list: the versions of topics that "
+            "were declared there would get new numbers",
             fix=f"add `{relative_root}` to `previous_roots` in {proposed.path}",
         )
     project = unite_roots(approved.project, proposed, approved.project) if approved else proposed
@@ -1058,7 +1064,10 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
 
     fix = "name the branch this will be merged into, such as --base origin/main; after a merge, the commit before it"
     if request.staged:
-        fix = "instead of --staged, name the branch this will be merged into, such as --base origin/main (SKIP=schemactl-check keeps pre-commit from the hook)"
+        fix = (
+            "instead of --staged, name the branch this will be merged into, such as --base origin/main "
+            "(SKIP=schemactl-check keeps pre-commit from the hook)"
+        )
     try:
         ref, tip = approved(repository, project)
     except UnknownRef as error:

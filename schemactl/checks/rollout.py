@@ -414,7 +414,10 @@ class _Planner:
                 + (", or with a definition that can read both (`schema: FILE`)" if has_file else ""),
                 f"schemactl check --topic {self._short}",
             )
-        rebase_note = f" (after a rebase merge version {version + self._rebase_offset}: add {self._rebase_offset} to the number in each command)"
+        rebase_note = (
+            f" (after a rebase merge version {version + self._rebase_offset}: add {self._rebase_offset} to the "
+            "number in each command)"
+        )
         yield RolloutStep(
             "merge",
             "",

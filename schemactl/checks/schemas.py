@@ -151,7 +151,8 @@ def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) ->
             finding,
             rule=UNPROTECTED,
             severity="warning",
-            message=f"{proposal.topic.name} is {proposal.strategy} ({describe_policy_origin(proposal.level)}), which does not protect any reader. Under FULL, this finding would be {finding.rule}:\n{reason}",
+            message=f"{proposal.topic.name} is {proposal.strategy} ({describe_policy_origin(proposal.level)}), which "
+            f"does not protect any reader. Under FULL, this finding would be {finding.rule}:\n{reason}",
             fingerprint=proposal.make_fingerprint(
                 UNPROTECTED, finding.pointer, finding.direction, against=finding.against
             ),
@@ -160,7 +161,7 @@ def check_unprotected_readers(run: Run, proposal: Proposal, verdict: Verdict) ->
 
 
 def judge_renamed_topic(run: Run, proposal: Proposal) -> Verdict | None:
-    """Return the verdict against the versions of the old topic, or None if the topic has its own versions or the old topic has none."""
+    """Return the verdict against the versions of the old topic, or None if the topic has versions itself, or the old topic does not."""
     topic, moved = proposal.topic, run.moved.get(proposal.topic.name)
     old_topic = moved.topic if moved else run.approved.topics.get(topic.renamed_from) if topic.renamed_from else None
     if old_topic is None or proposal.versions or not old_topic.load().versions:
@@ -267,7 +268,8 @@ def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:
     strategy, unprotected = latest_only
     version_numbers = format_version_numbers([version.number for version in get_live_versions(proposal.versions)])
     return (
-        f"\nUnder {proposal.strategy} the broker also compares all later versions with {version_numbers}: if you waive this, each of them will need a "
+        f"\nUnder {proposal.strategy} the broker also compares all later versions with {version_numbers}: if you "
+        "waive this, each of them will need a "
         f"waiver. Better, in this order: declare a new topic with `renamed_from: {proposal.topic.name}`; set {strategy}, which compares "
         f"only with the latest version, so that {unprotected}; or, if the topic retains no messages, write "
         f"`generation: {proposal.topic.generation + 1}`, which deletes {version_numbers}."
@@ -280,7 +282,10 @@ def _suggest_broker_fix(run: Run, proposal: Proposal, verdict: Verdict) -> str:
     if answer.outcome is not Outcome.INCOMPATIBLE:
         return ""
     if proposal.broker:
-        return "Set `schema_compatibility_strategy: ALWAYS_COMPATIBLE` for the topic: brokers then store every kind, and `kinds_compatibility` protects the readers of each kind. Or declare a separate topic for the kind."
+        return (
+            "Set `schema_compatibility_strategy: ALWAYS_COMPATIBLE` for the topic: brokers then store every kind, "
+            "and `kinds_compatibility` protects the readers of each kind. Or declare a separate topic for the kind."
+        )
     if proposal.strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
         return "Set another strategy: under ALWAYS_INCOMPATIBLE no schema may follow another."
     rule = run.rules.get(answer.message.partition(":")[0])
@@ -313,7 +318,8 @@ def check_other_releases(run: Run, proposal: Proposal, verdict: Verdict) -> Iter
         yield from run.make_finding(
             "OTHER_RELEASE_DIFFERS",
             proposal.topic,
-            f"Pulsar {project_release} answers {verdict.broker.outcome} to version {proposal.number} of {proposal.topic.name}, {release_names} "
+            f"Pulsar {project_release} answers {verdict.broker.outcome} to version {proposal.number} of "
+            f"{proposal.topic.name}, {release_names} "
             f"{'answers' if len(releases) == 1 else 'answer'} {outcome}" + (f": {message}" if message else "."),
             source=schema.locate(pointer),
             pointer=pointer,
@@ -405,7 +411,9 @@ def check_type_namespaces(run: Run, proposal: Proposal, verdict: Verdict) -> Ite
     yield from run.make_finding(
         "NAMESPACE_CHANGED",
         proposal.topic,
-        f"Version {proposal.number} of {proposal.topic.name} differs from version {latest} only in the namespaces of types: the registry treats it as another schema, and readers treat these as other types where they look up full names.",
+        f"Version {proposal.number} of {proposal.topic.name} differs from version {latest} only in the namespaces of "
+        "types: the registry treats it as another schema, and readers treat these as other types where they look up "
+        "full names.",
         source=schema.locate("/namespace"),
         pointer="/namespace",
         against=(latest,),
@@ -435,7 +443,8 @@ def check_record_name(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
         "RECORD_RENAMED",
         proposal.topic,
         f"Version {proposal.number} of {proposal.topic.name} has the record {on_one_line(new_name)}, and version {versions[-1].number} has "
-        f"{on_one_line(old_name)}. If both are written from now on, readers with one schema decode messages of the other to rows of nulls and defaults.",
+        f"{on_one_line(old_name)}. If both are written from now on, readers with one schema decode messages of the "
+        "other to rows of nulls and defaults.",
         source=schema.locate("/name"),
         pointer="/name",
         against=(versions[-1].number,),

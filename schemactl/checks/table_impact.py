@@ -295,7 +295,8 @@ def check_equal_names(run: Run, proposal: Proposal) -> Iterator[Finding]:
         yield from run.make_finding(
             "FIELDS_DIFFER_IN_CASE",
             proposal.topic,
-            f"{proposal.topic.name}: the fields {_join_names(names)} differ only in case. Spark and Delta treat them as one column, and reject a table with both.",
+            f"{proposal.topic.name}: the fields {_join_names(names)} differ only in case. Spark and Delta treat them "
+            "as one column, and reject a table with both.",
             source=proposal.schema.locate(at),
             field=".".join(path),
             pointer=at,
@@ -572,7 +573,10 @@ def sentence(change: ColumnChange) -> str:
             return f"{column} {change.after}: may be null from now on."
         case "rewrite" if change.successor:
             successor = ".".join(change.successor)
-            return f"{column} is now called {successor}. Rewrite these tables: in older rows, this column contains the values of {successor}. Or give the new field a name that no field had before."
+            return (
+                f"{column} is now called {successor}. Rewrite these tables: in older rows, this column contains the "
+                f"values of {successor}. Or give the new field a name that no field had before."
+            )
         case "rewrite":
             type_change = f"{column} goes from {change.before} to {change.after}"
             if frozenset((change.before, change.after)) in _READABLE_PAIRS:

@@ -131,7 +131,8 @@ def _check_client_versions(run: Run, topic: Topic, versions: Sequence[SchemaVers
         yield from run.make_finding(
             "CLIENT_VERSION_UNKNOWN",
             topic,
-            f"The {client.role} {on_one_line(client.display_name)} is declared with version {client.built} of {topic.name}, which does not belong to a kind. "
+            f"The {client.role} {on_one_line(client.display_name)} is declared with version {client.built} of "
+            f"{topic.name}, which does not belong to a kind. "
             f"The kinds have {versions_said([version.number for version in versions if version.kind])}.",
             source=topic.locate(f"/clients/{index}/schema"),
             owner=client.owner,
@@ -261,7 +262,8 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
         yield from run.make_finding(
             "GENERATION_LOWERED",
             topic,
-            f"{topic.name} declares generation {topic.generation}, and the approved generation is {approved_generation}: a registry cannot restore deleted versions.",
+            f"{topic.name} declares generation {topic.generation}, and the approved generation is "
+            f"{approved_generation}: a registry cannot restore deleted versions.",
             source=topic.locate("/generation"),
             fix=f"Write `generation: {approved_generation}`.",
         )
@@ -269,7 +271,8 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
         yield from run.make_finding(
             "NEW_GENERATION",
             topic,
-            f"{topic.name} begins generation {topic.generation}, and `apply` cannot begin one for a scalable topic: the number of messages in its segments is unknown.",
+            f"{topic.name} begins generation {topic.generation}, and `apply` cannot begin one for a scalable topic: "
+            "the number of messages in its segments is unknown.",
             source=topic.locate("/generation"),
             fix=f"Write `generation: {approved_generation}`, or declare a new topic with `renamed_from`.",
         )
@@ -277,8 +280,11 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
         yield from run.make_finding(
             "NEW_GENERATION",
             topic,
-            f"{topic.name} begins generation {topic.generation}: `apply` deletes {versions_said([version.number for version in ended_versions])} from the "
-            "registry, and later versions are not compared with them. A broker then cannot return a schema for these numbers, so consumers fail on messages written with them. `apply` therefore does it only if the topic retains no messages, including offloaded and compacted messages.",
+            f"{topic.name} begins generation {topic.generation}: `apply` deletes "
+            f"{versions_said([version.number for version in ended_versions])} from the "
+            "registry, and later versions are not compared with them. A broker then cannot return a schema for these "
+            "numbers, so consumers fail on messages written with them. `apply` therefore does it only if the topic "
+            "retains no messages, including offloaded and compacted messages.",
             source=topic.locate("/generation"),
             # All versions end, and targets may have different numbers of them, so the fingerprint does not name versions.
             fingerprint=fingerprint(
@@ -509,7 +515,9 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         if client.language and not client.known_language and is_new_language:
             yield from make_finding(
                 "CLIENT_LANGUAGE_UNKNOWN",
-                message=f"{subject} is written in `{on_one_line(client.language)}`, and how clients in this language read messages is unknown: the check uses Avro's specification. The known languages are {', '.join(LANGUAGES)}.",
+                message=f"{subject} is written in `{on_one_line(client.language)}`, and how clients in this language "
+                "read messages is unknown: the check uses Avro's specification. The known languages are "
+                f"{', '.join(LANGUAGES)}.",
                 source=proposal.topic.locate(f"/clients/{index}/language"),
             )
         missing_numbers = [number for number in (client.versions or ()) if number not in numbers]
@@ -559,7 +567,8 @@ def _report_other_form(run: Run, topic: Topic, index: int) -> Iterator[Finding]:
     return run.make_finding(
         "CLIENT_FORM_DIFFERS",
         topic,
-        f"The producer {on_one_line(client.display_name)} sends the definition of {topic.name} as Pulsar's client of {client.language.capitalize()} "
+        f"The producer {on_one_line(client.display_name)} sends the definition of {topic.name} as Pulsar's client of "
+        f"{client.language.capitalize()} "
         "renders it, but another form is registered. A broker compares bytes: it rejects the producer, or stores its form as a further "
         "version.",
         source=topic.locate(f"/clients/{index}/language"),
@@ -609,7 +618,11 @@ def _list_pinned_builds(client: Client, proposal: Proposal) -> list[ClientBuild]
 
 
 def _select_reported(breakages: list[tuple[ClientBuild, Breakage]]) -> list[tuple[ClientBuild, Breakage]]:
-    """Return the breakages to report: only the first, or if it follows from the rules of a language, all of the same build and direction, which no other finding shows."""
+    """Return the breakages of a client to report.
+
+    This is the first breakage. If it follows from the rules of a language, these are all breakages with the same build and direction,
+    because no other finding shows them.
+    """
     if not breakages or breakages[0][1].incompatibility.rule != "CLIENT_BREAKS":
         return breakages[:1]
     first_build, first_breakage = breakages[0]
@@ -754,7 +767,8 @@ def check_client_defaults(run: Run, proposal: Proposal) -> Iterator[Finding]:
                         f"The {client.role} {on_one_line(client.display_name)} on messages of version {number} of {proposal.topic.name}: "
                         f"{on_one_line(default.message)}.",
                         source=new.locate(default.pointer) if reader is new else new.locate(""),
-                        fix="Make the field a union with null first, and `null` its default, so that the reader expects its absence; or set the value in the client.",
+                        fix="Make the field a union with null first, and `null` its default, so that the reader "
+                        "expects its absence; or set the value in the client.",
                         pointer=default.pointer,
                         direction=direction,
                         against=() if build.number is None else (build.number,),

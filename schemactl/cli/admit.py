@@ -38,10 +38,12 @@ _MAX_REASONS: Final = 3
 _JSONL_NAMESPACE: Final = NamespaceName("tenant", "namespace")
 
 _EPILOG = """\
-Exit code 100: the broker, or Java's client itself, would reject the client (with --all, one of the declared clients); the answer and the fix are on standard output. Each answer names the connect rule that decides (P4, C7, ...): `schemactl docs connects` lists all rules.
+Exit code 100: the broker, or Java's client itself, would reject the client (with --all, one of the declared clients); the answer and
+the fix are on standard output. Each answer names the connect rule that decides (P4, C7, ...): `schemactl docs connects` lists all
+rules.
 
 JSON lines: {"id", "role", "client_schema", "policies", "topic_state"} in, {"id", "allowed", "live_after", "reason"} or {"id",
-"error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is no schema. `policies` has
+"error"} out. `client_schema` has `type` and `text` or `base64`, and `properties`; BYTES is not a schema. `policies` has
 `broker_strategy`, `namespace_strategy`, `topic_strategy`, `allow_auto_update`, `validation_enforced`. `topic_state` has the
 `steps` that made the topic, and `domain`, `open_producers`, `open_consumers`, `has_data`. The answers are Pulsar 4.0's.
 
@@ -61,7 +63,11 @@ examples:
 
 def configure_admit(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `admit`."""
-    parser.description = "Predict whether a broker would let a client in, and which version it would register for the client. By default, the topic is in the state of the approved history; with --target, in the current state of the registry."
+    parser.description = (
+        "Predict whether a broker would let a client in, and which version it would register for the client. By "
+        "default, the topic is in the state of the approved history; with --target, in the current state of the "
+        "registry."
+    )
     parser.epilog = _EPILOG
     parser.add_argument("role", nargs="?", choices=_ROLES, metavar="ROLE", help=", ".join(_ROLES))
     parser.add_argument("topic", nargs="?", metavar="TOPIC[@N]", help=VERSION_HELP)

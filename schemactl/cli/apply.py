@@ -110,7 +110,8 @@ def configure_apply(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--auto-approve, --yes, -y: do not ask before applying a new plan",
-        "--expect-digest DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` prints it; does not ask for confirmation",
+        "--expect-digest DIGEST: apply only the plan that was reviewed: the one with this digest, as `schemactl plan` "
+        "prints it; does not ask for confirmation",
     )
     add_carrying_out(parser)
 
@@ -119,7 +120,8 @@ def add_carrying_out(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say how a plan is carried out."""
     add_options(
         parser,
-        "--result FILE: write the steps with their outcome, and the numbers of the changed topics with their commits, to FILE as JSON (in a folder: result.json)",
+        "--result FILE: write the steps with their outcome, and the numbers of the changed topics with their commits, "
+        "to FILE as JSON (in a folder: result.json)",
         "--fail-fast: do not start a plan that skips something, and stop at the first failure",
     )
     add_parallel(parser)
@@ -667,7 +669,9 @@ def configure_rebuild(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rebuild`."""
     parser.description = (
         "Restore the version numbers of a registry that lost its schemas, so that old messages can be decoded again. "
-        "Shows the plan, asks, and verifies every number. FILE records the numbers that producers or deletions used; without FILE, the target's approved numbers file is used. Without either, the result is exact only if nothing except `apply` ever wrote to the registry."
+        "Shows the plan, asks, and verifies every number. FILE records the numbers that producers or deletions used; "
+        "without FILE, the target's approved numbers file is used. Without either, the result is exact only if "
+        "nothing except `apply` ever wrote to the registry."
     )
     parser.epilog = (
         "examples:\n"
@@ -810,7 +814,10 @@ def _describe_sources(git: Catalog, lists: Lists, files: Mapping[TopicName, str]
     ]
     for file in sorted({files[name] for name in listed}):
         names = [name for name in listed if files[name] == file]
-        yield f"Numbers of {_count_topics(names)}: taken from {file}; versions deleted since then are left out, and versions approved since then follow."
+        yield (
+            f"Numbers of {_count_topics(names)}: taken from {file}; versions deleted since then are left out, and "
+            "versions approved since then follow."
+        )
     if numbered_by_git:
         yield f"Numbers of {_count_topics(numbered_by_git)}: Git's. They are correct if only `apply` ever wrote there."
     if others:

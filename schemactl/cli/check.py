@@ -90,11 +90,13 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--target NAME: check only for this target (default: all targets): with its release, policies, topics and numbers file; no registry is contacted",
+        "--target NAME: check only for this target (default: all targets): with its release, policies, topics and "
+        "numbers file; no registry is contacted",
     )
     add_options(
         parser,
-        "--strict: warnings also fail (except GATE_CHANGED, GATE_UNREADABLE and DRAFT_AGAIN), and so do changes that break readers which no strategy protects",
+        "--strict: warnings also fail (except GATE_CHANGED, GATE_UNREADABLE and DRAFT_AGAIN), and so do changes that "
+        "break readers which no strategy protects",
     )
     add_timeout(parser, DEFAULT_S)
 
@@ -205,7 +207,10 @@ _MAX_LISTED: Final = 10
 def configure_waive(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `waive`."""
     parser.description = (
-        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved in spite of it. If the broker rejects the same edit, the waiver covers that finding as well. FINGERPRINT is the digest that `check` prints next to the finding, or its beginning; a finding that several topics share has one common fingerprint. The waiver counts in the pull request "
+        "Add an entry to the waiver file for a finding of `check`, so that this one change is approved in spite of "
+        "it. If the broker rejects the same edit, the waiver covers that finding as well. FINGERPRINT is the digest "
+        "that `check` prints next to the finding, or its beginning; a finding that several topics share has one "
+        "common fingerprint. The waiver counts in the pull request "
         "that adds it: commit the file together with the change."
     )
     parser.epilog = (
@@ -432,7 +437,8 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
         hint = did_you_mean(name, rules) or ": `schemactl explain --all` lists them"
         raise UsageError(f"there is no rule {text!r}{hint}")
     context.say(
-        f"no rule is called {text!r}; {format_count(len(matches), 'rule has', 'rules have')} {'these words' if len(words) > 1 else 'this word'}:"
+        f"no rule is called {text!r}; {format_count(len(matches), 'rule has', 'rules have')} "
+        f"{'these words' if len(words) > 1 else 'this word'}:"
     )
     context.record(rules=[_rule_value(rule) for rule in matches])
     context.report("\n".join(_list_rules(matches)).strip("\n"))

@@ -31,7 +31,8 @@ reads one JSON object per line and writes one per line, in the same order; a lin
    "check": "breaking"}
 
 `data` and `incompatibilities` are by the specification of the schema language. `misread` lists what a reader decodes to another value
-than the written one. `values` is `kept` if `incompatibilities` and `misread` are empty, else `changed`, and null if `data` is null. `check` is the verdict on data
+than the written one. `values` is `kept` if `incompatibilities` and `misread` are empty, else `changed`, and null if `data` is null.
+`check` is the verdict on data
 that `check` gives: also breaking for misread values, and not_judged under a strategy that protects no reader, where `data` is compatible.
 
 `schema` is the definition's text: Avro JSON; for KEY_VALUE the admin API's {"key": ..., "value": ...}; for PROTOBUF_NATIVE
@@ -67,7 +68,10 @@ examples:
 
 def configure_compare(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `compare`."""
-    parser.description = "Check definitions in bulk, without a repository: the broker's response to an upload, and whether messages stay readable."
+    parser.description = (
+        "Check definitions in bulk, without a repository: the broker's response to an upload, and whether messages "
+        "stay readable."
+    )
     parser.epilog = _COMPARE_EPILOG
     parser.add_argument(
         "--pulsar",
@@ -77,7 +81,8 @@ def configure_compare(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        f"--checker CLASS...: an optional checker that the broker is configured with: {', '.join(f'{name} (from {first} on)' for name, first in OPTIONAL_CHECKERS.items())}",
+        "--checker CLASS...: an optional checker that the broker is configured with: "
+        f"{', '.join(f'{name} (from {first} on)' for name, first in OPTIONAL_CHECKERS.items())}",
         choices=list(OPTIONAL_CHECKERS),
     )
     modes = parser.add_mutually_exclusive_group()

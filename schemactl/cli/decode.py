@@ -62,7 +62,9 @@ message cannot be decoded; the reason is on standard error.
 JSON lines: {"id", "type", "writer", "reader", "messages_b64": [...]} in, {"id", "rows": [<value> | {"error": "<reason>"}]} or
 {"id", "error"} out. Definitions are as for `schemactl struct`; a SEPARATED KEY_VALUE has `keys_b64` next to its messages. There bytes
 are base64, decimals texts, timestamps microseconds, dates days since 1970, NaN and infinities texts, and a map is a list of its
-pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro returns no row are also rejected: messages whose schema is, at the top level, a union with a record or of several types; and a top-level null, except for number types, where from_avro returns 0.
+pairs, sorted by key. The option `nanoseconds` is as for `struct`. AVRO messages for which Spark's from_avro returns no row are also
+rejected: messages whose schema is, at the top level, a union with a record or of several types; and a top-level null, except for
+number types, where from_avro returns 0.
 
 examples:
   schemactl decode orders --version 3 --base64 AAEGZm9v
@@ -123,7 +125,8 @@ def configure_decode(parser: argparse.ArgumentParser) -> None:
     add_options(
         payload_options,
         "--base64 TEXT: the payload",
-        "--file FILE: the file that holds the payload (default: standard input); or an Avro container file, which needs neither a version nor a TOPIC: its records are printed one per line",
+        "--file FILE: the file that holds the payload (default: standard input); or an Avro container file, which "
+        "needs neither a version nor a TOPIC: its records are printed one per line",
     )
     add_options(parser, "--key-base64 TEXT: the message's key, of a SEPARATED KEY_VALUE")
     add_numbers_of(parser)
@@ -762,7 +765,8 @@ def _write_files(
         for position, (message, _) in enumerate(samples, start=1):
             if message.payload is None or message.version is None or message.key is not None:
                 raise SchemactlError(
-                    "--format bytes writes a file with only the payload, and the version in its name, but this message has no payload, no version, or a key",
+                    "--format bytes writes a file with only the payload, and the version in its name, but this "
+                    "message has no payload, no version, or a key",
                     fix="--format messages",
                 )
             files[f"{name}.v{message.version}.{position}.bin"] = message.payload

@@ -62,7 +62,8 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `drift`."""
     parser.description = (
         "Compare a registry with the approved history and show the differences: foreign versions, missing ones, "
-        "deletions, policies, partitions; with the likely cause and what to do next. Differences that the target's approved numbers file accepts are listed separately. Changes nothing in the registry. "
+        "deletions, policies, partitions; with the likely cause and what to do next. Differences that the target's "
+        "approved numbers file accepts are listed separately. Changes nothing in the registry. "
         "Exits with 100 when version numbers differ from Git's and no numbers file records it: messages would be misread."
     )
     parser.epilog = (
@@ -86,10 +87,12 @@ def configure_drift(parser: argparse.ArgumentParser) -> None:
         parser,
         "--summary: only the sums: one line for each kind of difference",
         "--detailed-exitcode: exit with 2 when something differs",
-        "--accept: record the meaning of each version number and the other accepted differences in the target's numbers file; commit the file",
+        "--accept: record the meaning of each version number and the other accepted differences in the target's "
+        "numbers file; commit the file",
         "--reason TEXT: why; requires --accept",
         "--owner NAME: the responsible person or team; requires --accept (default: the topic's `owner`)",
-        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; an accepted version number has no last day; requires --accept",
+        "--until YYYY-MM-DD: the last day, in UTC, on which it is accepted, at most 366 days ahead; an accepted "
+        "version number has no last day; requires --accept",
     )
 
 
@@ -190,7 +193,7 @@ def find_drifts(
     awaited: Callable[[OpenTarget, Collection[str], Plan], Mapping[TopicName, Awaited]] = lambda *_: {},
     stop: Stop | None = None,
 ) -> dict[str, DriftReport | SchemactlError]:
-    """Return the drift of each target by name, or the error that prevented it; see `each_target`.
+    """Return the drift of each target by name, or the error that prevented it; see `run_for_each_target`.
 
     `awaited` returns the topics of a target's plan that wait for other targets; it gets the names of the targets that have responded.
     """
@@ -659,5 +662,7 @@ def _print_numbers(topic: TopicApart, acceptance: _Acceptance) -> None:
     forgotten = [number for number, entry in old_entries if entry and (entry.git is not None or entry.foreign)]
     if forgotten:
         print(
-            f"    the record of {format_version_numbers(forgotten)} was removed, because the registry may have lost its version list and started a new one. If it did not, add `git` or `foreign` next to `deleted: true` again, so that their messages can be decoded"
+            f"    the record of {format_version_numbers(forgotten)} was removed, because the registry may have lost "
+            "its version list and started a new one. If it did not, add `git` or `foreign` next to `deleted: true` "
+            "again, so that their messages can be decoded"
         )

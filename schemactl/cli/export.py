@@ -142,7 +142,10 @@ def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) ->
     spark_release = project.generate.spark if project.generate else StructOptions().spark
     if version.info:
         for names in find_equal_names(version.info, spark_release, project.release).values():
-            yield f"{format_kind_name(topic.name, topic.kind)}: {', '.join(names)} differ only in case: Spark rejects the table unless spark.sql.caseSensitive is true"
+            yield (
+                f"{format_kind_name(topic.name, topic.kind)}: {', '.join(names)} differ only in case: Spark rejects "
+                "the table unless spark.sql.caseSensitive is true"
+            )
 
 
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
@@ -401,7 +404,11 @@ def _find_web_pages(project: Project, approved: History, context: Context) -> Re
 
 def configure_graph(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `graph`."""
-    parser.description = "Show which topics and types use which types, and which files define them, as the working tree declares them. With a NAME: its users and its parts, direct and indirect. Without a NAME: the types and files that several topics use; with --format json, all types and files."
+    parser.description = (
+        "Show which topics and types use which types, and which files define them, as the working tree declares "
+        "them. With a NAME: its users and its parts, direct and indirect. Without a NAME: the types and files that "
+        "several topics use; with --format json, all types and files."
+    )
     parser.epilog = (
         "examples:\n"
         "  schemactl graph                         what do several topics share?\n"

@@ -102,7 +102,8 @@ def _add_class_options(parser: argparse.ArgumentParser, default: str = "no") -> 
     )
     add_options(
         parser,
-        "--jsr310: write datetime and time in milliseconds, as Java's java.time classes with withJSR310ConversionEnabled; prints the property to declare",
+        "--jsr310: write datetime and time in milliseconds, as Java's java.time classes with "
+        "withJSR310ConversionEnabled; prints the property to declare",
     )
 
 
@@ -374,7 +375,10 @@ def _full_name(info: SchemaInfo) -> str:
 def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `verify-client`."""
     parser.description = (
-        "Check whether a service's class can read and write the messages of a topic: as a consumer it must read the messages of the topic's versions; as a producer it must be an approved version, which the readers of these versions can read. The topic's strategy decides which versions count: all versions under a ..._TRANSITIVE strategy, else only the latest.\n\n"
+        "Check whether a service's class can read and write the messages of a topic: as a consumer it must read the "
+        "messages of the topic's versions; as a producer it must be an approved version, which the readers of these "
+        "versions can read. The topic's strategy decides which versions count: all versions under a ..._TRANSITIVE "
+        "strategy, else only the latest.\n\n"
         "It runs in the service's own repository. Its module is imported as `python -m` would, from the folder that the command is "
         "started in: that runs its code. Approved schemas come from the schemas repository, which -C names (a submodule or a clone "
         "with its history), or from a generated package that is installed here (--package), without Git."
@@ -393,7 +397,8 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
     )
     add_options(
         parser,
-        "--against VERSIONS: latest, all, or numbers such as 3,5 (default: the versions that the topic's strategy requires; with --package all, or latest for a class that is the latest version)",
+        "--against VERSIONS: latest, all, or numbers such as 3,5 (default: the versions that the topic's strategy "
+        "requires; with --package all, or latest for a class that is the latest version)",
         "--package NAME: read the approved schemas from this generated package, not from Git",
     )
     parser.add_argument(

@@ -57,8 +57,12 @@ _MAX_LISTED: Final = 10
 def configure_generate(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `generate`."""
     parser.description = (
-        "Write an importable package (`generate` in the project file sets its name and folder). It contains, for every topic, the schemas, the types of its rows, its columns, and functions to decode and encode messages of every version. The package has the versions that exist after a merge of the working tree: commit it with the change. Versions that are not approved yet are listed on "
-        "standard error, and the exit code is 100 if `check` rejects the content; --approved omits versions that are not approved. It has the version numbers of all targets, from "
+        "Write an importable package (`generate` in the project file sets its name and folder). It contains, for "
+        "every topic, the schemas, the types of its rows, its columns, and functions to decode and encode messages of "
+        "every version. The package has the versions that exist after a merge of the working tree: commit it with the "
+        "change. Versions that are not approved yet are listed on "
+        "standard error, and the exit code is 100 if `check` rejects the content; --approved omits versions that are "
+        "not approved. It has the version numbers of all targets, from "
         "their numbers files. With a target, and without --check, verify that the registry's numbers are the recorded ones (exit 100, and "
         "nothing is written, if not); the package itself comes from files and Git alone."
     )
@@ -627,7 +631,8 @@ def _explain_stale_numbers(package: _Package, out: Path, changed: Sequence[str])
         new_version = versions_by_text.get((module, path.read_text("utf-8", "replace")))
         if new_version is not None and new_version != version:
             yield (
-                f"stale number: version {version} of {module} here becomes version {new_version}, because another version {version} was approved in the meantime"
+                f"stale number: version {version} of {module} here becomes version {new_version}, because another "
+                f"version {version} was approved in the meantime"
             )
 
 

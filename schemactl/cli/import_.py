@@ -280,7 +280,8 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
     if imported.shared_files:
         folder = posixpath.commonpath([posixpath.dirname(path) for path in imported.shared_files])
         print(
-            f"{format_count(len(imported.shared_files), 'file')} with definitions that several topics share, below {on_one_line(folder)}/; the topics list them in `references`."
+            f"{format_count(len(imported.shared_files), 'file')} with definitions that several topics share, below "
+            f"{on_one_line(folder)}/; the topics list them in `references`."
         )
     older_count = sum(1 for revision in imported.revisions if revision.version.number)
     if older_count and not args.commit_each_version:
@@ -291,7 +292,8 @@ def _print_report(args: argparse.Namespace, imported: ImportResult, target: Targ
         )
     if imported.apart:
         print(
-            f"Version numbers of {target.name} are not Git's: messages of {join_first(imported.apart, 8)} would be decoded with the wrong schema. "
+            f"Version numbers of {target.name} are not Git's: messages of {join_first(imported.apart, 8)} would be "
+            "decoded with the wrong schema. "
             "Record the numbers after the merge, as shown below."
         )
 

@@ -532,7 +532,8 @@ def _add_schema_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{part}", choices=_TYPES, metavar="TYPE", help=text)
     add_options(
         parser,
-        "--from FILE: an existing definition: .avsc, .proto, .binpb or .txt, or .json as pulsar-admin uploads it; a file outside of the repository is copied",
+        "--from FILE: an existing definition: .avsc, .proto, .binpb or .txt, or .json as pulsar-admin uploads it; a "
+        "file outside of the repository is copied",
         dest="given",
     )
     add_options(parser, "--message NAME: the root message in a .proto, where it has several: package.Message")

@@ -33,9 +33,12 @@ _FIRST_HIDDEN_COLUMNS: Final = ("labels", "deprecated", "set by", "owner")
 """The columns of `list` that a narrow terminal hides, in this order."""
 
 _CLIENTS_EPILOG: Final = """\
-A connection belongs to a declared client if the connection or its subscription has the client's name: billing, or billing-1, billing-2, ... The property `schemactl.version` contains the client's version; generated packages set it, and any other client can. Without it, the version is unknown.
+A connection belongs to a declared client if the connection or its subscription has the client's name: billing, or billing-1,
+billing-2, ... The property `schemactl.version` contains the client's version; generated packages set it, and any other client can.
+Without it, the version is unknown.
 
-Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (without declared clients, this applies to all connected clients);
+Exit code 100, with --expect: a client is not connected, or one of its connections does not report that version or a later one (without
+declared clients, this applies to all connected clients);
 with --drained: a subscription has messages left to read, with or without a connection.
 
 examples:
@@ -53,7 +56,8 @@ def configure_list(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `list`."""
     parser.description = (
         "List the topics that the files declare, each with its schema type, the version in force, the compatibility strategy in "
-        "force and the level that sets it, owner and labels, and the changes of the files against the approved state. Narrow terminals hide columns; pipe to `cat` to see all of them."
+        "force and the level that sets it, owner and labels, and the changes of the files against the approved state. "
+        "Narrow terminals hide columns; pipe to `cat` to see all of them."
     )
     parser.epilog = (
         "examples:\n"

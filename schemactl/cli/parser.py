@@ -380,7 +380,8 @@ class _Version(argparse.Action):
         print(f"schemactl {environment.get_version()}")
         if environment.has_conflicting_distribution():
             print(
-                f"schemactl: another distribution, `{environment.CONFLICTING_DISTRIBUTION}`, is also installed here, with a package and a command "
+                f"schemactl: another distribution, `{environment.CONFLICTING_DISTRIBUTION}`, is also installed here, "
+                "with a package and a command "
                 "of the same names: each has overwritten files of the other\n"
                 f"  Fix: pip uninstall {environment.CONFLICTING_DISTRIBUTION} {environment.DISTRIBUTION} && pip install "
                 f"{environment.DISTRIBUTION}, or install the two in separate virtual environments",

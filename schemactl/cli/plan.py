@@ -64,7 +64,10 @@ if TYPE_CHECKING:
 CREATE_TENANTS_OPTION: Final = (
     "--create-tenants: create missing tenants also where no file declares a namespace of them"
 )
-ALLOW_DATA_LOSS: Final = "--allow-data-loss ADDRESS...: apply a setting that can lose messages; ADDRESS is a namespace or topic with the setting, as a plan without this option shows it"
+ALLOW_DATA_LOSS: Final = (
+    "--allow-data-loss ADDRESS...: apply a setting that can lose messages; ADDRESS is a namespace or topic with "
+    "the setting, as a plan without this option shows it"
+)
 
 
 _BASE_AND_AT: Final = (
@@ -110,7 +113,8 @@ def configure_plan(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--at REF: plan for this commit of the approved first-parent line, not for the target's position",
-        "--base REF: plan for the state after a merge of HEAD into REF, for a review before the merge; its digest equals the digest of the plan after a squash",
+        "--base REF: plan for the state after a merge of HEAD into REF, for a review before the merge; its digest "
+        "equals the digest of the plan after a squash",
     )
     add_options(parser, "--out FILE: write the plan to FILE (in a folder: plan.json), for `schemactl apply FILE`")
     add_formats(parser, TARGET_FORMATS)
@@ -129,13 +133,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_filters(parser)
     add_options(
         parser,
-        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone gets the next number; a glob selects all such topics",
+        "--allow-delete TOPIC...: delete the schema of a topic that is no longer declared: a tombstone gets the next "
+        "number; a glob selects all such topics",
         "--force-delete TOPIC...: the same, with all stored versions: numbering starts again at 0",
         ALLOW_DATA_LOSS,
         ALLOW_UNREADABLE,
-        "--relax-while-replaying: register approved versions that today's strategy would reject, by setting ALWAYS_COMPATIBLE during the uploads",
+        "--relax-while-replaying: register approved versions that today's strategy would reject, by setting "
+        "ALWAYS_COMPATIBLE during the uploads",
         CREATE_TENANTS_OPTION,
-        "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; used if that target's registry does not respond; must not be tracked by Git",
+        "--results FILE...: for `after`: the result of another target's last apply, or a folder of TARGET.json; used "
+        "if that target's registry does not respond; must not be tracked by Git",
     )
 
 

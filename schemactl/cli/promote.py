@@ -57,7 +57,12 @@ examples:
 
 def configure_promote(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `promote`."""
-    parser.description = "Move a target to another commit of the approved first-parent line: show the changes between the two commits (versions, policies, waivers, deletions), move the local branch or tag that the target's `promoted` names, and print the push that publishes it. Pushes nothing, and contacts no registry. The next plan for the target ends at that commit."
+    parser.description = (
+        "Move a target to another commit of the approved first-parent line: show the changes between the two "
+        "commits (versions, policies, waivers, deletions), move the local branch or tag that the target's "
+        "`promoted` names, and print the push that publishes it. Pushes nothing, and contacts no registry. The "
+        "next plan for the target ends at that commit."
+    )
     parser.epilog = (
         "examples:\n"
         "  schemactl promote prod --to origin/main --dry-run    what would come with it?\n"
@@ -276,7 +281,8 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `rollout`."""
     parser.description = (
         "Show in which order to bring the pending change of a topic's schema to its clients and targets: consumers first, then the schema, "
-        "then producers; or the other way round; or that no order is safe. The order depends on the change itself, on the schemas of the declared "
+        "then producers; or the other way round; or that no order is safe. The order depends on the change itself, on "
+        "the schemas of the declared "
         "clients, and on the strategy. Each step has the command that exits with 0 once the step is done."
     )
     parser.epilog = _ROLLOUT_EPILOG

@@ -405,7 +405,8 @@ def _delete(topic: _RegistryTopic) -> int:
         way = "hidden" if topic.args.allow_delete else "destroyed"
         raise RegistryError(
             f"the schema of {topic.name} cannot be {way}: {reason}, and {topic.target} would no longer return the schemas of their numbers",
-            fix="let consumers read these messages, and wait until retention removes them; or, if these messages are not needed, --allow-unreadable-messages",
+            fix="let consumers read these messages, and wait until retention removes them; or, if these messages "
+            "are not needed, --allow-unreadable-messages",
         )
     if topic.args.force_delete:
         topic.registry.delete_schema(topic.name, force=True)
@@ -435,7 +436,8 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Serve the embedded registry as a Pulsar broker would: schemas, and the tenants, namespaces, topics and policies "
         "around them. Prints its URL when it is ready, and ends on Ctrl-C or SIGTERM. The project's `pulsar` and `defaults` "
-        "select its release, and replace the broker's own settings. There is no authentication: requests whose Host header has an unknown name, as foreign web pages make browsers send, are rejected."
+        "select its release, and replace the broker's own settings. There is no authentication: requests whose Host "
+        "header has an unknown name, as foreign web pages make browsers send, are rejected."
     )
     parser.epilog = (
         "examples:\n"
@@ -486,7 +488,8 @@ def run_serve(args: argparse.Namespace, context: Context) -> int:
                 fix="give the name by which clients call the server, with --allow-host NAME; or omit --host",
             )
         context.say(
-            f"warning: every client that reaches {args.host} and calls it {' or '.join(allowed_hosts)} can read, write and delete everything here: "
+            f"warning: every client that reaches {args.host} and calls it {' or '.join(allowed_hosts)} can read, "
+            "write and delete everything here: "
             "there is no authentication"
         )
     project = _load_project(context)

@@ -85,7 +85,7 @@ def make_target_reports(
 
 @contextmanager
 def write_error_reports(
-    command: Literal["plan", "drift"], asked: TargetSelection, outputs: Outputs, context: Context
+    command: Literal["plan", "drift"], selection: TargetSelection, outputs: Outputs, context: Context
 ) -> Iterator[None]:
     """Write an error that ends the command in each of the formats, so that programs and report files have the outcome of this run."""
     try:
@@ -96,14 +96,14 @@ def write_error_reports(
         # Standard error has the text already.
         error_outputs: Outputs = [(name, path) for name, path in outputs if path or name != "text"]
         if error_outputs:
-            names = _guess_target_names(asked, context)
+            names = _guess_target_names(selection, context)
             write_target_reports([make_failure_report(command, name, error) for name in names], error_outputs, context)
         raise
 
 
-def _guess_target_names(asked: TargetSelection, context: Context) -> list[str]:
-    """Return the names of the targets `asked`, by default those in the working tree's project file, if it can be read."""
-    names = [] if asked.are_all else [name for name in asked.names if name is not None]
+def _guess_target_names(selection: TargetSelection, context: Context) -> list[str]:
+    """Return the names of the selected targets, by default those in the working tree's project file, if it can be read."""
+    names = [] if selection.are_all else [name for name in selection.names if name is not None]
     if names:
         return names
     from schemactl.declare.project import load_project
@@ -112,7 +112,7 @@ def _guess_target_names(asked: TargetSelection, context: Context) -> list[str]:
         targets = load_project(context.directory, context.config)[0].targets
     except SchemactlError:
         targets = {}
-    return [*targets] if (asked.are_all and targets) or len(targets) == 1 else ["schemactl"]
+    return [*targets] if (selection.are_all and targets) or len(targets) == 1 else ["schemactl"]
 
 
 def write_target_reports(sheets: Sequence[TargetDocument], outputs: Outputs, context: Context) -> None:

@@ -76,7 +76,12 @@ _ORIGINS: Final = {
 
 def configure_show(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `show`."""
-    parser.description = "Print the definition of a topic. TOPIC: the approved text in force, from which readers are generated. TOPIC@N: the first text of version N, which is the uploaded one. TOPIC@work: the text in the working tree. TOPIC@REF: the text at a commit, branch or tag, approved or not. Standard error lists the versions that the definition can read and cannot read, with the reasons, and the versions that can read it."
+    parser.description = (
+        "Print the definition of a topic. TOPIC: the approved text in force, from which readers are generated. "
+        "TOPIC@N: the first text of version N, which is the uploaded one. TOPIC@work: the text in the working "
+        "tree. TOPIC@REF: the text at a commit, branch or tag, approved or not. Standard error lists the versions "
+        "that the definition can read and cannot read, with the reasons, and the versions that can read it."
+    )
     parser.epilog = (
         "examples:\n"
         "  schemactl show orders@3 > orders-3.avsc\n"
@@ -675,7 +680,11 @@ def _locate_default(key: str, approved: History, project: Project, context: Cont
 
 def configure_log(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `log`."""
-    parser.description = "List the versions of a topic along the approved history, newest first, each with the commit that introduced it. A commit that only reformats or edits docs adds no version, and neither does a return to the content of an older version."
+    parser.description = (
+        "List the versions of a topic along the approved history, newest first, each with the commit that "
+        "introduced it. A commit that only reformats or edits docs adds no version, and neither does a return to "
+        "the content of an older version."
+    )
     parser.epilog = (
         "examples:\n"
         "  schemactl log orders\n"

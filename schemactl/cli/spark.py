@@ -58,7 +58,9 @@ _ACTIONS: Final = {
 }
 
 _EPILOG: Final = """\
-Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's eight bytes), unless --unversioned is given; `key` or `__key`, which SEPARATED pairs need; and other columns, which are passed through. If a column `__topic` exists, only the rows of the topic and its partitions are read. A PATH that ends with .avro names
+Messages in files are rows with a column `payload` or `value` (binary); `schema_version` or `__schemaVersion` (the number, or Pulsar's
+eight bytes), unless --unversioned is given; `key` or `__key`, which SEPARATED pairs need; and other columns, which are passed through.
+If a column `__topic` exists, only the rows of the topic and its partitions are read. A PATH that ends with .avro names
 Avro container files whose records are values, such as `sample --out orders.avro` writes; their schema is in the file. Spark's Avro
 source reads them: set spark.jars.packages to org.apache.spark:spark-avro_2.13 of Spark's version. With --messages-format avro, the records
 are raw messages.
@@ -402,7 +404,10 @@ def open_messages(
         except SparkProblem as error:
             fix = ""
             if avro_reader is not None and re.search(r"(?i)avro.*(external|not found|find)|find.*avro", str(error)):
-                fix = "set spark.jars.packages to org.apache.spark:spark-avro_2.13:VERSION in spark-defaults.conf, with the version of PySpark"
+                fix = (
+                    "set spark.jars.packages to org.apache.spark:spark-avro_2.13:VERSION in spark-defaults.conf, "
+                    "with the version of PySpark"
+                )
             raise SchemactlError(f"Spark: {error}", fix=fix) from None
 
 
@@ -474,7 +479,8 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Decode a topic's stored messages, each with the version that wrote it, into the approved schema, and write them to a "
         "folder of Parquet, a Delta table or an Iceberg table. Messages that cannot be read are written to a separate place, with the "
-        "reason and their bytes; no message is lost, and no message stops the job. Run it again to land new files, or the remaining ones after an interruption: a table contains each message exactly once."
+        "reason and their bytes; no message is lost, and no message stops the job. Run it again to land new files, or "
+        "the remaining ones after an interruption: a table contains each message exactly once."
     )
     parser.add_argument(
         "--out",
@@ -486,7 +492,8 @@ def configure_land(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         "--catalog NAME: the catalog of the Iceberg table in pyiceberg's configuration",
-        "--rejected PATH: where rejected messages go (default: the folder _rejected in --out; for a table, a table whose name ends with _rejected)",
+        "--rejected PATH: where rejected messages go (default: the folder _rejected in --out; for a table, a table "
+        "whose name ends with _rejected)",
         "--partition-by COLUMN...: a column whose values become folders; may be repeated",
     )
     parser.add_argument(
@@ -617,7 +624,10 @@ def choose_checkpoint(out: str, form: str, *, topic: str, place: str, kind: str)
 def describe_unreadable_landing(landed: Landed) -> tuple[str, str]:
     """Return the notes on a landing that made no row."""
     reason = max(landed.reasons, key=landed.reasons.__getitem__)
-    advice = "if you meant another topic or another column (--payload-column, --version-column, --unversioned), land into another folder: messages that were rejected here count as landed"
+    advice = (
+        "if you meant another topic or another column (--payload-column, --version-column, --unversioned), land "
+        "into another folder: messages that were rejected here count as landed"
+    )
     return f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", advice
 
 

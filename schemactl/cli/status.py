@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 def configure_status(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `status`."""
-    parser.description = "Show one or many targets on one screen: topics, pending versions, drift by kind, accepted differences, how the last apply ended, and, where targets differ, the version of each topic on each target. Changes nothing. A target that does not respond has a row with this state, and the exit code is then 1."
+    parser.description = (
+        "Show one or many targets on one screen: topics, pending versions, drift by kind, accepted differences, "
+        "how the last apply ended, and, where targets differ, the version of each topic on each target. Changes "
+        "nothing. A target that does not respond has a row with this state, and the exit code is then 1."
+    )
     parser.epilog = (
         "examples:\n"
         "  schemactl status                                   every target of the project\n"

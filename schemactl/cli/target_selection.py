@@ -87,7 +87,8 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
     """Add --trust-working-tree."""
     add_options(
         parser,
-        "--trust-working-tree: use the target as the working tree defines it, not as approved: such a target can name any registry, and any variable or file as its secret",
+        "--trust-working-tree: use the target as the working tree defines it, not as approved: such a target can name "
+        "any registry, and any variable or file as its secret",
     )
 
 
@@ -133,7 +134,7 @@ class ChosenTarget:
 
 
 def choose_target(name: str | None, context: Context) -> ChosenTarget:
-    """Return the target called `name` of the project that the folder belongs to, as `approved_target` does."""
+    """Return the target called `name` of the project that the folder belongs to, as `choose_approved_target` does."""
     project, top = context.project()
     return choose_approved_target(name, project, top, context)
 
@@ -329,17 +330,17 @@ class OpenTarget:
         recorded = numbers_of(place.target, place.project, repository, self.approved)
         return rename_numbers(recorded, self.names)
 
-    def add_registered_versions(self, git: Catalog, held: Catalog) -> Catalog:
+    def add_registered_versions(self, git: Catalog, registered: Catalog) -> Catalog:
         """Add to `git` the versions after the target's position that its registry has already.
 
         Args:
             git: the approved catalog up to the target's position, by the target's names.
-            held: the catalog of the registry.
+            registered: the catalog of the registry.
         """
         from schemactl.deploy.planner import add_later_versions
 
         if not self.approved.later_commit_count:
-            return add_later_versions(git, {}, held)
+            return add_later_versions(git, {}, registered)
         later_versions, whole = self.approved.later_versions(), self.approved.full_history.catalog
 
         def find_later_partitions(name: TopicName) -> int | None:
@@ -351,7 +352,7 @@ class OpenTarget:
         later_by_target_name = {
             name: later_versions[declared] for name, declared in declared_names.items() if declared in later_versions
         }
-        return add_later_versions(git, later_by_target_name, held, find_later_partitions)
+        return add_later_versions(git, later_by_target_name, registered, find_later_partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,7 +415,7 @@ class TargetSelection(NamedTuple):
 
 @contextmanager
 def open_targets(
-    asked: TargetSelection,
+    selection: TargetSelection,
     context: Context,
     *,
     at: str | None = None,
@@ -422,10 +423,10 @@ def open_targets(
     as_rows: bool = False,
     prints_notes: bool = True,
 ) -> Iterator[OpenTargets]:
-    """Open the targets `asked`, and read the approved history once for all.
+    """Open the selected targets, and read the approved history once for all.
 
     Args:
-        asked: the targets.
+        selection: the targets that the command line names.
         context: where to work.
         at: a commit that replaces the targets' own positions.
         base: a ref into which HEAD is to be merged; the result of that merge counts as approved.
@@ -439,8 +440,8 @@ def open_targets(
     """
     from schemactl.history.target_history import read_effective
 
-    several = asked.several
-    places = choose_approved_targets(None if asked.are_all else asked.names, context)
+    several = selection.several
+    places = choose_approved_targets(None if selection.are_all else selection.names, context)
     open_targets: list[OpenTarget] = []
     failures: dict[str, SchemactlError] = {}
     left_out = 0
@@ -461,7 +462,7 @@ def open_targets(
                 open_targets.append(OpenTarget(place, approved, registry, target_context))
             except SchemactlError as error:
                 is_missing = isinstance(error, MissingCredentials)
-                if is_missing and asked.are_all and not as_rows:
+                if is_missing and selection.are_all and not as_rows:
                     context.say(f"{name} is skipped: {error.message}")
                     left_out += 1
                 elif as_rows or (several and not is_missing):
@@ -473,11 +474,11 @@ def open_targets(
         yield OpenTargets(names, tuple(open_targets), several, failures, left_out, as_rows)
 
 
-def read_approved(asked: TargetSelection, context: Context, *, at: str | None, base: str | None) -> History:
-    """Read the approved history as the one target `asked` has it, without its registry; see `opened` for `at` and `base`."""
+def read_approved(selection: TargetSelection, context: Context, *, at: str | None, base: str | None) -> History:
+    """Read the approved history as the one selected target has it, without its registry; see `opened` for `at` and `base`."""
     from schemactl.history.target_history import read_effective
 
-    places, repository = choose_approved_targets(asked.names, context), context.repository
+    places, repository = choose_approved_targets(selection.names, context), context.repository
     if base:
         places, whole = _read_merge(places, base, repository, context)
     else:
@@ -544,7 +545,7 @@ def run_for_each_target(
         prepare: returns the request for a target.
         ask: sends the request to the target's registry; runs in parallel for several targets.
         finish: returns the result for a request and its response.
-        stop: see `side_by_side`.
+        stop: see `run_in_parallel`.
 
     Raises:
         UsageError: if the command line is wrong, for any of the targets.

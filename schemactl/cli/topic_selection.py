@@ -46,7 +46,10 @@ VERSION_HELP: Final = f"{PART_HELP}; @N: Git's version N"
 
 STATE_HELP: Final = f"{VERSION_HELP}; @work: the working tree; @REF: a commit, branch or tag"
 
-STRICT_OPTION: Final = "--strict: reject messages with bytes after the value, with text that is not UTF-8, or with nanoseconds that a column cannot store"
+STRICT_OPTION: Final = (
+    "--strict: reject messages with bytes after the value, with text that is not UTF-8, or with nanoseconds that a "
+    "column cannot store"
+)
 
 
 # Topics and versions.

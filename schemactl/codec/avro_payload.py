@@ -36,7 +36,7 @@ from .byte_batch import Ints, Mask, make_binary_array, split_evenly
 from .definition import Definition
 from .payload_reader import PayloadReader, PayloadWriter
 from .values import LIMITS, ShapeWriter, scale_of
-from .wire_format import zigzag
+from .wire_format import encode_zigzag
 
 Pieces = list[pa.BinaryArray]
 
@@ -100,7 +100,7 @@ class AvroWriter(ShapeWriter[bytes]):
 
     def write_items(self, pieces: list[bytes]) -> bytes:
         """See ShapeWriter."""
-        return b"".join((zigzag(len(pieces)), *pieces, b"\0")) if pieces else b"\0"
+        return b"".join((encode_zigzag(len(pieces)), *pieces, b"\0")) if pieces else b"\0"
 
     def write_entries(self, pieces: list[tuple[str, bytes]]) -> bytes:
         """See ShapeWriter."""
@@ -108,13 +108,13 @@ class AvroWriter(ShapeWriter[bytes]):
 
     def write_branch(self, index: int, piece: bytes) -> bytes:
         """See ShapeWriter."""
-        return zigzag(index) + piece
+        return encode_zigzag(index) + piece
 
     def make_leaf_writer(self, shape: Leaf) -> _WriteValue:
         """See ShapeWriter."""
         schema = shape.schema
         if isinstance(schema, EnumType):
-            return {symbol: zigzag(index) for index, symbol in enumerate(schema.symbols)}.__getitem__
+            return {symbol: encode_zigzag(index) for index, symbol in enumerate(schema.symbols)}.__getitem__
         if isinstance(schema.logical, DecimalType):
             return _make_decimal_writer(schema.size if isinstance(schema, FixedType) else None)
         return _WRITERS_BY_TYPE[schema.type]
@@ -133,8 +133,8 @@ def _make_decimal_writer(size: int | None) -> _WriteValue:
 _WRITERS_BY_TYPE: Final[dict[str, _WriteValue]] = {
     "null": lambda _: b"",
     "boolean": struct.Struct("<?").pack,
-    "int": zigzag,
-    "long": zigzag,
+    "int": encode_zigzag,
+    "long": encode_zigzag,
     "float": struct.Struct("<f").pack,
     "double": struct.Struct("<d").pack,
     "string": lambda value: prefix_length(value.encode()),
@@ -416,7 +416,7 @@ def _write_texts(values: pa.Array) -> Pieces:
 
 
 def encode_numbers(values: Ints) -> pa.BinaryArray:
-    """Encode numbers in Avro's variable-length zig-zag form (see `wire_format.zigzag`)."""
+    """Encode numbers in Avro's variable-length zig-zag form (see `wire_format.encode_zigzag`)."""
     bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
     if not len(bits) or bits.max() < 0x80:
         return split_evenly(bits.astype(np.uint8), 1)

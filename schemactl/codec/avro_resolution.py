@@ -30,7 +30,7 @@ from .avro_schema import (
     list_children,
 )
 from .definition import InvalidDefinition
-from .wire_format import zigzag
+from .wire_format import encode_zigzag
 
 _PROMOTIONS: Final = frozenset(
     {
@@ -350,7 +350,7 @@ def encode_default(schema: Schema, value: Any) -> bytes:
 
 def prefix_length(raw: bytes) -> bytes:
     """Return bytes with their length in front."""
-    return zigzag(len(raw)) + raw
+    return encode_zigzag(len(raw)) + raw
 
 
 def _encode(out: bytearray, schema: Schema, value: Any) -> None:
@@ -363,7 +363,7 @@ def _encode(out: bytearray, schema: Schema, value: Any) -> None:
                     raise InvalidDefinition(f"the default of {schema.full_name} lacks {part.name}")
                 _encode(out, part.schema, field_value)
         case EnumType() if value in schema.symbols:
-            out += zigzag(schema.symbols.index(value))
+            out += encode_zigzag(schema.symbols.index(value))
         case ArrayType():
             # Java also accepts an object, for its values, and treats all other JSON as empty.
             items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -375,7 +375,7 @@ def _encode(out: bytearray, schema: Schema, value: Any) -> None:
             index = next((at for at, branch in enumerate(schema.branches) if _is_candidate(branch, value)), None)
             if index is None:
                 raise _make_default_error(schema, value)
-            out += zigzag(index)
+            out += encode_zigzag(index)
             _encode(out, schema.branches[index], value)
         case FixedType() | PrimitiveType() if _is_candidate(schema, value):
             out += _encode_leaf(schema, value)
@@ -385,7 +385,7 @@ def _encode(out: bytearray, schema: Schema, value: Any) -> None:
 
 def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: Schema) -> None:
     if items:
-        out += zigzag(len(items))
+        out += encode_zigzag(len(items))
     for key, item in items:
         if key is not None:
             out += prefix_length(key.encode("utf-8", "replace"))
@@ -405,7 +405,7 @@ def _encode_leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
         case "boolean":
             return b"\1" if value else b"\0"
         case "int" | "long":
-            return zigzag(_to_java_integer(value, 32 if kind == "int" else 64))
+            return encode_zigzag(_to_java_integer(value, 32 if kind == "int" else 64))
         case "float" | "double":
             return _pack_float(value, "<f" if kind == "float" else "<d")
     return prefix_length(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))

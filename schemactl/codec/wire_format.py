@@ -19,7 +19,7 @@ def encode_varint(bits: int) -> bytes:
     return bytes(out)
 
 
-def zigzag(value: int) -> bytes:
+def encode_zigzag(value: int) -> bytes:
     """Encode a signed integer of 64 bits in Avro's variable-length zig-zag form."""
     return encode_varint(((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF)
 

@@ -112,7 +112,7 @@ class StructOptions:
             `enableStableIdentifiersForUnionType`).
         stable_union_prefix: the prefix of such names (`stableIdentifierPrefixForUnionType`).
         as_decoded: whether these are the columns that codecs decode to. Then nanosecond timestamps are `bigint`, because PySpark cannot
-        parse Spark's type for them, which needs a feature flag; and numbers stay numbers, even if a property names another Spark type.
+            parse Spark's type for them, which needs a feature flag; and numbers stay numbers, even if a property names another Spark type.
         nanoseconds: the columns of INSTANT, LOCAL_TIME and LOCAL_DATE_TIME (see `schemactl.codec.arrow_types.Options`).
     """
 

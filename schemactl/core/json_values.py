@@ -59,7 +59,7 @@ def json_text(value: Any) -> str:
 
 
 def _indent_json(value: Any, line_start: str) -> str:
-    """Return what `json.dumps` returns with an indent of 2, in half the time: with an indent, it runs no C code."""
+    """Return the text of `json.dumps` with an indent of 2, in half the time: with an indent, `json.dumps` does not run C code."""
     if value is None:
         return "null"
     inner_start = line_start + "  "

@@ -176,15 +176,15 @@ SETTINGS: Final[dict[str, Setting]] = {
     for setting in (
         Setting(
             "retention_policies",
-            "The limits of time and size for acknowledged messages that are retained; -1 is no limit, and 0 for both retains none.",
+            "The limits of time and size for acknowledged messages that are retained; -1 means no limit, and 0 for both retains none.",
             MappingValue(
                 {
                     "retentionTimeInMinutes": IntegerValue("minutes, or -1 for no limit", -1),
                     "retentionSizeInMB": IntegerValue("megabytes, or -1 for no limit", -1, LONG),
                 },
                 {
-                    "retentionTimeInMinutes": "The time limit in minutes; -1 is no limit.",
-                    "retentionSizeInMB": "The size limit of each topic or partition in MB; -1 is no limit.",
+                    "retentionTimeInMinutes": "The time limit in minutes; -1 means no limit.",
+                    "retentionSizeInMB": "The size limit of each topic or partition in MB; -1 means no limit.",
                 },
             ),
             path="retention",

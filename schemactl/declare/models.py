@@ -474,7 +474,8 @@ class TopicProtobufShape(MappingShape):
             str, text("an import name such as web/click.proto", r"^(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./-]*\.proto$")
         ]
     ] = optional(
-        "The name under which producers compile its .proto file: clients send it (default: its path from the folder in which the imports begin, else its base name).",
+        "The name under which producers compile its .proto file: clients send it (default: its path from the folder "
+        "in which the imports begin, else its base name).",
         examples=["web/click.proto"],
     )
 
@@ -492,7 +493,8 @@ class ProtobufRulesShape(MappingShape):
         "The client language in whose form .proto definitions are registered (default: the language of the declared producers, else java)."
     )
     include: Annotated[dict[str, FolderPath], Field(max_length=MAX_ITEMS)] = optional(
-        "The folder of each prefix of imports in .proto files, relative to this file's folder: with {etcd: .}, the import etcd/api/kv.proto is api/kv.proto.",
+        "The folder of each prefix of imports in .proto files, relative to this file's folder: with {etcd: .}, the "
+        "import etcd/api/kv.proto is api/kv.proto.",
         default_factory=dict,
     )
 
@@ -562,7 +564,8 @@ class TargetShape(MappingShape):
         "Declared namespace to its name on this target; it goes before `tenants`.", default_factory=dict
     )
     overlays: Key[Annotated[str | list[str], ValueShape(_parse_files, _FILE_OR_FILES)]] = optional(
-        "The file, or files, of namespace and topic documents with the policies and partitions that differ on this target. The last file that sets a value wins."
+        "The file, or files, of namespace and topic documents with the policies and partitions that differ on this "
+        "target. The last file that sets a value wins."
     )
     include: Globs = optional(
         "Only these topics are on this target: 'shop/sales/*', 'shop/**' (default: all).", default_factory=list
@@ -600,7 +603,8 @@ class TopicGenerateShape(MappingShape):
     """The package of one topic, where it differs from the project's `generate`."""
 
     recursion_depth: Key[_RecursionDepth] = optional(
-        "How often a record may contain itself in the columns before the field is dropped (default: as in the project; 0: the topic is skipped)."
+        "How often a record may contain itself in the columns before the field is dropped (default: as in the "
+        "project; 0: the topic is skipped)."
     )
     json_times: Key[_JsonTimes] = optional(
         "The form in which times are written into JSON: number, whole numbers in the unit of their type; java, the form of Java's classes "
@@ -890,7 +894,10 @@ class BrokersShape(MappingShape):
 # Topics, namespaces and schemas
 
 _AVRO = "An .avsc file (its path starts at this file's folder), or the Avro schema itself as YAML or JSON."
-_TYPES = "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, makes all its files available."
+_TYPES = (
+    "Files whose named types the definition may use; inlined at first use. A glob, or a folder with / at its end, "
+    "makes all its files available."
+)
 _PROPERTIES = "Text stored with the schema. Pulsar never compares it."
 DEFINITION_SUFFIXES: Final = (*AVRO_SUFFIXES, PROTO_SUFFIX, DESCRIPTOR_SUFFIX)
 _BUILD_PATTERN: Final = r"^latest$|^[0-9]{1,9}\.\.[0-9]{1,9}$|\.(avsc|json|proto|binpb)$"

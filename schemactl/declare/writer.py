@@ -74,7 +74,8 @@ def declared_topic_files(
         topic: the registered topic.
         infos: the definition of each kind of events by its key, or of a topic with one schema under ""; {} for a topic without schema.
         stem: the start of the paths.
-        printed: whether to format definitions, and to print protobuf definitions as `.proto` files, except for those in a form that no Pulsar client sends. Otherwise definitions keep their bytes, and protobuf definitions are written as descriptor sets.
+        printed: whether to format definitions, and to print protobuf definitions as `.proto` files, except for those in a form that no
+            Pulsar client sends. Otherwise definitions keep their bytes, and protobuf definitions are written as descriptor sets.
         shared: types that are defined in separate files, which are included in the result.
 
     Raises:

@@ -561,7 +561,8 @@ class TopicAndPolicyDrift:
             name,
             DriftKind.TOPIC_MISSING,
             f"the topic does not exist, though its schema does ({_format_versions(get_live_versions(registered.versions))})",
-            "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting the topic itself would also have deleted the schema",
+            "an upload needs no topic, and a namespace that is deleted and created again keeps its schemas; deleting "
+            "the topic itself would also have deleted the schema",
             self.advice.advise_to_apply(name, "creates it"),
         )
 
@@ -619,7 +620,8 @@ def _make_wedged_item(
     return DriftItem(
         name,
         DriftKind.WEDGED,
-        f"the topic is blocked by the registry's v{wedge.number}, and Git declares no schema for the topic: brokers of Pulsar {release} cannot read that version ({reason}), and reject every later schema{note}",
+        f"the topic is blocked by the registry's v{wedge.number}, and Git declares no schema for the topic: brokers "
+        f"of Pulsar {release} cannot read that version ({reason}), and reject every later schema{note}",
         "it was the first version, and a broker checks defaults only in later versions",
         f"{describe_way_out(advice.delete(name, '--force-delete'))}\n{fix}",
         version=wedge,
@@ -742,7 +744,8 @@ class VersionDrift:
                 return record
             if topic.kinds and declared_kind is None:
                 return (
-                    f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` shows the definition: if it is "
+                    f"{record}\n`schemactl registry get {advice.topic(name)} --version {entry.number} {advice.on}` "
+                    "shows the definition: if it is "
                     "another kind of event, declare it with a key under `schemas`, and merge that"
                 )
             return (
@@ -780,7 +783,10 @@ class VersionDrift:
                 "approved history does not: that history was rewritten, or the upload came from another branch"
             )
             fix = (
-                f"restore that commit in the approved history, and merge the current approved branch on top of it: git switch -c restored {commit.short} && git merge --no-ff {quote(self.advice.origin.ref)}, then push this as {self.advice.origin.ref} without force; or approve its content again. Until then `apply` refuses to touch the topic, "
+                "restore that commit in the approved history, and merge the current approved branch on top of it: "
+                f"git switch -c restored {commit.short} && git merge --no-ff {quote(self.advice.origin.ref)}, then "
+                f"push this as {self.advice.origin.ref} without force; or approve its content again. Until then "
+                "`apply` refuses to touch the topic, "
                 "because Git's numbers can no longer be trusted"
             )
         else:
@@ -814,7 +820,8 @@ class VersionDrift:
         yield DriftItem(
             name,
             DriftKind.TOMBSTONE,
-            f"the schema was deleted{when}: number{'s' if first > 1 else ''} {format_ranges(range(first))} can no longer be read, and neither can messages written with "
+            f"the schema was deleted{when}: number{'s' if first > 1 else ''} {format_ranges(range(first))} can no "
+            "longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which uses a number and does not show who deleted the schema",
             fix + self._advise_to_start_again(name, entries),
@@ -829,7 +836,10 @@ class VersionDrift:
             return (
                 f"\n{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
             )
-        return "\nleave the registry unchanged: `apply` did not register these versions, so they never had Git's numbers, and `rebuild` would make the messages with their numbers unreadable"
+        return (
+            "\nleave the registry unchanged: `apply` did not register these versions, so they never had Git's "
+            "numbers, and `rebuild` would make the messages with their numbers unreadable"
+        )
 
     def _compare_missing_versions(
         self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]
@@ -872,7 +882,8 @@ class VersionDrift:
             DriftKind.MISSING_VERSIONS,
             f"the registry does not have the recorded number{'s' if len(self.advice.lost[name]) > 1 else ''} "
             f"{format_ranges(self.advice.lost[name])}",
-            "the schema was deleted together with its topic, which was then created again (a connecting client is enough for that), or was deleted "
+            "the schema was deleted together with its topic, which was then created again (a connecting client is "
+            "enough for that), or was deleted "
             "by force, or the registry lost it; the registry does not show which",
             f"{self.advice.rebuild(name)}: it gives every version its recorded number; `apply` would give other numbers",
         )
@@ -885,7 +896,8 @@ class VersionDrift:
             DriftKind.MISSING_VERSIONS,
             f"the topic exists without a schema; Git has {_format_versions(topic.versions)}"
             + (f". {lost.message}" if lost else ""),
-            "nothing was ever applied, or the schema was deleted together with its topic, which was then created again (a connecting client is enough for that), or was deleted by force; the registry does not show which",
+            "nothing was ever applied, or the schema was deleted together with its topic, which was then created "
+            "again (a connecting client is enough for that), or was deleted by force; the registry does not show which",
             lost.fix
             if lost
             else self.advice.advise_to_unblock(name)

@@ -155,6 +155,7 @@ class PlannedState(PredictedState):
         read: the state of the registry; `base` is the part of it that the plan covers, without `closed`.
         target: the catalog to reach; `git` is the catalog whose version numbers are compared.
         losses: the refusals of settings that could lose messages.
+        uploads: the predicted uploads by everything that they depend on; computations of one plan share them.
     """
 
     def __init__(
@@ -165,6 +166,7 @@ class PlannedState(PredictedState):
         permissions: Permissions,
         waivers: WaiversAt,
         numbers: TargetNumbers | None,
+        uploads: dict[UploadKey, PredictedUploads],
     ) -> None:
         elsewhere = find_namespaces_elsewhere(base.catalog, target, origin.cluster)
         self.closed = base.half_deleted | elsewhere.keys()
@@ -179,6 +181,7 @@ class PlannedState(PredictedState):
         self.permissions = permissions
         self.waivers = waivers
         self.numbers = numbers
+        self.uploads = uploads
         self.changes: tuple[Change, ...] = ()
         self.steps: list[PlanStep] = []
         self.refusals = [
@@ -236,24 +239,7 @@ class PredictedUploads:
 
 
 class Planner(PlannedState):
-    """Computes the steps and the state after them.
-
-    Attributes:
-        uploads: the predicted uploads by all that they depend on; computations of one plan share them.
-    """
-
-    def __init__(
-        self,
-        base: RegistryState,
-        target: Catalog,
-        origin: Origin,
-        permissions: Permissions,
-        waivers: WaiversAt,
-        numbers: TargetNumbers | None,
-        uploads: dict[UploadKey, PredictedUploads],
-    ) -> None:
-        super().__init__(base, target, origin, permissions, waivers, numbers)
-        self.uploads = uploads
+    """Computes the steps and the state after them."""
 
     def compute(self) -> None:
         """Compute the steps and refusals."""
@@ -636,7 +622,10 @@ def _describe_form(info: SchemaInfo) -> str:
 def _note_unstored_text(change: TextDiffers) -> PlanNote:
     kind = f" of {change.kind}" if change.kind else ""
     if change.number != change.latest:
-        message = f"declares the content of an older version{kind} again: an upload returns v{change.number}, and the latest version{kind} stays v{change.latest}"
+        message = (
+            f"declares the content of an older version{kind} again: an upload returns v{change.number}, and the "
+            f"latest version{kind} stays v{change.latest}"
+        )
         return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
     described = formats.spec(change.text).language in ("avro", "pair")
     differing = "doc, aliases, enum default or properties differ" if described else "properties differ"
@@ -769,7 +758,10 @@ def _add_namespace_refusals(
             message = f"needs the new policies of {space}, which the plan skips. {refusal.message}"
             planned.refusals[index] = replace(refusal, message=message, fix=_advise_to_skip(planned, unchanged[space]))
     for space, names in unchanged.items():
-        message = f"keeps its policies: the new ones would accept more schemas or clients on {topics_by_namespace[space]}, which the plan skips"
+        message = (
+            "keeps its policies: the new ones would accept more schemas or clients on "
+            f"{topics_by_namespace[space]}, which the plan skips"
+        )
         planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
 
 

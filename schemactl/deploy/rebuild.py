@@ -227,10 +227,16 @@ class _Rebuilder(Planner):
         elif current[0].number == first and _is_same_list(current, wanted):
             return None
         else:
-            problem = f"the registry holds {format_version_numbers([version.number for version in current])} now, but with other contents than before"
+            problem = (
+                f"the registry holds {format_version_numbers([version.number for version in current])} now, but "
+                "with other contents than before"
+            )
         return (
             f"version numbers cannot be restored: {problem}",
-            f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first; its messages would then be decoded with the wrong schema",
+            (
+                f"the same command with `--force-delete {self.commands.topic(name)}` deletes that first; its messages "
+                "would then be decoded with the wrong schema"
+            ),
         )
 
 

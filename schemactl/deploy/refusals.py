@@ -39,9 +39,18 @@ _NOT_APPROVED_YET = "change the definition before the merge: this version is not
 _ORPHANED = (
     "The topic itself does not exist: a deleted namespace leaves its schemas behind, and an upload needs no topic"
 )
-_NEVER_STORED = "raise the topic's `generation` with a definition that this Pulsar release accepts, once the topic retains no messages: the present definition can never be uploaded, and neither can any later one"
-_WEDGED_BY_GIT = "raise the topic's `generation` with the next definition, once the topic retains no messages\nbring the brokers to a release that reads it"
-_READ_AS_GITS = "it deletes every version in the registry, and versions get Git's numbers again. Messages written with {what} would be decoded as Git's versions: do this only if no such message is left"
+_NEVER_STORED = (
+    "raise the topic's `generation` with a definition that this Pulsar release accepts, once the topic retains no "
+    "messages: the present definition can never be uploaded, and neither can any later one"
+)
+_WEDGED_BY_GIT = (
+    "raise the topic's `generation` with the next definition, once the topic retains no messages\nbring the "
+    "brokers to a release that reads it"
+)
+_READ_AS_GITS = (
+    "it deletes every version in the registry, and versions get Git's numbers again. Messages written with {what} "
+    "would be decoded as Git's versions: do this only if no such message is left"
+)
 
 
 _MAX_REPEATED: Final = 8
@@ -158,10 +167,17 @@ def refuse_version(
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
     if wedge:
         git_version = git_contents.find(wedge.info) if wedge.info else None
-        message = f"the topic is blocked by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot read that version ({broker_says}), and reject every later schema. Git's {format_version(version)} waits"
+        message = (
+            f"the topic is blocked by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot "
+            f"read that version ({broker_says}), and reject every later schema. Git's {format_version(version)} "
+            "waits"
+        )
         fix = _WEDGED_BY_GIT if git_version else _list_fixes_by_deletion(name, wedge, commands, restart)
     else:
-        message = f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. {_explain_rejection(rejected, git_contents, broker_says)}"
+        message = (
+            f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. "
+            f"{_explain_rejection(rejected, git_contents, broker_says)}"
+        )
         if answer.outcome is not Outcome.INCOMPATIBLE:
             fix = _NEVER_STORED
         else:
@@ -195,7 +211,9 @@ def describe_way_out(delete_command: str) -> str:
 def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
     lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{wedge.number}')}"] if restart else []
     lines.append(
-        f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone uses a number and Git's versions follow it, so record the new numbers afterwards. Messages written with v{wedge.number} are rejected; nothing is deleted while the topic retains such messages"
+        f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone uses a number and Git's "
+        f"versions follow it, so record the new numbers afterwards. Messages written with v{wedge.number} are "
+        "rejected; nothing is deleted while the topic retains such messages"
     )
     return "\n".join(lines)
 
@@ -239,7 +257,8 @@ def refuse_lossy_setting(step: SetPolicies, loses: str) -> PlanRefusal:
     ((setting, after),) = step.after.settings.items()
     return PlanRefusal(
         step.name,
-        f"{setting}: {describe_policy(step.before.get(setting))} -> {format_policy_value(after)}: {loses}; `apply` changes nothing until this is allowed",
+        f"{setting}: {describe_policy(step.before.get(setting))} -> {format_policy_value(after)}: {loses}; `apply` "
+        "changes nothing until this is allowed",
         "",
         allow=step.address,
     )
@@ -268,7 +287,10 @@ def refuse_partitions(name: TopicName, registered: int | None, declared: int, co
         )
     else:
         fix = f"approve `partitions: {registered}` for the topic, its number of partitions in the registry"
-    message = f"the topic {describe_partitions(registered)}, but Git declares {declared}: Pulsar can only add partitions to a partitioned topic"
+    message = (
+        f"the topic {describe_partitions(registered)}, but Git declares {declared}: Pulsar can only add partitions "
+        "to a partitioned topic"
+    )
     return PlanRefusal(name, message, fix)
 
 
@@ -386,7 +408,8 @@ def refuse_rebuild(name: TopicName, retained: str, commands: Commands) -> PlanRe
     """Return the refusal to delete the versions of a topic that retains messages, so that Git's versions get their numbers."""
     return PlanRefusal(
         name,
-        f"its versions are not deleted: {retained}, and messages that carry their numbers would be unreadable, or decoded with the wrong schema",
+        f"its versions are not deleted: {retained}, and messages that carry their numbers would be unreadable, or "
+        "decoded with the wrong schema",
         "let consumers read these messages, and wait until retention removes them\n"
         f"the same command with `{commands.allow_unreadable(name)}`: if these messages are not needed",
     )
@@ -397,7 +420,8 @@ def refuse_generation(name: TopicName, retained: str) -> PlanRefusal:
     return PlanRefusal(
         name,
         f"its new generation cannot begin: {retained}, and {_NO_OLDER}",
-        "stop its producers, let consumers read the remaining messages, and wait until retention removes them\nuse a new topic with `renamed_from`",
+        "stop its producers, let consumers read the remaining messages, and wait until retention removes them\nuse a "
+        "new topic with `renamed_from`",
     )
 
 

@@ -254,7 +254,10 @@ class _Importer:
         self.topic_count += 1
         if topic.schema is not None:
             kind = topic.schema.type.name
-            message = f"declared without `schema`: the registry holds a schema of type {kind}, which does not describe messages, and keeps typed clients out"
+            message = (
+                f"declared without `schema`: the registry holds a schema of type {kind}, which does not describe "
+                "messages, and keeps typed clients out"
+            )
             self.notes.append(ImportNote(topic.name, message))
 
     def _list_readable_versions(self, topic: Topic, *, every_version: bool) -> list[SchemaVersion]:

@@ -405,7 +405,9 @@ def _read_pair(name: TopicName, value: Json, versions_by_number: dict[int, Schem
             raise SchemactlError(
                 f"{name}: v{number} was Git's version {value['git']} of commit {(value['commit'] or {}).get('id', '?')[:9]}, "
                 "which the approved history does not have as that version: it was rewritten, or this clone is behind",
-                fix="git fetch --all; if the history was rewritten, make a branch at that commit, merge the current approved branch into it (`git merge --no-ff`), and push the result as the approved branch",
+                fix="git fetch --all; if the history was rewritten, make a branch at that commit, merge the "
+                "current approved branch into it (`git merge --no-ff`), and push the result as the approved "
+                "branch",
             )
         info = upload(git.load())
     if git and info and Contents([git]).find(info) is None:

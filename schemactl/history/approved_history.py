@@ -853,7 +853,8 @@ def find_default_tip(repository: Repository, proposed: Project, *, local: bool =
     remote = min(remotes, key=lambda name: name != "origin", default="origin")
     raise HistoryError(
         "the target is taken from the approved project file, and this clone does not know the remote's default branch",
-        fix=f"`git fetch {quote(remote)} && git remote set-head {quote(remote)} --auto`; or, if you trust these files, give --trust-working-tree",
+        fix=f"`git fetch {quote(remote)} && git remote set-head {quote(remote)} --auto`; or, if you trust these "
+        "files, give --trust-working-tree",
     ) from unknown
 
 

@@ -340,8 +340,7 @@ class Cache:
 
     def find_users(self, path: str) -> set[str]:
         """Return the schemas whose definition includes `path`."""
-        schemas = self._list_linked(_MADE_OF, path)
-        return {schema for schema in schemas if path in self.list_definition_files(schema)} if schemas else schemas
+        return {schema for schema in self._list_linked(_MADE_OF, path) if path in self.list_definition_files(schema)}
 
     def find_last_policies(self, name: str) -> Policies:
         """Return all policies that were ever declared for a namespace or topic, with their last values."""

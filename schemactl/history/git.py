@@ -369,7 +369,8 @@ class Repository:
             raise HistoryError(
                 f"this partial clone was made without the file names of older commits (filter {clone_filter}): reading its "
                 "history would fetch them one commit at a time",
-                fix=f"`git config {quote(f'remote.{self.promisor}.partialclonefilter')} blob:none && git fetch --refetch {quote(self.promisor or '')}`",
+                fix=f"`git config {quote(f'remote.{self.promisor}.partialclonefilter')} blob:none && git fetch "
+                f"--refetch {quote(self.promisor or '')}`",
             )
 
     def require_all_commits(self) -> None:

@@ -45,10 +45,9 @@ class LocalChanges(NamedTuple):
 
     Attributes:
         unchanged: the topics whose declaration, and every file of their definition, are unchanged since the base.
-        combined: the definitions that combine files of both sides: at least one file that the work changed, and one that was approved since
-        the base. For a topic with kinds, the value is the topic with all of them. The value is a problem if the definition cannot be read,
-        or None if
-            no merged file declares the topic. If both sides changed a file, the file of the work counts.
+        combined: the definitions that combine files of both sides: at least one file that the work changed, and one that was approved
+            since the base. For a topic with kinds, the value is the topic with all of its kinds. The value is a problem if the definition
+            cannot be read, or None if no merged file declares the topic. If both sides changed a file, the file of the work counts.
         settled: the unchanged topics whose approved files have not changed since the base either.
     """
 

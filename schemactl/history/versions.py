@@ -73,11 +73,13 @@ _REWRITE_GROWTH: Final = 1.01
 """Growth after which the cache file is rewritten: writing a long history takes longer than reading a few commits again."""
 
 _SAVE_COMMITS: Final = 500
+"""The minimum number of new commits after which a history is saved."""
 
 _SAVE_GROWTH: Final = 0.25
+"""The new commits after which a long history is saved, as a fraction of the earlier ones: a killed run loses at most a fifth of its work."""
 
 _SAVE_INTERVAL_S: Final = 30.0
-"""A long history is saved whenever this number of commits, or this fraction of the earlier commits if that is more, was added; and also whenever this time has passed. So a run that is killed loses at most a fifth of its work, and saving takes little time."""
+"""The time after which a history is saved in any case."""
 
 _FEW_COMMITS: Final = 200
 """The number of commits after which the progress of a long history counts the remaining ones."""
@@ -259,7 +261,8 @@ class Derivation:
             if renumbered := compare_numbers(earlier_state, state.at_step(step - 1)):
                 commit = state.read_commit(step)
                 raise HistoryError(
-                    f"{commit.short} changed `adopted` in {self._project.path}, and so the numbers of approved versions: {join_first(renumbered, 3)}",
+                    f"{commit.short} changed `adopted` in {self._project.path}, and so the numbers of approved "
+                    f"versions: {join_first(renumbered, 3)}",
                     fix="restore the previous value of `adopted`, and merge that",
                 )
             return
@@ -540,7 +543,8 @@ class VersionDerivation:
             if root not in known_roots and not in_roots(f"{root}/x".lstrip("/"), self._project, previous=True):
                 relative_root = posixpath.relpath(root or ".", self._project.folder or ".")
                 raise HistoryError(
-                    f"{subject} had the root `{root}`, which the current {self._project.path} does not list: the versions of topics that were declared there would get new numbers",
+                    f"{subject} had the root `{root}`, which the current {self._project.path} does not list: the "
+                    "versions of topics that were declared there would get new numbers",
                     fix=f"add `{relative_root}` to `previous_roots` in {self._project.path}",
                 )
 

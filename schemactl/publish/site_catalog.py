@@ -287,7 +287,7 @@ class TypeUse:
         topics: the topics that use it.
         paths: the fields of each topic that have this type.
         history: its changes, newest first.
-        otherwise: those of `topics` that define it differently.
+        otherwise: the topics among `topics` that define it differently.
         uses, used_by: the named types that it references, and that reference it.
     """
 

@@ -393,7 +393,7 @@ class EmbeddedRegistry(RegistryMetadata, Relaxing):
             }
         return Catalog(namespaces, topics)
 
-    def policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
+    def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
         """See `Registry.policies`."""
         with self._database.read():
             stored = self.namespace(name) if isinstance(name, NamespaceName) else self._read_topic(name)

@@ -168,7 +168,7 @@ class Registry(Protocol):
         unset strategy is UNDEFINED, never None. Only requested settings that are set are included.
         """
 
-    def policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
+    def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
         """Return the policies `names` of the namespace or topic itself; they are unset if it does not exist.
 
         A topic without `schema_validation_enforced` may have False, as brokers answer.

@@ -87,7 +87,7 @@ def render_target_reports(
     width: int | None = None,  # noqa: ARG001  the caller fits every text
     limit: int | None = None,
 ) -> Iterable[str]:
-    """Return the pieces of the reports on targets, each with its JSON document, in a format of SHEET_FORMATS; see `render_check`."""
+    """Return the pieces of the reports on targets, each with its JSON document, in a format of TARGET_FORMATS; see `render_check`."""
     import json
 
     from schemactl.core.json_values import json_pieces

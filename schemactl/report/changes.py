@@ -218,7 +218,10 @@ def _rollout_title(rollout: Rollout) -> str:
     transition = "" if rollout.latest is None else f"version {rollout.latest} to "
     rebased = "" if rollout.rebased is None else f" ({rollout.rebased} after a rebase merge)"
     targets = f" on {', '.join(rollout.strategy_on)}" if rollout.strategy_on else ""
-    return f"{format_kind_name(rollout.topic, rollout.kind)}: {transition}{format_version_numbers([rollout.version])}{rebased}, {rollout.strategy}{targets}"
+    return (
+        f"{format_kind_name(rollout.topic, rollout.kind)}: "
+        f"{transition}{format_version_numbers([rollout.version])}{rebased}, {rollout.strategy}{targets}"
+    )
 
 
 def render_revision_text(revision: Revision, *, color: bool = False) -> str:
@@ -351,7 +354,10 @@ def _changelog_lines(subject: Subject, revision: Revision) -> Iterator[str]:
     for new in subject.versions:
         kind = new.version.info.type.name if new.version.info else ""
         breaking = ", **breaking**" if new.is_breaking else ""
-        yield f"* **v{new.version.number}** {kind}{f' {new.version.kind}' if new.version.kind else ''}{breaking}{_commit_note(new.version.commit, revision)}"
+        yield (
+            f"* **v{new.version.number}** "
+            f"{kind}{f' {new.version.kind}' if new.version.kind else ''}{breaking}{_commit_note(new.version.commit, revision)}"
+        )
         yield from (f"  * {_part_markdown(part)}" for part in new.parts)
     for key, before, after in subject.said:
         if before and after:

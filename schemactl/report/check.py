@@ -157,7 +157,8 @@ def summarize_check(report: CheckReport) -> str:
     waived = [f"{len(report.waived_causes)} waived"] if report.waived else []
     counts = [*waived, *_count_causes(report, "error"), *_count_causes(report, "warning")]
     text = (
-        f"{format_count(report.checked, 'topic')} checked against {on_one_line(report.base)}{branch_point}{target} for Pulsar {report.releases}, "
+        f"{format_count(report.checked, 'topic')} checked against {on_one_line(report.base)}{branch_point}{target} "
+        f"for Pulsar {report.releases}, "
         f"{len({topic.topic for topic in report.topics})} changed"
     )
     text += f", {format_count(len(report.policies), 'policy', 'policies')} changed" if report.policies else ""

@@ -89,10 +89,10 @@ def render_text(
     shade = SHADES[headline.shade]
     causes = rank_causes(report)
     folds_notes = not notes and report.command == "check"
-    shown = [cause for cause in causes if not folds_notes or cause.level != "note"]
+    shown_causes = [cause for cause in causes if not folds_notes or cause.level != "note"]
     folded = [cause for cause in causes if folds_notes and cause.level == "note"]
     blocks = [_render_headline(report, color=color)] if report.command == "check" else []
-    blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in shown]
+    blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in shown_causes]
     if fold_lines := [*_fold_notes(folded)]:
         blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
     if report.topics:

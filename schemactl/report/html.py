@@ -390,7 +390,10 @@ def _render_page(
             '<button type="button" data-do="theme">Light or dark</button>',
             '<span role="status"></span></div>\n<main id="main">',
             *sections,
-            f"</main>\n<footer><p>schemactl {_escape_text(get_version())}. Keys: / filters, j and k go to the next and the previous part, Enter unfolds a part.</p></footer>",
+            (
+                f"</main>\n<footer><p>schemactl {_escape_text(get_version())}. Keys: / filters, j and k go to the next "
+                "and the previous part, Enter unfolds a part.</p></footer>"
+            ),
             f"<script>{script}</script>\n</body>\n</html>",
         ]
     )

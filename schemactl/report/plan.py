@@ -345,7 +345,7 @@ def make_started_document(plan: Plan, run: Json | None) -> Json:
 
 
 def make_unapplied_document(plan: Plan, run: Json | None) -> Json:
-    """Return the document of a plan that was not carried out, with the keys of `result_document`."""
+    """Return the document of a plan that was not carried out, with the keys of `make_result_document`."""
     return {**make_started_document(plan, run), "outcome": "not applied"}
 
 

@@ -415,7 +415,8 @@ def _choose_partitions(
     )
     advice = f"also partition by {', '.join(existing)}" if existing else "leave partitions out"
     raise WrongArgument(
-        f"the rows in {location} are {was}, and the new rows would be {would_be}, but one location cannot have both: {advice}, or land elsewhere"
+        f"the rows in {location} are {was}, and the new rows would be {would_be}, but one location cannot have both: "
+        f"{advice}, or land elsewhere"
     )
 
 

@@ -24,7 +24,7 @@ from schemactl.codec import (
     byte_batch,
     payload_reader,
 )
-from schemactl.codec.wire_format import zigzag
+from schemactl.codec.wire_format import encode_zigzag
 
 MANY = 50
 """Enough rows for the columnar path."""
@@ -55,14 +55,14 @@ FF = b"\xff"
         ("boolean", b"\2", None),
         ("boolean", b"\xff", None),
         ("boolean", b"", "ends before a boolean"),
-        ("string", zigzag(2**31), "a length of"),
-        ("string", zigzag(2**40), "a length of"),
-        ("string", zigzag(-1), "a length of -1"),
-        ("string", zigzag(-(2**63)), "a length of"),
-        (["null", "int"], zigzag(-1), "union branch -1"),
-        (["null", "int"], zigzag(2), "union branch 2"),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, zigzag(-1), "enum symbol -1"),
-        ({"type": "enum", "name": "E", "symbols": ["A"]}, zigzag(1), "enum symbol 1"),
+        ("string", encode_zigzag(2**31), "a length of"),
+        ("string", encode_zigzag(2**40), "a length of"),
+        ("string", encode_zigzag(-1), "a length of -1"),
+        ("string", encode_zigzag(-(2**63)), "a length of"),
+        (["null", "int"], encode_zigzag(-1), "union branch -1"),
+        (["null", "int"], encode_zigzag(2), "union branch 2"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, encode_zigzag(-1), "enum symbol -1"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, encode_zigzag(1), "enum symbol 1"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, b"\0", "a decimal of no"),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4}, b"\4\x27\x0f", None),
         ({"type": "bytes", "logicalType": "decimal", "precision": 4}, b"\4\x27\x10", "more than 4 digits"),
@@ -71,11 +71,11 @@ FF = b"\xff"
         ({"type": "bytes", "logicalType": "decimal", "precision": 18}, b"\x12" + FF * 8 + b"\1", None),
         ({"type": "fixed", "name": "F", "size": 12, "logicalType": "duration"}, b"\0" * 11, "12 bytes"),
         ({"type": "string", "logicalType": "uuid"}, b"\4no", None),
-        ({"type": "int", "logicalType": "date"}, zigzag(-(2**31)), None),
-        ({"type": "long", "logicalType": "timestamp-micros"}, zigzag(2**63 - 1), None),
-        ({"type": "long", "logicalType": "timestamp-millis"}, zigzag((2**63 - 1) // 1000), None),
-        ({"type": "long", "logicalType": "local-timestamp-millis"}, zigzag(2**63 // 1000 + 1), "milliseconds"),
-        ({"type": "long", "logicalType": "timestamp-millis"}, zigzag(-(2**63)), "milliseconds"),
+        ({"type": "int", "logicalType": "date"}, encode_zigzag(-(2**31)), None),
+        ({"type": "long", "logicalType": "timestamp-micros"}, encode_zigzag(2**63 - 1), None),
+        ({"type": "long", "logicalType": "timestamp-millis"}, encode_zigzag((2**63 - 1) // 1000), None),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, encode_zigzag(2**63 // 1000 + 1), "milliseconds"),
+        ({"type": "long", "logicalType": "timestamp-millis"}, encode_zigzag(-(2**63)), "milliseconds"),
     ],
 )
 def test_unusual_values_have_the_same_result_alone_and_in_a_batch(
@@ -88,7 +88,7 @@ def test_unusual_values_have_the_same_result_alone_and_in_a_batch(
 
 @pytest.mark.parametrize("raw", [b"\xff", b"a\xc0\x80", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80"])
 def test_invalid_utf_8_is_rejected_only_if_strict(raw: bytes) -> None:
-    payload = zigzag(len(raw)) + raw
+    payload = encode_zigzag(len(raw)) + raw
     value, reason = decode_and_compare(make_codec("string"), payload)
     assert reason is None
     assert "�" in value["f0"]
@@ -119,18 +119,20 @@ EMPTY_TYPES: tuple[Any, ...] = (
 def test_items_without_bytes_are_bounded(item: Any) -> None:
     codec = make_codec({"type": "array", "items": item})
     for count in (1, 16, 17, 200):
-        value, reason = decode_and_compare(codec, zigzag(count) + b"\0")
+        value, reason = decode_and_compare(codec, encode_zigzag(count) + b"\0")
         assert (reason, len(value["f0"])) == (None, count)
     for count in (10**5, 10**9, 2**31 - 1, 2**62):
-        assert "items that take no bytes" in (decode_and_compare(codec, zigzag(count) + b"\0")[1] or "")
-    many_blocks = zigzag(1000) * 100 + b"\0"
+        assert "items that take no bytes" in (decode_and_compare(codec, encode_zigzag(count) + b"\0")[1] or "")
+    many_blocks = encode_zigzag(1000) * 100 + b"\0"
     assert "items that take no bytes" in (decode_and_compare(codec, many_blocks)[1] or "")
 
 
 def test_nested_lists_of_empty_items_are_bounded_by_their_message() -> None:
     codec = make_codec({"type": "array", "items": {"type": "array", "items": "null"}})
-    assert decode_and_compare(codec, zigzag(3) + (zigzag(500) + b"\0") * 3 + b"\0")[1] is None
-    assert "take no bytes" in (decode_and_compare(codec, zigzag(300) + (zigzag(500) + b"\0") * 300 + b"\0")[1] or "")
+    assert decode_and_compare(codec, encode_zigzag(3) + (encode_zigzag(500) + b"\0") * 3 + b"\0")[1] is None
+    assert "take no bytes" in (
+        decode_and_compare(codec, encode_zigzag(300) + (encode_zigzag(500) + b"\0") * 300 + b"\0")[1] or ""
+    )
 
 
 def test_a_default_may_have_any_number_of_empty_items() -> None:
@@ -171,7 +173,7 @@ def test_short_messages_that_become_long_values_are_read_in_parts() -> None:
 @pytest.mark.usefixtures("_small_arrays")
 def test_a_value_too_large_for_a_column_rejects_only_its_row() -> None:
     codec = make_growing_codec(1000, items=True)
-    sent = [zigzag(count) + b"\2" * count + b"\0" for count in [3] * 60 + [2000] + [3] * 60]
+    sent = [encode_zigzag(count) + b"\2" * count + b"\0" for count in [3] * 60 + [2000] + [3] * 60]
     decoded = codec.decode_batch(pa.array(sent), pa.array([0] * len(sent)))
     assert decoded.errors.to_pylist()[60] == "the value takes more than the 2 GiB that a column holds"
     assert decoded.errors.null_count == 120
@@ -258,7 +260,7 @@ def test_a_batch_of_hundreds_of_versions_is_decoded() -> None:
     own = {"name": "id", "type": "long"}
     codec = codec_of(*({"type": "record", "name": "R", "fields": [*make_fields(number), own]} for number in range(300)))
     numbers = [number % 300 for number in range(1000)]
-    payloads = [b"\2" * (number % 7 + 1) + zigzag(number) for number in numbers]
+    payloads = [b"\2" * (number % 7 + 1) + encode_zigzag(number) for number in numbers]
     decoded = codec.decode_batch(pa.array(payloads), pa.array(numbers))
     assert decoded.errors.null_count == 1000
     assert decoded.rows.column("id").to_pylist() == numbers
@@ -277,7 +279,7 @@ def test_readers_of_unknown_versions_are_not_cached() -> None:
 def test_a_reason_is_short_however_long_the_message() -> None:
     codec = make_codec({"type": "map", "values": "int"})
     key = "k" * 100_000
-    reason = decode_and_compare(codec, zigzag(1) + zigzag(len(key)) + key.encode() + b"\x80")[1]
+    reason = decode_and_compare(codec, encode_zigzag(1) + encode_zigzag(len(key)) + key.encode() + b"\x80")[1]
     assert reason is not None
     assert len(reason) < 300
 

@@ -16,7 +16,7 @@ from sample_codecs import codec_of, decode_both_ways, make_record
 
 from schemactl.codec import Unreadable
 from schemactl.codec.byte_batch import ByteBatch
-from schemactl.codec.wire_format import zigzag
+from schemactl.codec.wire_format import encode_zigzag
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def encode_blocks(*parts: tuple[int, bytes, int | None]) -> bytes:
     """Encode the blocks of a list from the number of items, their bytes, and the stated size or None."""
     out = b""
     for count, items, size in parts:
-        out += zigzag(count) if size is None else zigzag(-count) + zigzag(size)
+        out += encode_zigzag(count) if size is None else encode_zigzag(-count) + encode_zigzag(size)
         out += items
     return out + b"\0"
 
@@ -148,7 +148,7 @@ def test_one_row_with_many_blocks_does_not_slow_down_the_others(monkeypatch: pyt
 @pytest.mark.parametrize("count", [2**31 - 1, 2**40, -(2**63), 10**7])
 def test_a_huge_number_of_items_is_rejected_at_once(count: int) -> None:
     codec = codec_of(WIDE)
-    for payload in (zigzag(count), b"\0" + zigzag(count)):
+    for payload in (encode_zigzag(count), b"\0" + encode_zigzag(count)):
         with pytest.raises(Unreadable, match=r"items|ends"):
             codec.decode_one(payload)
         assert codec.decode_batch(pa.array([payload] * 100)).errors.null_count == 0

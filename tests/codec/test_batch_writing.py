@@ -20,7 +20,7 @@ from schemactl.codec import Definition, KeyValue, Options, Unwritable
 from schemactl.codec.arrow_types import shape_of
 from schemactl.codec.avro_payload import compile_column_writer, encode_numbers
 from schemactl.codec.avro_schema import parse
-from schemactl.codec.wire_format import zigzag
+from schemactl.codec.wire_format import encode_zigzag
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
@@ -60,7 +60,7 @@ def test_valid_values_do_not_need_the_scalar_path(seed: int) -> None:
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1)))
 def test_numbers_are_zigzag(values: list[int]) -> None:
-    assert encode_numbers(np.array(values, np.int64)).to_pylist() == [zigzag(value) for value in values]
+    assert encode_numbers(np.array(values, np.int64)).to_pylist() == [encode_zigzag(value) for value in values]
 
 
 def encode_shortest(number: int) -> bytes:
@@ -78,7 +78,7 @@ def test_decimals_have_the_fewest_bytes(data: st.DataObject, digits: int, spare_
     encoded = codec.encode_batch(pa.RecordBatch.from_arrays([values, values], schema=codec.columns))
     for number, payload in zip(unscaled, encoded.payloads.to_pylist(), strict=True):
         raw = encode_shortest(number)
-        assert payload == zigzag(len(raw)) + raw + number.to_bytes(size, signed=True)
+        assert payload == encode_zigzag(len(raw)) + raw + number.to_bytes(size, signed=True)
 
 
 def test_a_decimal_beyond_its_precision_is_rejected() -> None:
@@ -111,7 +111,7 @@ def test_timestamps_of_every_unit_are_the_same_instant(unit: str) -> None:
     codec = codec_of(make_record(*({"type": "long", "logicalType": kind} for kind in kinds)))
     seconds = pa.array([1_700_000_000], pa.int64()).cast(pa.timestamp("s"))
     rows = pa.record_batch({"f0": seconds.cast(pa.timestamp(unit, "UTC")), "f1": seconds.cast(pa.timestamp(unit))})
-    payload = zigzag(1_700_000_000_000) + zigzag(1_700_000_000_000_000)
+    payload = encode_zigzag(1_700_000_000_000) + encode_zigzag(1_700_000_000_000_000)
     assert codec.encode_batch(rows).payloads.to_pylist() == [payload]
 
 

@@ -28,7 +28,7 @@ from schemactl.codec import (
 )
 from schemactl.codec.arrow_types import to_numbers
 from schemactl.codec.proto_schema import root_of
-from schemactl.codec.wire_format import zigzag
+from schemactl.codec.wire_format import encode_zigzag
 
 ORDER = """
 syntax = "proto3";
@@ -262,7 +262,11 @@ def test_messages_nested_too_deeply_are_rejected() -> None:
     deep = b""
     for _ in range(200):
         # The zig-zag form of half of the length is the length as a plain number.
-        deep = b"\x0a" + (zigzag(len(deep) // 2) if len(deep) % 2 == 0 else zigzag(-(len(deep) + 1) // 2)) + deep
+        deep = (
+            b"\x0a"
+            + (encode_zigzag(len(deep) // 2) if len(deep) % 2 == 0 else encode_zigzag(-(len(deep) + 1) // 2))
+            + deep
+        )
     with pytest.raises(Unreadable, match="nested deeper than 100"):
         codec.decode_one(deep)
 

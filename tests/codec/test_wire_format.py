@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schemactl.codec.definition import Unreadable
-from schemactl.codec.wire_format import InvalidPair, decode_varint, encode_varint, join_pair, split_pair, zigzag
+from schemactl.codec.wire_format import InvalidPair, decode_varint, encode_varint, encode_zigzag, join_pair, split_pair
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_varint_is_the_one_of_the_protobuf_documentation(bits: int, data: str)
     ],
 )
 def test_a_zigzag_number_is_the_one_of_the_avro_specification(value: int, data: str) -> None:
-    assert zigzag(value).hex() == data
+    assert encode_zigzag(value).hex() == data
 
 
 @pytest.mark.parametrize(

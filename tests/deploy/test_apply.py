@@ -358,17 +358,20 @@ def test_a_policy_that_somebody_changed_since_the_plan_is_not_overwritten(
     plan = plan_for(registry, make_target(new), **permissions)
     set_policies(meanwhile)
     result = apply_plan(plan, registry, is_current=True)
-    after = {policy: registry.policies(name, {policy}).get(policy) for policy in {*new.names(), *meanwhile.names()}}
+    after = {
+        policy: registry.read_policies(name, {policy}).get(policy) for policy in {*new.names(), *meanwhile.names()}
+    }
     if change is None:
         assert (result.failure, after) == (None, after | new.managed())
         return
     assert result.is_stale
-    assert f"{name}: its policies are not set: somebody has changed them since the plan was made ({change})" in str(
-        result.failure
+    assert (
+        f"{name}: its policies were not set, because somebody has changed them since the plan was made ({change})"
+        in str(result.failure)
     )
     assert after.items() >= meanwhile.managed().items()
     carry_out(registry, make_target(new), **permissions)
-    assert registry.policies(name, new.managed().keys()) == new
+    assert registry.read_policies(name, new.managed().keys()) == new
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from schemactl.codec import Codec, Definition, Options, Unreadable, Unwritable, 
 from schemactl.codec.arrow_types import to_numbers
 from schemactl.codec.message import make_payload_reader
 from schemactl.codec.values import decode_text
-from schemactl.codec.wire_format import zigzag
+from schemactl.codec.wire_format import encode_zigzag
 from schemactl.comparison.compatibility import compare
 from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import SchemaInfo, SchemaType
@@ -219,7 +219,7 @@ def text_case() -> Case:
     raw = [bytes(part) for size in (1, 2, 3) for part in itertools.product(edges, repeat=size)]
     tails = [bytes(part) for part in itertools.product(b"\x80\x90\xa0A", repeat=3)]
     raw += [bytes((first,)) + tail for first in edges for tail in tails]
-    return Case("string", "string", [zigzag(len(part)) + part for part in raw])
+    return Case("string", "string", [encode_zigzag(len(part)) + part for part in raw])
 
 
 def test_what_is_no_utf_8_is_replaced_as_java_replaces_it(answered_cases: Answered) -> None:

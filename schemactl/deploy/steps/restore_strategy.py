@@ -61,7 +61,10 @@ class RestoreStrategy(Step):
         if self.left.updates_off:
             yield (
                 "~",
-                f"automatic updates in {self.name.namespace_name}: off -> on; a killed apply had left them off, so clients cannot register schemas",
+                (
+                    f"automatic updates in {self.name.namespace_name}: off -> on; a killed apply had left them off, so "
+                    "clients cannot register schemas"
+                ),
             )
 
     def list_facts(self) -> Json:
@@ -129,6 +132,7 @@ def _expect_nothing_after(latest: int, name: TopicName, registry: Registry) -> N
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
     uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
     raise StalePlan(
-        f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} over the admin API while the topic accepted every schema (automatic updates were off); the strategy is restored",
+        f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} over the admin API "
+        "while the topic accepted every schema (automatic updates were off); the strategy is restored",
         fix="schemactl drift shows what was uploaded",
     )

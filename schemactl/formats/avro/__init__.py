@@ -127,9 +127,9 @@ class AvroSpec(TypeSpec):
             )
 
     def find_unusable_defaults(self, info: SchemaInfo) -> Iterator[Incompatibility]:
-        """Yield the defaults of fields that are not symbols of their enum, or that Java writes as another value; nothing for PROTOBUF, whose readers do not use Avro.
+        """Yield the defaults of fields that are not symbols of their enum, or that Java writes as another value.
 
-        Also yield an alias with which Java's check cannot compare the definition even with itself.
+        Yield nothing for PROTOBUF, whose readers do not use Avro. Also yield an alias with which Java's check cannot compare the definition even with itself.
         """
         if self.payload != "protobuf":
             from schemactl.formats.avro.counterexample import find_altered_defaults, find_missing_symbols

@@ -16,7 +16,7 @@ from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from schemactl.codec.definition import Unreadable
-from schemactl.codec.wire_format import decode_varint, zigzag
+from schemactl.codec.wire_format import decode_varint, encode_zigzag
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import Token, message_trace, trace_of
@@ -746,7 +746,7 @@ def encode(schema: Schema, datum: Datum) -> bytes:
 def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
     match schema:
         case Union():
-            out += zigzag(datum.branch)
+            out += encode_zigzag(datum.branch)
             _encode(out, schema.branches[datum.branch], datum.value)
         case Record():
             for field in schema.fields:
@@ -754,7 +754,7 @@ def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
         case Array() | Map():
             _encode_items(out, schema, datum)
         case Enum():
-            out += zigzag(schema.symbols.index(datum))
+            out += encode_zigzag(schema.symbols.index(datum))
         case Fixed():
             out += datum
         case Primitive():
@@ -763,14 +763,14 @@ def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
 
 def _encode_items(out: bytearray, schema: Array | Map, datum: Datum) -> None:
     if datum:
-        out += zigzag(len(datum))
+        out += encode_zigzag(len(datum))
     for item in datum:
         if isinstance(schema, Array):
             _encode(out, schema.items, item)
         else:
             _append_bytes(out, item.encode())
             _encode(out, schema.values, datum[item])
-    out += zigzag(0)
+    out += encode_zigzag(0)
 
 
 def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
@@ -778,7 +778,7 @@ def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
         case "boolean":
             out.append(datum)
         case "int" | "long":
-            out += zigzag(datum)
+            out += encode_zigzag(datum)
         case "float":
             out += struct.pack("<f", datum)
         case "double":
@@ -790,7 +790,7 @@ def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
 
 
 def _append_bytes(out: bytearray, data: bytes) -> None:
-    out += zigzag(len(data)) + data
+    out += encode_zigzag(len(data)) + data
 
 
 def decode(data: bytes, schema: Schema) -> Datum:

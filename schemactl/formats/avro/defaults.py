@@ -547,7 +547,10 @@ def find_altered_parts(field: Field) -> Iterator[str]:
                 if branch is not None:
                     pending.append((branch, value, path))
             case Array() | Map() | Record() if not isinstance(value, list if isinstance(schema, Array) else dict):
-                problem = f"is {describe_value(value)}, which is written as {'an' if isinstance(schema, Array) else 'a'} {schema.type} without it"
+                problem = (
+                    f"is {describe_value(value)}, which is written as {'an' if isinstance(schema, Array) else 'a'} "
+                    f"{schema.type} without it"
+                )
             case Array() | Map():
                 steps = [f"{path}{step}" for step in _list_steps(schema, value)]
                 parts = _list_parts(schema, value)

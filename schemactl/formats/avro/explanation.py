@@ -163,7 +163,10 @@ def _explain_missing_default(case: _Case) -> _Advice:
     first = f" (publish {suggestion} first)" if suggestion else ""
     fix = f"keep the field; it can be removed once every reader's schema has a default for it{first}."
     if renamed is not None and field is not None:
-        fix = f"if {renamed} is {field.name} under a new name, keep {field.name} next to it and write both, because an alias helps new readers only; otherwise {fix}"
+        fix = (
+            f"if {renamed} is {field.name} under a new name, keep {field.name} next to it and write both, because "
+            f"an alias helps new readers only; otherwise {fix}"
+        )
     return _Advice(
         f"{case.place} is gone, but readers of {case.older} need it and have no default for it: they throw on every new message.",
         fix,

@@ -201,7 +201,10 @@ def find_unapplied_defaults(*, reader: Schema, writer: Schema) -> Iterator[Incom
             way = walk(reader, trace_of(difference))
             default = json.dumps(way.field.default if way.field else None, ensure_ascii=False, default=str)
             absent = _describe_absent(way.schema)
-            message = f"{way.path} is absent from the messages, and readers of JSON do not apply its default, {default}: Java's classes read {absent}"
+            message = (
+                f"{way.path} is absent from the messages, and readers of JSON do not apply its default, {default}: "
+                f"Java's classes read {absent}"
+            )
             yield replace(difference, message=message)
 
 
@@ -444,7 +447,10 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             added_field = f'{{"name": "{added_name}", "type": {_describe_nullable(kept_schema)}, "default": null}}'
             fix = f"keep the field {kept_name}, and add {added_field} next to it: producers write both until no reader needs {kept_name}."
         case "absent":
-            reason = f"{place} has no default in {whose}, and its alias does not help: readers of JSON know no aliases, and messages do not carry it."
+            reason = (
+                f"{place} has no default in {whose}, and its alias does not help: readers of JSON know no aliases, "
+                "and messages do not carry it."
+            )
             fix = 'make it a union with null first, and "default": null.'
         case "symbols":
             reason = (

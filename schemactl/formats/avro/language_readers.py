@@ -526,14 +526,20 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             fix = f"keep the field {kept_name}, and add {added_name} next to it: producers write both until no reader needs {kept_name}."
         case "absent":
             read_name = way.field.name if way.field else place
-            reason = f"{place} is absent from the messages and has no default in {whose}: {client} reads {_describe_zero(way.schema, is_json=misreading.is_json)}, which no producer wrote."
+            reason = (
+                f"{place} is absent from the messages and has no default in {whose}: {client} reads "
+                f"{_describe_zero(way.schema, is_json=misreading.is_json)}, which no producer wrote."
+            )
             fix = (
                 'make it a union with null first, and "default": null.'
                 if is_upgraded
                 else f"keep the field {read_name} until no reader needs it."
             )
         case "symbols":
-            reason = f"{place}: messages may hold {written.partition(', which')[0]}, which {whose} does not list, and {client} uses no enum default."
+            reason = (
+                f"{place}: messages may hold {written.partition(', which')[0]}, which {whose} does not list, and "
+                f"{client} uses no enum default."
+            )
             fix = "list every symbol again" if is_upgraded else "keep the symbols"
             fix += (
                 ", or add a field with the new enum next to this one, and write both until no reader needs the old one."

@@ -161,7 +161,10 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
                 continue
             is_other_name = reader_field.name != writer_field.name
             if is_other_name and (reader_field.name in writer_names or writer_field.name in reader_names):
-                message = f"number {reader_field.proto.number} of {pair.reader.full_name} is written as {writer_field.name} and read as {reader_field.name}"
+                message = (
+                    f"number {reader_field.proto.number} of {pair.reader.full_name} is written as "
+                    f"{writer_field.name} and read as {reader_field.name}"
+                )
                 yield Incompatibility("NUMBERS_SWAPPED", reader_field.pointer, message)
             elif not _has_all_values(reader_field.kind, writer_field.kind):
                 types = f"is written as {descriptor.KIND_NAMES[writer_field.kind]} and read as {descriptor.KIND_NAMES[reader_field.kind]}"

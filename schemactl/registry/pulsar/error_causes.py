@@ -43,7 +43,8 @@ _CAUSES: Final = (
         re.compile("Bookie handle is not available"),
         f"no bookie answers that has a ledger which the broker needs, of the schema or of the topic policies in {_TOPIC_POLICIES}",
         "start the bookies that are down; if their data is lost, set managedLedgerForceRecovery=true (for schemas "
-        f"schemaLedgerForceRecovery=true) in broker.conf, restart the brokers, and apply again. `pulsar-admin topics stats-internal {_TOPIC_POLICIES}` "
+        "schemaLedgerForceRecovery=true) in broker.conf, restart the brokers, and apply again. `pulsar-admin topics "
+        f"stats-internal {_TOPIC_POLICIES}` "
         "lists the ledgers of the policies",
         # A bookie that restarts is back in less time.
         retry_s=20.0,

@@ -74,7 +74,10 @@ _LOOK_EVERY_S: Final = 0.25
 
 _MAX_SHOWN: Final = 200
 
-_CHECK_OWNERS: Final = "check that the brokers run and are healthy (`pulsar-admin brokers healthcheck`), and that each has another `advertisedAddress`"
+_CHECK_OWNERS: Final = (
+    "check that the brokers run and are healthy (`pulsar-admin brokers healthcheck`), and that each has another "
+    "`advertisedAddress`"
+)
 
 HostPort = tuple[str, int]
 
@@ -356,7 +359,8 @@ class AdminConnection:
             raise RegistryError(f"{problem}{f' ({cause})' if cause else ''}", fix=fix)
         raise NotPermitted(
             problem,
-            fix=f"give {self._credentials.describe_role()} the permission: `schemactl docs reference/targets` lists the permissions of each command",
+            fix=f"give {self._credentials.describe_role()} the permission: `schemactl docs reference/targets` lists "
+            "the permissions of each command",
         )
 
     def error_message(self, reply: Reply) -> str:

@@ -238,7 +238,7 @@ class PulsarRegistry(Relaxing):
                 topics[topic.name] = topic
         return Catalog(namespaces, topics)
 
-    def policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
+    def read_policies(self, name: NamespaceName | TopicName, names: AbstractSet[str]) -> Policies:
         """See `Registry.policies`. Takes one request for a namespace, and one for each policy of a topic."""
         settings = frozenset(names & SETTINGS.keys())
         if isinstance(name, NamespaceName):

@@ -575,7 +575,8 @@ def _check_writable(table: deltalake.DeltaTable, place: str, *, overwrite: bool)
             )
         if not column.nullable:
             raise WrongArgument(
-                f"{path} of {place} is NOT NULL, but landing adds files without this check: run ALTER TABLE {name} ALTER COLUMN {path} DROP NOT NULL"
+                f"{path} of {place} is NOT NULL, but landing adds files without this check: run ALTER TABLE {name} "
+                f"ALTER COLUMN {path} DROP NOT NULL"
             )
 
 

@@ -483,7 +483,8 @@ class IcebergTable:
                 )
             if _get_mapped_id(mapping, name.split(".")) != metadata.schema().find_field(name).field_id:
                 raise WrongArgument(
-                    f"{self.name} has the column {name}, but its name mapping, by which readers find columns in files, does not: add it to the "
+                    f"{self.name} has the column {name}, but its name mapping, by which readers find columns in "
+                    "files, does not: add it to the "
                     f"table's property {_NAME_MAPPING}"
                 )
 
@@ -504,7 +505,8 @@ class IcebergTable:
                 columns.append(names_by_id[partition_field.source_id])
             else:
                 raise WrongArgument(
-                    f"{self.name} is partitioned by {partition_field.name} ({partition_field.transform}), and a landing has partitions of whole columns "
+                    f"{self.name} is partitioned by {partition_field.name} ({partition_field.transform}), and a "
+                    "landing has partitions of whole columns "
                     f"only: type ALTER TABLE {self.name} DROP PARTITION FIELD {partition_field.name} in Spark SQL, or land in another table "
                     "and copy from there"
                 )

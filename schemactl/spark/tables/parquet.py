@@ -166,7 +166,9 @@ class ParquetTable(LandingTable):
             job, _, file = name.partition("/")
             if file == "journal.json":
                 raise WrongArgument(
-                    f"{self.rows.path} has a landing of an older release of schemactl that was killed during its last steps, so some of its rows may be missing: complete it with that release (`schemactl.spark.recover({self.rows.path!r})`); "
+                    f"{self.rows.path} has a landing of an older release of schemactl that was killed during its last "
+                    "steps, so some of its rows may be missing: complete it with that release "
+                    f"(`schemactl.spark.recover({self.rows.path!r})`); "
                     f"or delete {journals.place(job)} and all files in {self.rows.path} that have {job} in their names, and "
                     "land that job's messages again"
                 )
