@@ -128,14 +128,14 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
         namespaces = replicated(report for report in results.values() if not isinstance(report, SchemactlError))
         has_json = any(name == "json" for name, _ in outputs)
 
-        def make_sheet(report: DriftReport) -> tuple[TargetDocument, int]:
-            sheet = make_short_drift_report(report) if args.summary else make_drift_report(report, namespaces)
+        def make_document(report: DriftReport) -> tuple[TargetDocument, int]:
+            target_report = make_short_drift_report(report) if args.summary else make_drift_report(report, namespaces)
             # The JSON has the version numbers of every topic.
-            sheet_report = sheet, make_drift_document(report, namespaces) if has_json else {}
-            return sheet_report, _exit_code(report, detailed=args.detailed_exitcode)
+            document = target_report, make_drift_document(report, namespaces) if has_json else {}
+            return document, _exit_code(report, detailed=args.detailed_exitcode)
 
-        sheets, codes = make_target_reports("drift", results, make_sheet)
-        write_target_reports(sheets, outputs, context)
+        documents, codes = make_target_reports("drift", results, make_document)
+        write_target_reports(documents, outputs, context)
         for target in targets.targets:
             result = results.get(target.name)
             if not (result is None or isinstance(result, SchemactlError)) and result.differences:

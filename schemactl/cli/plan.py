@@ -171,14 +171,14 @@ def _run_plan(args: argparse.Namespace, context: Context, outputs: Outputs) -> i
         raise UsageError(_BASE_AND_AT)
     with make_plans(selection, args, context) as (targets, plans_by_target):
 
-        def make_sheet(ready: ReadyPlan) -> tuple[TargetDocument, int]:
+        def make_document(ready: ReadyPlan) -> tuple[TargetDocument, int]:
             plan = ready.plan
             if args.out:
                 write_plan(plan, args, context)
             return _make_report(plan, args, outputs), _exit_code(plan, args)
 
-        sheets, codes = make_target_reports("plan", plans_by_target, make_sheet)
-        write_target_reports(sheets, outputs, context)
+        documents, codes = make_target_reports("plan", plans_by_target, make_document)
+        write_target_reports(documents, outputs, context)
     return targets.exit_code(codes)
 
 
@@ -235,11 +235,11 @@ def _make_report(plan: Plan, args: argparse.Namespace, outputs: Outputs) -> Targ
     from schemactl.deploy.plan_json import document, plan_digest
     from schemactl.report.plan import make_plan_report, make_short_plan_report
 
-    make_sheet = make_short_plan_report if args.summary else make_plan_report
+    make_target_report = make_short_plan_report if args.summary else make_plan_report
     if any(name == "json" for name, _ in outputs):
         values = document(plan)
-        return make_sheet(plan, values["digest"] if plan.steps else ""), values
-    return make_sheet(plan, plan_digest(plan) if plan.steps else ""), {}
+        return make_target_report(plan, values["digest"] if plan.steps else ""), values
+    return make_target_report(plan, plan_digest(plan) if plan.steps else ""), {}
 
 
 def _exit_code(plan: Plan, args: argparse.Namespace) -> int:

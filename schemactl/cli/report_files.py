@@ -69,15 +69,15 @@ def make_failure_report(command: Literal["plan", "drift"], target: str, error: S
 def make_target_reports(
     command: Literal["plan", "drift"],
     results: Mapping[str, T | SchemactlError],
-    sheet: Callable[[T], tuple[TargetDocument, int]],
+    make_document: Callable[[T], tuple[TargetDocument, int]],
 ) -> tuple[list[TargetDocument], list[int]]:
-    """Return the reports and the exit codes of all targets; `sheet` returns both for a result."""
+    """Return the reports and the exit codes of all targets; `make_document` returns both for a result."""
     reports, codes = [], []
     for name, result in results.items():
         if isinstance(result, SchemactlError):
             report, code = make_failure_report(command, name, result), result.exit_code
         else:
-            report, code = sheet(result)
+            report, code = make_document(result)
         reports.append(report)
         codes.append(code)
     return reports, codes
@@ -115,11 +115,11 @@ def _guess_target_names(selection: TargetSelection, context: Context) -> list[st
     return [*targets] if (selection.are_all and targets) or len(targets) == 1 else ["schemactl"]
 
 
-def write_target_reports(sheets: Sequence[TargetDocument], outputs: Outputs, context: Context) -> None:
+def write_target_reports(documents: Sequence[TargetDocument], outputs: Outputs, context: Context) -> None:
     """Write the reports on targets in each of the formats; see `write_report`."""
     from schemactl.report import render_target_reports
 
-    write_report(partial(render_target_reports, sheets), outputs, context)
+    write_report(partial(render_target_reports, documents), outputs, context)
 
 
 def write_report(render: Callable[..., str | Iterable[str]], outputs: Outputs, context: Context) -> None:

@@ -37,7 +37,7 @@ def _declare_topic(name: str) -> str:
 @pytest.fixture(scope="module")
 def replay_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two topics, one with a version that today's strategy rejects, so that a new registry cannot have it."""
-    scratch = Scratch(tmp_path_factory.mktemp("sheets") / "repository")
+    scratch = Scratch(tmp_path_factory.mktemp("reports") / "repository")
     fine: dict[str, str | bytes | None] = {
         "namespaces/fine.yaml": _declare_topic("fine"),
         "namespaces/fine.avsc": record("id"),
@@ -129,7 +129,7 @@ def test_standard_output_has_the_error_in_the_formats_of_programs(tmp_path: Path
     assert schemactl(scratch.path, command, "--target", "local", code=1).out == ""
 
 
-def _draw_hostile_sheet(chance: random.Random) -> tuple[TargetReport, dict[str, Any]]:
+def _draw_hostile_report(chance: random.Random) -> tuple[TargetReport, dict[str, Any]]:
     def draw_words() -> str:
         return "a" + "".join(chance.choices([*HOSTILE, "word "], k=6))
 
@@ -145,9 +145,9 @@ def _draw_hostile_sheet(chance: random.Random) -> tuple[TargetReport, dict[str, 
 @pytest.mark.parametrize("name", TARGET_FORMATS)
 def test_names_in_a_plan_are_text_alone(name: str) -> None:
     for seed in range(30):
-        sheet, document = _draw_hostile_sheet(random.Random(seed))  # noqa: S311  seeded
+        target_report, document = _draw_hostile_report(random.Random(seed))  # noqa: S311  seeded
         for several in (1, 2):
-            text = "".join(render_target_reports([(sheet, document)] * several, name))
+            text = "".join(render_target_reports([(target_report, document)] * several, name))
             if name == "github":
                 assert {*workflow_commands(text)} <= {"error", "warning"}
             elif name == "markdown":
@@ -164,8 +164,8 @@ def test_a_comment_on_a_large_plan_is_within_its_limit() -> None:
     blocks = tuple(
         (ReportLine(f"topic t{number}", "+"), ReportLine("v0 " + "x" * 200, "+", 1)) for number in range(2_000)
     )
-    sheet = TargetReport("plan", "prod", "head", blocks, blocks[:300], ("Plan: much.", "doubtful"))
-    text = "".join(render_target_reports([(sheet, {})], "markdown"))
+    target_report = TargetReport("plan", "prod", "head", blocks, blocks[:300], ("Plan: much.", "doubtful"))
+    text = "".join(render_target_reports([(target_report, {})], "markdown"))
     assert len(text) < 65_536
     assert re.search(
         r"@@ \d+ more: run `schemactl plan` to see them @@|_\d+ more: run `schemactl plan` to see them\._", text
@@ -183,8 +183,8 @@ def test_markdown_of_drift_has_sentences_as_text_and_signed_lines_as_code() -> N
         ReportLine("foreign version: v3.", depth=1, strong="foreign version"),
     )
     plain_block = (ReportLine("topic shop/sales/refunds", "+"), ReportLine("partitions: 4", "+", 1))
-    sheet = TargetReport("drift", "prod", "head", (block, plain_block), (), ("Drift.", "doubtful"))
-    text = "".join(render_target_reports([(sheet, {})], "markdown"))
+    target_report = TargetReport("drift", "prod", "head", (block, plain_block), (), ("Drift.", "doubtful"))
+    text = "".join(render_target_reports([(target_report, {})], "markdown"))
     assert markdown_faults(text) == []
     changes = text.partition("<details open><summary>What differs</summary>\n\n")[2]
     assert changes.split("\n\n")[:-1] == [
