@@ -117,7 +117,7 @@ def _summarize(report: DriftReport) -> tuple[str, Shade]:
         rest = [format_count(len(report.accepted), "accepted difference")] if report.accepted else []
         rest += [format_count(len(report.pending), "pending difference")] if report.pending else []
         suffix = f", apart from {' and '.join(rest)}" if rest else ""
-        return f"No drift. The registry has everything that Git approved{suffix}.", "good"
+        return f"No drift. The registry has what Git approved{suffix}.", "good"
     misread = sum(not topic.recorded for topic in report.apart)
     suffix = f" Messages of {format_count(misread, 'topic')} would be misread." if misread else ""
     parts = [f"{format_count(count, 'difference')} in {format_count(names, 'place')}"] if count else []

@@ -164,7 +164,7 @@ def test_other_contents_in_the_way_are_deleted_only_on_demand(estate: Estate, ex
     lose_topics(estate, ORDERS)
     assert estate.put(make_order_info("id", note=0)) == [0]  # a producer was faster
     out = estate.run("rebuild", file, "--auto-approve", code=100).out
-    assert "the registry holds version 0  now, but with other contents than before" in out
+    assert "the registry holds version 0 now, but with other contents than before" in out
     assert "--force-delete shop/sales/orders" in out
     assert estate.read_definitions() == [make_order_info("id", note=0)]
     estate.run("rebuild", file, "--auto-approve", "--force-delete", "orders")
