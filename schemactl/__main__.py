@@ -7,7 +7,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # If this package itself was found there, as in its own checkout, its modules are still found.
     del sys.path[0]
 
-from schemactl.core.deadline import DEFAULT_S, OutOfTime, run_with_alarm, start_command
+from schemactl.core.deadline import DEFAULT_S, OutOfTime, end_command, run_with_alarm, start_command
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C, as in shells."""
@@ -32,6 +32,8 @@ def main() -> int:
     except KeyboardInterrupt:
         print("schemactl: interrupted", file=sys.stderr)
         return INTERRUPTED
+    finally:
+        end_command()
 
 
 if __name__ == "__main__":

@@ -99,6 +99,9 @@ class Context:
     def say(self, text: str) -> None:
         """Print `text` to standard error, unless the user asked for quiet."""
         if not self.quiet:
+            # Both streams may go to one file. A closed pipe is reported at the end of the command.
+            with suppress(OSError):
+                print(end="", flush=True)
             if sys.stderr is not None and sys.stderr.isatty():
                 # Erase a line of progress.
                 print("\r\x1b[K", end="", file=get_raw_stream(sys.stderr))

@@ -103,8 +103,14 @@ _command_started_s: float | None = None
 
 def start_command() -> None:
     """Count the time limit of the command of this process from now on, so that it includes imports."""
-    global _command_started_s  # noqa: PLW0603  the process has one command
+    global _command_started_s  # noqa: PLW0603  a process runs one command at a time
     _command_started_s = time.monotonic()
+
+
+def end_command() -> None:
+    """Count the time limit of a later command in this process from its own start."""
+    global _command_started_s  # noqa: PLW0603  a process runs one command at a time
+    _command_started_s = None
 
 
 def run_within(seconds: float | None, work: Callable[[Deadline], T]) -> T:

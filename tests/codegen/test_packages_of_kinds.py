@@ -190,7 +190,7 @@ def test_kinds_have_the_numbers_of_targets(kinds_repository: Scratch) -> None:
         assert prod.decode_one(b"\x02", 4) == ("user_enquiry_received", {"id": 1})
         assert prod.user_created.codec.number_written() == 5
         assert prod.user_enquiry_received.codec.number_written() == 4
-        with pytest.raises(Unreadable, match="version 3 belongs to no kind"):
+        with pytest.raises(Unreadable, match="version 3 does not belong to any kind"):
             prod.decode_one(b"\x02", 3)
         assert users.for_target("stage").decode_one(b"\x02", 2) == ("user_enquiry_received", {"id": 1})
         assert users.decode_one(b"\x02", 1).kind == "user_address_changed"

@@ -1,14 +1,17 @@
-"""An interrupted wait for a thread can be repeated."""
+"""An interrupted wait for a thread can be repeated, and each command has its own time limit."""
 
 from __future__ import annotations
 
 import signal
+import sys
+import time
 from threading import Event
 from types import FrameType
 
 import pytest
 
-from schemactl.core.deadline import Worker
+from schemactl.__main__ import main
+from schemactl.core.deadline import Worker, run_within
 
 
 def test_a_worker_is_not_forgotten_when_the_waiting_is_interrupted() -> None:
@@ -29,3 +32,11 @@ def test_a_worker_is_not_forgotten_when_the_waiting_is_interrupted() -> None:
     finish.set()
     worker.wait(60)
     assert worker.has_ended
+
+
+def test_time_before_a_second_command_of_a_process_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["schemactl", "explain", "TYPE_MISMATCH"])
+    assert main() == 0
+    now_s = time.monotonic() + 3600
+    monkeypatch.setattr("schemactl.core.deadline.time.monotonic", lambda: now_s)
+    assert run_within(60, lambda _: "done") == "done"
