@@ -765,7 +765,7 @@ class WaiverShape(MappingShape):
 # The numbers file of a target
 
 
-def recorded(expected: str, fits: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> ValueShape:
+def recorded_value(expected: str, fits: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> ValueShape:
     """Return the annotation of a value of the numbers file, which editors have no schema for.
 
     Args:
@@ -821,29 +821,29 @@ def _are_checkers(value: object) -> bool:
     return isinstance(value, dict) and bool(value) and all(isinstance(is_listed, bool) for is_listed in value.values())
 
 
-_RecordedReason = Annotated[str, recorded("the reason, a text", _is_text)]
-_RecordedOwner = Annotated[str, recorded("a person or a team", _is_text)]
-_Accepted = Annotated[date, recorded("a day such as 2026-11-22", _is_day, date.fromisoformat)]
-_Until = Annotated[date, recorded("a day such as 2027-01-31", _is_day, date.fromisoformat)]
-_True = Annotated[bool, recorded("true", lambda value: value is True)]
+_RecordedReason = Annotated[str, recorded_value("the reason, a text", _is_text)]
+_RecordedOwner = Annotated[str, recorded_value("a person or a team", _is_text)]
+_Accepted = Annotated[date, recorded_value("a day such as 2026-11-22", _is_day, date.fromisoformat)]
+_Until = Annotated[date, recorded_value("a day such as 2027-01-31", _is_day, date.fromisoformat)]
+_True = Annotated[bool, recorded_value("true", lambda value: value is True)]
 
 
 class NumberShape(MappingShape):
     """The meaning of a version number of a target."""
 
-    git: Key[Annotated[int, recorded("the number of one of Git's versions", _is_number)]] = None
-    foreign: Key[Annotated[str, recorded("a file's path", _is_text)]] = None
+    git: Key[Annotated[int, recorded_value("the number of one of Git's versions", _is_number)]] = None
+    foreign: Key[Annotated[str, recorded_value("a file's path", _is_text)]] = None
     type: Key[
         Annotated[
             SchemaType,
-            recorded(
+            recorded_value(
                 "a schema type such as AVRO",
                 lambda value: isinstance(value, str) and value in SchemaType.__members__,
                 SchemaType.__getitem__,
             ),
         ]
     ] = None
-    properties: Annotated[dict[str, str], recorded("texts by their names", _are_properties)] = Field({})
+    properties: Annotated[dict[str, str], recorded_value("texts by their names", _are_properties)] = Field({})
     deleted: _True = False
     reason: _RecordedReason = ""
     accepted: Key[_Accepted] = None
@@ -855,15 +855,15 @@ class AcceptanceShape(MappingShape):
 
     unmanaged: _True = False
     undeclarable: Annotated[
-        str, recorded("a schema type that no file can declare, such as BYTES", _is_undeclarable)
+        str, recorded_value("a schema type that no file can declare, such as BYTES", _is_undeclarable)
     ] = ""
     policies: Annotated[
         Policies,
-        recorded("values by their policies, such as {schema_validation_enforced: true}", _are_policies, Policies.of),
+        recorded_value("values by their policies, such as {schema_validation_enforced: true}", _are_policies, Policies.of),
     ] = Policies()
     fingerprint: Annotated[
         str,
-        recorded(
+        recorded_value(
             "a fingerprint such as sha256:0f3a..., as `schemactl drift --accept` writes it",
             lambda value: isinstance(value, str) and bool(re.fullmatch("sha256:[0-9a-f]{64}", value)),
         ),
@@ -879,11 +879,11 @@ class BrokersShape(MappingShape):
 
     policies: Annotated[
         Policies,
-        recorded(f"values by their policies, of {', '.join(SCHEMA_POLICIES)}", _are_broker_policies, Policies.of),
+        recorded_value(f"values by their policies, of {', '.join(SCHEMA_POLICIES)}", _are_broker_policies, Policies.of),
     ] = Policies()
     checkers: Annotated[
         dict[str, bool],
-        recorded("true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}", _are_checkers),
+        recorded_value("true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}", _are_checkers),
     ] = Field({})
     reason: _RecordedReason = ""
     owner: _RecordedOwner = ""
