@@ -765,7 +765,9 @@ class WaiverShape(MappingShape):
 # The numbers file of a target
 
 
-def recorded_value(expected: str, fits: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None) -> ValueShape:
+def recorded_value(
+    expected: str, fits: Callable[[Any], bool], convert: Callable[[Any], Any] | None = None
+) -> ValueShape:
     """Return the annotation of a value of the numbers file, which editors have no schema for.
 
     Args:
@@ -859,7 +861,9 @@ class AcceptanceShape(MappingShape):
     ] = ""
     policies: Annotated[
         Policies,
-        recorded_value("values by their policies, such as {schema_validation_enforced: true}", _are_policies, Policies.of),
+        recorded_value(
+            "values by their policies, such as {schema_validation_enforced: true}", _are_policies, Policies.of
+        ),
     ] = Policies()
     fingerprint: Annotated[
         str,
@@ -883,7 +887,9 @@ class BrokersShape(MappingShape):
     ] = Policies()
     checkers: Annotated[
         dict[str, bool],
-        recorded_value("true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}", _are_checkers),
+        recorded_value(
+            "true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}", _are_checkers
+        ),
     ] = Field({})
     reason: _RecordedReason = ""
     owner: _RecordedOwner = ""
