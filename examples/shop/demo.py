@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
     started_s = time.monotonic()
     # Replace the files of an earlier run, but never other files.
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
-        raise SystemExit(f"{folder} has files that are none of the demo's: name a new folder")
+        raise SystemExit(f"{folder} has files that the demo did not make: name a new folder")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / MARK).touch()

@@ -71,7 +71,7 @@ _INDEX_ROW: Final = re.compile(r"^\| \[(\w+)\]\(\1\.md\)", re.MULTILINE)
 _PAGE: Final = re.compile(
     r"# (?P<id>\w+)\n\n(?P<summary>.+)\n\n"
     r"Verdict: (?P<verdict>\w+)\. "
-    r"Severity(?: unless the project says otherwise|(?P<is_fixed>, whatever the project says)): (?P<severity>\w+)\."
+    r"Severity(?: unless the project says otherwise|(?P<is_fixed>, which a project cannot change)): (?P<severity>\w+)\."
     r"(?: Checked only with `(?P<enabled_by>[^`]+)` in `schemactl\.yaml`\.)?\n\n"
     r"## Why it matters\n\n(?P<why>.+)\n\n"
     r"## Example\n\n(?P<example>(?:    .+\n|\n)+)\n"

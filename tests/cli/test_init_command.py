@@ -407,7 +407,7 @@ def test_init_writes_no_example_where_files_are(tmp_path: Path) -> None:
 def test_the_demo_takes_no_folder_that_has_other_files(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     done = schemactl(tmp_path, "demo", ".", code=1)
-    assert "has files that are none of the demo's: name a new folder" in done.err
+    assert "has files that the demo did not make: name a new folder" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
     assert "is a file" in schemactl(tmp_path, "demo", "thesis.tex", code=64).err
 
