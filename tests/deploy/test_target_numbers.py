@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any, NamedTuple
 
+import pytest
 from estate import ORDERS, make_order_info
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,8 +44,8 @@ def make_topic(*contents: int) -> Topic:
     return Topic(ORDERS, versions[-1].info if versions else None, versions)
 
 
-def accept_list(git: Topic, held: Registry, before: TopicNumbers | None = None) -> TopicNumbers | None:
-    return accept(git.versions, held, before, AcceptanceReason("a test", accepted=DAY))
+def accept_list(git: Topic, registry: Registry, before: TopicNumbers | None = None) -> TopicNumbers | None:
+    return accept(git.versions, registry, before, AcceptanceReason("a test", accepted=DAY))
 
 
 def read_with(git: Topic, recorded: TopicNumbers | None) -> Truth:
@@ -52,82 +54,80 @@ def read_with(git: Topic, recorded: TopicNumbers | None) -> Truth:
     return {version.number: version.info for version in target_versions(git, numbers) if version.info}
 
 
-def summarize(recorded: TopicNumbers | None) -> dict[int, tuple[int | None, bool, bool]]:
-    assert recorded
-    return {number: (entry.git, entry.foreign is not None, entry.deleted) for number, entry in recorded.entries.items()}
+def make_record(*entries: NumberEntry) -> TopicNumbers:
+    return TopicNumbers({entry.number: entry for entry in entries})
 
 
-def test_what_is_gits_own_needs_no_record() -> None:
-    assert accept_list(make_topic(0, 1), make_entries(0, 1)) is None
-    assert accept_list(make_topic(0, 1, 2), make_entries(0)) is None
+def make_git(number: int, git: int, **more: Any) -> NumberEntry:
+    """The entry of a number that has Git's version `git`."""
+    return NumberEntry(number, git=git, reason="a test", accepted=DAY, **more)
 
 
-def test_somebody_took_a_number() -> None:
-    result = accept_list(make_topic(0, 1), make_entries(0, 5, 1))
-    assert summarize(result) == {1: (None, True, False), 2: (1, False, False)}
-    assert result
-    assert {(entry.reason, entry.accepted) for entry in result.entries.values()} == {("a test", DAY)}
+def make_foreign(number: int, content: int, **more: Any) -> NumberEntry:
+    """The entry of a number whose content Git does not have."""
+    return NumberEntry(number, foreign=CONTENTS[content], reason="a test", accepted=DAY, **more)
 
 
-def test_the_last_number_is_pinned_so_that_later_ones_count_from_there() -> None:
-    """Git's version 0 was never applied: it follows the numbers that are there."""
-    assert summarize(accept_list(make_topic(0, 1), make_entries(5, 1))) == {
-        0: (None, True, False),
-        1: (1, False, False),
-    }
+def make_deleted(number: int) -> NumberEntry:
+    """The entry of a number whose content is unknown."""
+    return NumberEntry(number, deleted=True, reason="a test", accepted=DAY)
 
 
-def test_what_a_registry_no_longer_shows_is_deleted() -> None:
-    assert summarize(accept_list(make_topic(0, 1), make_entries(None, None, None))) == {
-        0: (None, False, True),
-        1: (None, False, True),
-        2: (None, False, True),
-    }
+class RecordCase(NamedTuple):
+    """Git's versions and a registry's list, as places in CONTENTS, and the record before and after the list is accepted."""
+
+    git: tuple[int, ...]
+    registry: tuple[int | None, ...]
+    after: TopicNumbers | None
+    before: TopicNumbers | None = None
 
 
-def test_what_it_still_shows_behind_a_tombstone_is_kept() -> None:
-    assert summarize(accept_list(make_topic(0), make_entries(0, 5, None, 0))) == {
-        0: (0, False, True),
-        1: (None, True, True),
-        2: (None, False, True),
-        3: (0, False, False),
-    }
+DISPLACED = make_record(make_foreign(1, 5), make_git(2, 1))
+OLDER = NumberEntry(0, git=0, deleted=True), NumberEntry(1, deleted=True)
+BEFORE = AcceptanceReason("before", accepted=DAY)
+KEPT = accept(make_topic(0, 1).versions, make_entries(0, 5, 1), None, BEFORE)
+
+RECORD_CASES = {
+    "Git's own numbers need no record": RecordCase((0, 1), (0, 1), None),
+    "versions that are not registered yet need no record": RecordCase((0, 1, 2), (0,), None),
+    "a foreign version took a number": RecordCase((0, 1), (0, 5, 1), DISPLACED),
+    # Git's version 0 was never applied: it follows the registered numbers.
+    "the last number is recorded, so that later ones count from there": RecordCase(
+        (0, 1), (5, 1), make_record(make_foreign(0, 5), make_git(1, 1))
+    ),
+    "numbers that a registry no longer shows are deleted": RecordCase(
+        (0, 1), (None, None, None), make_record(make_deleted(0), make_deleted(1), make_deleted(2))
+    ),
+    "numbers that it still shows before a tombstone keep their meaning": RecordCase(
+        (0,),
+        (0, 5, None, 0),
+        make_record(make_git(0, 0, deleted=True), make_foreign(1, 5, deleted=True), make_deleted(2), make_git(3, 0)),
+    ),
+    # The version list may have been lost and restarted, so the deleted entry is not necessarily the recorded one.
+    "numbers that were deleted after the record lose their meaning": RecordCase(
+        (0, 1),
+        (None, None, None, None, 0, 1),
+        make_record(*map(make_deleted, range(4)), make_git(4, 0), make_git(5, 1)),
+        before=DISPLACED,
+    ),
+    "a shorter list after a deletion counts from its own numbers": RecordCase(
+        (0, 1),
+        (None, None, 0, 1),
+        make_record(make_deleted(0), make_deleted(1), make_git(2, 0), make_git(3, 1)),
+        before=DISPLACED,
+    ),
+    "a recorded meaning of a deleted number stays": RecordCase(
+        (0, 1), (None, None, None, 1), make_record(*OLDER, make_deleted(2), make_git(3, 1)), before=make_record(*OLDER)
+    ),
+    "an entry that is still right keeps its reason": RecordCase(
+        (0, 1, 5), (0, 5, 1, 6), make_record(*KEPT.entries.values(), make_foreign(3, 6)) if KEPT else None, before=KEPT
+    ),
+}
 
 
-def test_of_what_was_deleted_since_a_record_says_only_that() -> None:
-    """The version list may have been lost and restarted, so the deleted entry is not necessarily the recorded one."""
-    git = make_topic(0, 1)
-    first = accept_list(git, make_entries(0, 5, 1))
-    gone = dict.fromkeys(range(4), (None, False, True))
-    again = {4: (0, False, False), 5: (1, False, False)}
-    assert summarize(accept_list(git, make_entries(None, None, None, None, 0, 1), first)) == {**gone, **again}
-    assert summarize(accept_list(git, make_entries(None, None, 0, 1), first)) == {
-        0: (None, False, True),
-        1: (None, False, True),
-        2: (0, False, False),
-        3: (1, False, False),
-    }
-
-
-def test_what_somebody_recorded_of_a_deleted_number_stays() -> None:
-    git = make_topic(0, 1)
-    first = TopicNumbers({0: NumberEntry(0, git=0, deleted=True), 1: NumberEntry(1, deleted=True)})
-    result = accept_list(git, make_entries(None, None, None, 1), first)
-    assert summarize(result) == {
-        0: (0, False, True),
-        1: (None, False, True),
-        2: (None, False, True),
-        3: (1, False, False),
-    }
-
-
-def test_an_entry_that_still_holds_stays_as_it_is() -> None:
-    git = make_topic(0, 1, 5)
-    first = accept((make_topic(0, 1).versions), make_entries(0, 5, 1), None, AcceptanceReason("before", accepted=DAY))
-    result = accept_list(git, make_entries(0, 5, 1, 6), first)
-    assert result
-    assert [entry.reason for entry in result.entries.values()] == ["before", "before", "a test"]
-    assert result.entries[1].foreign
+@pytest.mark.parametrize("case", RECORD_CASES.values(), ids=RECORD_CASES)
+def test_a_registrys_list_is_recorded_where_it_differs_from_git(case: RecordCase) -> None:
+    assert accept_list(make_topic(*case.git), make_entries(*case.registry), case.before) == case.after
 
 
 @st.composite
@@ -142,14 +142,14 @@ class Life:
 
     def __init__(self, git: Topic) -> None:
         self.git = git
-        self.held = Registry()
+        self.registered = Registry()
         self.truth: Truth = {}
         self.record: TopicNumbers | None = None
 
     def upload(self, info: SchemaInfo | None) -> None:
-        if info and Contents(self.held).find(info) is None:
-            self.truth[len(self.held)] = info
-            self.held = [*self.held, SchemaVersion(len(self.held), info)]
+        if info and Contents(self.registered).find(info) is None:
+            self.truth[len(self.registered)] = info
+            self.registered = [*self.registered, SchemaVersion(len(self.registered), info)]
 
     def take_step(self, kind: str, content: int) -> None:
         """`delete` is the embedded registry's, which shows what stood before; `forget` is Pulsar's, which does not."""
@@ -162,19 +162,21 @@ class Life:
         elif kind == "foreign":
             self.upload(CONTENTS[content])
         elif kind == "accept":
-            self.record = accept_list(self.git, self.held, self.record)
+            self.record = accept_list(self.git, self.registered, self.record)
         else:
             visible_versions = (
-                [SchemaVersion(version.number, None) for version in self.held] if kind == "forget" else self.held
+                [SchemaVersion(version.number, None) for version in self.registered]
+                if kind == "forget"
+                else self.registered
             )
-            self.held = [*visible_versions, SchemaVersion(len(visible_versions), None)]
+            self.registered = [*visible_versions, SchemaVersion(len(visible_versions), None)]
 
     def list_misread(self) -> set[int]:
         """Return the numbers whose messages are decoded with another schema than the writer's."""
         result = read_with(self.git, self.record)
         return {
             entry.number
-            for entry in self.held
+            for entry in self.registered
             if (info := result.get(entry.number))
             and (
                 (written := self.truth.get(entry.number)) is None or content_identity(info) != content_identity(written)
@@ -183,7 +185,7 @@ class Life:
 
     def list_apart(self) -> set[int]:
         """The numbers that are told to be otherwise than recorded."""
-        result = find_topic_apart(self.git, self.held, self.record).numbers
+        result = find_topic_apart(self.git, self.registered, self.record).numbers
         return {number.registry for number in result if not number.recorded}
 
 
@@ -197,10 +199,10 @@ def test_no_number_that_was_accepted_is_read_as_something_else(steps: list[tuple
         if kind == "accept":
             assert not life.list_misread()
             assert not life.list_apart()
-            assert {version.number for version in get_live_versions(life.held)} <= read_with(
+            assert {version.number for version in get_live_versions(life.registered)} <= read_with(
                 life.git, life.record
             ).keys()
-            assert accept_list(life.git, life.held, life.record) == life.record
+            assert accept_list(life.git, life.registered, life.record) == life.record
 
 
 @settings(deadline=None)
@@ -230,73 +232,71 @@ def topic_of_versions(count: int) -> Topic:
 
 
 def make_numbers(*entries: NumberEntry) -> TargetNumbers:
-    recorded = TopicNumbers({entry.number: entry for entry in entries})
-    return TargetNumbers("prod", "numbers/prod.yaml", {ORDERS: recorded})
+    return TargetNumbers("prod", "numbers/prod.yaml", {ORDERS: make_record(*entries)})
 
 
-def list_meanings(count: int, *entries: NumberEntry) -> list[int | str]:
-    """Git's number where there is one, else `foreign` or `rejected`."""
-    return [
-        entry.git.number if entry.git else "foreign" if entry.info else "rejected"
-        for entry in target_versions(topic_of_versions(count), make_numbers(*entries))
+MEANINGS: dict[str, tuple[int, tuple[NumberEntry, ...], dict[int, int | str]]] = {
+    "unlisted numbers below the highest are Git's": (2, (*DISPLACED.entries.values(),), {0: 0, 1: "foreign", 2: 1}),
+    "later versions follow": (4, (*DISPLACED.entries.values(),), {0: 0, 1: "foreign", 2: 1, 3: 2, 4: 3}),
+    "a version that was never applied follows though its number is taken": (
+        2, (NumberEntry(1, foreign=FOREIGN),), {0: 0, 1: "foreign", 2: 1},
+    ),
+    "deleted versions are registered again under new numbers": (
+        2, (make_deleted(0), make_deleted(1), make_deleted(2)), {0: "rejected", 1: "rejected", 2: "rejected", 3: 0, 4: 1},
+    ),
+    "a deleted number with a recorded meaning is read": (
+        2, (make_git(0, 0, deleted=True), make_git(1, 1, deleted=True), make_deleted(2)), {0: 0, 1: 1, 2: "rejected", 3: 0, 4: 1},
+    ),
+    # Git's version 1 is not registered yet, and number 1 has no record.
+    "a number beyond Git's versions stays without meaning": (1, (make_git(2, 0),), {0: 0, 2: 0}),
+    # The numbers between have no meaning, so that one line of a file does not generate megabytes of code.
+    "a high number has no numbers before it": (2, (make_deleted(100_000),), {0: 0, 1: 1, 100_000: "rejected"}),
+    "versions follow a high number": (
+        2, (NumberEntry(99_999, foreign=FOREIGN), make_deleted(1)), {0: 0, 1: "rejected", 99_999: "foreign", 100_000: 1},
+    ),
+    "one version may have several numbers": (
+        2,
+        (make_git(0, 0), make_git(1, 1), make_git(2, 0), make_git(3, 0, deleted=True)),
+        {0: 0, 1: 1, 2: 0, 3: 0},
+    ),
+    "a foreign content is Git's version once it is approved": (
+        3, (NumberEntry(1, foreign=TEXTS[2]), make_git(2, 1)), {0: 0, 1: 2, 2: 1},
+    ),
+    "a foreign content that is not approved yet is foreign": (
+        2, (NumberEntry(1, foreign=TEXTS[2]), make_git(2, 1)), {0: 0, 1: "foreign", 2: 1},
+    ),
+    "versions follow a foreign content that was approved": (
+        4, (NumberEntry(1, foreign=TEXTS[2]), make_git(2, 1)), {0: 0, 1: 2, 2: 1, 3: 3},
+    ),
+}  # fmt: skip
+"""So many of Git's versions, the recorded entries, and the meaning of each number: Git's number, `foreign` or `rejected`."""
+
+
+@pytest.mark.parametrize(("count", "entries", "expected"), MEANINGS.values(), ids=MEANINGS)
+def test_a_number_means_its_recorded_version(
+    count: int, entries: tuple[NumberEntry, ...], expected: dict[int, int | str]
+) -> None:
+    topic = topic_of_versions(count)
+    versions = target_versions(topic, make_numbers(*entries))
+    assert {
+        version.number: version.git.number if version.git else "foreign" if version.info else "rejected"
+        for version in versions
+    } == expected
+    foreign_infos = {entry.number: entry.foreign for entry in entries if entry.foreign}
+    assert [version.info for version in versions] == [
+        version.git.info if version.git else foreign_infos.get(version.number) for version in versions
     ]
 
 
-def test_without_a_record_numbers_are_gits() -> None:
-    for recorded in (None, TargetNumbers("prod", "numbers/prod.yaml"), make_numbers()):
-        result = target_versions(topic_of_versions(3), recorded)
-        assert [(version.number, version.git, version.info) for version in result] == [
-            (version.number, version, version.info) for version in topic_of_versions(3).versions
-        ]
+@pytest.mark.parametrize("numbers", [None, TargetNumbers("prod", "numbers/prod.yaml"), make_numbers()])
+def test_without_a_record_numbers_are_gits(numbers: TargetNumbers | None) -> None:
+    versions = topic_of_versions(3).versions
+    assert [
+        (version.number, version.git, version.info) for version in target_versions(topic_of_versions(3), numbers)
+    ] == [(version.number, version, version.info) for version in versions]
 
 
-def test_what_is_not_listed_below_the_highest_is_gits_own_and_the_rest_follows() -> None:
-    entries = NumberEntry(1, foreign=FOREIGN), NumberEntry(2, git=1)
-    assert list_meanings(2, *entries) == [0, "foreign", 1]
-    assert list_meanings(3, *entries) == [0, "foreign", 1, 2]
-    assert list_meanings(4, *entries) == [0, "foreign", 1, 2, 3]
-
-
-def test_a_version_that_was_never_applied_follows_though_its_number_is_taken() -> None:
-    assert list_meanings(2, NumberEntry(1, foreign=FOREIGN)) == [0, "foreign", 1]
-
-
-def test_what_was_deleted_is_registered_again_under_new_numbers() -> None:
-    gone = [NumberEntry(number, deleted=True) for number in range(3)]
-    assert list_meanings(2, *gone) == ["rejected", "rejected", "rejected", 0, 1]
-    recorded_entries = (
-        NumberEntry(0, git=0, deleted=True),
-        NumberEntry(1, git=1, deleted=True),
-        NumberEntry(2, deleted=True),
-    )
-    assert list_meanings(2, *recorded_entries) == [0, 1, "rejected", 0, 1]
-
-
-def test_a_number_beyond_gits_versions_is_rejected_and_stays_so() -> None:
-    """Git's version 1 is not registered yet, and number 1 has no record."""
-    result = target_versions(topic_of_versions(1), make_numbers(NumberEntry(2, git=0)))
-    assert [(version.number, version.info) for version in result] == [(0, TEXTS[0]), (2, TEXTS[0])]
-
-
-def test_a_high_number_stands_for_itself_alone() -> None:
-    """The numbers between have no meaning, so that one line of a file does not generate megabytes of code."""
-    result = target_versions(topic_of_versions(2), make_numbers(NumberEntry(100_000, deleted=True)))
-    assert [version.number for version in result] == [0, 1, 100_000]
-    later = target_versions(
-        topic_of_versions(2), make_numbers(NumberEntry(99_999, foreign=FOREIGN), NumberEntry(1, deleted=True))
-    )
-    assert [version.number for version in later] == [0, 1, 99_999, 100_000]
-
-
-def test_a_foreign_content_that_was_approved_since_is_gits_version() -> None:
-    """Git's version 2 has the content of the foreign number 1."""
-    entries = NumberEntry(1, foreign=TEXTS[2]), NumberEntry(2, git=1)
-    assert list_meanings(2, *entries) == [0, "foreign", 1]
-    assert list_meanings(3, *entries) == [0, 2, 1]
-    assert list_meanings(4, *entries) == [0, 2, 1, 3]
-
-
-def test_the_reason_is_told() -> None:
+def test_a_rejected_number_has_the_reason() -> None:
     entries = (
         NumberEntry(0, git=7, reason="moved by hand"),
         NumberEntry(1, deleted=True, reason="cleaned up"),
@@ -312,37 +312,52 @@ def test_the_reason_is_told() -> None:
     ]
 
 
-def test_a_version_is_written_under_its_newest_number_that_is_not_deleted() -> None:
-    result = target_versions(
-        topic_of_versions(2),
-        make_numbers(
-            NumberEntry(0, git=0), NumberEntry(1, git=1), NumberEntry(2, git=0), NumberEntry(3, git=0, deleted=True)
+@pytest.mark.parametrize(
+    ("count", "entries", "expected"),
+    [
+        pytest.param(
+            2,
+            (make_git(0, 0), make_git(1, 1), make_git(2, 0), make_git(3, 0, deleted=True)),
+            [2, 1, None],
+            id="its newest",
         ),
-    )
-    assert target_number(result, 0) == 2
-    assert target_number(result, 1) == 1
-    assert target_number(result, 2) is None
-    assert [version.git.number for version in result if version.git] == [0, 1, 0, 0]
-    only_deleted = target_versions(
-        topic_of_versions(1), make_numbers(NumberEntry(0, git=0, deleted=True), NumberEntry(1, deleted=True))
-    )
-    assert target_number(only_deleted[:2], 0) == 0
-    assert target_number(only_deleted, 0) == 2
+        pytest.param(
+            1, (make_git(0, 0, deleted=True), make_deleted(1)), [2, None, None], id="the next after deleted ones"
+        ),
+    ],
+)
+def test_a_version_is_written_under_a_number_that_is_not_deleted(
+    count: int, entries: tuple[NumberEntry, ...], expected: list[int | None]
+) -> None:
+    versions = target_versions(topic_of_versions(count), make_numbers(*entries))
+    assert [target_number(versions, number) for number in range(3)] == expected
 
 
-def test_a_record_that_says_what_git_says_is_none_of_other_numbers() -> None:
-    assert not records_other_numbers(None)
-    assert not records_other_numbers(TopicNumbers({1: NumberEntry(1, git=1)}))
-    assert records_other_numbers(TopicNumbers({1: NumberEntry(1, git=0)}))
-    assert records_other_numbers(TopicNumbers({1: NumberEntry(1, deleted=True)}))
-    assert records_other_numbers(TopicNumbers({1: NumberEntry(1, foreign=FOREIGN)}))
+def test_a_version_whose_numbers_are_all_deleted_is_written_under_the_last_one() -> None:
+    versions = target_versions(topic_of_versions(1), make_numbers(make_git(0, 0, deleted=True), make_deleted(1)))
+    assert target_number(versions[:2], 0) == 0
 
 
-def test_a_rebuild_deletes_up_to_a_number_that_is_nobodys() -> None:
-    """Number 2 is neither listed nor Git's: its tombstone takes what comes before along."""
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        (None, False),
+        (make_record(make_git(1, 1)), False),
+        (make_record(make_git(1, 0)), True),
+        (make_record(make_deleted(1)), True),
+        (make_record(make_foreign(1, 0)), True),
+    ],
+    ids=["no record", "Git's number", "another of Git's numbers", "deleted", "foreign"],
+)
+def test_a_record_has_other_numbers_unless_it_repeats_gits(record: TopicNumbers | None, *, expected: bool) -> None:
+    assert records_other_numbers(record) is expected
+
+
+def test_a_rebuild_deletes_up_to_a_number_without_meaning() -> None:
+    """Number 2 is neither listed nor Git's: its tombstone also deletes the numbers before it."""
     catalog = Catalog(topics={ORDERS: topic_of_versions(2)})
-    [result] = recorded_lists(catalog, make_numbers(NumberEntry(3, git=0), NumberEntry(4, foreign=FOREIGN))).values()
-    assert [(pair.registry.number, pair.registry.info) for pair in result if pair.registry] == [
+    [pairs] = recorded_lists(catalog, make_numbers(make_git(3, 0), NumberEntry(4, foreign=FOREIGN))).values()
+    assert [(pair.registry.number, pair.registry.info) for pair in pairs if pair.registry] == [
         (0, None),
         (1, None),
         (2, None),
