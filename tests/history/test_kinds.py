@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from readings import PROJECT, read
@@ -42,143 +43,141 @@ def read_users(scratch: Scratch) -> Topic:
     return read(scratch).catalog.topics[USERS]
 
 
-def list_versions(topic: Topic) -> list[tuple[int, str, str, str]]:
-    """List number, kind, record and commit of every version."""
-    return [
+class KindsCase(NamedTuple):
+    """Commits by subject, and the topic after them.
+
+    Attributes:
+        versions: kind, record and subject of the commit of each version.
+        kinds: key, record and newest number of each declared kind.
+    """
+
+    commits: dict[str, Files]
+    versions: list[tuple[str, str, str]]
+    kinds: list[tuple[str, str, int]]
+
+
+def change_record(path: str, name: str, **more: int) -> Files:
+    return {path: record("id", name=name, **more)}
+
+
+WITHOUT_MOVED: Files = {TOPIC: declare_kinds(created="created.avsc", asked="asked.avsc")}
+FIRST_VERSIONS = [("created", "Created", "first"), ("moved", "Moved", "first"), ("asked", "Asked", "first")]
+FIRST_KINDS = [("created", "Created", 0), ("moved", "Moved", 1), ("asked", "Asked", 2)]
+MONEY = '{"type": "record", "name": "Money", "fields": [{"name": "cents", "type": "long"%s}]}'
+PAID = '{"type": "record", "name": "%s", "fields": [{"name": "sum", "type": "Money"}]}'
+PAYMENTS = "".join(
+    f"  {key}: {{type: AVRO, definition: {key}.avsc, references: [money.avsc]}}\n" for key in ("paid", "owed")
+)
+
+KINDS_CASES = {
+    "kinds of one commit take their numbers in the order of the keys": KindsCase(
+        {"first": FIRST}, FIRST_VERSIONS, FIRST_KINDS
+    ),
+    "only changed kinds take numbers": KindsCase(
+        {
+            "first": FIRST,
+            "two": {**change_record(ASKED, "Asked", note=0), **change_record(CREATED, "Created", note=0)},
+            "none": {TOPIC: THREE.replace("topic:", "owner: team\ntopic:"), MOVED: record("id", name="Moved", doc="x")},
+        },
+        [*FIRST_VERSIONS, ("created", "Created", "two"), ("asked", "Asked", "two")],
+        [("created", "Created", 3), ("moved", "Moved", 1), ("asked", "Asked", 4)],
+    ),
+    "another order of the keys changes no number": KindsCase(
+        {"first": FIRST, "order": {TOPIC: declare_kinds(asked="asked.avsc", moved="moved.avsc", created="created.avsc")}},
+        FIRST_VERSIONS,
+        FIRST_KINDS[::-1],
+    ),
+    "earlier versions of one schema belong to kinds by record name": KindsCase(
+        {
+            "created": {TOPIC: write_declaration("shop/web/users", "users.avsc"), **change_record("topics/users.avsc", "Created")},
+            "old": change_record("topics/users.avsc", "Old"),
+            "moved": change_record("topics/users.avsc", "Moved"),
+            "kinds": {**FIRST, "topics/users.avsc": None},
+        },
+        [("created", "Created", "created"), ("", "Old", "old"), ("moved", "Moved", "moved"), ("asked", "Asked", "kinds")],
+        [("created", "Created", 0), ("moved", "Moved", 2), ("asked", "Asked", 3)],
+    ),
+    "all versions belong to the new key of a kind": KindsCase(
+        {"first": FIRST, "key": {TOPIC: declare_kinds(born="created.avsc", moved="moved.avsc", asked="asked.avsc")}},
+        [("born", "Created", "first"), *FIRST_VERSIONS[1:]],
+        [("born", "Created", 0), *FIRST_KINDS[1:]],
+    ),
+    "both names of a renamed record belong to the key": KindsCase(
+        {"first": FIRST, "record": change_record(CREATED, "Born")},
+        [*FIRST_VERSIONS, ("created", "Born", "record")],
+        [("created", "Born", 3), *FIRST_KINDS[1:]],
+    ),
+    "a removed kind keeps its versions": KindsCase(
+        {"first": FIRST, "without": WITHOUT_MOVED}, FIRST_VERSIONS, [FIRST_KINDS[0], FIRST_KINDS[2]]
+    ),
+    "a kind that returns has its old numbers": KindsCase(
+        {
+            "first": FIRST,
+            "without": WITHOUT_MOVED,
+            "with": {TOPIC: THREE},
+            "change": change_record(MOVED, "Moved", note=0),
+        },
+        [*FIRST_VERSIONS, ("moved", "Moved", "change")],
+        [("created", "Created", 0), ("moved", "Moved", 3), ("asked", "Asked", 2)],
+    ),
+    "with one schema again all versions keep their kinds": KindsCase(
+        {"first": FIRST, "one": {TOPIC: write_declaration("shop/web/users", "created.avsc")}}, FIRST_VERSIONS, []
+    ),
+    "a removed topic keeps the kinds of its versions": KindsCase({"first": FIRST, "gone": {TOPIC: None}}, FIRST_VERSIONS, []),
+    "types of other files count for each kind": KindsCase(
+        {
+            "first": {
+                TOPIC: f"topic: shop/web/users\nschemas:\n{PAYMENTS}  asked: {{type: AVRO, definition: asked.avsc}}\n",
+                "topics/money.avsc": MONEY % "",
+                "topics/paid.avsc": PAID % "Paid",
+                "topics/owed.avsc": PAID % "Owed",
+                ASKED: record("id", name="Asked"),
+            },
+            "money": {"topics/money.avsc": MONEY % ', "default": 0'},
+        },
+        [
+            ("paid", "Paid", "first"), ("owed", "Owed", "first"), ("asked", "Asked", "first"),
+            ("paid", "Paid", "money"), ("owed", "Owed", "money"),
+        ],
+        [("paid", "Paid", 3), ("owed", "Owed", 4), ("asked", "Asked", 2)],
+    ),
+    "a new generation counts all kinds again": KindsCase(
+        {"first": FIRST, "again": {TOPIC: THREE.replace("schemas:", "generation: 2\nschemas:")}},
+        [*FIRST_VERSIONS, ("", "", "again"), *((kind, name, "again") for kind, name, _ in FIRST_VERSIONS)],
+        [("created", "Created", 4), ("moved", "Moved", 5), ("asked", "Asked", 6)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KINDS_CASES.values(), ids=KINDS_CASES)
+def test_versions_have_the_kinds_of_their_topic(empty_repository: Scratch, case: KindsCase) -> None:
+    for subject, files in case.commits.items():
+        empty_repository.commit(files, subject)
+    topic = read_users(empty_repository)
+    assert [version.number for version in topic.versions] == [*range(len(case.versions))]
+    assert [
         (
-            version.number,
             version.kind,
             record_name(version.info) if version.info else "",
             version.commit.subject if version.commit else "",
         )
         for version in topic.versions
-    ]
+    ] == case.versions
+    assert [(kind.key, kind.record, topic.select_kind(kind).versions[-1].number) for kind in topic.kinds] == case.kinds
 
 
-def list_kinds(topic: Topic) -> list[tuple[str, str, int]]:
-    """List key, record and the newest number of the versions of every declared kind."""
-    return [(kind.key, kind.record, topic.select_kind(kind).versions[-1].number) for kind in topic.kinds]
-
-
-def test_kinds_of_one_commit_take_their_numbers_in_the_order_of_the_keys(empty_repository: Scratch) -> None:
+def test_the_schema_of_a_topic_is_its_last_kind(empty_repository: Scratch) -> None:
     empty_repository.commit(FIRST, "first")
     topic = read_users(empty_repository)
-    assert list_versions(topic) == [
-        (0, "created", "Created", "first"),
-        (1, "moved", "Moved", "first"),
-        (2, "asked", "Asked", "first"),
-    ]
-    assert list_kinds(topic) == [("created", "Created", 0), ("moved", "Moved", 1), ("asked", "Asked", 2)]
     assert topic.schema
     assert record_name(topic.schema) == "Asked"
     assert read(empty_repository).current(USERS) == 2
 
 
-def test_only_changed_kinds_take_numbers(empty_repository: Scratch) -> None:
-    empty_repository.commit(FIRST, "first")
-    empty_repository.commit(
-        {ASKED: record("id", name="Asked", note=0), CREATED: record("id", name="Created", note=0)}, "two"
-    )
-    empty_repository.commit(
-        {TOPIC: THREE.replace("topic:", "owner: team\ntopic:"), MOVED: record("id", name="Moved", doc="x")}, "none"
-    )
-    topic = read_users(empty_repository)
-    assert list_versions(topic)[3:] == [(3, "created", "Created", "two"), (4, "asked", "Asked", "two")]
-    assert list_kinds(topic) == [("created", "Created", 3), ("moved", "Moved", 1), ("asked", "Asked", 4)]
-
-
-def test_another_order_of_the_keys_changes_no_number(empty_repository: Scratch) -> None:
-    empty_repository.commit(FIRST, "first")
-    empty_repository.commit(
-        {TOPIC: declare_kinds(asked="asked.avsc", moved="moved.avsc", created="created.avsc")}, "order"
-    )
-    topic = read_users(empty_repository)
-    assert [version[:3] for version in list_versions(topic)] == [
-        (0, "created", "Created"),
-        (1, "moved", "Moved"),
-        (2, "asked", "Asked"),
-    ]
-    assert [kind.key for kind in topic.kinds] == ["asked", "moved", "created"]
-
-
-def test_versions_from_the_time_of_one_schema_belong_to_kinds_by_record_name(empty_repository: Scratch) -> None:
-    one = write_declaration("shop/web/users", "users.avsc")
-    empty_repository.commit({TOPIC: one, "topics/users.avsc": record("id", name="Created")}, "created")
-    empty_repository.commit({"topics/users.avsc": record("id", name="Old")}, "old")
-    empty_repository.commit({"topics/users.avsc": record("id", name="Moved")}, "moved")
-    empty_repository.commit({**FIRST, "topics/users.avsc": None}, "kinds")
-    topic = read_users(empty_repository)
-    assert list_versions(topic) == [
-        (0, "created", "Created", "created"),
-        (1, "", "Old", "old"),
-        (2, "moved", "Moved", "moved"),
-        (3, "asked", "Asked", "kinds"),
-    ]
-    assert list_kinds(topic) == [("created", "Created", 0), ("moved", "Moved", 2), ("asked", "Asked", 3)]
-
-
-@pytest.mark.parametrize(
-    ("change", "kinds", "declared_kinds"),
-    [
-        pytest.param(
-            {TOPIC: declare_kinds(born="created.avsc", moved="moved.avsc", asked="asked.avsc")},
-            ["born", "moved", "asked"],
-            ["born", "moved", "asked"],
-            id="a key is renamed: all versions belong to the new key",
-        ),
-        pytest.param(
-            {CREATED: record("id", name="Born")},
-            ["created", "moved", "asked", "created"],
-            ["created", "moved", "asked"],
-            id="a record is renamed: both names belong to the key",
-        ),
-        pytest.param(
-            {TOPIC: declare_kinds(created="created.avsc", asked="asked.avsc")},
-            ["created", "moved", "asked"],
-            ["created", "asked"],
-            id="a removed kind keeps its versions",
-        ),
-        pytest.param(
-            {TOPIC: write_declaration("shop/web/users", "created.avsc")},
-            ["created", "moved", "asked"],
-            [],
-            id="one schema again: all versions keep their kinds",
-        ),
-        pytest.param(
-            {TOPIC: None}, ["created", "moved", "asked"], [], id="a removed topic keeps the kinds of its versions"
-        ),
-    ],
-)
-def test_versions_keep_or_change_their_kind(
-    empty_repository: Scratch, change: Files, kinds: list[str], declared_kinds: list[str]
-) -> None:
-    empty_repository.commit(FIRST, "first")
-    empty_repository.commit(change, "change")
-    topic = read_users(empty_repository)
-    assert [version.kind for version in topic.versions] == kinds
-    assert [kind.key for kind in topic.kinds] == declared_kinds
-
-
-def test_a_kind_that_returns_has_its_old_numbers(empty_repository: Scratch) -> None:
-    empty_repository.commit(FIRST, "first")
-    empty_repository.commit({TOPIC: declare_kinds(created="created.avsc", asked="asked.avsc")}, "without")
-    empty_repository.commit({TOPIC: THREE}, "with")
-    empty_repository.commit({MOVED: record("id", name="Moved", note=0)}, "change")
-    topic = read_users(empty_repository)
-    assert list_kinds(topic) == [("created", "Created", 0), ("moved", "Moved", 3), ("asked", "Asked", 2)]
-
-
-def test_a_new_generation_counts_all_kinds_again(empty_repository: Scratch) -> None:
-    empty_repository.commit(FIRST, "first")
-    empty_repository.commit({TOPIC: THREE.replace("schemas:", "generation: 2\nschemas:")}, "again")
-    topic = read_users(empty_repository)
-    assert list_versions(topic)[3:] == [
-        (3, "", "", "again"),
-        (4, "created", "Created", "again"),
-        (5, "moved", "Moved", "again"),
-        (6, "asked", "Asked", "again"),
-    ]
-    [created, *_] = topic.split()
+def test_a_part_of_a_topic_has_the_versions_of_its_kind_and_the_tombstones(empty_repository: Scratch) -> None:
+    for files in KINDS_CASES["a new generation counts all kinds again"].commits.values():
+        empty_repository.commit(files)
+    [created, *_] = read_users(empty_repository).split()
     assert [(version.number, version.kind) for version in created.versions] == [(0, "created"), (3, ""), (4, "created")]
 
 
@@ -199,33 +198,6 @@ def test_a_commit_with_unusable_kinds_makes_no_version(empty_repository: Scratch
     assert len(history.catalog.topics[USERS].versions) == 3
     [note] = history.notes
     assert message in note.problem.message or message in str(note.problem.source.path) or "moved.avsc" in str(note)
-
-
-def test_types_of_other_files_count_for_each_kind(empty_repository: Scratch) -> None:
-    money = '{"type": "record", "name": "Money", "fields": [{"name": "cents", "type": "long"%s}]}'
-    paid = '{"type": "record", "name": "%s", "fields": [{"name": "sum", "type": "Money"}]}'
-    kinds = "".join(
-        f"  {key}: {{type: AVRO, definition: {key}.avsc, references: [money.avsc]}}\n" for key in ("paid", "owed")
-    )
-    empty_repository.commit(
-        {
-            TOPIC: f"topic: shop/web/users\nschemas:\n{kinds}  asked: {{type: AVRO, definition: asked.avsc}}\n",
-            "topics/money.avsc": money % "",
-            "topics/paid.avsc": paid % "Paid",
-            "topics/owed.avsc": paid % "Owed",
-            ASKED: record("id", name="Asked"),
-        },
-        "first",
-    )
-    empty_repository.commit({"topics/money.avsc": money % ', "default": 0'}, "money")
-    topic = read_users(empty_repository)
-    assert [version[:3] for version in list_versions(topic)] == [
-        (0, "paid", "Paid"),
-        (1, "owed", "Owed"),
-        (2, "asked", "Asked"),
-        (3, "paid", "Paid"),
-        (4, "owed", "Owed"),
-    ]
 
 
 def test_kinds_have_their_own_reader_and_clients(empty_repository: Scratch) -> None:
