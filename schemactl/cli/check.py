@@ -116,20 +116,28 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
     except UsageError:
         raise
     except SchemactlError as error:
+        from schemactl.checks.check_report import undecided
+
         context.advise_restoring(error)
-        _report_undecided(error, outputs, context)
+        # Write a report without a verdict in each format, so that no file keeps the report of an earlier run.
+        # Standard error has the message already.
+        other_outputs = [(name, path) for name, path in outputs if path or name != "text"]
+        write_report(partial(render_check, undecided(error)), other_outputs, context)
         raise
 
 
 def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline) -> int:
+    from schemactl.checks.check_report import GATE_RULES
     from schemactl.checks.project_check import CheckRequest, check_project
 
+    # Git does not tell hooks whether the commit replaces HEAD, so the user states it.
+    is_amend = args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
     request = CheckRequest(
         context.directory,
         context.config,
         args.staged,
         args.base,
-        _is_amend(args),
+        is_amend,
         tuple(args.topic),
         tuple(args.namespace),
         resolve_paths(args.path, context),
@@ -144,7 +152,12 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
     write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
     if report.is_partial:
         return SchemactlError.exit_code
-    is_failing = report.count("error") or (args.strict and any(map(_fails_strict, report.findings)))
+    is_failing = report.count("error") > 0
+    if args.strict:
+        # Warnings that only announce how later changes are judged do not fail.
+        is_failing |= any(
+            finding.severity == "warning" and finding.rule not in GATE_RULES for finding in report.findings
+        )
     return NEGATIVE if is_failing else 0
 
 
@@ -172,27 +185,6 @@ def _fix(
     elif args.fix:
         context.say("no finding has a fix with exactly one possible edit; no file was edited")
     return fixes.after if args.fix else fixes.before
-
-
-def _fails_strict(finding: Finding) -> bool:
-    """Return whether `--strict` fails because of a warning, except warnings that only announce how later changes are judged."""
-    from schemactl.checks.check_report import GATE_RULES
-
-    return finding.severity == "warning" and finding.rule not in GATE_RULES
-
-
-def _is_amend(args: argparse.Namespace) -> bool:
-    """Return whether the checked commit replaces HEAD. Git does not tell hooks, so the user states it."""
-    return args.staged and os.environ.get("SCHEMACTL_AMEND", "") not in ("", "0")
-
-
-def _report_undecided(problem: SchemactlError, outputs: Outputs, context: Context) -> None:
-    """Write a report without a verdict in each format, so that no file keeps the report of an earlier run."""
-    from schemactl.checks.check_report import undecided
-
-    # Standard error has the message already.
-    other_outputs = [(name, path) for name, path in outputs if path or name != "text"]
-    write_report(partial(render_check, undecided(problem)), other_outputs, context)
 
 
 # `schemactl waive`.
@@ -246,7 +238,12 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
     for option, text in (("--reason", args.reason), ("--owner", args.owner)):
         if text is not None and not text.strip():
             raise UsageError(f"{option} is empty: a waiver needs a reason and an owner")
-    digits = _parse_digits(args.fingerprint)
+    digits = args.fingerprint.removeprefix("sha256:").lower()
+    if len(digits) < _FEWEST_DIGITS or not re.fullmatch(r"[0-9a-f]+", digits, re.ASCII):
+        raise UsageError(
+            f"`{args.fingerprint}` is not a fingerprint: expected its first {_FEWEST_DIGITS} hexadecimal digits or more",
+            fix="`schemactl check` prints the command with each finding that can be waived",
+        )
     report = run_within(args.timeout, lambda deadline: check_project(request, deadline, note=context.note))
     from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.core.json_values import waiver_value
@@ -286,21 +283,6 @@ def parse_last_day(text: str, today: date) -> date:
     return until
 
 
-def _parse_digits(text: str) -> str:
-    """Return the digits of `text`, the beginning of a fingerprint.
-
-    Raises:
-        UsageError: if `text` is not a fingerprint, or has too few digits.
-    """
-    digits = text.removeprefix("sha256:").lower()
-    if len(digits) < _FEWEST_DIGITS or not re.fullmatch(r"[0-9a-f]+", digits, re.ASCII):
-        raise UsageError(
-            f"`{text}` is not a fingerprint: expected its first {_FEWEST_DIGITS} hexadecimal digits or more",
-            fix="`schemactl check` prints the command with each finding that can be waived",
-        )
-    return digits
-
-
 def select_findings(report: CheckReport, digits: str, written: str) -> list[Finding]:
     """Select the findings whose fingerprint begins with `digits`, and the broker's rejection of the same edit.
 
@@ -332,9 +314,15 @@ def select_findings(report: CheckReport, digits: str, written: str) -> list[Find
         if names
         else "no finding of this check has this fingerprint. Its fingerprints:"
     )
-    lines = [f"  {short(name)}  {_describe_findings(waivable[name])}" for name in [*distinct.values()][:_MAX_LISTED]]
-    omitted = [f"  and {len(distinct) - _MAX_LISTED} more"] if len(distinct) > _MAX_LISTED else []
-    raise UsageError("\n".join([f"{written}: {message}", *lines, *omitted]), fix="write one of these")
+    lines = [f"{written}: {message}"]
+    for name in [*distinct.values()][:_MAX_LISTED]:
+        first, *others = waivable[name]
+        other_topics = {finding.topic for finding in others} - {first.topic}
+        suffix = f" and {format_count(len(other_topics), 'more topic')}" if other_topics else ""
+        lines.append(f"  {short(name)}  {first.rule} on {first.topic}{suffix} {first.field}".rstrip())
+    if len(distinct) > _MAX_LISTED:
+        lines.append(f"  and {len(distinct) - _MAX_LISTED} more")
+    raise UsageError("\n".join(lines), fix="write one of these")
 
 
 def _iterate_names(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
@@ -351,13 +339,6 @@ def _iterate_names(cause: Cause) -> Iterator[tuple[str, list[Finding]]]:
         yield finding.fingerprint.removeprefix("sha256:"), [finding, *refusals_by_topic.get(finding.topic, ())]
     for refusal in refusals:
         yield refusal.fingerprint.removeprefix("sha256:"), [refusal]
-
-
-def _describe_findings(findings: list[Finding]) -> str:
-    first, *others = findings
-    other_topics = {finding.topic for finding in others} - {first.topic}
-    suffix = f" and {format_count(len(other_topics), 'more topic')}" if other_topics else ""
-    return f"{first.rule} on {first.topic}{suffix} {first.field}".rstrip()
 
 
 def _make_waiver(finding: Finding, args: argparse.Namespace, until: date, owners: Mapping[TopicName, str]) -> Waiver:
@@ -432,7 +413,11 @@ def run_explain(args: argparse.Namespace, context: Context) -> int:
         context.report(_render_rule(rules[name]))
         return 0
     words = text.casefold().replace("_", " ").split()
-    matches = [rule for rule in rules.values() if words and all(word in _text_to_search(rule) for word in words)]
+    matches = []
+    for rule in rules.values() if words else ():
+        searched_text = f"{rule.id.replace('_', ' ')} {rule.summary} {rule.why}".casefold()
+        if all(word in searched_text for word in words):
+            matches.append(rule)
     if not matches:
         hint = did_you_mean(name, rules) or ": `schemactl explain --all` lists them"
         raise UsageError(f"there is no rule {text!r}{hint}")
@@ -458,11 +443,6 @@ def _rule_value(rule: Rule) -> Json:
         "fix": rule.fix,
         "link": rule.link,
     }
-
-
-def _text_to_search(rule: Rule) -> str:
-    """Return the text that `explain` searches, in lower case: the words of the rule's id, its summary and its reason."""
-    return f"{rule.id.replace('_', ' ')} {rule.summary} {rule.why}".casefold()
 
 
 def _list_rules(rules: list[Rule]) -> Iterator[str]:

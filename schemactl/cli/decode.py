@@ -33,7 +33,7 @@ from schemactl.cli.topic_selection import (
 )
 from schemactl.core.deadline import run_within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
-from schemactl.core.wording import format_version_numbers as versions_said
+from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from schemactl.core.catalog import Topic
     from schemactl.core.deadline import Deadline
     from schemactl.core.schema import SchemaInfo
-    from schemactl.declare.target_numbers import TargetVersion
 
 
 class VersionNotRegistered(SchemactlError):
@@ -183,7 +182,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         registered_numbers = [version.number for version in setup.list_versions(topic)]
         if number not in registered_numbers and setup.target:
             raise VersionNotRegistered(
-                f"{setup.target.name} has no version {number} of {topic.name}: it has {versions_said(registered_numbers)}"
+                f"{setup.target.name} has no version {number} of {topic.name}: it has {format_version_numbers(registered_numbers)}"
             ) from None
     else:
         # Messages have the numbers of all kinds, also where one kind was named.
@@ -191,7 +190,15 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         setup.require_target([topic], context)
         topic.load()
         setup = setup.verify_numbers([topic], context, read_foreign=True, number=number)
-    payload = _read_payload(args, context)
+    if args.base64 is not None:
+        payload = _decode_base64(args.base64, "--base64")
+    elif args.file in (None, "-"):
+        payload = sys.stdin.buffer.read()
+    else:
+        try:
+            payload = resolve_relative_path(args.file, context).read_bytes()
+        except OSError as error:
+            raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
     key = None if args.key_base64 is None else _decode_base64(args.key_base64, "--key-base64")
     writer = next((version for version in setup.list_versions(topic) if version.number == number), None)
     if setup.target is None:
@@ -206,7 +213,15 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         _note_absent_fields(context, {number: (schema_of(writer.info), [payload])})
     wire_options = get_wire_options(topic, setup.project.generate)
     options = Options(strict=args.strict, json_defaults=args.json_defaults, **wire_options)
-    writer_text = _describe_writer(writer, number, args.target)
+    git = writer.git if writer else None
+    if git is not None:
+        writer_text = (
+            format_version(git)
+            if args.target is None
+            else f"number {number} of {args.target}: Git's {format_version(git)}"
+        )
+    else:
+        writer_text = f"number {number} of {args.target}" + (", a foreign one" if writer and writer.info else "")
     writer_kind = topic.find_kind(record_name(writer.info)) if writer and writer.info and topic.kinds else ""
     kind = ""
     if topic.kinds:
@@ -278,7 +293,6 @@ def _decode_container(args: argparse.Namespace, context: Context, path: Path) ->
     from schemactl.codec import Codec, CodecError, Definition, Options, Unreadable, Version
     from schemactl.codec.message import limit_nesting
     from schemactl.codec.topic import json_value
-    from schemactl.core.wording import format_version
     from schemactl.publish.avro_files import (
         AVRO_TYPES,
         describe_record,
@@ -341,29 +355,6 @@ def _note_absent_fields(
         collect_names(schema, payloads, names)
         for absent in find_absent_fields(schema, names):
             context.note(f"version {version}: {absent.text}")
-
-
-def _describe_writer(writer: TargetVersion | None, number: int, target: str | None) -> str:
-    """Return the version that wrote the message, with the commit that introduced it."""
-    from schemactl.core.wording import format_version
-
-    git = writer.git if writer else None
-    if target is None and git is not None:
-        return format_version(git)
-    if git is not None:
-        return f"number {number} of {target}: Git's {format_version(git)}"
-    return f"number {number} of {target}" + (", a foreign one" if writer and writer.info else "")
-
-
-def _read_payload(args: argparse.Namespace, context: Context) -> bytes:
-    if args.base64 is not None:
-        return _decode_base64(args.base64, "--base64")
-    if args.file in (None, "-"):
-        return sys.stdin.buffer.read()
-    try:
-        return resolve_relative_path(args.file, context).read_bytes()
-    except OSError as error:
-        raise SchemactlError(f"cannot read {args.file}: {error.strerror}") from error
 
 
 def _decode_base64(text: str, option: str) -> bytes:

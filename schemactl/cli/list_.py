@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from schemactl.core.json_values import Json
     from schemactl.core.project import Project, Target
     from schemactl.declare.reader import Declared
-    from schemactl.history import ApprovedProject, History, Repository
+    from schemactl.history import History, Repository
     from schemactl.registry.interface import ConnectedClient, TopicClients
 
 
@@ -152,12 +152,14 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
     if args.format == "codeowners":
         _print_codeowners(listing.declared, frozenset(values_by_topic), context)
     elif args.format == "json":
-        properties_by_topic = {
-            entry.topic.name: _read_properties(entry.topic)
-            for entry in listing.entries
-            if entry.topic.name in values_by_topic
-        }
-        values = [{**value, "properties": properties_by_topic[name]} for name, value in values_by_topic.items()]
+        topics = {entry.topic.name: entry.topic for entry in listing.entries}
+        for name, value in values_by_topic.items():
+            schema = topics[name].schema
+            try:
+                value["properties"] = dict(schema.load().properties) if schema else {}
+            except SchemactlError:
+                # The definition cannot be read.
+                value["properties"] = None
         context.report_json(ref=approved.ref, tip=commit_value(approved.tip), topics=values)
     elif values:
         columns = get_terminal_width()
@@ -171,14 +173,6 @@ def run_list(args: argparse.Namespace, context: Context) -> int:
         if error := approved.undecided.get(name.schema_id):
             raise error
     return 0
-
-
-def _read_properties(topic: Topic) -> dict[str, str] | None:
-    """Return the SchemaInfo properties of a topic's schema, {} without a schema, or None if the definition cannot be read."""
-    try:
-        return dict(topic.schema.load().properties) if topic.schema else {}
-    except SchemactlError:
-        return None
 
 
 def _read_listing(repository: Repository, project: Project, context: Context) -> _Listing:
@@ -355,7 +349,21 @@ def run_targets(args: argparse.Namespace, context: Context) -> int:
     project, _ = context.project()
     approved = read_approved_project(project, context)
     if approved:
-        context.note(*_describe_unapproved_targets(project, approved))
+        old_targets, new_targets = approved.project.targets, project.targets
+        changes = [
+            *(f"{name} is new" for name in new_targets.keys() - old_targets.keys()),
+            *(f"{name} is removed" for name in old_targets.keys() - new_targets.keys()),
+            *(
+                f"{name} has other settings"
+                for name in new_targets.keys() & old_targets
+                if new_targets[name] != old_targets[name]
+            ),
+        ]
+        if changes:
+            context.note(
+                f"{project.path} in the working tree changes targets ({', '.join(sorted(changes))}), from the merge into {approved.ref} on; "
+                "the approved targets follow"
+            )
         project = approved.project
     topics = context.approved(project).catalog.topics
     declared = [name for name in topics if not topics[name].deleted]
@@ -370,25 +378,6 @@ def run_targets(args: argparse.Namespace, context: Context) -> int:
     else:
         context.report(f"{project.path} has no targets.")
     return 0
-
-
-def _describe_unapproved_targets(project: Project, approved: ApprovedProject) -> Iterator[str]:
-    """Yield a note if the working tree declares other targets than the approved project, which are listed."""
-    old_targets, new_targets = approved.project.targets, project.targets
-    changes = [
-        *(f"{name} is new" for name in new_targets.keys() - old_targets.keys()),
-        *(f"{name} is removed" for name in old_targets.keys() - new_targets.keys()),
-        *(
-            f"{name} has other settings"
-            for name in new_targets.keys() & old_targets
-            if new_targets[name] != old_targets[name]
-        ),
-    ]
-    if changes:
-        yield (
-            f"{project.path} in the working tree changes targets ({', '.join(sorted(changes))}), from the merge into {approved.ref} on; "
-            "the approved targets follow"
-        )
 
 
 def _target_value(target: Target, project: Project, topics: int) -> dict[str, Any]:
@@ -471,7 +460,14 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
     """Print the clients; return 100 if one is behind the version of --expect or --drained finds messages left to read, else 0."""
     from schemactl.core.catalog import select_target_topics
 
-    _require_compatible_options(args)
+    if args.expect is not None and not (args.target and args.one):
+        raise UsageError("--expect requires one topic and a target: schemactl clients TOPIC --target T --expect N")
+    if args.drained and not (args.target and args.one):
+        raise UsageError("--drained requires one topic and a target: schemactl clients TOPIC --target T --drained")
+    if (args.client or args.role) and args.expect is None:
+        raise UsageError("--client and --role narrow --expect down: add --expect N")
+    if args.client and args.role:
+        raise UsageError("give only one of --client and --role")
     target = choose_target(args.target, context) if args.target else None
     selection = {"topics": [args.one] if args.one else args.topic, "namespaces": args.namespace}
     catalog = context.approved(*((target.project, target.target) if target else ()), **selection).catalog
@@ -507,18 +503,6 @@ def run_clients(args: argparse.Namespace, context: Context) -> int:
                     )
     _print_clients(context, args.format, target.target, clients_by_topic, target_names, complaints)
     return NEGATIVE if complaints else 0
-
-
-def _require_compatible_options(args: argparse.Namespace) -> None:
-    """Raise UsageError for options that cannot be combined."""
-    if args.expect is not None and not (args.target and args.one):
-        raise UsageError("--expect requires one topic and a target: schemactl clients TOPIC --target T --expect N")
-    if args.drained and not (args.target and args.one):
-        raise UsageError("--drained requires one topic and a target: schemactl clients TOPIC --target T --drained")
-    if (args.client or args.role) and args.expect is None:
-        raise UsageError("--client and --role narrow --expect down: add --expect N")
-    if args.client and args.role:
-        raise UsageError("give only one of --client and --role")
 
 
 def _match_connections(topic: Topic, target: Target, connected: TopicClients) -> list[_ConnectedClient]:

@@ -183,7 +183,10 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
     type_alone = "" if info.schema else " (the type alone, without a definition)"
     lines = [f"{chosen.name}: {_describe_definition(history, chosen)}, {info.type.name}{type_alone}"]
     if kinds := _list_kinds(history, chosen.topic):
-        texts = [f"{kind['kind']} ({_describe_kind(kind)})" for kind in kinds]
+        texts = []
+        for kind in kinds:
+            state = "removed" if kind["removed"] else f"version {kind['version']}"
+            texts.append(f"{kind['kind']} ({state})")
         lines.append(f"  kinds of the topic: {', '.join(texts)}")
     lines += [f"  {key}: {text}" for key, text in history.catalog.metadata(chosen.topic.name).words().items()]
     verbs_by_role: dict[Role, tuple[str, str]] = {
@@ -220,10 +223,6 @@ def _list_kinds(history: History, topic: Topic) -> list[dict[str, Any]]:
         for key, part in parts
         if part
     ]
-
-
-def _describe_kind(kind: dict[str, Any]) -> str:
-    return "removed" if kind["removed"] else f"version {kind['version']}"
 
 
 def _list_client_languages(chosen: NamedDefinition, info: SchemaInfo) -> list[str]:
@@ -349,10 +348,11 @@ def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role, languag
 
     With a language, readers are Pulsar's clients in this language.
     """
-    from schemactl.formats import find_client_misreadings, find_misreadings, resolve
+    from schemactl.core.findings import Breakage
+    from schemactl.formats import explain, find_client_misreadings, find_misreadings, resolve
 
     number = chosen.number_or_next
-    rows: list[list[tuple[SchemaVersion, list[Incompatibility]]]] = []
+    rows: list[list[tuple[SchemaVersion, SchemaInfo, list[Incompatibility]]]] = []
     for version in chosen.topic.versions:
         if version.info is None:
             continue
@@ -368,7 +368,7 @@ def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role, languag
         if not incompatibilities:
             continue
         # A row continues with the next version on the same side of the definition if the same readers fail.
-        last, last_incompatibilities = rows[-1][-1] if rows else (None, [])
+        last, _, last_incompatibilities = rows[-1][-1] if rows else (None, None, [])
         if (
             last
             and last.number == version.number - 1
@@ -376,38 +376,27 @@ def _find_gaps(chosen: NamedDefinition, info: SchemaInfo, *, role: Role, languag
             and _concerns_strict_readers_only(last_incompatibilities)
             == _concerns_strict_readers_only(incompatibilities)
         ):
-            rows[-1].append((version, incompatibilities))
+            rows[-1].append((version, version.info, incompatibilities))
         else:
-            rows.append([(version, incompatibilities)])
+            rows.append([(version, version.info, incompatibilities)])
     gaps = []
     for row in rows:
-        border, incompatibilities = row[0] if row[0][0].number > number else row[-1]
+        border, border_info, incompatibilities = row[0] if row[0][0].number > number else row[-1]
+        # Explain the reasons as a change from the older of the two definitions to the newer one.
+        is_newer = border.number <= number
+        new, old = (info, border_info) if is_newer else (border_info, info)
+        direction: Direction = "new_reads_old" if is_newer == (role == "reader") else "old_reads_new"
+        older_number = min(number, border.number)
         texts = [
-            _explain_incompatibility(incompatibility, info, number, border, role)
+            explain(Breakage(incompatibility, direction, older_number), new=new, old=old).reason
             for incompatibility in incompatibilities
         ]
-        gaps.append(Gap(tuple(version.number for version, _ in row), border, tuple(incompatibilities), tuple(texts)))
+        gaps.append(Gap(tuple(version.number for version, _, _ in row), border, tuple(incompatibilities), tuple(texts)))
     return gaps
 
 
 def _concerns_strict_readers_only(incompatibilities: Sequence[Incompatibility]) -> bool:
     return all(incompatibility.strict_only for incompatibility in incompatibilities)
-
-
-def _explain_incompatibility(
-    incompatibility: Incompatibility, info: SchemaInfo, number: int, border: SchemaVersion, role: Role
-) -> str:
-    """Return the reason as a change from the older of the two definitions to the newer one."""
-    from schemactl.core.findings import Breakage
-    from schemactl.formats import explain
-
-    if border.info is None:
-        return incompatibility.message
-    is_newer = border.number <= number
-    new, old = (info, border.info) if is_newer else (border.info, info)
-    is_new_reading = is_newer == (role == "reader")
-    direction: Direction = "new_reads_old" if is_new_reading else "old_reads_new"
-    return explain(Breakage(incompatibility, direction, min(number, border.number)), new=new, old=old).reason
 
 
 # `schemactl show --effective`.
@@ -593,7 +582,9 @@ def _value_json(value: _EffectiveValue) -> Json:
 def _list_values(
     topic: Topic, approved: History, project: Project, target: Target | None, context: Context
 ) -> Iterator[_EffectiveValue]:
+    from schemactl import history as schemactl_history
     from schemactl.core.schema import SchemaType
+    from schemactl.declare import project as declare_project
 
     overlays = target.overlays if target else ()
 
@@ -611,7 +602,8 @@ def _list_values(
         yield _EffectiveValue("partitions", topic.partitions, level_of("topic", source), source)
     for policy in _list_policies(topic, approved.catalog, project):
         if policy.level == "project":
-            yield replace(policy, source=_locate_default(policy.key, approved, project, context))
+            files = schemactl_history.CommitFiles(context.repository, approved.full_history.tip)
+            yield replace(policy, source=declare_project.place_in_project(files, project, ("defaults", policy.key)))
         else:
             yield replace(policy, level=level_of(policy.level, policy.source) if policy.source else policy.level)
     for key in ("recursion_depth", "json_times", "integers", "nanoseconds"):
@@ -665,14 +657,6 @@ def _list_policies(topic: Topic, catalog: Catalog, project: Project) -> Iterator
             value = getattr(project.defaults, key)
             level = "pulsar" if value == getattr(BrokerDefaults(), key) else "project"
             yield _EffectiveValue(key, value if isinstance(value, bool) else str(value), level)
-
-
-def _locate_default(key: str, approved: History, project: Project, context: Context) -> Source:
-    from schemactl import history as schemactl_history
-    from schemactl.declare import project as declare_project
-
-    files = schemactl_history.CommitFiles(context.repository, approved.full_history.tip)
-    return declare_project.place_in_project(files, project, ("defaults", key))
 
 
 # `schemactl log`.
@@ -736,8 +720,16 @@ def run_log(args: argparse.Namespace, context: Context) -> int:
         return _print_version(topics[0], version, args.format, context)
     if args.version_bytes is not None:
         read_setup(context, None).require_target(topics, context)
-        writer = _find_writer(topics[0], parse_version_bytes(args.version_bytes))
-        return _print_version(topics[0], writer, args.format, context)
+        [topic] = topics
+        number = parse_version_bytes(args.version_bytes)
+        writer = next((version for version in topic.versions if version.number == number), None)
+        if writer is None:
+            numbers_text = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has no version"
+            raise SchemactlError(
+                f"{topic.name} has no version {number} in the approved history: {numbers_text}",
+                fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",
+            )
+        return _print_version(topic, writer, args.format, context)
     if args.format == "json":
         context.report_json(
             ref=history.ref,
@@ -778,18 +770,6 @@ def _print_writers_of_file(args: argparse.Namespace, context: Context) -> int:
         where = f"of {args.topic}" if args.topic else "of a topic in the approved history"
         context.say(f"{args.file}: its schema, {describe_record(definition)}, is not a version {where}")
     return 0 if writers else NEGATIVE
-
-
-def _find_writer(topic: Topic, number: int) -> SchemaVersion:
-    """Return the version that messages of this version number were written with; raise SchemactlError if Git does not have it."""
-    writer = next((version for version in topic.versions if version.number == number), None)
-    if writer is None:
-        numbers_text = f"it has 0 to {topic.versions[-1].number}" if topic.versions else "it has no version"
-        raise SchemactlError(
-            f"{topic.name} has no version {number} in the approved history: {numbers_text}",
-            fix="the registry may have versions that Git does not know: `schemactl drift --target T` compares the two",
-        )
-    return writer
 
 
 def _print_version(topic: Topic, version: SchemaVersion, form: str, context: Context) -> int:

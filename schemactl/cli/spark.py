@@ -37,7 +37,6 @@ from schemactl.core.wording import format_count
 if TYPE_CHECKING:
     from schemactl.cli.topic_selection import ReadingSetup
     from schemactl.codec import Codec
-    from schemactl.codec.json_names import AbsentFields
     from schemactl.codec.topic import Count
     from schemactl.codegen.topic_struct import StructOptions
     from schemactl.codegen.topics import OnTarget
@@ -256,19 +255,15 @@ class TopicOfMessages:
 
     def describe_writer(self, number: int | None) -> tuple[str, str]:
         """Return the cells `version` and `commit` of a report for messages of this version number; with kinds, the commit has its kind."""
-        version, commit = self._describe_writer(number)
-        writer = self.find_writer(number)
-        return version, f"{commit} {writer.kind}" if self.kinds and writer and writer.kind else commit
-
-    def _describe_writer(self, number: int | None) -> tuple[str, str]:
         if number is None:
             return "none", ""
         writer = self.find_writer(number)
         if writer is None:
             return str(number), "not approved" if self.on_target is None else "not recorded"
+        commit = writer.commit.short if writer.commit else ""
         if self.on_target and number in self.on_target.foreign:
-            return str(number), "foreign"
-        return str(number), writer.commit.short if writer.commit else ""
+            commit = "foreign"
+        return str(number), f"{commit} {writer.kind}" if self.kinds and writer.kind else commit
 
 
 def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessages:
@@ -631,13 +626,6 @@ def describe_unreadable_landing(landed: Landed) -> tuple[str, str]:
     return f"all {landed.rejected:,} messages were rejected, most often because of this: {reason}", advice
 
 
-def _describe_kinds(subject: TopicOfMessages) -> str:
-    """Return how messages are read, as the end of a sentence."""
-    if not subject.kinds:
-        return f"with {subject.describe_reader()}"
-    return f"into a table for each kind: {subject.describe_reader()}"
-
-
 def _render_landing(subject: TopicOfMessages, landed: Landed, out: str, took_s: float, *, rejected_path: str) -> str:
     total = landed.rows + landed.rejected
     if not total:
@@ -650,8 +638,9 @@ def _render_landing(subject: TopicOfMessages, landed: Landed, out: str, took_s: 
         rows.append(("all", "", f"{total:,}", f"{landed.rows:,}", f"{landed.rejected:,}"))
     messages_per_s = round(total / took_s)
     pace = f", {format_count(messages_per_s, 'message')} a second" if messages_per_s else ""
+    preposition = "into a table for each kind:" if subject.kinds else "with"
     lines = [
-        f"{subject.topic.name}: {format_count(total, 'message')} landed in {out}, read {_describe_kinds(subject)}",
+        f"{subject.topic.name}: {format_count(total, 'message')} landed in {out}, read {preposition} {subject.describe_reader()}",
         "",
         *_render_table(rows),
         "",
@@ -697,6 +686,7 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
             raise UsageError("--candidate compares raw messages of every version, and Avro container files have values")
     approved_codec = subject.make_topic_codec(args)
     codec = approved_codec if candidate is None else subject.make_topic_codec(args, candidate)
+    from schemactl.codec.json_names import find_absent_fields, get_json_schema
     from schemactl.spark.session import watched
     from schemactl.spark.stored_messages import verify
 
@@ -716,7 +706,13 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
     if not total.messages:
         raise SchemactlError(f"{_resolve_path(args.messages, context)} has no messages of {subject.topic.name}")
     lost = total.unreadable - total.unreadable_with_approved if args.only_new_loss else total.unreadable
-    absent_fields = _find_absent_fields(approved_codec, verified)
+    # Fields of JSON messages that no message of a version has, while the messages have unknown names.
+    absent_fields = [
+        (number, absent)
+        for number, names in sorted(verified.names.items())
+        if (schema := get_json_schema(approved_codec.schema(number))) is not None
+        for absent in find_absent_fields(schema, names)
+    ]
     if args.report == "json":
         value = _verification_value(subject, verified, candidate=args.candidate)
         context.report_json(
@@ -726,18 +722,6 @@ def run_verify(args: argparse.Namespace, context: Context) -> int:
         context.report(_render_verification(subject, verified, args))
         context.note(*(f"version {number}: {absent.text}" for number, absent in absent_fields))
     return NEGATIVE if lost else 0
-
-
-def _find_absent_fields(codec: AnyCodec, verified: Verified) -> list[tuple[int, AbsentFields]]:
-    """Return the fields of JSON messages that no message of a version has, while the messages have unknown names."""
-    from schemactl.codec.json_names import find_absent_fields, get_json_schema
-
-    return [
-        (number, absent)
-        for number, names in sorted(verified.names.items())
-        if (schema := get_json_schema(codec.schema(number))) is not None
-        for absent in find_absent_fields(schema, names)
-    ]
 
 
 def _read_candidate(subject: TopicOfMessages, context: Context) -> dict[str, SchemaInfo]:
@@ -813,20 +797,15 @@ def _list_unreadable(heading: str, total: int, first: Sequence[UnreadableMessage
     """Yield the heading, and the first of the unreadable messages."""
     yield heading + ("." if not first else ":" if len(first) == total else f"; the first {len(first)}:")
     for unread in first:
-        yield from _render_unreadable(unread, candidate=candidate)
-
-
-def _render_unreadable(unread: UnreadableMessage, *, candidate: bool) -> list[str]:
-    version = "no version" if unread.version is None else f"version {unread.version}"
-    place = f", message {unread.message_id}" if unread.message_id else ""
-    payload = unread.payload
-    lines = [f"  {version}{place}: {unread.reason}"]
-    if candidate and unread.unreadable_with_approved is not None:
-        lines.append(f"    with the approved schema: {unread.unreadable_with_approved}")
-    if payload is not None:
-        cut = f" and {len(payload) - _SHOWN_PAYLOAD_BYTES} bytes more" if len(payload) > _SHOWN_PAYLOAD_BYTES else ""
-        lines.append(f"    payload (base64): {base64.b64encode(payload[:_SHOWN_PAYLOAD_BYTES]).decode()}{cut}")
-    return lines
+        version = "no version" if unread.version is None else f"version {unread.version}"
+        place = f", message {unread.message_id}" if unread.message_id else ""
+        yield f"  {version}{place}: {unread.reason}"
+        if candidate and unread.unreadable_with_approved is not None:
+            yield f"    with the approved schema: {unread.unreadable_with_approved}"
+        if (payload := unread.payload) is not None:
+            more = len(payload) - _SHOWN_PAYLOAD_BYTES
+            cut = f" and {more} bytes more" if more > 0 else ""
+            yield f"    payload (base64): {base64.b64encode(payload[:_SHOWN_PAYLOAD_BYTES]).decode()}{cut}"
 
 
 def _verification_value(subject: TopicOfMessages, verified: Verified, *, candidate: bool) -> dict[str, Any]:

@@ -452,7 +452,12 @@ class ReadingSetup:
                 for entry in apart.numbers
             ):
                 misread.append(apart)
-            self._note_foreign_versions(name, [entry for entry in foreign if number in (None, entry.number)], context)
+            for version in foreign:
+                if number in (None, version.number):
+                    origin = f"Git's version {version.git.number}, and not recorded" if version.git else "not in Git"
+                    context.say(
+                        f"note: {name}: version {version.number} of {target.name} is {origin}: its schema is read from the registry"
+                    )
         if misread:
             raise NumbersContradicted(render_misread_topics(misread, target=target.name))
         return replace(self, seen=further_numbers)
@@ -481,14 +486,6 @@ class ReadingSetup:
             info = None if problem else entry.info
             versions.append(TargetVersion(entry.number, git, info, git.commit if git else None, problem))
         return tuple(versions)
-
-    def _note_foreign_versions(self, name: TopicName, foreign: Sequence[TargetVersion], context: Context) -> None:
-        assert self.target is not None  # noqa: S101  only a target has foreign versions
-        for version in foreign:
-            origin = f"Git's version {version.git.number}, and not recorded" if version.git else "not in Git"
-            context.say(
-                f"note: {name}: version {version.number} of {self.target.name} is {origin}: its schema is read from the registry"
-            )
 
     def read_undeclared(self, text: str, error: UsageError, context: Context) -> tuple[Topic, ReadingSetup]:
         """Return a topic that Git does not know, and the setup with its versions in the target's registry.
