@@ -16,13 +16,13 @@ def render(report: CheckReport) -> str:
     """Return a command for each error and warning, at most ten of each, notes and waived causes as plain text, and the summary."""
     return "\n".join(
         [
-            *(_command(level, annotation) for level, annotation in list_annotations(report)),
+            *(_render_annotation(level, annotation) for level, annotation in list_annotations(report)),
             clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip()),
         ]
     )
 
 
-def _command(level: str, annotation: ShownCause | str) -> str:
+def _render_annotation(level: str, annotation: ShownCause | str) -> str:
     properties = {"type": level}
     if isinstance(annotation, str):
         text = annotation

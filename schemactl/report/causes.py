@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -127,9 +128,9 @@ class ShownCause:
         removed = [f"Place: {self.place}"] if self.primary_finding.before_change else []
         orders = dict.fromkeys(check.upgrade_first for check in self._list_checks() if check.upgrade_first)
         upgrades = [f"Upgrade first: {', '.join(orders)}"] if orders else []
-        return "\n".join([*(part.text for part in self.parts()), *upgrades, *removed])
+        return "\n".join([*(line.text for line in self.list_lines()), *upgrades, *removed])
 
-    def parts(self) -> Iterator[CauseLine]:
+    def list_lines(self) -> Iterator[CauseLine]:
         """Yield the findings with their proofs and fixes, the broker's answer, the topics if there are several, owners and the waive command."""
         cause, report = self.cause, self.report
         for text in dict.fromkeys(map(describe_waiver, cause.waivers)):
@@ -137,7 +138,14 @@ class ShownCause:
         findings = [*cause.shown()]
         # The last finding may state how many more there are.
         for finding in (*findings[: _MAX_EXAMPLES - 1], *findings[_MAX_EXAMPLES - 1 :][-1:]):
-            yield from _finding_lines(finding, report)
+            for line in (*finding.message.split("\n"), *note_targets(finding, report)):
+                yield CauseLine("reason", line)
+            if finding.older:
+                yield CauseLine("older", str(finding.older), "In the older version")
+            if finding.counterexample:
+                yield CauseLine("proof", proof_text(finding), "Counterexample")
+            if finding.fix and not finding.waiver:
+                yield CauseLine("fix", on_one_line(finding.fix), "Fix")
         if len(findings) > _MAX_EXAMPLES:
             more = format_count(len(findings) - _MAX_EXAMPLES, "more place")
             yield CauseLine("reason", f"The same at {more} of the topic.")
@@ -163,7 +171,7 @@ class ShownCause:
         """Yield the checks of the topics with findings of this cause."""
         yield from filter(None, map(self.find_check, self.cause.findings))
 
-    def diff(self) -> SchemaDiff | None:
+    def find_diff(self) -> SchemaDiff | None:
         """Return the changes of the definition since the version that breaks, around the finding, or None if they are unknown."""
         finding, check = self.primary_finding, self.find_check(self.primary_finding)
         if check is None or check.schema is None or finding.commit or finding.verdict == "declaration":
@@ -251,17 +259,6 @@ def waive_command(name: str, target: str, *, names_owner: bool) -> str:
     return f'schemactl waive {short(name)}{on} --reason "..." --until YYYY-MM-DD{owner}'
 
 
-def _finding_lines(finding: Finding, report: CheckReport) -> Iterator[CauseLine]:
-    for line in (*finding.message.split("\n"), *note_targets(finding, report)):
-        yield CauseLine("reason", line)
-    if finding.older:
-        yield CauseLine("older", str(finding.older), "In the older version")
-    if finding.counterexample:
-        yield CauseLine("proof", proof_text(finding), "Counterexample")
-    if finding.fix and not finding.waiver:
-        yield CauseLine("fix", on_one_line(finding.fix), "Fix")
-
-
 def proof_text(finding: Finding) -> str:
     """Return the message that proves a finding, its size, and the result of the reader; "" without a message."""
     if finding.counterexample is None:
@@ -295,17 +292,17 @@ class SchemaDiff:
     new: str
     hunks: tuple[Hunk, ...]
 
-    def lines(self, most: int) -> Iterator[str]:
-        """Yield the lines of a unified diff; if there are more than `most`, the first ones and the number of the rest."""
+    def list_lines(self, limit: int) -> Iterator[str]:
+        """Yield the lines of a unified diff; if there are more than `limit`, the first ones and the number of the rest."""
         lines = [f"--- {self.old}", f"+++ {self.new}"]
         for hunk in self.hunks:
             old, new = ([number for number in side if number] for side in zip(*(row[1:3] for row in hunk), strict=True))
             lines.append(f"@@ -{min(old, default=0)},{len(old)} +{min(new, default=0)},{len(new)} @@")
             lines += [f"{row.sign}{row.text}" for row in hunk]
-        for line in lines if len(lines) <= most else lines[: most - 1]:
+        for line in lines if len(lines) <= limit else lines[: limit - 1]:
             yield on_one_line(truncate(line, _MAX_LINE))
-        if len(lines) > most:
-            yield f"@@ {len(lines) - most + 1} more lines @@"
+        if len(lines) > limit:
+            yield f"@@ {len(lines) - limit + 1} more lines @@"
 
     def select_hunk(self, pointer: str, info: SchemaInfo, *, of_new: bool) -> SchemaDiff:
         """Return only the hunk with the line of a JSON pointer, or all hunks if no hunk has it.
@@ -315,9 +312,15 @@ class SchemaDiff:
             info: the definition of one side.
             of_new: whether `info` is the new side.
         """
-        line = _find_line(pointer, info)
+        # Only JSON has pointers.
+        text = "\n".join(spec(info).lines(info))
+        try:
+            syntax = scan(text)
+        except JsonSyntaxError:
+            return self
+        line = text.count("\n", 0, syntax.offsets[nearest_node(0, tokens(pointer), syntax.child)]) + 1
         hunks = [hunk for hunk in self.hunks if any((row.new if of_new else row.old) == line for row in hunk)]
-        return SchemaDiff(self.old, self.new, tuple(hunks)) if line and hunks else self
+        return SchemaDiff(self.old, self.new, tuple(hunks)) if hunks else self
 
 
 def diff_schemas(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -> SchemaDiff | None:
@@ -344,25 +347,11 @@ def diff_schemas(*, old: SchemaInfo, new: SchemaInfo, labels: tuple[str, str]) -
 
 def diff_lines(edit: LineEdit) -> SchemaDiff:
     """Return the difference that an edit makes, with the lines that it keeps."""
-    kept_count = 0
-    while (
-        kept_count < min(len(edit.old_lines), len(edit.new_lines))
-        and edit.old_lines[kept_count] == edit.new_lines[kept_count]
-    ):
-        kept_count += 1
+    unchanged = takewhile(lambda pair: pair[0] == pair[1], zip(edit.old_lines, edit.new_lines, strict=False))
+    kept_count = len([*unchanged])
     numbers = range(edit.start, edit.start + kept_count)
     rows = [DiffRow(" ", number, number, line) for number, line in zip(numbers, edit.new_lines, strict=False)]
     first = edit.start + kept_count
     rows += [DiffRow("-", number, None, line) for number, line in enumerate(edit.old_lines[kept_count:], first)]
     rows += [DiffRow("+", None, number, line) for number, line in enumerate(edit.new_lines[kept_count:], first)]
     return SchemaDiff(f"a/{shown(edit.path)}", f"b/{shown(edit.path)}", (tuple(rows),))
-
-
-def _find_line(pointer: str, info: SchemaInfo) -> int | None:
-    """Return the line of a JSON pointer in the formatted definition, or None if that is not JSON."""
-    text = "\n".join(spec(info).lines(info))
-    try:
-        syntax = scan(text)
-    except JsonSyntaxError:
-        return None
-    return text.count("\n", 0, syntax.offsets[nearest_node(0, tokens(pointer), syntax.child)]) + 1

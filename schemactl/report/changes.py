@@ -19,7 +19,7 @@ from schemactl.comparison.changes import (
     VersionsMissing,
     VersionsUnknown,
 )
-from schemactl.comparison.revision_diff import NOT_APPROVED, NewVersion, Revision, Subject
+from schemactl.comparison.revision_diff import NOT_APPROVED, Revision, Subject
 from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.schema import Commit, SchemaVersion
 from schemactl.core.terminal import SIGNS, on_one_line, paint, truncate
@@ -62,11 +62,17 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     """Return a block for each namespace and topic, the waivers, and for a move back the changes that stay in the registry."""
     blocks = [_describe_move(promotion)]
     for name, changes in by_name(promotion.changes).items():
-        change_lines = [
-            f"  {paint(sign, SIGNS[sign.strip()], color=color)} {line}"
-            for change in changes
-            for sign, line in _promotion_lines(change, promotion)
-        ]
+        signed_lines: list[tuple[str, str]] = []
+        for change in changes:
+            if not isinstance(change, VersionsMissing):
+                signed_lines += _change_lines(change)
+                continue
+            # Below each version are its changes, and the readers that it breaks.
+            for version in change.versions:
+                signed_lines.append(("+", _describe_version(version)))
+                if effect := promotion.effects.get((change.name, version.number)):
+                    signed_lines += [(f"  {sign}", on_one_line(line)) for sign, line in list_effect_lines(effect)]
+        change_lines = [f"  {paint(sign, SIGNS[sign.strip()], color=color)} {line}" for sign, line in signed_lines]
         blocks.append("\n".join([f"{get_name_type(name)} {paint(str(name), 'bold', color=color)}", *change_lines]))
     if promotion.waivers and not promotion.is_back:
         waiver_lines = [
@@ -89,17 +95,6 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     return "\n\n".join(blocks)
 
 
-def _promotion_lines(change: Change, promotion: Promotion) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a change, and below each version its changes and the readers that it breaks."""
-    if not isinstance(change, VersionsMissing):
-        yield from _change_lines(change)
-        return
-    for version in change.versions:
-        yield "+", _describe_version(version)
-        if effect := promotion.effects.get((change.name, version.number)):
-            yield from ((f"  {sign}", on_one_line(line)) for sign, line in list_effect_lines(effect))
-
-
 def _describe_move(promotion: Promotion) -> str:
     before, after = promotion.before, promotion.after
     position = f"is at {_describe_commit(before)}" if before else "was never promoted"
@@ -118,10 +113,18 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
             yield "+", "a new namespace"
         case TopicAdded(_, topic):
             yield "+", f"a new topic{f', {format_partitions(topic.partitions)}' if topic.partitions else ''}"
-        case PoliciesChanged() | PoliciesFormer():
-            yield from _policy_lines(change)
-        case PartitionsChanged(_, before, after):
-            yield "~", f"partitions: {before or 'none'} -> {after}"
+        case PoliciesChanged(_, before, after):
+            old_values = format_policies(before)
+            for policy, value in format_policies(after).items():
+                if policy in old_values:
+                    yield "~", f"{policy}: {old_values[policy]} -> {value}"
+                else:
+                    yield "+", f"{policy}: {value}"
+        case PoliciesFormer(_, before, _):
+            for policy, value in format_policies(before).items():
+                yield "-", f"{policy}: {value}, no longer declared: reset"
+        case PartitionsChanged(_, old_count, new_count):
+            yield "~", f"partitions: {old_count or 'none'} -> {new_count}"
         case GenerationBegins(_, number):
             yield "!", f"a new generation begins after number {number}: older versions can no longer be read"
         case VersionsMissing(_, versions):
@@ -137,19 +140,6 @@ def _change_lines(change: Change) -> Iterator[tuple[str, str]]:
             yield (
                 "-",
                 "no longer declared, or without schema: registered versions stay, unless `apply --allow-delete` names it",
-            )
-
-
-def _policy_lines(change: PoliciesChanged | PoliciesFormer) -> Iterator[tuple[str, str]]:
-    old_values = format_policies(change.before)
-    if isinstance(change, PoliciesFormer):
-        yield from (("-", f"{policy}: {value}, no longer declared: reset") for policy, value in old_values.items())
-    else:
-        for policy, value in format_policies(change.after).items():
-            yield (
-                ("~", f"{policy}: {old_values[policy]} -> {value}")
-                if policy in old_values
-                else ("+", f"{policy}: {value}")
             )
 
 
@@ -171,7 +161,7 @@ def _describe_commit(commit: Commit) -> str:
 def render_rollout_text(rollout: Rollout) -> str:
     """Return the order with its reasons, and the steps, each with the command that exits with 0 once the step is done."""
     lines = [
-        on_one_line(_rollout_title(rollout)),
+        on_one_line(_render_rollout_title(rollout)),
         "",
         _ORDER_TEXT[rollout.order],
         *(f"  {on_one_line(reason)}" for reason in rollout.reasons),
@@ -189,32 +179,29 @@ def render_rollout_text(rollout: Rollout) -> str:
 
 def render_markdown(rollout: Rollout) -> str:
     """Return the order with its reasons, and the steps as a checklist in Markdown."""
-    return "\n".join(_rollout_lines(rollout)).rstrip()
-
-
-def _rollout_lines(rollout: Rollout) -> Iterator[str]:
-    yield f"### {plain(_rollout_title(rollout))}"
-    yield ""
-    yield bold(_ORDER_TEXT[rollout.order])
-    yield ""
-    yield from (f"* {plain(reason)}" for reason in rollout.reasons)
-    yield ""
+    lines = [
+        f"### {plain(_render_rollout_title(rollout))}",
+        "",
+        bold(_ORDER_TEXT[rollout.order]),
+        "",
+        *(f"* {plain(reason)}" for reason in rollout.reasons),
+        "",
+    ]
     if rollout.fix:
-        yield prose(f"Fix: {rollout.fix}")
+        lines.append(prose(f"Fix: {rollout.fix}"))
     for step in rollout.steps:
         target = f"{plain(step.target)}: " if step.target else ""
         if not step.command:
-            yield f"- [ ] {target}{prose(step.text)}. Done when {_DONE_WITHOUT_COMMAND}."
-            yield ""
+            lines += [f"- [ ] {target}{prose(step.text)}. Done when {_DONE_WITHOUT_COMMAND}.", ""]
             continue
-        yield f"- [ ] {target}{prose(step.text)}. Done when this exits with 0:"
-        yield ""
+        lines += [f"- [ ] {target}{prose(step.text)}. Done when this exits with 0:", ""]
         # A block, because code within a line would get invisible characters, which a shell would then execute.
-        yield from (f"      {line}" for line in fenced([on_one_line(step.command)], "sh").split("\n"))
-        yield ""
+        lines += [f"      {line}" for line in fenced([on_one_line(step.command)], "sh").split("\n")]
+        lines.append("")
+    return "\n".join(lines).rstrip()
 
 
-def _rollout_title(rollout: Rollout) -> str:
+def _render_rollout_title(rollout: Rollout) -> str:
     transition = "" if rollout.latest is None else f"version {rollout.latest} to "
     rebased = "" if rollout.rebased is None else f" ({rollout.rebased} after a rebase merge)"
     targets = f" on {', '.join(rollout.strategy_on)}" if rollout.strategy_on else ""
@@ -242,10 +229,10 @@ def render_revision_text(revision: Revision, *, color: bool = False) -> str:
                 [f"{get_name_type(subject.name)} {paint(str(subject.name), 'bold', color=color)}{former}", *lines]
             )
         )
-    return "\n\n".join([*blocks, f"{_summarize(revision)}."])
+    return "\n\n".join([*blocks, f"{_summarize_revision(revision)}."])
 
 
-def _summarize(revision: Revision) -> str:
+def _summarize_revision(revision: Revision) -> str:
     """Return the counts as a sentence without full stop: `2 new versions (1 breaking) of 3 topics in 4 commits`."""
     breaking = len(revision.breaking)
     within = f" in {format_count(revision.commits, 'commit')}" if revision.commits else ""
@@ -267,7 +254,16 @@ def _revision_lines(subject: Subject) -> Iterator[tuple[int, str, str]]:
         sign = "~" if before and after else "+" if after else "-"
         yield 1, sign, f"{key}: {on_one_line(' -> '.join(filter(None, (before, after))))}"
     for version in subject.versions:
-        yield 1, "+", _version_line(version)
+        commit = version.version.commit
+        is_approved = commit is None or commit.id != NOT_APPROVED
+        # `v3 AVRO: 9f2c1abcd (2026-03-02: Count the orders)`, or `v3 AVRO: not approved yet`.
+        yield (
+            1,
+            "+",
+            _describe_version(version.version)
+            if is_approved
+            else f"{_name_version(version.version)}: not approved yet",
+        )
         yield from _part_lines(version.parts)
         for breakage in version.breaks:
             remark = " (a warning)" if breakage.is_warning else ""
@@ -291,26 +287,15 @@ def _list_changes(subject: Subject) -> Iterator[tuple[str, str]]:
             yield from _change_lines(change)
 
 
-def _version_line(new: NewVersion) -> str:
-    """Return `v3 AVRO: 9f2c1abcd (2026-03-02: Count the orders)`, or `v3 AVRO: not approved yet`."""
-    version = new.version
-    if version.commit and version.commit.id == NOT_APPROVED:
-        return f"{_name_version(version)}: not approved yet"
-    return _describe_version(version)
-
-
 def _part_lines(parts: Iterable[PartChange]) -> Iterator[tuple[int, str, str]]:
+    """Yield a line for each changed field or type, with the beginning of a new documentation."""
     for part in parts:
-        yield 3, part.sign, on_one_line(_describe_part(part))
-
-
-def _describe_part(part: PartChange) -> str:
-    """Return the change of a field or type as text, with the beginning of a new documentation."""
-    if part.kind != "documented":
-        return f"{part.text}{' (widened)' if part.kind == 'widened' else ''}"
-    if not part.after:
-        return f"{part.text} is gone"
-    return f"{part.text}: {truncate(' '.join(part.after.split()), _MAX_DOC_LENGTH)}"
+        text = part.text
+        if part.kind == "widened":
+            text += " (widened)"
+        elif part.kind == "documented":
+            text += f": {truncate(' '.join(part.after.split()), _MAX_DOC_LENGTH)}" if part.after else " is gone"
+        yield 3, part.sign, on_one_line(text)
 
 
 def render_changelog(revision: Revision) -> str:
@@ -318,11 +303,18 @@ def render_changelog(revision: Revision) -> str:
     authors = f" by {', '.join(map(plain, revision.authors))}" if revision.authors else ""
     blocks = [
         f"# Schemas: {plain(revision.before)} to {plain(revision.after)}",
-        f"{plain(_summarize(revision))}{authors}.",
+        f"{plain(_summarize_revision(revision))}{authors}.",
     ]
     if revision.breaking:
-        lines = [line for subject, version in revision.breaking for line in _breaking_lines(subject, version)]
-        blocks.append("\n".join(["## Breaking", "", *lines]))
+        lines = ["## Breaking", ""]
+        for subject, new in revision.breaking:
+            lines.append(f"* {code(f'{subject.name}')} v{new.version.number}:")
+            for breakage in new.breaks:
+                if breakage.is_error:
+                    against = format_version_numbers(breakage.against)
+                    lines.append(f"  * {plain(breakage.rule)}, with {against}: {plain(breakage.reason)}")
+                    lines.append(f"    {plain(describe_waiver(breakage.waiver)) if breakage.waiver else 'No waiver.'}")
+        blocks.append("\n".join(lines))
     subjects_by_namespace: dict[NamespaceName, list[Subject]] = {}
     for subject in revision.subjects:
         subjects_by_namespace.setdefault(subject.namespace, []).append(subject)
@@ -337,14 +329,6 @@ def render_changelog(revision: Revision) -> str:
                 lines.insert(0, f"### {plain(name.topic)}{domain}{rename}\n")
             blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def _breaking_lines(subject: Subject, new: NewVersion) -> Iterator[str]:
-    yield f"* {code(f'{subject.name}')} v{new.version.number}:"
-    for breakage in new.breaks:
-        if breakage.is_error:
-            yield f"  * {plain(breakage.rule)}, with {format_version_numbers(breakage.against)}: {plain(breakage.reason)}"
-            yield f"    {plain(describe_waiver(breakage.waiver)) if breakage.waiver else 'No waiver.'}"
 
 
 def _changelog_lines(subject: Subject, revision: Revision) -> Iterator[str]:

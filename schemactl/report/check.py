@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     shade: Shade = ""
 
 
-def topic_rows(report: CheckReport) -> list[list[Cell]]:
+def make_topic_rows(report: CheckReport) -> list[list[Cell]]:
     """Return a head and a row for each changed topic, in the order of the report."""
     has_tables = any(topic.tables for topic in report.topics)
     more_heads = ["tables"] if has_tables else []
@@ -36,23 +36,24 @@ def topic_rows(report: CheckReport) -> list[list[Cell]]:
     for topic in report.topics:
         cells = [
             Cell(_name_with_targets(topic, topic.name, report)),
-            Cell(_topic_change(topic)),
-            Cell(_strategy(topic)),
-            *_verdicts(topic),
+            Cell(_describe_change(topic)),
+            Cell(f"{topic.strategy} (was {topic.strategy_before})" if topic.strategy_before else f"{topic.strategy}"),
+            *_make_verdict_cells(topic),
             Cell(topic.upgrade_first or "-", "bad" if topic.upgrade_first == "none" else ""),
         ]
         rows.append([*cells, Cell(topic.tables.summary if topic.tables else "-")] if has_tables else cells)
     return rows
 
 
-def _topic_change(topic: TopicCheck) -> str:
+def _describe_change(topic: TopicCheck) -> str:
+    rebase = "" if topic.stepwise is None else f" ({topic.stepwise} after a rebase merge)"
     match topic.change:
         case "added" if topic.version is not None:
-            return f"new {'kind' if topic.kind else 'topic'}, will be version {topic.version}{_stepwise(topic)}"
+            return f"new {'kind' if topic.kind else 'topic'}, will be version {topic.version}{rebase}"
         case "new version" if topic.latest is None:
-            return f"new kind, will be version {topic.version}{_stepwise(topic)}"
+            return f"new kind, will be version {topic.version}{rebase}"
         case "new version":
-            return f"version {topic.latest}, will be {topic.version}{_stepwise(topic)}"
+            return f"version {topic.latest}, will be {topic.version}{rebase}"
         case "older version":
             return f"version {topic.version} again"
         case "not stored":
@@ -61,16 +62,7 @@ def _topic_change(topic: TopicCheck) -> str:
             return other
 
 
-def _stepwise(topic: TopicCheck) -> str:
-    return "" if topic.stepwise is None else f" ({topic.stepwise} after a rebase merge)"
-
-
-def _strategy(topic: TopicCheck) -> str:
-    old_strategy = f" (was {topic.strategy_before})" if topic.strategy_before else ""
-    return f"{topic.strategy}{old_strategy}"
-
-
-def _verdicts(topic: TopicCheck) -> tuple[Cell, Cell]:
+def _make_verdict_cells(topic: TopicCheck) -> tuple[Cell, Cell]:
     if topic.verdict is None:
         return Cell("-"), Cell("-")
     outcome, state = topic.verdict.broker.outcome, topic.verdict.state
@@ -103,12 +95,12 @@ def make_client_rows(report: CheckReport) -> list[list[Cell]]:
             targets = f" ({', '.join(client.targets)})" if client.targets else ""
             built = f"latest ({impact.built[0]})" if client.is_latest and impact.built else client.built
             texts = (client.team or "-", f"{client.name}{targets}, {topic}", client.role, built)
-            rows.append([*(Cell(on_one_line(text)) for text in texts), _client_outcome(impact)])
+            rows.append([*(Cell(on_one_line(text)) for text in texts), _make_outcome_cell(impact)])
     rows.sort(key=lambda row: row[0].text)
     return [[*map(Cell, _CLIENTS_HEAD)], *rows] if rows else []
 
 
-def _client_outcome(impact: ClientImpact) -> Cell:
+def _make_outcome_cell(impact: ClientImpact) -> Cell:
     reads = impact.client.reads
     if impact.is_fine and impact.unread:
         return Cell("cannot read earlier messages", "bad")
@@ -120,23 +112,23 @@ def _client_outcome(impact: ClientImpact) -> Cell:
     return Cell("cannot read it" if reads else "is not read", "doubtful" if impact.client.is_latest else "bad")
 
 
-def policy_rows(report: CheckReport) -> list[list[Cell]]:
+def make_policy_rows(report: CheckReport) -> list[list[Cell]]:
     """Return a head and a row for each changed policy."""
     rows = [
         (
             _name_with_targets(change, str(change.name), report),
             change.policy,
-            _policy_text(change.before),
-            f"{_policy_text(change.inherited[0])} ({describe_policy_origin(change.inherited[1])})"
+            _format_policy(change.before),
+            f"{_format_policy(change.inherited[0])} ({describe_policy_origin(change.inherited[1])})"
             if change.inherited
-            else _policy_text(change.after),
+            else _format_policy(change.after),
         )
         for change in report.policies
     ]
     return [[*map(Cell, row)] for row in (_POLICIES_HEAD, *rows)]
 
 
-def _policy_text(value: str | int | None) -> str:
+def _format_policy(value: str | int | None) -> str:
     return "-" if value is None else format_policy_value(value)
 
 

@@ -26,7 +26,7 @@ from schemactl.core.terminal import (
 )
 from schemactl.core.wording import format_count, format_ranges
 from schemactl.report.causes import ShownCause, proof_text, rank_causes
-from schemactl.report.check import Cell, get_shade, make_client_rows, policy_rows, summarize_check, topic_rows
+from schemactl.report.check import Cell, get_shade, make_client_rows, make_policy_rows, make_topic_rows, summarize_check
 from schemactl.report.headline import MARKS, make_headline, name_client, name_version, shorten_topic
 
 _COLORS: Final = {"waived": "cyan", "error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -91,16 +91,21 @@ def render_text(
     folds_notes = not notes and report.command == "check"
     shown_causes = [cause for cause in causes if not folds_notes or cause.level != "note"]
     folded = [cause for cause in causes if folds_notes and cause.level == "note"]
-    blocks = [_render_headline(report, color=color)] if report.command == "check" else []
+    blocks = []
+    if report.command == "check":
+        start = f"{MARKS[headline.shade]} {headline.statement}{':' if headline.names else '.'}"
+        rest = headline.text.removeprefix(f"{headline.statement}: ") if headline.names else headline.broker
+        style = {"bad": "bold red", "doubtful": "bold yellow", "good": "bold green", "": ""}[headline.shade]
+        blocks.append(f"{paint(start, style, color=color)} {rest}".rstrip())
     blocks += [_render_cause(cause, color=color, width=width, folder=folder) for cause in shown_causes]
     if fold_lines := [*_fold_notes(folded)]:
         blocks.append("\n".join(paint(line, "dim", color=color) for line in fold_lines))
     if report.topics:
-        blocks.append(_render_table(topic_rows(report), _TOPIC_COLUMNS_TO_DROP, color=color, width=width))
+        blocks.append(_render_table(make_topic_rows(report), _TOPIC_COLUMNS_TO_DROP, color=color, width=width))
     if clients := make_client_rows(report):
         blocks.append(_render_table(clients, _CLIENT_COLUMNS_TO_DROP, color=color, width=width))
     if report.policies:
-        blocks.append(_render_table(policy_rows(report), (), color=color, width=width))
+        blocks.append(_render_table(make_policy_rows(report), (), color=color, width=width))
     blocks += [f"note: {note}" for note in report.notes]
     blocks.append(paint(summarize_check(report), SHADES[get_shade(report)] or shade, color=color))
     return "\n\n".join(blocks)
@@ -120,17 +125,6 @@ def render_concise(report: CheckReport, *, color: bool = False, width: int | Non
         severity = paint(cause.level, _COLORS[cause.level], color=color)
         lines.append(f"{paint(place, 'cyan', color=color)}: {severity} {primary.rule} {truncate(text, 400)}")
     return "\n".join(lines)
-
-
-def _render_headline(report: CheckReport, *, color: bool) -> str:
-    headline = make_headline(report)
-    style = {"bad": "bold red", "doubtful": "bold yellow", "good": "bold green", "": ""}[headline.shade]
-    if not headline.names:
-        return (
-            f"{paint(f'{MARKS[headline.shade]} {headline.statement}.', style, color=color)} {headline.broker}".rstrip()
-        )
-    start = paint(f"{MARKS[headline.shade]} {headline.statement}:", style, color=color)
-    return f"{start} {headline.text.removeprefix(f'{headline.statement}: ')}"
 
 
 # Causes
@@ -200,7 +194,7 @@ def _render_cause(cause: ShownCause, *, color: bool, width: int | None, folder: 
 def _list_details(cause: ShownCause, title: str, *, color: bool) -> Iterator[tuple[str, str, str]]:
     """Yield the label, the text and the style of each line below the excerpt."""
     findings_by_proof = {proof_text(finding): finding for finding in cause.cause.findings if finding.counterexample}
-    parts = [*dict.fromkeys(cause.parts())]
+    parts = [*dict.fromkeys(cause.list_lines())]
     obligations = {finding.message.partition("\n")[0] for finding in cause.cause.findings if finding.verdict == "data"}
     secondary: list[tuple[str, str]] = []
     has_clients = False
@@ -306,7 +300,7 @@ def _find_token(text: str) -> str:
 
 def _list_removed_lines(cause: ShownCause) -> Iterator[tuple[str, str]]:
     """Yield the lines of the older version that the change removes there, with the version; nothing if they are many."""
-    diff = cause.diff()
+    diff = cause.find_diff()
     if diff is None or cause.primary_finding.verdict != "data" or not cause.primary_finding.against:
         return
     rows = [row for hunk in diff.hunks for row in hunk if row.sign == "-" and re.search(r"\w", row.text)]
@@ -338,7 +332,7 @@ def list_message_parts(finding: Finding) -> list[MessagePart]:
 
 
 def _split_message(value: Any, keys: Sequence[str]) -> Iterator[MessagePart]:
-    """Yield the parts of a value; `keys` primary to the guilty value inside of it."""
+    """Yield the parts of a value; `keys` lead to the guilty value inside of it."""
     if not keys:
         yield MessagePart(_dump(value))
         return

@@ -48,7 +48,12 @@ def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace]
         blocks.append(tuple(_unmanaged_lines(unmanaged, quote(report.origin.target))))
     blocks += make_broker_blocks(report.plan.brokers)
     if report.pending:
-        blocks.append(tuple(_pending_lines(report)))
+        pending_lines = [
+            ReportLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1) for item in report.pending
+        ]
+        next_lines = alternatives("Next", f"`schemactl plan --target {quote(report.origin.target)}`")
+        head_line = ReportLine("Pending (approved since the last apply; this is not drift):")
+        blocks.append((head_line, *pending_lines, *next_lines))
     if report.plan.unreadable:
         blocks.append(unreadable_block(report.plan.unreadable))
     blocks += _accepted_blocks(report)
@@ -57,7 +62,7 @@ def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace]
     origin = report.origin
     tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"
     head = f"Drift of {origin.target} ({origin.registry}) from {origin.ref}{tip}"
-    return TargetReport("drift", origin.target, head, tuple(blocks), (), _summarize(report))
+    return TargetReport("drift", origin.target, head, tuple(blocks), (), _summarize_drift(report))
 
 
 def make_short_drift_report(report: DriftReport) -> TargetReport:
@@ -84,14 +89,6 @@ def _sum_lines(items: Sequence[DriftItem]) -> list[ReportLine]:
     ]
 
 
-def _pending_lines(report: DriftReport) -> Iterator[ReportLine]:
-    """Yield one line for each pending difference, then the command that shows the next apply."""
-    yield ReportLine("Pending (approved since the last apply; this is not drift):")
-    for item in report.pending:
-        yield ReportLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1)
-    yield from alternatives("Next", f"`schemactl plan --target {quote(report.origin.target)}`")
-
-
 def _accepted_blocks(report: DriftReport) -> Iterator[ReportBlock]:
     """Yield a block of the accepted differences, and one of the acceptances without a difference."""
     if report.accepted:
@@ -109,7 +106,7 @@ def _accepted_blocks(report: DriftReport) -> Iterator[ReportBlock]:
         yield (head, *(ReportLine(line, depth=1) for line in unused))
 
 
-def _summarize(report: DriftReport) -> tuple[str, Shade]:
+def _summarize_drift(report: DriftReport) -> tuple[str, Shade]:
     """Return a sentence with the number of differences, and its shade."""
     count, names = len(report.differences), len(by_name(report.differences))
     brokers = len(report.broker_differences)
@@ -169,10 +166,10 @@ def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespac
         "registry": origin.registry,
         "pulsar": origin.release.value,
         "approved": {"ref": origin.ref, "commit": commit_value(origin.tip)},
-        "differences": [_difference_json(difference) for difference in report.differences],
-        "pending": [_difference_json(difference) for difference in report.pending],
+        "differences": [_make_difference_value(difference) for difference in report.differences],
+        "pending": [_make_difference_value(difference) for difference in report.pending],
         "accepted": [
-            {**_difference_json(item), "accepted": decision_value(item.accepted)}
+            {**_make_difference_value(item), "accepted": decision_value(item.accepted)}
             for item in report.accepted
             if item.accepted
         ],
@@ -192,7 +189,7 @@ def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespac
     }
 
 
-def _difference_json(difference: DriftItem) -> Json:
+def _make_difference_value(difference: DriftItem) -> Json:
     value: Json = {
         get_name_type(difference.name): str(difference.name),
         "kind": difference.kind.value,
@@ -209,18 +206,18 @@ def _difference_json(difference: DriftItem) -> Json:
             "schema": schema_value(entry.info),
         }
     if difference.version and difference.version.info:
-        value["nearest"] = _nearest_json(difference.version.info, difference.nearest)
+        value["nearest"] = _make_nearest_value(difference.version.info, difference.nearest)
     return value
 
 
-def _nearest_json(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None:
+def _make_nearest_value(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None:
     if nearest is None or nearest.info is None:
         return None
     changed = differences(old=nearest.info, new=new)
     return {
         "version": nearest.number,
         "commit": commit_value(nearest.commit),
-        "changes": [{"sign": sign, "what": what} for sign, what in changed],
+        "changes": [{"sign": sign, "what": text} for sign, text in changed],
         "diff": diff_definitions(old=nearest.info, new=new, labels=("git", "registry")),
     }
 
@@ -324,7 +321,7 @@ def describe_next_step(target: str, *, planned: bool = False) -> str:
 def render_version_numbers(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = False) -> str:
     """Return a table of the versions of a topic, newest first, with their numbers in the registry and in Git."""
     rows: list[tuple[str, ...]] = [("REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT")]
-    rows += [_pair_row(pair) for pair in reversed(pairs)]
+    rows += [_make_pair_row(pair) for pair in reversed(pairs)]
     lines = [paint(str(name), "bold", color=color)]
     lines += (
         [f"  {line}" for line in format_table(rows)] if pairs else ["  no version, neither in Git nor in the registry"]
@@ -332,7 +329,7 @@ def render_version_numbers(name: TopicName, pairs: Sequence[NumberPair], *, colo
     return "\n".join(lines)
 
 
-def _pair_row(pair: NumberPair) -> tuple[str, ...]:
+def _make_pair_row(pair: NumberPair) -> tuple[str, ...]:
     entry, version = pair.registry, pair.git
     info = (entry.info if entry else None) or (version.info if version else None)
     numbers = (str(entry.number) if entry else "-", str(version.number) if version else "-")

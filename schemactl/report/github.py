@@ -37,11 +37,11 @@ _PATTERN_CHARACTERS: Final = re.compile(r"[#*?\[\]\\!\t]")
 
 def render_check(report: CheckReport) -> str:
     """Return an annotation for each cause, waived ones first, at most ten of each level, and the summary as plain text."""
-    commands = [_command(level, annotation) for level, annotation in list_annotations(report)]
+    commands = [_render_annotation(level, annotation) for level, annotation in list_annotations(report)]
     return "\n".join([*commands, clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip())])
 
 
-def _command(level: str, annotation: ShownCause | str) -> str:
+def _render_annotation(level: str, annotation: ShownCause | str) -> str:
     if isinstance(annotation, str):
         return f"::{level} title=schemactl::{_escape(annotation)}"
     suffix = " (waived)" if annotation.level == "waived" else ""
@@ -65,19 +65,19 @@ def render_documents(reports: Sequence[TargetReport]) -> str:
     """Return an error for each rejection and a warning for each difference, at most ten of each level, and the summaries."""
     problems = [(report, block) for report in reports for block in report.problems]
     differing = [(report, block) for report in reports if report.command == "drift" for block in report.blocks]
-    commands = [*_commands("error", problems), *_commands("warning", differing)]
+    commands = [*_render_blocks("error", problems), *_render_blocks("warning", differing)]
     summaries = [clean(f"{report.target}: {report.summary[0]}") for report in reports if report.summary[0]]
     digests = [f"Digest of {clean(report.target)}: {report.digest}" for report in reports if report.digest]
     return "\n".join([*commands, *summaries, *digests])
 
 
-def _commands(level: str, blocks: Sequence[tuple[TargetReport, ReportBlock]]) -> Iterator[str]:
-    shown = blocks if len(blocks) <= _MAX_ANNOTATIONS else blocks[: _MAX_ANNOTATIONS - 1]
-    for report, block in shown:
+def _render_blocks(level: str, blocks: Sequence[tuple[TargetReport, ReportBlock]]) -> Iterator[str]:
+    listed = blocks if len(blocks) <= _MAX_ANNOTATIONS else blocks[: _MAX_ANNOTATIONS - 1]
+    for report, block in listed:
         message = "\n".join(f"{'  ' * line.depth}{line.sign}{' ' if line.sign else ''}{line.text}" for line in block)
         yield f"::{level} title=schemactl {report.command} {_escape(report.target, of_property=True)}::{_escape(message)}"
-    if len(shown) < len(blocks):
-        yield f"::{level} title=schemactl::{len(blocks) - len(shown)} more: see the whole report"
+    if len(listed) < len(blocks):
+        yield f"::{level} title=schemactl::{len(blocks) - len(listed)} more: see the whole report"
 
 
 def list_annotations(report: CheckReport) -> Iterator[tuple[AnnotationLevel, ShownCause | str]]:

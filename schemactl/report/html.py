@@ -33,7 +33,15 @@ from schemactl.report.causes import (
     proof_text,
     rank_causes,
 )
-from schemactl.report.check import Cell, Shade, get_shade, make_client_rows, policy_rows, summarize_check, topic_rows
+from schemactl.report.check import (
+    Cell,
+    Shade,
+    get_shade,
+    make_client_rows,
+    make_policy_rows,
+    make_topic_rows,
+    summarize_check,
+)
 from schemactl.report.check_text import list_message_parts, make_title
 from schemactl.report.document import ReportBlock, ReportLine, Sign, TargetReport
 from schemactl.report.headline import make_headline
@@ -83,20 +91,24 @@ def render_check(report: CheckReport) -> str:
     rules = get_all_rules()
     is_open = sum(cause.level == "error" for cause in causes) <= FEW
     level_counts = [(level, sum(cause.level == level for cause in causes)) for level in CAUSE_LEVELS]
+    changed = [(check, check.schema) for check in report.topics if check.schema]
+    definitions = [_render_definition(check, schema) for check, schema in changed[:_MAX_TOPICS]]
+    if len(changed) > _MAX_TOPICS:
+        definitions.append(f"<p>{len(changed) - _MAX_TOPICS} more: <code>schemactl diff</code> shows each of them.</p>")
     sections = [
-        _render_section("Changed topics", _render_table(topic_rows(report), "Both verdicts on each topic"))
+        _render_section("Changed topics", _render_table(make_topic_rows(report), "Both verdicts on each topic"))
         if report.topics
         else "",
         _render_section("Clients", _render_table(clients, "Effects on declared clients"))
         if (clients := make_client_rows(report))
         else "",
-        _render_section("Changed policies", _render_table(policy_rows(report), "Policies after the merge"))
+        _render_section("Changed policies", _render_table(make_policy_rows(report), "Policies after the merge"))
         if report.policies
         else "",
         _render_section(
-            "Causes", *(_cause(cause, rules[cause.primary_finding.rule], is_open=is_open) for cause in causes)
+            "Causes", *(_render_cause(cause, rules[cause.primary_finding.rule], is_open=is_open) for cause in causes)
         ),
-        _render_section("Definitions", *_definitions(report)),
+        _render_section("Definitions", *definitions),
         _render_section("Notes", *(f"<p>{_render_prose(note)}</p>" for note in report.notes)),
     ]
     headline = make_headline(report)
@@ -110,22 +122,31 @@ def render_check(report: CheckReport) -> str:
     )
 
 
-def _cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
+def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     count = len(cause.cause.topics)
     where = f" <code>{_escape_text(cause.place)}</code>" if cause.primary_finding.source else ""
     head = f'<span class="tag">{cause.level}</span> <h3>{_escape_text(rule.id)}</h3>{where}'
-    diff = cause.diff()
+    diff = cause.find_diff()
+    edit_diffs = [render_diff(diff_lines(edit), _MAX_LINES, caption="Edits of the fix") for edit in cause.edits]
     # Findings of one cause often have one fix.
-    parts = [*dict.fromkeys(cause.parts())]
+    parts = [*dict.fromkeys(cause.list_lines())]
+    links = [
+        f'<a href="{_escape_text(find_page(rule.id))}">{_escape_text(rule.id)}</a>',
+        f"<code>schemactl explain {_escape_text(rule.id)}</code>",
+    ]
+    place = cause.primary_finding.place
+    if place and (address := get_line_link(place)):
+        links.append(f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>')
     return _render_details(
         head + (f" {count} topics" if count > 1 else ""),
         f"<p><b>{_escape_text(make_title(cause))}</b></p>",
         *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
         render_diff(diff, _MAX_LINES) if diff else "",
         *_render_messages(cause),
-        *_labelled(parts),
-        *_render_edits(cause),
-        f"<p>{' · '.join(_links(cause, rule))}</p>",
+        *_render_labels(parts),
+        "<h4>Edit</h4>" if edit_diffs else "",
+        *edit_diffs,
+        f"<p>{' · '.join(links)}</p>",
         level=cause.level,
         is_open=is_open and cause.level == "error",
     )
@@ -145,41 +166,17 @@ def _render_messages(cause: ShownCause) -> Iterator[str]:
         yield f'<h4>Counterexample</h4><p class="proof"><code>{message}</code> ({size})<br><span class="bad">{result}</span></p>'
 
 
-def _labelled(parts: Sequence[CauseLine]) -> Iterator[str]:
+def _render_labels(parts: Sequence[CauseLine]) -> Iterator[str]:
     for kind, label in _LABELS.items():
         if lines := [part.words for part in parts if part.kind == kind]:
-            shown = (
+            texts = (
                 f"<code>{_escape_text(line)}</code>" if kind == "approve" else _render_prose(line) for line in lines
             )
-            yield f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{line}</p>' for line in shown)
+            yield f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{text}</p>' for text in texts)
     yield from (f"<p>{_escape_text(part.text)}</p>" for part in parts if part.kind == "owner")
 
 
-def _render_edits(cause: ShownCause) -> Iterator[str]:
-    """Yield the edits that make the fix, side by side."""
-    if edits := cause.edits:
-        yield "<h4>Edit</h4>"
-        yield from (render_diff(diff_lines(edit), _MAX_LINES, caption="Edits of the fix") for edit in edits)
-
-
-def _links(cause: ShownCause, rule: Rule) -> Iterator[str]:
-    yield f'<a href="{_escape_text(find_page(rule.id))}">{_escape_text(rule.id)}</a>'
-    yield f"<code>schemactl explain {_escape_text(rule.id)}</code>"
-    place = cause.primary_finding.place
-    if place and (address := get_line_link(place)):
-        yield f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>'
-
-
-def _definitions(report: CheckReport) -> Iterator[str]:
-    """Yield a section for each topic whose schema changed."""
-    changed = [(check, check.schema) for check in report.topics if check.schema]
-    for check, schema in changed[:_MAX_TOPICS]:
-        yield _definition(check, schema)
-    if len(changed) > _MAX_TOPICS:
-        yield f"<p>{len(changed) - _MAX_TOPICS} more: <code>schemactl diff</code> shows each of them.</p>"
-
-
-def _definition(check: TopicCheck, schema: SchemaInfo) -> str:
+def _render_definition(check: TopicCheck, schema: SchemaInfo) -> str:
     if check.change == "not stored":
         old = check.before
     else:
@@ -189,13 +186,13 @@ def _definition(check: TopicCheck, schema: SchemaInfo) -> str:
     return _render_details(
         f"<h3>{_escape_text(check.topic)}</h3>{targets}",
         f"<p>Owner: {_escape_text(check.owner)}</p>" if check.owner else "",
-        f"<h4>Fields</h4>{_field_tree(old, schema)}",
+        f"<h4>Fields</h4>{_render_field_tree(old, schema)}",
         f"<h4>Side by side</h4>{render_diff(diff, _MAX_LINES)}" if diff else "",
-        _matrix(check, schema),
+        _render_matrix(check, schema),
     )
 
 
-def _field_tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
+def _render_field_tree(old: SchemaInfo | None, new: SchemaInfo) -> str:
     """Return the tree of fields, in which added, removed and changed ones are marked."""
     try:
         before, after = outline(old) if old else {}, outline(new)
@@ -237,7 +234,7 @@ def _render_fields(
     return f'<ul class="{"" if parent else "tree"}">{"".join(items)}</ul>' if items else ""
 
 
-def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
+def _render_matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     """Return a table of which version can read the messages of which: a row for each reader, a column for each writer."""
     versions = [version for version in get_live_versions(check.versions)[-_MAX_VERSIONS:] if version.info]
     sides = [(f"v{version.number}", version) for version in versions]
@@ -251,7 +248,7 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     tables = []
     for language in dict.fromkeys(("", *(language for language in languages if has_client_rules(schema, language)))):
         rows = "".join(
-            f'<tr><th scope="row">{name}</th>{"".join(_matrix_cell(reader, writer, language) for _, writer in sides)}</tr>'
+            f'<tr><th scope="row">{name}</th>{"".join(_render_matrix_cell(reader, writer, language) for _, writer in sides)}</tr>'
             for name, reader in sides
         )
         readers = f"reader in {language.capitalize()}" if language else "reader"
@@ -263,7 +260,7 @@ def _matrix(check: TopicCheck, schema: SchemaInfo) -> str:
     return f"<h4>Who reads whom</h4>{wrapped_tables}"
 
 
-def _matrix_cell(reader: SchemaVersion, writer: SchemaVersion, language: str) -> str:
+def _render_matrix_cell(reader: SchemaVersion, writer: SchemaVersion, language: str) -> str:
     if reader is writer:
         return "<td>·</td>"
     result = reading(reader=reader, writer=writer, language=language)
@@ -285,11 +282,11 @@ def render_documents(reports: Sequence[TargetReport]) -> str:
         else f"{len(reports)} targets",
         shade=next((shade for shade in order if shade in shades), ""),
         level_counts=[("error", sum(len(report.problems) for report in reports))],
-        sections=[_target_section(report, is_open=is_open, is_only=len(reports) == 1) for report in reports],
+        sections=[_render_target(report, is_open=is_open, is_only=len(reports) == 1) for report in reports],
     )
 
 
-def _target_section(report: TargetReport, *, is_open: bool, is_only: bool) -> str:
+def _render_target(report: TargetReport, *, is_open: bool, is_only: bool) -> str:
     summary, shade = report.summary
     return _render_section(
         report.target,
@@ -297,13 +294,13 @@ def _target_section(report: TargetReport, *, is_open: bool, is_only: bool) -> st
         f'<p class="sum {shade}">{_escape_text(summary)}</p>' if summary and not is_only else "",
         f"<p>{_escape_text(report.head)}</p>" if report.head else "",
         f"<p>Digest: <code>{_escape_text(report.digest)}</code></p>" if report.digest else "",
-        _block_table(report),
-        *(_block_details(block, level="error", is_open=True) for block in report.problems),
-        *(_block_details(block, is_open=is_open) for block in report.blocks),
+        _render_block_table(report),
+        *(_render_block(block, level="error", is_open=True) for block in report.problems),
+        *(_render_block(block, is_open=is_open) for block in report.blocks),
     )
 
 
-def _block_table(report: TargetReport) -> str:
+def _render_block_table(report: TargetReport) -> str:
     """Return a table with a row for each rejection and changed namespace or topic, or "" for a single one."""
     blocks = [*((block, "rejected") for block in report.problems), *((block, "") for block in report.blocks)]
     if len(blocks) < 2 or report.is_short:
@@ -323,25 +320,26 @@ def _block_table(report: TargetReport) -> str:
     return _render_table(rows, "Changes by name")
 
 
-def _block_details(block: ReportBlock, *, level: str = "", is_open: bool) -> str:
+def _render_block(block: ReportBlock, *, level: str = "", is_open: bool) -> str:
     first, *rest = block
-    items = "".join(map(_block_item, rest))
+    items = []
+    for line in rest:
+        if line.strong and not line.sign:
+            kind = ""
+            text = f'<b class="{line.shade}">{_escape_text(line.strong)}</b>{_render_prose(line.text.removeprefix(line.strong))}'
+        else:
+            kind = f"{_KINDS[line.sign]} "
+            text = f"{_render_sign(line)}{_render_prose(line.text)}"
+        items.append(f'<li class="{kind}deep{min(line.depth, 4)}">{text}</li>')
     return _render_details(
-        f"{_sign(first)}<h3>{_escape_text(first.text)}</h3>",
-        f'<ul class="signs">{items}</ul>',
+        f"{_render_sign(first)}<h3>{_escape_text(first.text)}</h3>",
+        f'<ul class="signs">{"".join(items)}</ul>',
         level=level,
         is_open=is_open,
     )
 
 
-def _block_item(line: ReportLine) -> str:
-    if line.strong and not line.sign:
-        text = f'<b class="{line.shade}">{_escape_text(line.strong)}</b>{_render_prose(line.text.removeprefix(line.strong))}'
-        return f'<li class="deep{min(line.depth, 4)}">{text}</li>'
-    return f'<li class="{_KINDS[line.sign]} deep{min(line.depth, 4)}">{_sign(line)}{_render_prose(line.text)}</li>'
-
-
-def _sign(line: ReportLine) -> str:
+def _render_sign(line: ReportLine) -> str:
     return f'<span class="sign">{_escape_text(line.sign)}</span> ' if line.sign else ""
 
 
@@ -367,8 +365,9 @@ def _render_page(
         level_counts: the number of parts of each level; the reader can filter by each level that occurs.
         sections: the body, in HTML.
     """
-    style, script = (_read_asset(name) for name in ("page.css", "page.js"))
-    policy = f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    folder = files("schemactl.report")
+    style, script = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    policy = f"default-src 'none'; style-src '{_compute_digest(style)}'; script-src '{_compute_digest(script)}'; base-uri 'none'; form-action 'none'"
     filters = [(name, count) for name, count in level_counts if count]
     labels = [(name, f"{count} waived" if name == "waived" else format_count(count, name)) for name, count in filters]
     counts = "".join(f'<li class="{name}">{_escape_text(label)}</li>' for name, label in labels)
@@ -399,11 +398,7 @@ def _render_page(
     )
 
 
-def _read_asset(name: str) -> str:
-    return files("schemactl.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(content: str) -> str:
+def _compute_digest(content: str) -> str:
     return f"sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
@@ -425,14 +420,14 @@ def _render_table(rows: Sequence[Sequence[Cell]], caption: str) -> str:
     row_heads = [f'<th scope="row"><code>{_escape_text(row[0].text)}</code></th>' for row in body_rows]
     heads = "".join(f'<th scope="col">{_escape_text(cell.text)}</th>' for cell in head)
     body = "\n".join(
-        f'<tr data-find="">{name}{"".join(map(_table_cell, row[1:], head[1:]))}</tr>'
+        f'<tr data-find="">{name}{"".join(map(_render_cell, row[1:], head[1:]))}</tr>'
         for name, row in zip(row_heads, body_rows, strict=True)
     )
     element = f'<table class="rows"><caption>{_escape_text(caption)}</caption><thead><tr>{heads}</tr></thead>\n<tbody>{body}</tbody></table>'
     return _wrap_table(element, caption)
 
 
-def _table_cell(cell: Cell, head: Cell) -> str:
+def _render_cell(cell: Cell, head: Cell) -> str:
     # A narrow window shows the cells of a row below each other, each with its column head.
     if cell.text == "-":
         return f'<td data-head="{_escape_text(head.text)}"><span class="unseen">nothing</span><span aria-hidden="true">-</span></td>'
@@ -450,7 +445,14 @@ def render_diff(diff: SchemaDiff, max_lines: int, *, caption: str = "What change
     remaining = max_lines
     for number, hunk in enumerate(diff.hunks):
         rows += ['<tr class="far"><td></td><td></td></tr>'] * (number > 0)
-        rows += map(_diff_row, _pair_lines(hunk[:remaining]))
+        for old, new in _pair_lines(hunk[:remaining]):
+            if old is new:
+                attribute, old_kind, new_kind = ' class="same"', "", ""
+            else:
+                attribute, old_kind, new_kind = "", "gone", "come"
+            old_cell = _render_diff_cell(old, old and old.old, old_kind)
+            new_cell = _render_diff_cell(new, new and new.new, new_kind)
+            rows.append(f"<tr{attribute}>{old_cell}{new_cell}</tr>")
         remaining -= len(hunk)
         if remaining <= 0:
             rows.append(
@@ -478,14 +480,7 @@ def _pair_lines(hunk: Sequence[DiffRow]) -> Iterable[tuple[DiffRow | None, DiffR
                 yield row, row
 
 
-def _diff_row(pair: tuple[DiffRow | None, DiffRow | None]) -> str:
-    old, new = pair
-    same = ' class="same"' if old is new else ""
-    sides = (old, old and old.old, "gone"), (new, new and new.new, "come")
-    return f"<tr{same}>{''.join(_diff_cell(row, number, '' if same else kind) for row, number, kind in sides)}</tr>"
-
-
-def _diff_cell(row: DiffRow | None, number: int | None, kind: str) -> str:
+def _render_diff_cell(row: DiffRow | None, number: int | None, kind: str) -> str:
     if row is None:
         return "<td></td>"
     hint = {"gone": '<span class="unseen">removed: </span>', "come": '<span class="unseen">added: </span>'}.get(

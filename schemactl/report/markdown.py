@@ -15,9 +15,9 @@ from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.terminal import on_one_line, truncate
 from schemactl.core.wording import format_count
 from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, proof_text, rank_causes
-from schemactl.report.check import Cell, make_client_rows, policy_rows, summarize_check, topic_rows
+from schemactl.report.check import Cell, make_client_rows, make_policy_rows, make_topic_rows, summarize_check
 from schemactl.report.check_text import CHANGED_NUMBERS, list_message_parts, make_title, remove_title
-from schemactl.report.document import ReportBlock, ReportLine, TargetReport
+from schemactl.report.document import ReportLine, TargetReport
 from schemactl.report.headline import make_headline
 
 COMMENT_LIMIT: Final = 65_000
@@ -93,13 +93,13 @@ def render_check(report: CheckReport, *, limit: int | None = None) -> str:
         rows.sort(key=lambda row: row[-1].shade != "bad")
         head.append(_render_table([name_row, *rows], limit // 8, rest))
     if report.topics:
-        name_row, *rows = topic_rows(report)
+        name_row, *rows = make_topic_rows(report)
         # Failed topics come first, because a long table is cut.
         order = sorted(range(len(rows)), key=lambda index: report.topics[index].topic not in failed)
         sources = {row[0].text: check.source for row, check in zip(rows, report.topics, strict=True)}
         head.append(_render_table([name_row, *(rows[index] for index in order)], limit // 2, rest, sources))
     if report.policies:
-        head.append(_render_table(policy_rows(report), limit // 8, rest))
+        head.append(_render_table(make_policy_rows(report), limit // 8, rest))
     head += [f"> {prose(note)}" for note in report.notes[:20]]
     head.append(bold(summarize_check(report)))
     rules = get_all_rules()
@@ -126,7 +126,7 @@ def _render_folded(title: str, causes: Sequence[ShownCause]) -> str:
     """Return the reasons and fixes of causes that fail nothing, in one block."""
     lines = []
     for cause in causes[:_MAX_ROWS]:
-        parts = [part for part in dict.fromkeys(cause.parts()) if part.kind in ("reason", "fix")]
+        parts = [part for part in dict.fromkeys(cause.list_lines()) if part.kind in ("reason", "fix")]
         location = f" at {_render_place(cause)}" if cause.primary_finding.source else ""
         rule = f"<b>{link(cause.primary_finding.rule, find_page(cause.primary_finding.rule))}</b>"
         lines.append("  \n".join([f"{rule}{location}", *(_render_line(part) for part in parts)]))
@@ -173,19 +173,19 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     heading = make_title(cause)
     title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(heading)}"
     # Findings of one cause often have one fix.
-    parts = [*dict.fromkeys(cause.parts())]
-    body = [", ".join(_cause_links(cause, rule))]
+    parts = [*dict.fromkeys(cause.list_lines())]
+    body = [", ".join(_render_links(cause, rule))]
     reasons = (
         part._replace(words=remove_title(part.words, heading))
         for part in parts
         if part.kind in ("waiver", "reason", "older")
     )
     body += ["  \n".join(_render_line(part) for part in reasons if part.words)]
-    if diff := cause.diff():
-        body.append(fenced(diff.lines(_MAX_DIFF_LINES), "diff"))
+    if diff := cause.find_diff():
+        body.append(fenced(diff.list_lines(_MAX_DIFF_LINES), "diff"))
     body += _render_proofs(cause)
     body += ["  \n".join(_render_line(part) for part in parts if part.kind == "fix")]
-    body += [fenced(diff_lines(edit).lines(_MAX_DIFF_LINES), "diff") for edit in cause.edits[:_MAX_EDITS]]
+    body += [fenced(diff_lines(edit).list_lines(_MAX_DIFF_LINES), "diff") for edit in cause.edits[:_MAX_EDITS]]
     for kinds in _KINDS_BELOW_EDITS:
         body += ["  \n".join(_render_line(part) for part in parts if part.kind in kinds)]
     return _render_details(title, "\n\n".join(filter(None, body)), is_open=is_open)
@@ -204,7 +204,7 @@ def _render_line(part: CauseLine) -> str:
             return prose(part.text.strip())
 
 
-def _cause_links(cause: ShownCause, rule: Rule) -> Iterator[str]:
+def _render_links(cause: ShownCause, rule: Rule) -> Iterator[str]:
     """Yield the place, the rule with its page, and the commits of the older version and of the branch, as links where possible."""
     if cause.primary_finding.source:
         yield _render_place(cause)
@@ -249,32 +249,25 @@ def render_documents(reports: Sequence[TargetReport], *, limit: int = COMMENT_LI
     command = reports[0].command
     rest = f"run `schemactl {command}` to see them"
     several = len(reports) > 1
-    head = [
-        _render_marker(command, *(report.target for report in reports)),
-        *(_render_head(report) for report in reports),
-    ]
-    problems = [_render_problem(block, report, several=several) for report in reports for block in report.problems]
+    head = [_render_marker(command, *(report.target for report in reports))]
+    problems = []
+    for report in reports:
+        summary, shade = report.summary
+        lines = [f"### ❌ {plain(report.broken_clients)}\n"] if report.broken_clients and summary else []
+        if summary:
+            digest = f"  \nDigest: {code(report.digest)}" if report.digest else ""
+            lines.append(f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(report.head)}{digest}")
+        else:
+            lines.append(f"{_DOCUMENT_MARKS[shade]} {bold(report.target)}")
+        head.append("\n".join(lines))
+        suffix = f" ({plain(report.target)})" if several else ""
+        for first, *others in report.problems:
+            title = f"❌ <b>{plain(first.text)}</b>{suffix}"
+            problems.append(_render_details(title, "  \n".join(prose(line.text) for line in others), is_open=True))
     share = (limit // 2) // len(reports)
     changes = [_render_changes(report, share, rest, several=several) for report in reports if report.blocks]
     blocks = [*problems, *changes]
     return _join_within_limit(limit, head, blocks, len(blocks), rest)
-
-
-def _render_head(report: TargetReport) -> str:
-    summary, shade = report.summary
-    if not summary:
-        return f"{_DOCUMENT_MARKS[shade]} {bold(report.target)}"
-    digest = f"  \nDigest: {code(report.digest)}" if report.digest else ""
-    primary = f"### ❌ {plain(report.broken_clients)}\n\n" if report.broken_clients else ""
-    return primary + f"{_DOCUMENT_MARKS[shade]} {bold(summary)}  \n{plain(report.head)}{digest}"
-
-
-def _render_problem(block: ReportBlock, report: TargetReport, *, several: bool) -> str:
-    first, *rest = block
-    suffix = f" ({plain(report.target)})" if several else ""
-    return _render_details(
-        f"❌ <b>{plain(first.text)}</b>{suffix}", "  \n".join(prose(line.text) for line in rest), is_open=True
-    )
 
 
 def _render_changes(report: TargetReport, limit: int, rest: str, *, several: bool) -> str:
@@ -396,14 +389,14 @@ def fenced(lines: Iterable[str], language: str) -> str:
 def _join_table(rows: Sequence[Sequence[str]], *, limit: int, rest: str) -> str:
     """Return a table of Markdown cells, cut after `limit` characters, then the number of remaining rows with the hint `rest`."""
     head, *others = (f"| {' | '.join(row)} |" for row in rows)
-    shown, size = [head, "|" + "---|" * len(rows[0])], 0
+    lines, size = [head, "|" + "---|" * len(rows[0])], 0
     for row in others[:_MAX_ROWS]:
         size += len(row) + 1
         if size > limit:
             break
-        shown.append(row)
-    remaining = len(others) + 2 - len(shown)
-    return "\n".join([*shown, *(["", f"_{remaining} more: {rest}._"] if remaining else [])])
+        lines.append(row)
+    remaining = len(others) + 2 - len(lines)
+    return "\n".join([*lines, *(["", f"_{remaining} more: {rest}._"] if remaining else [])])
 
 
 def _render_details(title: str, body: str, *, is_open: bool = False) -> str:
@@ -421,11 +414,11 @@ def _join_within_limit(limit: int, head: Sequence[str], blocks: Iterable[str], c
         count: the number of `blocks`.
         rest: the hint how to see the remaining blocks.
     """
-    shown, size = [*head], sum(map(len, head)) + 2 * len(head)
+    pieces, size = [*head], sum(map(len, head)) + 2 * len(head)
     for block in blocks:
         size += len(block) + 2
         if size > limit - 200:
             break
-        shown.append(block)
-    remaining = count + len(head) - len(shown)
-    return "\n\n".join([*shown, *([f"_{remaining} more: {rest}._"] if remaining else [])])
+        pieces.append(block)
+    remaining = count + len(head) - len(pieces)
+    return "\n\n".join([*pieces, *([f"_{remaining} more: {rest}._"] if remaining else [])])

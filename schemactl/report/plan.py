@@ -244,22 +244,22 @@ def render_result(result: Result, *, color: bool = False) -> str:
         steps = [plan.steps[number - 1].describe() for number in numbers_of_steps]
         lines.append(f"Failed: {steps[0]}")
         if len(steps) > 1:
-            lines += _indented([f"and {format_count(len(steps) - 1, 'step')} for the same reason:"])
+            lines += _indent([f"and {format_count(len(steps) - 1, 'step')} for the same reason:"])
             more = [f"and {len(steps) - 1 - _MAX_UNTRIED} more"] if len(steps) - 1 > _MAX_UNTRIED else []
-            lines += _indented(_indented([*steps[1 : _MAX_UNTRIED + 1], *more]))
-        lines += _indented(str(result.failures[numbers_of_steps[0]]).split("\n"))
+            lines += _indent(_indent([*steps[1 : _MAX_UNTRIED + 1], *more]))
+        lines += _indent(str(result.failures[numbers_of_steps[0]]).split("\n"))
     if result.stopped:
         lines += [f"Stopped: {result.stopped}"]
     if unfinished := [plan.steps[number - 1].describe() for number in result.unfinished]:
-        lines += ["Not finished; the registry may still execute these steps:", *_indented(unfinished)]
+        lines += ["Not finished; the registry may still execute these steps:", *_indent(unfinished)]
     started = {*result.failures, *result.unfinished}
     if untried := [step.describe() for number, step in result.remaining_steps if number not in started]:
         more = [f"and {len(untried) - _MAX_UNTRIED} more"] if len(untried) > _MAX_UNTRIED else []
-        lines += ["Not tried:", *_indented([*untried[:_MAX_UNTRIED], *more])]
+        lines += ["Not tried:", *_indent([*untried[:_MAX_UNTRIED], *more])]
     if plan.leaves_out:
         reasons = [f"{refusal.name}: {refusal.message}" for refusal in plan.refusals]
         reasons += [line.text for line in unreadable_block(plan.unreadable)[1:]]
-        lines += ["Left out:", *_indented(reasons)]
+        lines += ["Left out:", *_indent(reasons)]
     if result.remaining_steps:
         total = f"Applied {len(result.done)} of {format_count(len(plan.steps), 'step')}"
     else:
@@ -299,7 +299,7 @@ def _count_changes(steps: tuple[PlanStep, ...], registered: str, deleted: str) -
     return ", ".join(parts) or "nothing"
 
 
-def _indented(lines: list[str]) -> list[str]:
+def _indent(lines: list[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 

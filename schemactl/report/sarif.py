@@ -33,11 +33,11 @@ def render(report: CheckReport) -> str:
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {**driver, "rules": [_rule_json(rules[rule]) for rule in rule_ids]}},
+                "tool": {"driver": {**driver, "rules": [_make_rule_value(rules[rule]) for rule in rule_ids]}},
                 "automationDetails": {"id": f"schemactl/{report.command}/"},
                 "columnKind": "unicodeCodePoints",
                 "invocations": [{"executionSuccessful": report.decided}],
-                "results": [_result_json(cause, rule_ids.index(cause.primary_finding.rule)) for cause in causes],
+                "results": [_make_result_value(cause, rule_ids.index(cause.primary_finding.rule)) for cause in causes],
                 "properties": {
                     "summary": summarize_check(report),
                     "upgradeFirst": {
@@ -52,7 +52,7 @@ def render(report: CheckReport) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False)
 
 
-def _rule_json(rule: Rule) -> dict[str, Any]:
+def _make_rule_value(rule: Rule) -> dict[str, Any]:
     example = fenced(rule.example.strip("\n").split("\n"), "text")
     return {
         "id": rule.id,
@@ -69,18 +69,18 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
+def _make_result_value(cause: ShownCause, index: int) -> dict[str, Any]:
     finding, report = cause.primary_finding, cause.report
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": finding.severity,
         "message": {"text": cause.message},
-        "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint(cause.cause)}:1"},
+        "partialFingerprints": {"primaryLocationLineHash": f"{compute_fingerprint(cause.cause)}:1"},
         "locations": [
             {
                 # Code scanning rejects a result without location, so the project file is the default.
-                "physicalLocation": _physical_location(
+                "physicalLocation": _make_location_value(
                     finding.place or Source(report.settings), whole=not finding.place
                 ),
                 "logicalLocations": [
@@ -92,36 +92,36 @@ def _result_json(cause: ShownCause, index: int) -> dict[str, Any]:
                 ],
             }
         ],
-        "properties": _properties(cause),
+        "properties": _list_properties(cause),
     }
-    older = {place: finding for finding in cause.cause.findings if (place := _find_older_place(cause, finding))}
+    # The place in the newest version that a finding breaks with, or at least the definition of this version.
+    older: dict[Source, Finding] = {}
+    for member in cause.cause.findings:
+        place = member.older
+        if not place and member.against:
+            check = cause.find_check(member)
+            versions = [version for version in (check.versions if check else ()) if version.number in member.against]
+            place = versions[-1].info.locate("") if versions and versions[-1].info else None
+        if place:
+            older[place] = member
     if older:
         result["relatedLocations"] = [
             {
                 "id": number,
-                "physicalLocation": _physical_location(place),
-                "message": {"text": f"In the older definition ({format_version_numbers(finding.against)})"},
+                "physicalLocation": _make_location_value(place),
+                "message": {"text": f"In the older definition ({format_version_numbers(member.against)})"},
             }
-            for number, (place, finding) in enumerate(older.items(), 1)
+            for number, (place, member) in enumerate(older.items(), 1)
         ]
     if edits := cause.edits:
-        result["fixes"] = [_fix_json(finding.fix, edits)]
+        result["fixes"] = [_make_fix_value(finding.fix, edits)]
     if cause.level == "waived":
         justification = "\n".join(dict.fromkeys(map(describe_waiver, cause.cause.waivers)))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     return result
 
 
-def _find_older_place(cause: ShownCause, finding: Finding) -> Source | None:
-    """Return the place of a finding in the newest version that it breaks with, at least its definition; None if it is unknown."""
-    if finding.older or not finding.against:
-        return finding.older
-    check = cause.find_check(finding)
-    versions = [version for version in (check.versions if check else ()) if version.number in finding.against]
-    return versions[-1].info.locate("") if versions and versions[-1].info else None
-
-
-def _fix_json(description: str, edits: Sequence[LineEdit]) -> dict[str, Any]:
+def _make_fix_value(description: str, edits: Sequence[LineEdit]) -> dict[str, Any]:
     changes: dict[str, list[dict[str, Any]]] = {}
     for edit in edits:
         region = {
@@ -141,7 +141,7 @@ def _fix_json(description: str, edits: Sequence[LineEdit]) -> dict[str, Any]:
     }
 
 
-def fingerprint(cause: Cause) -> str:
+def compute_fingerprint(cause: Cause) -> str:
     """Return 32 hex digits that identify a cause in later runs, even if lines move or the edit is amended."""
     primary = cause.primary_finding
     # Findings on declarations may differ in their message only.
@@ -150,7 +150,7 @@ def fingerprint(cause: Cause) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def _physical_location(source: Source, *, whole: bool = False) -> dict[str, Any]:
+def _make_location_value(source: Source, *, whole: bool = False) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": {"uri": quote(source.path, errors="backslashreplace")}}
     if not whole:
         location["region"] = {"startLine": source.line, "startColumn": source.column}
@@ -158,7 +158,7 @@ def _physical_location(source: Source, *, whole: bool = False) -> dict[str, Any]
     return location
 
 
-def _properties(cause: ShownCause) -> dict[str, Any]:
+def _list_properties(cause: ShownCause) -> dict[str, Any]:
     """Return the values for which the format has no field, without empty ones."""
     finding = cause.primary_finding
     properties = {

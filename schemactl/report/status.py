@@ -36,12 +36,13 @@ def render_text(
         all_topics: whether to list topics with the same version everywhere.
         width: the columns of the terminal, or None for any width.
     """
-    rows = [_COLUMNS, *(_target_row(status) for status in report.targets)]
+    rows = [_COLUMNS, *(_make_target_row(status) for status in report.targets)]
     head, *lines = format_table(rows, width=width, numeric=range(1, len(_COLUMNS) - 1))
-    colored = [
-        paint(line, _choose_color(status), color=color) for line, status in zip(lines, report.targets, strict=True)
-    ]
-    blocks = ["\n".join([head, *colored])]
+    colored_lines = []
+    for line, status in zip(lines, report.targets, strict=True):
+        style = "red" if isinstance(status, UnknownStatus) else "yellow" if status.is_changed else "green"
+        colored_lines.append(paint(line, style, color=color))
+    blocks = ["\n".join([head, *colored_lines])]
     blocks += [
         "\n".join([f"{status.target}:", *details]) for status in report.targets if (details := [*_detail_lines(status)])
     ]
@@ -85,13 +86,7 @@ def _format_latest(latest: LatestVersion | None) -> str:
     return f"v{latest.git}" + (f" as v{latest.registry}" if latest.registry != latest.git else "")
 
 
-def _choose_color(status: TargetStatus | UnknownStatus) -> str:
-    if isinstance(status, UnknownStatus):
-        return "red"
-    return "yellow" if status.is_changed else "green"
-
-
-def _target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
+def _make_target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
     if isinstance(status, UnknownStatus):
         return (status.target, *["-"] * (len(_COLUMNS) - 2), "unknown: it did not respond")
     differences = status.differences
@@ -104,10 +99,10 @@ def _target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
         differences.get("relaxed", 0),
         sum(status.accepted.values()),
     )
-    return (status.target, *map(str, counts), _last_apply_text(status))
+    return (status.target, *map(str, counts), _describe_last_apply(status))
 
 
-def _last_apply_text(status: TargetStatus) -> str:
+def _describe_last_apply(status: TargetStatus) -> str:
     if last := status.last_apply:
         by = f", by {last.actor}" if last.actor else ""
         return on_one_line(f"{last.outcome}, {last.commit[:9] or 'no commit'}, {format_time(last.time_s * 1000)}{by}")
@@ -123,7 +118,7 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     yield from _pending_lines(status)
     if status.differences:
         repairs = f"; an `apply` repairs it in {format_count(len(status.repairs), 'step')}" if status.repairs else ""
-        yield f"  drift: {_counts_by_kind(status.differences)}{repairs}"
+        yield f"  drift: {_format_counts(status.differences)}{repairs}"
     for name in status.updates_off:
         yield f"  {name}: clients cannot register schemas, because an apply left is_allow_auto_update_schema false"
     for block in make_broker_blocks(status.brokers, has_fixes=False):
@@ -133,7 +128,7 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if status.unreadable:
         yield from ("  " + "  " * line.depth + line.text for line in unreadable_block(status.unreadable))
     if status.accepted:
-        yield f"  accepted: {_counts_by_kind(status.accepted)}"
+        yield f"  accepted: {_format_counts(status.accepted)}"
     if status.unused:
         yield f"  accepted, but no longer present: {format_count(status.unused, 'entry', 'entries')} of the numbers file"
     if status.differences or status.unused:
@@ -160,7 +155,7 @@ def _pending_lines(status: TargetStatus) -> Iterator[str]:
         yield f"    Next: schemactl plan --target {quote(status.target)}"
 
 
-def _counts_by_kind(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {count}" for kind, count in sorted(counts.items()))
 
 
@@ -215,14 +210,14 @@ def _sample_count(count: Callable[[TargetStatus], int]) -> Callable[[TargetStatu
     return sample
 
 
-def _samples_by_kind(counts: Callable[[TargetStatus], Mapping[str, int]]) -> Callable[[TargetStatus], Iterator[Sample]]:
-    def samples(status: TargetStatus) -> Iterator[Sample]:
+def _sample_by_kind(counts: Callable[[TargetStatus], Mapping[str, int]]) -> Callable[[TargetStatus], Iterator[Sample]]:
+    def sample(status: TargetStatus) -> Iterator[Sample]:
         count_by_kind = counts(status)
         # Every kind always has a sample, because an alert on a series does not fire once the series is gone.
         for kind in DriftKind:
             yield {"kind": kind.value}, count_by_kind.get(kind.value, 0)
 
-    return samples
+    return sample
 
 
 def _last_apply_samples(status: TargetStatus) -> Iterator[Sample]:
@@ -286,8 +281,8 @@ _METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...
         _sample_count(lambda status: status.brokers is None or bool(status.brokers.problem)),
     ),
     ("misread_topics", "Topics whose messages would be misread.", _sample_count(lambda status: status.misread)),
-    ("drift_differences", "Differences that are not accepted.", _samples_by_kind(lambda status: status.differences)),
-    ("accepted_differences", "Differences that are accepted.", _samples_by_kind(lambda status: status.accepted)),
+    ("drift_differences", "Differences that are not accepted.", _sample_by_kind(lambda status: status.differences)),
+    ("accepted_differences", "Differences that are accepted.", _sample_by_kind(lambda status: status.accepted)),
     (
         "unused_acceptances",
         "Names with an acceptance that no longer describes the registry.",
