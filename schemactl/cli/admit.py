@@ -101,7 +101,7 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
 
         return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
     if args.all:
-        return _run_all(args, context)
+        return _print_matrix(args, context)
     if args.role is None or args.topic is None:
         missing = "TOPIC is missing" if args.role else "ROLE and TOPIC are missing"
         raise UsageError(missing, fix="schemactl admit producer|consumer|reader TOPIC, or --all TOPIC")
@@ -111,13 +111,20 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
     state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
     decision = admit(args.role, question.client, state, question.policies, question.release)
     if args.format == "json":
-        context.report_json(**_decision_report(question, decision, args.role))
+        context.report_json(
+            role=args.role,
+            topic=str(question.topic.name),
+            client=question.client.type.name if question.client else None,
+            **_decision_value(decision),
+            variants=question.variants,
+            policies=_policies_value(question.policies),
+        )
     else:
         context.report(_render_decision(question, decision, args.role))
     return 0 if decision.allowed else NEGATIVE
 
 
-def _run_all(args: argparse.Namespace, context: Context) -> int:
+def _print_matrix(args: argparse.Namespace, context: Context) -> int:
     from schemactl.broker.connect import TopicState
 
     if args.role or is_given(args) or args.without_schema or args.auto:
@@ -251,6 +258,9 @@ def _explain_rejection(question: _Question, decision: Decision) -> Iterator[str]
 
 
 def _suggest_fix(question: _Question, decision: Decision) -> str:
+    from schemactl.comparison.changes import Contents
+    from schemactl.formats import list_native_parts
+
     if decision.by_client:
         return (
             "give the client the topic's schema by a separate class; a consumer may take bytes instead (Schema.BYTES)"
@@ -262,33 +272,11 @@ def _suggest_fix(question: _Question, decision: Decision) -> str:
         return "register the schema before the client connects: `schemactl apply`"
     if (info := stored[-1].info) and info.type is not question.client.type:
         return f"give the client a schema of type {info.type.name}, as the topic has it"
-    if decision.row == "P8" and _find_other_form(question) is not None:
-        return "the topic has this definition in the form of another client, and brokers compare bytes: `schemactl docs protobuf-forms`"
     if decision.row == "P8":
+        if list_native_parts(question.client) and Contents(question.topic.versions).find(question.client):
+            return "the topic has this definition in the form of another client, and brokers compare bytes: `schemactl docs protobuf-forms`"
         return "clients cannot register schemas here: merge the schema, then run `schemactl apply`"
     return "`schemactl diff` shows the breaking differences between two versions, `schemactl check` those of a changed file"
-
-
-def _find_other_form(question: _Question) -> int | None:
-    """Return the version that has the client's definition with other bytes, or None."""
-    from schemactl.comparison.changes import Contents
-    from schemactl.formats import list_native_parts
-
-    if question.client is None or not list_native_parts(question.client):
-        return None
-    version = Contents(question.topic.versions).find(question.client)
-    return version.number if version else None
-
-
-def _decision_report(question: _Question, decision: Decision, role: str) -> dict[str, Any]:
-    return {
-        "role": role,
-        "topic": str(question.topic.name),
-        "client": question.client.type.name if question.client else None,
-        **_decision_value(decision),
-        "variants": question.variants,
-        "policies": _policies_value(question.policies),
-    }
 
 
 def _policies_value(policies: PoliciesInForce) -> dict[str, Any]:
@@ -323,7 +311,7 @@ def connect(request: Request) -> Answer:
     defaults = BrokerDefaults(_get_strategy(policies, "broker_strategy") or CompatibilityStrategy.FULL)
     with closing(EmbeddedRegistry(MEMORY, release=Release.R4_0, defaults=defaults)) as registry:
         registry.create_namespace(_JSONL_NAMESPACE)
-        _run_steps(registry, topic, state)
+        _make_topic(registry, topic, state)
         _set_policies(registry, topic, policies)
         decision = registry.connect(
             topic,
@@ -343,7 +331,7 @@ def connect(request: Request) -> Answer:
     }
 
 
-def _run_steps(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
+def _make_topic(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
     """Create the state of the topic by running its steps, under policies that allow everything."""
     from schemactl.formats import InvalidInput
 
@@ -421,15 +409,15 @@ def _parse_schema(value: object, where: str) -> SchemaInfo | None:
 def _parse_content(schema: dict[str, Any], where: str) -> bytes:
     from schemactl.formats import InvalidInput
 
-    _render_matrix, encoded = schema.get("text"), schema.get("base64")
+    text, encoded = schema.get("text"), schema.get("base64")
     if isinstance(encoded, str):
         try:
             return base64.b64decode(encoded, validate=True)
         except ValueError:
             raise InvalidInput(f"`{where}.base64` is not base64") from None
-    if _render_matrix is not None and not isinstance(_render_matrix, str):
+    if text is not None and not isinstance(text, str):
         raise InvalidInput(f"`{where}.text` is not a string")
-    return (_render_matrix or "").encode(errors="replace")
+    return (text or "").encode(errors="replace")
 
 
 def _get_object(request: Request, name: str) -> dict[str, Any]:
@@ -503,23 +491,23 @@ def _make_matrix(
     """
     from schemactl.broker.connect import admit
 
-    def decide(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> ClientDecision:
-        return ClientDecision(client, role, built, admit(role, info, state, policies, release))
+    entries: list[ClientDecision] = []
 
-    def entries() -> Iterator[ClientDecision]:
-        for client in git.clients:
-            if client.runs_on(*(target,) if target else ()):
-                for number, info in reversed(client.builds(git.versions)):
-                    built = client.file if number is None else str(number)
-                    yield decide(client, client.role, built, info and render_for_client(info, client.client_language))
-        builds = [(str(version.number), version.info) for version in git.versions if version.info]
-        for built, schema in (*builds, ("no schema", None)):
-            for role in _MATRIX_ROLES:
-                yield decide(None, role, built, schema)
-        for role, kind in zip(_MATRIX_ROLES, (SchemaType.AUTO_PUBLISH, SchemaType.AUTO_CONSUME), strict=True):
-            yield decide(None, role, "the topic's own", SchemaInfo(kind))
+    def add_entry(client: Client | None, role: Role, built: str, info: SchemaInfo | None) -> None:
+        entries.append(ClientDecision(client, role, built, admit(role, info, state, policies, release)))
 
-    return Matrix(git.name, tuple(entries()))
+    for client in git.clients:
+        if client.runs_on(*(target,) if target else ()):
+            for number, info in reversed(client.builds(git.versions)):
+                built = client.file if number is None else str(number)
+                add_entry(client, client.role, built, info and render_for_client(info, client.client_language))
+    builds = [(str(version.number), version.info) for version in git.versions if version.info]
+    for built, schema in (*builds, ("no schema", None)):
+        for role in _MATRIX_ROLES:
+            add_entry(None, role, built, schema)
+    for role, kind in zip(_MATRIX_ROLES, (SchemaType.AUTO_PUBLISH, SchemaType.AUTO_CONSUME), strict=True):
+        add_entry(None, role, "the topic's own", SchemaInfo(kind))
+    return Matrix(git.name, tuple(entries))
 
 
 def _render_matrix(matrix: Matrix) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -51,23 +51,27 @@ def run_with_result(
             error, code = raised, raised.exit_code
             context.advise_restoring(error)
     if json_paths := [path for name, path in outputs if name == "json"]:
-        _write(json_paths, _make_document(args, context, code, error), context)
+        from schemactl.core.environment import get_version
+        from schemactl.core.json_values import json_text
+
+        text = json_text(
+            {
+                "format_version": FORMAT_VERSION,
+                "schemactl": get_version(),
+                "command": args.command,
+                "exit_code": code,
+                "problems": [] if error is None else list_problems(error),
+                **context.result,
+            }
+        )
+        # Standard output comes last, because its reader may stop before its end.
+        for path in filter(None, json_paths):
+            write_file(Path(context.directory, path), [f"{text}\n"], context)
+        if None in json_paths:
+            print(text)
     if error:
         raise error
     return code
-
-
-def _make_document(args: argparse.Namespace, context: Context, code: int, error: SchemactlError | None) -> Json:
-    from schemactl.core.environment import get_version
-
-    return {
-        "format_version": FORMAT_VERSION,
-        "schemactl": get_version(),
-        "command": args.command,
-        "exit_code": code,
-        "problems": [] if error is None else list_problems(error),
-        **context.result,
-    }
 
 
 def list_problems(error: SchemactlError) -> list[Json]:
@@ -85,14 +89,3 @@ def list_problems(error: SchemactlError) -> list[Json]:
         }
         for message, fix, source in problems
     ]
-
-
-def _write(paths: Sequence[str | None], document: Json, context: Context) -> None:
-    """Write the document to each file, and then to standard output if one of the paths is None."""
-    from schemactl.core.json_values import json_text
-
-    text = json_text(document)
-    for path in filter(None, paths):
-        write_file(Path(context.directory, path), [f"{text}\n"], context)
-    if None in paths:
-        print(text)

@@ -119,7 +119,7 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
     else:
         release, optional = Release(args.pulsar), tuple(args.checker)
         create_checkers(release, optional)  # Raises UsageError if the release does not have such a checker.
-        answer = partial(_verdicts, release=release, category=args.proto_rules, optional=optional)
+        answer = partial(_judge_request, release=release, category=args.proto_rules, optional=optional)
     return 0 if answer_lines(sys.stdin.buffer, sys.stdout, answer, ahead=_compile_ahead) else 1
 
 
@@ -143,7 +143,7 @@ def _compile_ahead(requests: Sequence[Request]) -> None:
             protobuf.load("protoc").compile_all(protos)
 
 
-def _verdicts(
+def _judge_request(
     request: Request, *, release: Release, category: ProtoCategory | None = None, optional: tuple[str, ...] = ()
 ) -> Answer:
     from schemactl.comparison.compatibility import judge

@@ -124,15 +124,15 @@ def _list_words(
     parser: Parser, previous: Sequence[str], arguments: Sequence[str], current: str, options: argparse.Namespace
 ) -> Iterable[tuple[str, str]]:
     """Return all words that may follow the `previous` ones: values of an option, options, subcommands or arguments."""
-    last_option = parser.option(previous[-1]) if previous else None
+    last_option = parser.find_option(previous[-1]) if previous else None
     if last_option is not None and last_option.nargs != 0:
         return _list_values(last_option, current, options)
     if current.startswith("-"):
-        return parser.long_options()
+        return parser.list_long_options()
     if parser.subcommands:
         summaries = {name: entry.summary for name, entry in COMMANDS.items()}
         return [(name, summaries.get(name, "")) for name in parser.subcommands]
-    positionals = parser.positionals()
+    positionals = parser.list_positionals()
     if not positionals:
         return ()
     # Values of options count as well, so the last positional may be offered too early, which does no harm.

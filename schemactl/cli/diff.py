@@ -79,7 +79,7 @@ class Side:
     label: str
     info: SchemaInfo | None
 
-    def value(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the JSON value."""
         return {
             "topic": str(self.topic.name),
@@ -107,9 +107,19 @@ def run_diff(args: argparse.Namespace, context: Context) -> int:
         values = [_differences_value(old, new) for old, new in pairs]
         context.report_json(**(values[0] if len(values) == 1 else {"kinds": values}))
     else:
-        print("\n\n".join(_render_diff(old, new, color=context.color) for old, new in pairs))
+        blocks = []
+        for old, new in pairs:
+            names = [format_kind_name(side.topic.name, side.topic.kind) for side in (old, new)]
+            heading = paint(" -> ".join(dict.fromkeys(names)), "bold", color=context.color)
+            blocks.append("\n".join([heading, "", *render_differences(old, new, color=context.color)]))
+        print("\n\n".join(blocks))
         if are_same and args.new is None and len(pairs) == 1:
-            _print_hint(pairs[0][0], context)
+            topic = pairs[0][0].topic
+            numbers = [version.number for version in topic.versions if version.info]
+            if len(numbers) > 1:
+                part_name = f"{topic.name.topic}{f'#{topic.kind}' if topic.kind else ''}"
+                older, newer = (quote(f"{part_name}@{number}") for number in numbers[-2:])
+                context.say(f"the two newest versions: `schemactl diff {older} {newer}`")
     return CHANGES if args.detailed_exitcode and not are_same else 0
 
 
@@ -122,15 +132,6 @@ def _list_parts(states: States, old: str, new: str | None) -> list[str]:
     names = [name for source in (catalog, states.work.catalog) if (name := source.topics.get(topic.name))]
     keys = dict.fromkeys(kind.key for name in names for kind in name.kinds)
     return [format_kind_name(topic.name, key) for key in keys] or [old]
-
-
-def _print_hint(side: Side, context: Context) -> None:
-    """Print the command that shows the last change."""
-    numbers = [version.number for version in side.topic.versions if version.info]
-    if len(numbers) > 1:
-        kind = f"#{side.topic.kind}" if side.topic.kind else ""
-        old, new = (quote(f"{side.topic.name.topic}{kind}@{number}") for number in numbers[-2:])
-        context.say(f"the two newest versions: `schemactl diff {old} {new}`")
 
 
 def _print_all(args: argparse.Namespace, states: States, context: Context) -> int:
@@ -182,12 +183,6 @@ def _make_side(states: States, named: NamedDefinition) -> Side:
         commit = f" ({version.commit.short}, {format_day(version.commit)})" if version and version.commit else ""
         label = f"{name}{commit}{standing}"
     return Side(topic, named.state, named.number, name, label, named.info)
-
-
-def _render_diff(old: Side, new: Side, *, color: bool) -> str:
-    names = [format_kind_name(side.topic.name, side.topic.kind) for side in (old, new)]
-    topics = " -> ".join(dict.fromkeys(names))
-    return "\n".join([paint(topics, "bold", color=color), "", *render_differences(old, new, color=color)])
 
 
 def render_differences(old: Side, new: Side, *, color: bool) -> list[str]:
@@ -260,8 +255,8 @@ def _find_misreadings(reader: Side, writer: Side) -> list[Incompatibility]:
 def _differences_value(old: Side, new: Side) -> dict[str, Any]:
     text, parts = _find_changes(old, new)
     return {
-        "old": old.value(),
-        "new": new.value(),
+        "old": old.to_json(),
+        "new": new.to_json(),
         "text": text,
         "fields": [{"sign": part.sign, "what": part.text} for part in parts],
         "new_reads_old": [reason_value(incompatibility) for incompatibility in _resolve_sides(new, old)],
@@ -358,10 +353,10 @@ def read_revision(
     repository = states.context.repository
 
     @cache
-    def waivers(commit: Commit) -> Sequence[Waiver]:
+    def read_waivers(commit: Commit) -> Sequence[Waiver]:
         return () if commit.id == NOT_APPROVED else history.waivers_at(repository, states.project, commit)
 
-    subjects = tuple(find_subjects(old_catalog, new_catalog, states.project.defaults, waivers, newer.since))
+    subjects = tuple(find_subjects(old_catalog, new_catalog, states.project.defaults, read_waivers, newer.since))
     commit_ids = {
         change.version.commit.id for subject in subjects for change in subject.versions if change.version.commit
     }

@@ -7,8 +7,6 @@ import posixpath
 import pydoc
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
@@ -43,51 +41,39 @@ def run_docs(args: argparse.Namespace, context: Context) -> int:
     folder = find_documentation()
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
     query = " ".join(args.words)
-    names = _find_pages(_make_name(query), pages) if len(args.words) <= 1 else []
+    # A page may be given as its name, its path in docs/, or a link to one of its headings.
+    path = posixpath.normpath(query.partition("#")[0]) if query else INDEX
+    page_name = path.removeprefix("docs/").removesuffix(".md")
+    # The pages with this path, or else with this base name, in any letter case.
+    names: list[str] = []
+    if len(args.words) <= 1:
+        names = [name for name in pages if name.casefold() == page_name.casefold()]
+        names = names or [name for name in pages if posixpath.basename(name).casefold() == page_name.casefold()]
     if len(names) == 1:
+        [name] = names
         if args.path:
-            print(pages[names[0]])
+            print(pages[name])
             return 0
-        text = pages[names[0]].read_text(encoding="utf-8")
+        text = pages[name].read_text(encoding="utf-8")
         # pydoc's pager is the pager of Python's help: PAGER, else less, and plain output without a terminal.
         if sys.stdout.isatty() and not context.quiet:
             pydoc.pager(text)
         else:
             print(text, end="")
         return 0
-    titles = {name: _read_title(pages[name]) for name in names or _search(args.words, pages)}
+    # Without such a page, list the pages whose text contains all words.
+    titles = {}
+    for name in names or pages:
+        text = pages[name].read_text(encoding="utf-8")
+        if names or (args.words and all(word.casefold() in text.casefold() for word in args.words)):
+            heading = re.search(r"(?m)^# (.+)$", text)
+            titles[name] = heading[1] if heading else pages[name].stem
     if args.path or not titles:
         problem = f"{len(titles)} pages fit {query!r}" if titles else f"no page has the name {query!r}, or these words"
-        near = did_you_mean(_make_name(query), [*pages, *map(posixpath.basename, pages)])
+        near = did_you_mean(page_name, [*pages, *map(posixpath.basename, pages)])
         raise UsageError(problem + near, fix="schemactl docs lists all pages")
     width = max(map(len, titles))
     for name, title in titles.items():
         print(f"{name:<{width}}  {title}")
     context.say(f"\n{format_count(len(titles), 'page')}: schemactl docs PAGE shows one")
     return 0
-
-
-def _make_name(query: str) -> str:
-    """Return the name of a page that is given as its name, its path in docs/, or a link to one of its headings."""
-    path = posixpath.normpath(query.partition("#")[0]) if query else INDEX
-    return path.removeprefix("docs/").removesuffix(".md")
-
-
-def _find_pages(name: str, pages: Mapping[str, Path]) -> list[str]:
-    """Return the pages with this path, or else with this base name, in any letter case."""
-    same = [page for page in pages if page.casefold() == name.casefold()]
-    return same or [page for page in pages if posixpath.basename(page).casefold() == name.casefold()]
-
-
-def _search(words: list[str], pages: Mapping[str, Path]) -> Iterator[str]:
-    """Yield the pages whose text contains all words, in any letter case."""
-    for name, path in pages.items():
-        text = path.read_text(encoding="utf-8").casefold()
-        if words and all(word.casefold() in text for word in words):
-            yield name
-
-
-def _read_title(path: Path) -> str:
-    """Return the first heading of a page."""
-    match = re.search(r"(?m)^# (.+)$", path.read_text(encoding="utf-8"))
-    return match[1] if match else path.stem

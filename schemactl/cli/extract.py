@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.classes.contract import (
     ClientVerdict,
@@ -26,6 +26,7 @@ from schemactl.cli.schema_input import read_file, render_for_client
 from schemactl.cli.topic_selection import PART_HELP, find_part, resolve_output_file
 from schemactl.core import atomic_files
 from schemactl.core.errors import NEGATIVE, InvalidSchema, SchemactlError, UsageError
+from schemactl.core.schema import SchemaType
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import describe_broken_versions, format_version, format_version_numbers
 
@@ -125,7 +126,12 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
     if declared:
         _follow_type(args, declared[1])
     folder, release = context.directory, _read_release(context)
-    expected = [declared[1]] if declared else [*_read_existing(args, context)]
+    expected: list[SchemaInfo] = []
+    if declared:
+        expected = [declared[1]]
+    elif args.out and args.out.lower().endswith(".avsc") and Path(context.directory, args.out).is_file():
+        with suppress(SchemactlError):
+            expected = [read_file(args.out, context, type_=SchemaType[args.type or "AVRO"])]
     info = _extract_schema(args, folder, release, expected=expected, context=context)
     if info.type.name == "JSON" and not args.java_class:
         from schemactl.classes.extraction import find_json_differences, load_class
@@ -133,7 +139,14 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
         for difference in find_json_differences(load_class(args.class_, folder)):
             context.note(f"{difference.text} Fix: {difference.fix}.")
     if args.jsr310 and info.type.name == "AVRO":
-        _print_property(context, declared)
+        from schemactl.formats.avro.logical_types import JSR310_PROPERTY
+
+        # Java's producers register this property with the definition.
+        if declared is None or declared[1].properties.get(JSR310_PROPERTY) != "true":
+            where = "its schema" if declared is None else f"the schema of {declared[0]}"
+            context.say(
+                f'declare it with {where}, because it tells Java\'s consumers how to read times: properties: {{{JSR310_PROPERTY}: "true"}}'
+            )
     if args.check:
         return _check_version(args, context, info, declared)
     if args.out:
@@ -143,27 +156,6 @@ def run_extract(args: argparse.Namespace, context: Context) -> int:
 
     print_text(spec(info).text(info) or "")
     return 0
-
-
-def _print_property(context: Context, declared: tuple[str, SchemaInfo] | None) -> None:
-    """Print the property that Java's producers register with the definition, unless it is declared."""
-    from schemactl.formats.avro.logical_types import JSR310_PROPERTY
-
-    if declared is None or declared[1].properties.get(JSR310_PROPERTY) != "true":
-        where = "its schema" if declared is None else f"the schema of {declared[0]}"
-        context.say(
-            f'declare it with {where}, because it tells Java\'s consumers how to read times: properties: {{{JSR310_PROPERTY}: "true"}}'
-        )
-
-
-def _read_existing(args: argparse.Namespace, context: Context) -> Iterator[SchemaInfo]:
-    """Yield the definition that --out names, if the file has one."""
-    from schemactl.core.schema import SchemaType
-
-    path = Path(context.directory, args.out) if args.out else None
-    if path and path.suffix.lower() == ".avsc" and path.is_file():
-        with suppress(SchemactlError):
-            yield read_file(args.out, context, type_=SchemaType[args.type or "AVRO"], message=None)
 
 
 def _extract_schema(
@@ -182,7 +174,6 @@ def _extract_schema(
     """
     from schemactl.classes.extraction import JavaOptions, extract, load_class
     from schemactl.comparison.changes import content_identity
-    from schemactl.core.schema import SchemaType
 
     if getattr(args, "java_class", None):
         from schemactl.classes.java_classes import extract_java_class
@@ -249,7 +240,6 @@ def _check_version(
     from schemactl.comparison.changes import content_identity, has_same_text
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
-    from schemactl.core.schema import SchemaType
 
     name, expected = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message_name(info)))
     if content_identity(expected) == content_identity(info):
@@ -294,7 +284,9 @@ def _write_definition(args: argparse.Namespace, context: Context, info: SchemaIn
     data = _render_definition(info, path)
     old_data = atomic_files.read(path, below=context.top)
     if old_data is not None and not args.force:
-        old_info = _read_definition(path, context, info)
+        old_info = None
+        with suppress(SchemactlError):
+            old_info = read_file(str(path.absolute()), context, type_=info.type, message=_message_name(info))
         if old_info is None or _full_name(old_info) != _full_name(info):
             raise SchemactlError(
                 f"{path} does not have a definition of {_full_name(info)}; it was not changed",
@@ -339,14 +331,6 @@ def _render_definition(info: SchemaInfo, path: Path) -> bytes:
     raise UsageError(
         f"--out {path}: a definition of type {info.type.name} goes into a file that ends in {suffixes} or .json"
     )
-
-
-def _read_definition(path: Path, context: Context, info: SchemaInfo) -> SchemaInfo | None:
-    """Return the definition in a file, or None if the file cannot be read as one."""
-    try:
-        return read_file(str(path.absolute()), context, type_=info.type, message=_message_name(info))
-    except SchemactlError:
-        return None
 
 
 def _message_name(info: SchemaInfo) -> str | None:
@@ -414,13 +398,17 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     from schemactl.comparison.changes import Contents
     from schemactl.formats import get_pair
 
-    topic_contract = _contract_from_package(args) if args.package else _contract_from_git(args, context)
+    topic_contract = _read_package_contract(args) if args.package else _read_git_contract(args, context)
     if args.half and not any(get_pair(version.info.load()) for version in topic_contract.versions if version.info):
         raise UsageError(f"--half applies only to KEY_VALUE topics, and {topic_contract.name} is not one")
-    parts = tuple(_select_part(version, args.half or "value") for version in topic_contract.versions)
+    # Of a pair, only the key or the value has the class.
+    parts = []
+    for version in topic_contract.versions:
+        pair = get_pair(version.info.load()) if version.info else None
+        parts.append(replace(version, info=pair.halves[args.half or "value"]) if pair else version)
     # Clients connect with the pair, so the broker's policies say nothing about one part.
-    policies = topic_contract.policies if parts == topic_contract.versions else None
-    contract = replace(topic_contract, versions=parts, policies=policies)
+    policies = topic_contract.policies if tuple(parts) == topic_contract.versions else None
+    contract = replace(topic_contract, versions=tuple(parts), policies=policies)
     if newest := contract.versions[-1].info:
         _follow_type(args, newest)
     folder, release = str(Path.cwd()), contract.release
@@ -456,7 +444,7 @@ def _find_json_reasons(args: argparse.Namespace, folder: str, role: Role, info: 
                 yield Reason(role, difference.text, difference.fix, field=difference.field)
 
 
-def _contract_from_git(args: argparse.Namespace, context: Context) -> Contract:
+def _read_git_contract(args: argparse.Namespace, context: Context) -> Contract:
     from schemactl.broker.connect import resolve_policies_at
 
     project, _ = context.project()
@@ -478,7 +466,7 @@ def _require_kind(text: str, keys: Sequence[str]) -> None:
         )
 
 
-def _contract_from_package(args: argparse.Namespace) -> Contract:
+def _read_package_contract(args: argparse.Namespace) -> Contract:
     from schemactl.classes.extraction import load_module
     from schemactl.core.errors import did_you_mean
     from schemactl.core.names import TopicName, find_matching_topics, find_topic
@@ -502,7 +490,7 @@ def _contract_from_package(args: argparse.Namespace) -> Contract:
         raise UsageError(f"{name} has no kind {kind!r}{near or ': its kinds are ' + ', '.join(keys)}")
     _require_kind(args.topic, [] if kind else keys)
     versions = [
-        SchemaVersion(version.number, _schema_from_package(version.schema))
+        SchemaVersion(version.number, _make_schema(version.schema))
         for version in codec.versions
         # A package of an earlier release has no kinds.
         if getattr(version, "kind", "") == kind
@@ -510,16 +498,14 @@ def _contract_from_package(args: argparse.Namespace) -> Contract:
     return _make_contract(name, tuple(versions), None, None, Release.R5_0)
 
 
-def _schema_from_package(definition: Any) -> SchemaInfo:
+def _make_schema(definition: Any) -> SchemaInfo:
     """Return the schema for a definition of a generated package."""
-    from schemactl.core.schema import SchemaInfo, SchemaType
+    from schemactl.core.schema import SchemaInfo
     from schemactl.formats.key_value import join
 
     if hasattr(definition, "encoding"):
         return join(
-            key=_schema_from_package(definition.key),
-            value=_schema_from_package(definition.value),
-            encoding=definition.encoding,
+            key=_make_schema(definition.key), value=_make_schema(definition.value), encoding=definition.encoding
         )
     return SchemaInfo(SchemaType[definition.type], definition.text.encode(), definition.properties)
 
@@ -537,14 +523,6 @@ def _make_contract(
     if not live_versions:
         raise SchemactlError(f"{name} has no approved schema", fix="declare one, and merge it")
     return Contract(name, tuple(live_versions), strategy, policies, release)
-
-
-def _select_part(version: SchemaVersion, part: Literal["key", "value"]) -> SchemaVersion:
-    """Return the version with the schema of the key or the value; a version that is not a pair stays the same."""
-    from schemactl.formats import get_pair
-
-    pair = get_pair(version.info.load()) if version.info else None
-    return replace(version, info=pair.halves[part]) if pair else version
 
 
 def _render_verdict(verdict: ClientVerdict) -> Iterator[str]:

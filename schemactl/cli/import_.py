@@ -6,7 +6,7 @@ import argparse
 import os
 import posixpath
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -121,18 +121,8 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
     )
     _print_report(args, imported, target)
     if any(imported.counts):
-        _print_next_steps(args, project, imported, target, ref_elsewhere, _find_open_namespaces(registered))
+        _print_next_steps(args, project, imported, target, ref_elsewhere, registered)
     return 0
-
-
-def _find_open_namespaces(registered: Catalog) -> list[NamespaceName]:
-    """Return the namespaces with topics in which every producer may register versions, by their declared names."""
-    used_names = {topic.namespace_name for topic in registered.topics}
-    return sorted(
-        name
-        for name, namespace in registered.namespaces.items()
-        if name in used_names and namespace.policies.is_allow_auto_update_schema is not False
-    )
 
 
 def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path) -> tuple[Project, bool]:
@@ -214,21 +204,19 @@ def _read_registry(args: argparse.Namespace, registry: Registry, target: Target)
         namespaces = frozenset(
             name for name in registered.namespaces if not args.namespace or str(name) in args.namespace
         )
-    declared_names = {name: _find_declared_name(name, target) for name in namespaces | topic_namespaces}
+    declared_names: dict[NamespaceName, NamespaceName] = {}
+    for name in sorted(namespaces | topic_namespaces):
+        declared = target.names.declared(name)
+        if declared is None:
+            raise SchemactlError(
+                f"target {target.name}: its `tenants` and `namespaces` have no declared name for {name}",
+                fix=f"add `{name}: {name}` to its `namespaces`, the name to declare first; or leave it out with --namespace",
+            )
+        declared_names[name] = declared
     names = TargetNames(target.name, namespaces=declared_names if target.names else {})
     of_topics = frozenset(setting.name for setting in SETTINGS.values() if setting.topic_path)
     settings = dict.fromkeys(namespaces | topic_namespaces, frozenset(SETTINGS)) | dict.fromkeys(topics, of_topics)
     return renamed(registry.read(Scope(namespaces, topics, settings)), names)
-
-
-def _find_declared_name(name: NamespaceName, target: Target) -> NamespaceName:
-    declared = target.names.declared(name)
-    if declared is None:
-        raise SchemactlError(
-            f"target {target.name}: its `tenants` and `namespaces` have no declared name for {name}",
-            fix=f"add `{name}: {name}` to its `namespaces`, the name to declare first; or leave it out with --namespace",
-        )
-    return declared
 
 
 def _write_declarations(
@@ -304,7 +292,7 @@ def _print_next_steps(
     imported: ImportResult,
     target: Target,
     ref_elsewhere: str | None,
-    open_namespaces: Sequence[NamespaceName],
+    registered: Catalog,
 ) -> None:
     """Print the commands that follow an import, and the namespaces that are still open to every producer."""
     from schemactl.report.drift import describe_next_step
@@ -331,6 +319,12 @@ def _print_next_steps(
         steps = [step for step in steps if step[0] != "schemactl init"]
     for command, purpose in steps:
         print(f"  {command:<34} {purpose}")
+    used_names = {topic.namespace_name for topic in registered.topics}
+    open_namespaces = sorted(
+        name
+        for name, namespace in registered.namespaces.items()
+        if name in used_names and namespace.policies.is_allow_auto_update_schema is not False
+    )
     if open_namespaces:
         print(
             f"\nEvery producer may still register versions without a review in {join_first(open_namespaces, 8)} "
@@ -418,13 +412,9 @@ def _format_commits(commits: Iterable[_NewCommit], identity: bytes, head: Commit
         if not number and head is not None:
             yield b"from %s\n" % head.id.encode()
         for path, content in commit.files.items():
-            name = _quote_path(path)
+            escaped_path = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
+            name = b'"' + escaped_path.replace(b"\n", rb"\n") + b'"'
             if content is None:
                 yield b"D %s\n" % name
             else:
                 yield b"M 100644 inline %s\ndata %d\n%s\n" % (name, len(content), content)
-
-
-def _quote_path(path: str) -> bytes:
-    raw = path.encode("utf-8", "surrogateescape").replace(b"\\", rb"\\").replace(b'"', rb"\"")
-    return b'"' + raw.replace(b"\n", rb"\n") + b'"'

@@ -38,7 +38,6 @@ from schemactl.core.terminal import render_file_diff
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog, Namespace, Topic
-    from schemactl.core.errors import Problem
     from schemactl.core.project import Project
     from schemactl.declare.files import Files, WorktreeFiles
     from schemactl.declare.writer import Start
@@ -199,13 +198,25 @@ def run_init(args: argparse.Namespace, context: Context) -> int:
     folder = Path(context.directory)
     context.record(written=[], changed=[], next=[])
     if args.example:
-        return _make_example(folder, args.example)
+        if any(folder.iterdir()):
+            raise SchemactlError(
+                f"{folder} is not empty: nothing was written",
+                fix=f"make a folder for the example, which has its own Git repository: mkdir {args.example} && "
+                f"schemactl -C {args.example} init --example {args.example}",
+            )
+        _import_example(f"{args.example}.history").make(folder)
+        print(_EXAMPLES[args.example])
+        return 0
     schemas = {
         f"{EDITOR_FOLDER}/{name}.schema.json": f"{format_json(schema, 200)}\n".encode()
         for name, schema in editor_schemas().items()
     }
     if args.schemas:
-        return _write_schemas(schemas, context)
+        for name, data in schemas.items():
+            atomic_files.write(folder / name, data, below=context.top)
+            context.result["written"].append(name)
+            print(f"wrote {name}")
+        return 0
     if context.config:
         raise UsageError("--config cannot be combined with `init`, which writes schemactl.yaml")
     if os.path.lexists(folder / PROJECT_FILE):
@@ -340,16 +351,21 @@ def _format_yaml_text(text: str) -> str:
 
 def _add_git_lines(context: Context) -> bool:
     """Add the missing lines to `.gitignore` and `.gitattributes` of the folder, and return whether any was missing."""
-    missing = False
+    is_missing = False
     try:
         for name, line in _GIT_LINES.items():
-            if _add_line(Path(context.directory, name), line, context.top):
-                print(f"added {line} to {name}")
-                context.result["changed"].append(name)
-                missing = True
+            path = Path(context.directory, name)
+            data = atomic_files.read(path, below=context.top) or b""
+            if line.encode() in data.splitlines():
+                continue
+            line_break = b"" if not data or data.endswith(b"\n") else b"\n"
+            atomic_files.write(path, data + line_break + f"{line}\n".encode(), below=context.top)
+            print(f"added {line} to {name}")
+            context.result["changed"].append(name)
+            is_missing = True
     except OSError as error:
         raise _make_write_error(error) from error
-    return missing
+    return is_missing
 
 
 def _add_hook(context: Context) -> bool:
@@ -386,26 +402,6 @@ def _add_hook(context: Context) -> bool:
     return True
 
 
-def _write_schemas(schemas: Mapping[str, bytes], context: Context) -> int:
-    for name, data in schemas.items():
-        atomic_files.write(Path(context.directory, name), data, below=context.top)
-        context.result["written"].append(name)
-        print(f"wrote {name}")
-    return 0
-
-
-def _make_example(folder: Path, name: str) -> int:
-    """Make the repository of an example in the folder, which has to be empty."""
-    if any(folder.iterdir()):
-        raise SchemactlError(
-            f"{folder} is not empty: nothing was written",
-            fix=f"make a folder for the example, which has its own Git repository: mkdir {name} && schemactl -C {name} init --example {name}",
-        )
-    _import_example(f"{name}.history").make(folder)
-    print(_EXAMPLES[name])
-    return 0
-
-
 def _write_new(files: Mapping[str, bytes], context: Context) -> None:
     """Write `files`, by path from the folder to work in, and print their paths.
 
@@ -432,16 +428,6 @@ def _make_write_error(error: OSError) -> SchemactlError:
     return SchemactlError(
         f"{error.filename} cannot be written: {error.strerror}", fix="start in a folder you may write to, with -C DIR"
     )
-
-
-def _add_line(path: Path, line: str, top: str) -> bool:
-    """Add a line to a file, which need not exist, and return whether the line was missing."""
-    data = atomic_files.read(path, below=top) or b""
-    if line.encode() in data.splitlines():
-        return False
-    line_break = b"" if not data or data.endswith(b"\n") else b"\n"
-    atomic_files.write(path, data + line_break + f"{line}\n".encode(), below=top)
-    return True
 
 
 # `schemactl demo`.
@@ -512,32 +498,32 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
         omission = "; the domain may be omitted" if kind == "topic" else ""
         subparser.add_argument("name", metavar=name, help=f"its name{omission}")
         strategies = [strategy.value for strategy in CompatibilityStrategy if strategy.value != "UNDEFINED"]
-        text = "its compatibility strategy (default: the strategy of the level above)"
-        subparser.add_argument("--strategy", choices=strategies, metavar="STRATEGY", help=text)
+        subparser.add_argument(
+            "--strategy",
+            choices=strategies,
+            metavar="STRATEGY",
+            help="its compatibility strategy (default: the strategy of the level above)",
+        )
         add_options(subparser, "--owner NAME: who is responsible for it", "--description TEXT: its purpose")
         if kind == "topic":
-            _add_schema_options(subparser)
+            subparser.add_argument(
+                "--type",
+                choices=[*_TYPES, "NONE"],
+                metavar="TYPE",
+                help=f"the schema type: {', '.join(_TYPES)}; NONE: without schema (default: AVRO, or the type that --from needs)",
+            )
+            for part, default in (("key", "STRING"), ("value", "AVRO")):
+                text = f"of a KEY_VALUE, the type of the {part} (default: {default})"
+                subparser.add_argument(f"--{part}", choices=_TYPES, metavar="TYPE", help=text)
+            add_options(
+                subparser,
+                "--from FILE: an existing definition: .avsc, .proto, .binpb or .txt, or .json as pulsar-admin uploads it; a "
+                "file outside of the repository is copied",
+                dest="definition_file",
+            )
+            add_options(subparser, "--message NAME: the root message in a .proto, where it has several: package.Message")
+            subparser.add_argument("--partitions", type=int, metavar="N", help="(default: not partitioned)")
         add_result_formats(subparser)
-
-
-def _add_schema_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--type",
-        choices=[*_TYPES, "NONE"],
-        metavar="TYPE",
-        help=f"the schema type: {', '.join(_TYPES)}; NONE: without schema (default: AVRO, or the type that --from needs)",
-    )
-    for part, default in (("key", "STRING"), ("value", "AVRO")):
-        text = f"of a KEY_VALUE, the type of the {part} (default: {default})"
-        parser.add_argument(f"--{part}", choices=_TYPES, metavar="TYPE", help=text)
-    add_options(
-        parser,
-        "--from FILE: an existing definition: .avsc, .proto, .binpb or .txt, or .json as pulsar-admin uploads it; a "
-        "file outside of the repository is copied",
-        dest="given",
-    )
-    add_options(parser, "--message NAME: the root message in a .proto, where it has several: package.Message")
-    parser.add_argument("--partitions", type=int, metavar="N", help="(default: not partitioned)")
 
 
 def run_new(args: argparse.Namespace, context: Context) -> int:
@@ -574,13 +560,14 @@ def run_new(args: argparse.Namespace, context: Context) -> int:
     if files.kind(posixpath.join(project.folder, writer.EDITOR_FOLDER, "declarations.schema.json")) == "file":
         texts[declaration] = writer.editor_line(declaration, project.folder, "declarations") + texts[declaration]
     contents = {path: text.encode() for path, text in texts.items()} | copied_files
-    _require_valid(contents, files, project, context, getattr(args, "given", None))
+    definition_file = args.definition_file if args.kind == "topic" else None
+    _require_valid(contents, files, project, context, definition_file)
     files_by_shown_path = {os.path.relpath(Path(top, path), context.directory): data for path, data in contents.items()}
     _write_new(files_by_shown_path, context)
     context.record(kind=args.kind, name=str(namespace if args.kind == "namespace" else name), next=[next_command])
     print("\nNext:")
     definitions = [path for path in files_by_shown_path if not path.endswith(".yaml")]
-    if definitions and not getattr(args, "given", None):
+    if definitions and not definition_file:
         print(f"  edit {' and '.join(map(shlex.quote, definitions))}")
     print(f"  {next_command}")
     return 0
@@ -647,27 +634,27 @@ def _choose_start(args: argparse.Namespace, context: Context, top: str, stem: st
     from schemactl.declare.writer import Start
     from schemactl.formats import SPECS
 
-    suffix = Path(args.given or "").suffix
-    if args.given and suffix not in _TYPES_BY_SUFFIX:
-        raise UsageError(f"--from {args.given}: a definition's name ends with {', '.join(_TYPES_BY_SUFFIX)}")
-    if suffix == ".json" and (payload_type := _read_payload_type(Path(context.directory, args.given))):
+    suffix = Path(args.definition_file or "").suffix
+    if args.definition_file and suffix not in _TYPES_BY_SUFFIX:
+        raise UsageError(f"--from {args.definition_file}: a definition's name ends with {', '.join(_TYPES_BY_SUFFIX)}")
+    if suffix == ".json" and (payload_type := _read_payload_type(Path(context.directory, args.definition_file))):
         if args.key or args.value or args.message or args.type not in (None, payload_type.name):
             raise UsageError(
-                f"--from {args.given} is a file for pulsar-admin, which has the type {payload_type.name} itself",
+                f"--from {args.definition_file} is a file for pulsar-admin, which has the type {payload_type.name} itself",
                 fix="leave out --type, --key, --value and --message",
             )
         start = Start(payload_type, is_payload=True)
-        return _place_given_file(Path(context.directory, args.given).resolve(), top, stem, start)
+        return _place_given_file(Path(context.directory, args.definition_file).resolve(), top, stem, start)
     type_ = args.type or ("KEY_VALUE" if args.key or args.value else _TYPES_BY_SUFFIX.get(suffix, "AVRO"))
     if (args.key or args.value) and type_ != "KEY_VALUE":
         raise UsageError(f"--key and --value require --type KEY_VALUE, and --type is {type_}")
     key_and_value = SchemaType[args.key or "STRING"], SchemaType[args.value or _TYPES_BY_SUFFIX.get(suffix, "AVRO")]
     if problem := SPECS[key_and_value[0]].unfit_half or SPECS[key_and_value[1]].unfit_half:
         raise UsageError(problem)
-    if args.message and not args.given:
+    if args.message and not args.definition_file:
         raise UsageError("--message names one in the file that --from names")
     start = Start(None if type_ == "NONE" else SchemaType[type_], *key_and_value)
-    return _read_given_definition(args, context, top, stem, start) if args.given else (start, {})
+    return _read_given_definition(args, context, top, stem, start) if args.definition_file else (start, {})
 
 
 def _read_given_definition(
@@ -679,22 +666,22 @@ def _read_given_definition(
     from schemactl.declare.writer import messages
     from schemactl.formats import SPECS
 
-    path, suffix = Path(context.directory, args.given).resolve(), Path(args.given).suffix
+    path, suffix = Path(context.directory, args.definition_file).resolve(), Path(args.definition_file).suffix
     schema_type = start.value if start.type is SchemaType.KEY_VALUE else start.type or SchemaType.NONE
     form = SPECS[schema_type].declared_as
     suffixes = {"avro": AVRO_SUFFIXES, "protobuf": AVRO_SUFFIXES, "proto": PROTO_FILES, "text": EXTERNAL_SUFFIXES}
     if suffix not in suffixes.get(form, ()):
-        raise UsageError(f"--from {args.given}: {schema_type.name} is not defined by a file of that kind")
+        raise UsageError(f"--from {args.definition_file}: {schema_type.name} is not defined by a file of that kind")
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"--from {args.given}: {error.strerror}") from error
+        raise UsageError(f"--from {args.definition_file}: {error.strerror}") from error
     message = args.message or ""
     if form == "proto" and not message:
         message_names = messages(data.decode(errors="replace")) if suffix == ".proto" else []
         if len(message_names) != 1:
             listed = f": {', '.join(message_names[:10])}" if message_names else ""
-            raise UsageError(f"--from {args.given}: name its root message with --message{listed}")
+            raise UsageError(f"--from {args.definition_file}: name its root message with --message{listed}")
         [message] = message_names
     return _place_given_file(path, top, stem, replace(start, message=message))
 
@@ -705,8 +692,8 @@ def _place_given_file(path: Path, top: str, stem: str, start: Start) -> tuple[St
     if path.is_relative_to(top):
         return replace(start, given=posixpath.relpath(path.relative_to(top).as_posix(), folder or ".")), {}
     is_half = start.type is SchemaType.KEY_VALUE and not start.is_payload
-    given = f"{base}{'.value' * is_half}{path.suffix}"
-    return replace(start, given=given), {posixpath.join(folder, given): path.read_bytes()}
+    name = f"{base}{'.value' * is_half}{path.suffix}"
+    return replace(start, given=name), {posixpath.join(folder, name): path.read_bytes()}
 
 
 def _read_payload_type(path: Path) -> SchemaType | None:
@@ -741,28 +728,27 @@ def _find_references(start: Start, stem: str, files: Files, project: Project) ->
 
 
 def _require_valid(
-    contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context, given: str | None
+    contents: Mapping[str, bytes], files: WorktreeFiles, project: Project, context: Context, definition_file: str | None
 ) -> None:
-    """Raise DeclarationError if `check` would reject the new files, for a definition given by --from may have problems."""
+    """Raise DeclarationError if `check` would reject the new files, because the definition of --from may have problems."""
     from schemactl.declare import document
     from schemactl.declare import files as declare_files
     from schemactl.declare import reader as declare_catalog
 
     path, data = next(iter(contents.items()))
     documents = [document.read_documents(path, data)]
-    problems = declare_catalog.build(documents, declare_files.ChangedFiles(contents, files), project).problems
-    if problems:
-        context.say("nothing was written, because `check` would reject it:")
-        raise DeclarationError(
-            [_name_folder_to_add(problem, Path(context.directory, given or "")) for problem in problems]
-        )
-
-
-def _name_folder_to_add(problem: Problem, given_path: Path) -> Problem:
-    """Return the problem of an import that the repository lacks with the folder that has it, if that is around the given file."""
-    if match := re.match(r'Import "([^"]+)" was not found', problem.message):
-        for folder in given_path.resolve().parents:
-            if (folder / match[1]).is_file():
-                fix = f"copy {(folder / match[1]).parent} to {posixpath.join('proto', posixpath.dirname(match[1]))} in the repository"
-                return replace(problem, fix=fix)
-    return problem
+    problems = [*declare_catalog.build(documents, declare_files.ChangedFiles(contents, files), project).problems]
+    if not problems:
+        return
+    # An import that the repository lacks may be in a folder around the given file: the fix is to copy this folder.
+    folders = Path(context.directory, definition_file or "").resolve().parents
+    for position, problem in enumerate(problems):
+        if missing := re.match(r'Import "([^"]+)" was not found', problem.message):
+            path = missing[1]
+            for folder in folders:
+                if (folder / path).is_file():
+                    fix = f"copy {(folder / path).parent} to {posixpath.join('proto', posixpath.dirname(path))} in the repository"
+                    problems[position] = replace(problem, fix=fix)
+                    break
+    context.say("nothing was written, because `check` would reject it:")
+    raise DeclarationError(problems)

@@ -23,7 +23,6 @@ from schemactl.report import CHECK_FORMATS, render_check
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from schemactl.checks.check_report import CheckReport
     from schemactl.core.project import Project
     from schemactl.declare.files import Files
 
@@ -67,9 +66,28 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     Raises:
         DeclarationError: after the report, if a requested topic cannot be read.
     """
+    from schemactl.checks.environments import advise_restoring
+    from schemactl.checks.lint import fixed, lint
+    from schemactl.declare import reader
+    from schemactl.declare.formatter import write
+
     outputs = parse_outputs(args.format or ["text"], CHECK_FORMATS)
     files, project, top = _choose_files(args, context)
-    report, error = _lint_files(args, context, files, project, top)
+    declared = reader.read(files, project)
+    with suppress(HistoryError):  # Outside of a repository, no file can be restored.
+        declared = advise_restoring(context.repository, declared)
+    paths = resolve_paths(args.path, context) if args.path else ()
+    selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
+    report, linted = lint(declared, project, selected)
+    if args.fix and (contents := fixed(files, project, declared, linted)):
+        write(top, contents)
+        for path in sorted(contents):
+            context.say(f"fixed {path}")
+        # Report the findings that remain.
+        old_count = len(report.causes)
+        report, _ = lint(reader.read(files, project), project, selected)
+        fixed_count = format_count(old_count - len(report.causes), "finding")
+        context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
     write_report(partial(render_check, report), outputs, context)
     if error:
         raise error
@@ -90,36 +108,6 @@ def _choose_files(args: argparse.Namespace, context: Context) -> tuple[Files, Pr
     project, top = declare_project.load_project(context.directory, context.config, files=files)
     files.folders = project.roots
     return files, project, top
-
-
-def _lint_files(
-    args: argparse.Namespace, context: Context, files: Files, project: Project, top: str
-) -> tuple[CheckReport, DeclarationError | None]:
-    """Return the findings in `files`, and the problems of requested topics; with --fix, fix the files first and report the rest."""
-    from schemactl.checks.environments import advise_restoring
-    from schemactl.checks.lint import lint
-    from schemactl.declare import reader
-
-    declared = reader.read(files, project)
-    with suppress(HistoryError):  # Outside of a repository, no file can be restored.
-        declared = advise_restoring(context.repository, declared)
-    paths = resolve_paths(args.path, context) if args.path else ()
-    selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
-    report, linted = lint(declared, project, selected)
-    if args.fix:
-        from schemactl.checks.lint import fixed
-        from schemactl.declare.formatter import write
-
-        contents = fixed(files, project, declared, linted)
-        write(top, contents)
-        for path in sorted(contents):
-            context.say(f"fixed {path}")
-        if contents:
-            old_count = len(report.causes)
-            report, _ = lint(reader.read(files, project), project, selected)
-            fixed_count = format_count(old_count - len(report.causes), "finding")
-            context.say(f"{fixed_count} fixed{_describe_git_diff(contents, top, context)}")
-    return report, error
 
 
 def _describe_git_diff(paths: Collection[str], top: str, context: Context) -> str:

@@ -151,17 +151,6 @@ def build_parser(commands: Sequence[str], arguments: Sequence[str] = ()) -> Pars
     return parser
 
 
-def _find_commands_with_subcommand(word: str) -> list[str]:
-    """Return the commands that have the subcommand `word`, such as ["spark"] for `land`."""
-    names = []
-    for name in COMMANDS:
-        command = Parser(prog=name)
-        load_command(name).configure(command)
-        if word in command.subcommands:
-            names.append(name)
-    return names
-
-
 class Parser(argparse.ArgumentParser):
     """An argument parser without abbreviations, with suggestions for mistyped words and the exit code 64 of `sysexits.h`.
 
@@ -179,7 +168,7 @@ class Parser(argparse.ArgumentParser):
         """Print one line on the usage, and `message`, to standard error and exit."""
         names = [
             f"[{action.metavar or action.dest}]" if action.nargs in ("?", "*") else str(action.metavar or action.dest)
-            for action in self.positionals()
+            for action in self.list_positionals()
         ]
         usage = self.usage or " ".join(("%(prog)s [OPTION]...", *names))
         sys.stderr.write(f"usage: {usage % {'prog': self.prog}}, see `{self.prog} --help`\n")
@@ -199,10 +188,10 @@ class Parser(argparse.ArgumentParser):
         A word is the name of a target if the project file has such a target, and most often a topic.
         """
         options = ["--registry"] if re.match("[a-z]+://", word) else []
-        if self.option("--target") and word in _list_targets(parse_global_options(self.arguments)):
+        if self.find_option("--target") and word in _list_targets(parse_global_options(self.arguments)):
             options = ["--target"]
         options.append("--topic")
-        option = next((option for option in options if self.option(option)), None)
+        option = next((option for option in options if self.find_option(option)), None)
         return f"; did you mean {option} {word}?" if option else ""
 
     def _reject_unknown_options(self, args: Sequence[str]) -> None:
@@ -218,12 +207,12 @@ class Parser(argparse.ArgumentParser):
     def _suggest_replacement(self, option: str) -> str:
         """Return the end of the message about an unknown option."""
         name = option.removeprefix("--").upper()
-        if name in (action.metavar for action in self.positionals()):
+        if name in (action.metavar for action in self.list_positionals()):
             return f"; give the {name} without it"
         if option in self.renamed:
             return self._suggest_word(option, ())
         # Without the hyphens, which all options have in common.
-        options = {name.removeprefix("--"): name for name, _ in self.long_options()}
+        options = {name.removeprefix("--"): name for name, _ in self.list_long_options()}
         return did_you_mean(option.removeprefix("--"), options, shown=options)
 
     @property
@@ -232,11 +221,11 @@ class Parser(argparse.ArgumentParser):
         subparsers = (action for action in self._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001  its only name
         return next((cast("Mapping[str, Parser]", action.choices) for action in subparsers), {})
 
-    def option(self, word: str) -> argparse.Action | None:
+    def find_option(self, word: str) -> argparse.Action | None:
         """Return the option `word`, such as `--out`, or None if the parser does not have it."""
         return self._option_string_actions.get(word)
 
-    def long_options(self) -> list[tuple[str, str]]:
+    def list_long_options(self) -> list[tuple[str, str]]:
         """Return the long options, each with its help."""
         return [
             (name, "" if action.help in (None, argparse.SUPPRESS) else str(action.help))
@@ -244,7 +233,7 @@ class Parser(argparse.ArgumentParser):
             if name.startswith("--")
         ]
 
-    def positionals(self) -> list[argparse.Action]:
+    def list_positionals(self) -> list[argparse.Action]:
         """Return the positional arguments."""
         return self._get_positional_actions()
 
@@ -267,7 +256,13 @@ class Parser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         if action.dest == "command":
-            parents = [f"`schemactl {name} {value}`" for name in _find_commands_with_subcommand(str(value))]
+            # The word may be a subcommand, such as `land` of `spark`.
+            parents = []
+            for name in COMMANDS:
+                command = Parser(prog=name)
+                load_command(name).configure(command)
+                if value in command.subcommands:
+                    parents.append(f"`schemactl {name} {value}`")
             suggestion = (
                 f"; did you mean {' or '.join(parents)}?" if parents else self._suggest_word(str(value), choices)
             )
@@ -322,30 +317,22 @@ class _CommandLine(Parser):
 
     def format_help(self) -> str:
         """Return the help."""
-        commands = _list_all_commands() if self.shows_all else _list_everyday_commands()
+        commands = []
+        if self.shows_all:
+            for group, purpose in GROUPS.items():
+                names = [name for name, entry in COMMANDS.items() if entry.group == group]
+                commands += [f"{group}: {purpose}", *map(_format_command, names), ""]
+        else:
+            commands += [
+                "everyday commands:",
+                *map(_format_command, EVERYDAY),
+                f"\nschemactl COMMAND --help explains a command; schemactl --help --all lists all {len(COMMANDS)}.",
+            ]
         self.description = (
             "Schemas as code for Apache Pulsar: declared in Git, checked before the merge, applied to the registry, "
             "read by Spark.\n\n" + "\n".join(commands)
         )
         return super().format_help()
-
-
-def _list_everyday_commands() -> Iterator[str]:
-    """Yield the commands that users need every day, as `--help` shows them."""
-    yield "everyday commands:"
-    for name in EVERYDAY:
-        yield _format_command(name)
-    yield f"\nschemactl COMMAND --help explains a command; schemactl --help --all lists all {len(COMMANDS)}."
-
-
-def _list_all_commands() -> Iterator[str]:
-    """Yield the groups of commands, as `--help --all` shows them."""
-    for group, purpose in GROUPS.items():
-        yield f"{group}: {purpose}"
-        for name, entry in COMMANDS.items():
-            if entry.group == group:
-                yield _format_command(name)
-        yield ""
 
 
 def _format_command(name: str) -> str:

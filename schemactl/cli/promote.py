@@ -114,7 +114,12 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     elif args.dry_run:
         context.report(f"\nThe {pointer} was not moved (--dry-run).")
     elif not is_refused:
-        context.report("\n".join(["", *_render_ending(pointer, push, is_moved=is_moved)]))
+        outcome = f"The {pointer} {'was moved' if is_moved else 'is already there'}"
+        lines = [f"{outcome}, here. Publish it: {push}" if push else f"{outcome}."]
+        if pointer.is_tag:
+            fetch = f"git fetch --force {quote(pointer.remote or 'origin')} tag {quote(pointer.name)}"
+            lines.append(f"Fetching does not move tags: elsewhere, `{fetch}`.")
+        context.report("\n".join(["", *lines]))
     if is_refused:
         raise SchemactlError(
             f"{args.to} is older than the position of {target.name}; {target.name} was not moved",
@@ -264,14 +269,6 @@ def _find_pointer(repository: Repository, promoted: str) -> _Pointer:
         if name.startswith(f"{remote}/"):
             return _Pointer(f"refs/heads/{name.removeprefix(f'{remote}/')}", remote if repository.top else None)
     return _Pointer(f"refs/heads/{name}", default_remote)
-
-
-def _render_ending(pointer: _Pointer, push: str | None, *, is_moved: bool) -> Iterator[str]:
-    done = f"The {pointer} {'was moved' if is_moved else 'is already there'}"
-    yield f"{done}, here. Publish it: {push}" if push else f"{done}."
-    if pointer.is_tag:
-        fetch = f"git fetch --force {quote(pointer.remote or 'origin')} tag {quote(pointer.name)}"
-        yield f"Fetching does not move tags: elsewhere, `{fetch}`."
 
 
 # `schemactl rollout`.

@@ -100,7 +100,13 @@ def configure_registry(parser: argparse.ArgumentParser) -> None:
 
 def run_registry(args: argparse.Namespace, context: Context) -> int:
     """Run the action; return 100 if the registry rejects the schema, or would reject it, else 0."""
-    actions = {"get": _get, "list": _list, "put": _put, "delete": _delete, "test": _test}
+    actions = {
+        "get": _print_definition,
+        "list": _list_versions,
+        "put": _upload,
+        "delete": _delete_versions,
+        "test": _test_upload,
+    }
     with _open_topic(args, context) as topic:
         return actions[args.action](topic)
 
@@ -155,40 +161,33 @@ class _RegistryTopic:
 def _open_topic(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTopic]:
     chosen = choose_target(args.target, context)
     target = chosen.target
-    declared, approved = _resolve_version(args, chosen.project, context)
+    declared, approved = _resolve_topic(args, chosen.project, context)
     name = target.names.to_target(declared)
     with closing(chosen.open(context)) as registry:
         stored = registry.versions(name)
         yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, approved, target.properties)
 
 
-def _resolve_version(
-    args: argparse.Namespace, project: Project, context: Context
-) -> tuple[TopicName, SchemaInfo | None]:
-    """Return the declared name of the topic, and the approved version that TOPIC@N names instead of a file."""
+def _resolve_topic(args: argparse.Namespace, project: Project, context: Context) -> tuple[TopicName, SchemaInfo | None]:
+    """Return the declared name of the topic, which may be abbreviated, and the approved version that TOPIC@N names instead of a file."""
     from schemactl.comparison.changes import upload
 
-    _, at, version_number = args.topic.rpartition("@")
-    if args.action not in ("put", "test") or is_given(args) or not (at and version_number.isdecimal()):
-        return _resolve_name(args, project, context), None
-    chosen = choose(args.topic, context.approved(project, topics=[args.topic]).catalog)
-    if chosen.version is None:
-        return chosen.topic.name, None
-    return chosen.topic.name, upload(chosen.version.load())
-
-
-def _resolve_name(args: argparse.Namespace, project: Project, context: Context) -> TopicName:
-    """Return the declared name of the topic, which may be abbreviated; actions that write accept no globs."""
-    text, globs = args.topic, args.action not in ("put", "delete")
+    text = args.topic
+    _, at, version_number = text.rpartition("@")
+    if args.action in ("put", "test") and not is_given(args) and at and version_number.isdecimal():
+        chosen = choose(text, context.approved(project, topics=[text]).catalog)
+        return chosen.topic.name, upload(chosen.version.load()) if chosen.version else None
+    # Actions that write accept no globs.
+    globs = args.action not in ("put", "delete")
     if ("://" in text or text.count("/") == 2) and not (globs and set(text) & set("*?[")):
         try:
-            return TopicName.parse(text)
+            return TopicName.parse(text), None
         except ValueError as error:
             raise UsageError(str(error)) from None
-    return find(text, context.approved(project, topics=[text]).catalog, globs=globs).name
+    return find(text, context.approved(project, topics=[text]).catalog, globs=globs).name, None
 
 
-def _get(topic: _RegistryTopic) -> int:
+def _print_definition(topic: _RegistryTopic) -> int:
     version = _find_version(topic, topic.args.version)
     info = version.info
     if info is None:
@@ -221,7 +220,7 @@ def _find_version(topic: _RegistryTopic, number: int | None) -> SchemaVersion:
     raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: it has {numbers_text}")
 
 
-def _list(topic: _RegistryTopic) -> int:
+def _list_versions(topic: _RegistryTopic) -> int:
     current = {version.number for version in topic.live}
     lines = [f"{topic.name} in {topic.target}"]
     for version in reversed(topic.stored):
@@ -247,7 +246,7 @@ def _version_value(version: SchemaVersion) -> dict[str, Any]:
     return {"version": version.number, **definition, "timestamp_ms": version.timestamp_ms}
 
 
-def _put(topic: _RegistryTopic) -> int:
+def _upload(topic: _RegistryTopic) -> int:
     info = topic.read_upload()
     _warn_if_undeclared(topic, info)
     if not topic.args.force and (problem := _find_wedge_problem(topic, info)):
@@ -324,7 +323,7 @@ def _first_line(message: str) -> str:
     return message.partition("\n")[0].strip().rstrip(":")
 
 
-def _test(topic: _RegistryTopic) -> int:
+def _test_upload(topic: _RegistryTopic) -> int:
     from schemactl.broker.checkers import known_to
     from schemactl.comparison.compatibility import judge
 
@@ -389,7 +388,7 @@ def _answer_value(answer: Answer) -> dict[str, Any]:
     return {"outcome": answer.outcome.value, "version": answer.version, "message": answer.message or None}
 
 
-def _delete(topic: _RegistryTopic) -> int:
+def _delete_versions(topic: _RegistryTopic) -> int:
     if topic.args.allow_delete or topic.args.force_delete:
         _restore_strategy(topic)
     stored = topic.stored

@@ -145,7 +145,13 @@ def write_report(render: Callable[..., str | Iterable[str]], outputs: Outputs, c
         else:
             (get_raw_stream(sys.stdout) if name in COMMAND_FORMATS else sys.stdout).writelines(chain(pieces, ["\n"]))
         if name == "github" and (file := os.environ.get("GITHUB_STEP_SUMMARY")):
-            _append_to_summary(Path(file), "".join(_to_pieces(render("markdown", limit=SUMMARY_LIMIT))) + "\n")
+            # GitHub's runner made this file for the summary of the step.
+            summary = "".join(_to_pieces(render("markdown", limit=SUMMARY_LIMIT))) + "\n"
+            try:
+                with Path(file).open("ab") as stream:
+                    stream.write(summary.encode("utf-8", "backslashreplace"))
+            except OSError as error:
+                raise SchemactlError(f"cannot write the step's summary, {file}: {error.strerror}") from error
 
 
 def _to_pieces(report: str | Iterable[str]) -> Iterable[str]:
@@ -160,12 +166,3 @@ def write_file(path: Path, pieces: Iterable[str], context: Context) -> None:
     except OSError as error:
         raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
     print(f"wrote {path}", file=sys.stderr)
-
-
-def _append_to_summary(path: Path, text: str) -> None:
-    """Append to the file that GitHub's runner made for the summary of the step."""
-    try:
-        with path.open("ab") as file:
-            file.write(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise SchemactlError(f"cannot write the step's summary, {path}: {error.strerror}") from error

@@ -18,7 +18,6 @@ from schemactl.core.project import Nanoseconds, ProtoRendering
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
-    from schemactl.declare.files import WorktreeFiles
     from schemactl.declare.reader import Declared
     from schemactl.formats import InvalidInput
 
@@ -145,7 +144,13 @@ def read_file(
         raise SchemactlError(f"there is no file {name}")
     suffix = path.suffix.lower()
     if suffix == ".json":
-        return _read_payload(path, name, topic)
+        from schemactl.declare.payload import find_name_problem, read_payload
+
+        payload = read_payload(name, path.read_bytes())
+        checked_topic = None if topic == _ANY_TOPIC else topic
+        if problems := [*find_name_problem(payload.name, checked_topic, payload.text.locate(("name",)))]:
+            raise DeclarationError(problems)
+        return payload.build_info()
     if suffix in (".yaml", ".yml"):
         return _read_declaration(path, context, topic)
     if suffix not in _TYPES_BY_SUFFIX:
@@ -160,21 +165,6 @@ def read_file(
         context,
         topic,
     )
-
-
-def _read_payload(path: Path, name: str, topic: TopicName) -> SchemaInfo:
-    """Read a file for `pulsar-admin schemas upload`, for `topic`.
-
-    Raises:
-        DeclarationError: if it is another file, or has the name of another topic.
-    """
-    from schemactl.declare.payload import find_name_problem, read_payload
-
-    payload = read_payload(name, path.read_bytes())
-    checked_topic = None if topic == _ANY_TOPIC else topic
-    if problems := [*find_name_problem(payload.name, checked_topic, payload.text.locate(("name",)))]:
-        raise DeclarationError(problems)
-    return payload.build_info()
 
 
 def _read_declaration(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
@@ -221,43 +211,25 @@ def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Decl
     """Return the declarations of the YAML `data`, as if it were a file called `name` next to `path`."""
     from schemactl.core.project import Project
     from schemactl.declare import document as declare_document
+    from schemactl.declare import files as declare_files
+    from schemactl.declare import project as declare_project
     from schemactl.declare import reader
 
     folder = path.parent.resolve()
-    files = _open_files(folder, context)
-    top = files.top
-    document = declare_document.read_documents((folder.relative_to(top) / name).as_posix(), data)
-    declared = reader.build([document], files, Project(rendering=_read_rendering(context)), has_targets=False)
+    # References may name the files of the repository if the folder is in it, else only the files of the folder.
+    files, rendering = declare_files.WorktreeFiles(str(folder)), None
+    with suppress(SchemactlError):
+        project, top = declare_project.load_project(context.directory, context.config)
+        rendering = project.rendering
+        if folder.is_relative_to(top):
+            # Missing types are searched in the roots of the project, since generated packages have copies of all definitions.
+            folders = (folder.relative_to(top).as_posix(), *project.roots)
+            files = declare_files.WorktreeFiles(str(top), folders=folders)
+    document = declare_document.read_documents((folder.relative_to(files.top) / name).as_posix(), data)
+    declared = reader.build([document], files, Project(rendering=rendering), has_targets=False)
     if declared.problems:
         raise DeclarationError(declared.problems)
     return declared
-
-
-def _read_rendering(context: Context) -> ProtoRendering | None:
-    """Return the client language in whose form the project registers protobuf definitions, or None if it does not set it."""
-    from schemactl.declare import project as declare_project
-
-    try:
-        return declare_project.load_project(context.directory, context.config)[0].rendering
-    except SchemactlError:
-        return None
-
-
-def _open_files(folder: Path, context: Context) -> WorktreeFiles:
-    """Return the files that references may name: the files of the repository if `folder` is in it, else of `folder`.
-
-    Missing types are searched in the roots of the project, since generated packages have copies of all definitions.
-    """
-    from schemactl.declare import files as declare_files
-    from schemactl.declare import project as declare_project
-
-    try:
-        project, top = declare_project.load_project(context.directory, context.config)
-    except SchemactlError:
-        return declare_files.WorktreeFiles(str(folder))
-    if not folder.is_relative_to(top):
-        return declare_files.WorktreeFiles(str(folder))
-    return declare_files.WorktreeFiles(str(top), folders=(folder.relative_to(top).as_posix(), *project.roots))
 
 
 # Requests on JSON lines.

@@ -197,14 +197,14 @@ def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo
         gaps = _find_gaps(chosen, info, role=role)
         numbers = _list_numbers_outside(chosen, gaps)
         lines.append(f"  {verb} {format_version_numbers(numbers)}" if numbers else f"  {verb} no version")
-        lines += [f"  {negated} " + "\n  ".join(gap.lines()) for gap in gaps]
+        lines += [f"  {negated} " + "\n  ".join(gap.render()) for gap in gaps]
     for language in _list_client_languages(chosen, info):
         gaps = _find_gaps(chosen, info, role="reader", language=language)
         numbers, client = _list_numbers_outside(chosen, gaps), f"a consumer in {language.capitalize()}"
         lines.append(
             f"  {client} reads {format_version_numbers(numbers)}" if numbers else f"  {client} reads no version"
         )
-        lines += [f"  {client} cannot read " + "\n  ".join(gap.lines()) for gap in gaps]
+        lines += [f"  {client} cannot read " + "\n  ".join(gap.render()) for gap in gaps]
     return "\n".join(lines)
 
 
@@ -256,7 +256,7 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
     unreadable = _find_gaps(chosen, info, role="reader")
     unread_by = _find_gaps(chosen, info, role="writer")
     unreadable_by_language = {
-        language: [gap.value() for gap in _find_gaps(chosen, info, role="reader", language=language)]
+        language: [gap.to_json() for gap in _find_gaps(chosen, info, role="reader", language=language)]
         for language in _list_client_languages(chosen, info)
     }
     commit = None
@@ -279,8 +279,8 @@ def _definition_report(history: History, chosen: NamedDefinition, info: SchemaIn
         "commit": commit_value(commit),
         "reads": _list_numbers_outside(chosen, unreadable),
         "read_by": _list_numbers_outside(chosen, unread_by),
-        "unreadable": [gap.value() for gap in unreadable],
-        "unread_by": [gap.value() for gap in unread_by],
+        "unreadable": [gap.to_json() for gap in unreadable],
+        "unread_by": [gap.to_json() for gap in unread_by],
         **({"unreadable_by_language": unreadable_by_language} if unreadable_by_language else {}),
     }
 
@@ -306,7 +306,7 @@ class Gap:
         """Whether only strict readers fail, and Pulsar's Java readers do not."""
         return _concerns_strict_readers_only(self.incompatibilities)
 
-    def value(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the JSON value."""
         return {
             "versions": list(self.numbers),
@@ -319,7 +319,7 @@ class Gap:
             ],
         }
 
-    def lines(self) -> Iterator[str]:
+    def render(self) -> Iterator[str]:
         """Yield a line such as `versions 5-6, from version 5 (9f2c1abcd, 2026-03-02) "Count the orders"`, and indented reasons."""
         preposition = "from" if self.border.number == self.numbers[0] else "up to"
         row = f"{format_version_numbers(self.numbers)}, {preposition} " if len(self.numbers) > 1 else ""

@@ -16,7 +16,7 @@ import pytest
 from command import Printed, schemactl
 from corpora import read_rows
 
-from schemactl.cli.compare import _compare_identity, _compute_fingerprints, _verdicts
+from schemactl.cli.compare import _compare_identity, _compute_fingerprints, _judge_request
 from schemactl.cli.schema_input import answer_lines
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release
@@ -30,7 +30,7 @@ def compare_lines(
     requests: Iterable[Row | str], *, release: str = "4.0", category: ProtoCategory | None = None
 ) -> list[Row]:
     """Return the answer of `compare` to each request."""
-    return answer_requests(requests, partial(_verdicts, release=Release(release), category=category))
+    return answer_requests(requests, partial(_judge_request, release=Release(release), category=category))
 
 
 def answer_requests(requests: Iterable[Row | str], answer: Any) -> list[Row]:
@@ -182,7 +182,7 @@ def test_data_is_judged_where_the_release_accepts_the_names(release: Release, br
         for symbols in (["X", "Y"], ["X"])
     )
     request = {"id": 1, "strategy": "BACKWARD", "existing": [old], "new": new}
-    (answer,) = answer_requests([request], partial(_verdicts, release=release))
+    (answer,) = answer_requests([request], partial(_judge_request, release=release))
     assert (answer["broker"], answer["data"]) == (broker, data)
     assert answer["values"] == ("changed" if data else None)
 

@@ -18,7 +18,13 @@ from command import schemactl
 from fuzzed_definitions import Fuzzer
 from scratch import Scratch
 
-from schemactl.cli.compare import _compare_identity, _compile_ahead, _compute_fingerprints, _convert_schema, _verdicts
+from schemactl.cli.compare import (
+    _compare_identity,
+    _compile_ahead,
+    _compute_fingerprints,
+    _convert_schema,
+    _judge_request,
+)
 from schemactl.cli.decode import _decode_line
 from schemactl.cli.schema_input import INTERNAL_ERROR, answer_lines
 from schemactl.core.schema import Release
@@ -71,7 +77,7 @@ def answer_line(request: Any, answer: Callable[[dict[str, Any]], dict[str, Any]]
 
 def test_no_line_of_a_batch_has_an_internal_error() -> None:
     answers: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
-        *(partial(_verdicts, release=release, category="WIRE_JSON") for release in Release),
+        *(partial(_judge_request, release=release, category="WIRE_JSON") for release in Release),
         _compare_identity,
     ]
     failures = []

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hostile_definitions import PAIRS, SELF, chain, make_bomb, make_enum, make_optional, make_record, make_union, record
 
-from schemactl.cli.compare import _verdicts
+from schemactl.cli.compare import _judge_request
 from schemactl.core.findings import Breakage, Direction, Outcome
 from schemactl.core.schema import Release
 from schemactl.formats.avro import compatibility
@@ -63,7 +63,7 @@ def test_compare_answers_a_line_of_hostile_definitions() -> None:
     new, old = PAIRS["recursive unions"]()
     existing, proposed = [{"type": "AVRO", "schema": old}], {"type": "AVRO", "schema": new}
     request = {"strategy": "FULL", "existing": existing, "new": proposed}
-    answer = _verdicts(request, release=Release.R4_0)
+    answer = _judge_request(request, release=Release.R4_0)
     assert (answer["broker"], answer["data"]) == ("incompatible", "breaking")
 
 
