@@ -93,7 +93,7 @@ class _Container:
 
 
 def _complete_avro_json(workspace: Workspace, before: str, after: str) -> Iterator[Completion]:
-    containers, is_in_quotes = _scan_open(before)
+    containers, is_in_quotes = _find_open_containers(before)
     if not containers:
         return
     innermost = containers[-1]
@@ -109,7 +109,7 @@ def _complete_avro_json(workspace: Workspace, before: str, after: str) -> Iterat
     yield from _complete_avro_value(workspace, key, quotes="" if is_in_quotes else '"')
 
 
-def _scan_open(before: str) -> tuple[list[_Container], bool]:
+def _find_open_containers(before: str) -> tuple[list[_Container], bool]:
     """Return the open containers before the cursor, the innermost last, and whether the cursor is inside quotes."""
     containers: list[_Container] = []
     word, is_in_quotes = "", False
@@ -201,19 +201,15 @@ def _complete_yaml(workspace: Workspace, path: str, text: str, offset: int) -> I
     if place.key in _TOPIC_KEYS or (place.key == "topic" and kind != "declarations"):
         yield from (Completion(str(name), "topic") for name in workspace.list_topic_names())
     elif place.key in _FILE_KEYS:
-        yield from _complete_files(workspace, path)
+        files, _ = workspace.open_files()
+        folder = posixpath.dirname(path) or "."
+        names = (posixpath.relpath(other, folder) for other in files.paths() if other.endswith(_FILE_SUFFIXES))
+        # The files of the folder come first.
+        yield from (Completion(name, "file") for name in sorted(names, key=lambda name: (name.count("/"), name)))
     values = list_values(schemas.get(place.key, {}))
     yield from (
         Completion(value, "value", insert=value if value in ("true", "false") else scalar(value)) for value in values
     )
-
-
-def _complete_files(workspace: Workspace, path: str) -> Iterator[Completion]:
-    files, _ = workspace.open_files()
-    folder = posixpath.dirname(path) or "."
-    names = (posixpath.relpath(other, folder) for other in files.paths() if other.endswith(_FILE_SUFFIXES))
-    # The files of the folder come first.
-    yield from (Completion(name, "file") for name in sorted(names, key=lambda name: (name.count("/"), name)))
 
 
 def _find_yaml_place(text: str, offset: int) -> _YamlPlace | None:

@@ -77,16 +77,13 @@ def _find_in_json(text: str, offset: int) -> tuple[Tokens, str, bool] | None:
             start = values.keys[member] if values.keys[member] >= 0 else values.offsets[member]
             if start <= offset <= values.stops[member]:
                 number = member
-                parts.append(_read_key(values, member) if values.keys[member] >= 0 else str(index))
+                has_key = values.keys[member] >= 0
+                parts.append(text[values.keys[member] + 1 : values.key_end(member) - 1] if has_key else str(index))
                 break
         else:
             return tuple(parts), _read_scalar(values, number), False
         if values.keys[number] >= 0 and offset <= values.key_end(number):
             return tuple(parts), _read_scalar(values, number), True
-
-
-def _read_key(values: Scan, number: int) -> str:
-    return values.text[values.keys[number] + 1 : values.key_end(number) - 1]
 
 
 def _read_scalar(values: Scan, number: int) -> str:

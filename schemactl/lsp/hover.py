@@ -9,7 +9,6 @@ from typing import Final
 
 from schemactl import history
 from schemactl.checks.lint import DefinitionPart, LintedDefinition
-from schemactl.core.catalog import Client, Topic
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions
@@ -37,7 +36,10 @@ def describe(workspace: Workspace, cursor: Cursor) -> str:
     if cursor.avro is not None:
         return _describe_part(workspace, cursor)
     if cursor.path.endswith(YAML_SUFFIXES):
-        return _describe_declaration(workspace, cursor)
+        if cursor.parts == ("topic",) or (cursor.parts[-1:] in (("use",), ("renamed_from",)) and not cursor.is_key):
+            with suppress(ValueError):
+                return _describe_topic(workspace, TopicName.parse(cursor.value))
+        return describe_key(workspace, cursor) if cursor.parts else ""
     if cursor.message and cursor.is_key:
         # A field of protobuf is its number.
         uses = _describe_uses(workspace, cursor, [f"{cursor.message} {cursor.number}"])
@@ -53,8 +55,14 @@ def _describe_part(workspace: Workspace, cursor: Cursor) -> str:
         file = workspace.read_definition(cursor)
         part = find_part(workspace, cursor)
         if file and part:
-            keys = _list_keys(part)
-            title = f"**{part.field}**" if part.kind == "field" else f"**{part.full_name or part.kind}**"
+            # The names that the outline of a definition may have for the part.
+            if part.kind == "field":
+                record, name = part.inside[-1], str(part.keys.get("name"))
+                keys = [f"{record}.{name}", f"{record.rpartition('.')[2]}.{name}"]
+                title = f"**{part.field}**"
+            else:
+                keys = [part.full_name, part.full_name.rpartition(".")[2]]
+                title = f"**{part.full_name or part.kind}**"
             doc = part.keys.get("doc")
             lines = [title, *(["", on_one_line(doc)] if isinstance(doc, str) else []), ""]
             return "\n".join([*lines, *_describe_uses(workspace, cursor, keys)])
@@ -76,38 +84,27 @@ def find_part(workspace: Workspace, cursor: Cursor) -> DefinitionPart | None:
     return max(around, key=lambda part: len(part.parts), default=None)
 
 
-def _list_keys(part: DefinitionPart) -> list[str]:
-    """Return the names that the outline of a definition may have for a part."""
-    if part.kind != "field":
-        return [part.full_name, part.full_name.rpartition(".")[2]]
-    record, name = part.inside[-1], str(part.keys.get("name"))
-    return [f"{record}.{name}", f"{record.rpartition('.')[2]}.{name}"]
-
-
 def _describe_uses(workspace: Workspace, cursor: Cursor, keys: Sequence[str]) -> Iterator[str]:
     """Yield lines about each topic that uses the definition: the first version with the part, and its readers."""
     names = workspace.find_topics(cursor)
     versions_by_topic = _read_versions(workspace, names[:_MAX_TOPICS])
     for name, versions in versions_by_topic.items():
         topic = workspace.declared.catalog.topics[name]
-        since = _find_first_version(versions, keys)
+        # Search the version since which all versions have the part.
+        since = None
+        for version in reversed(versions):
+            if version.info is None or not _has_part(version.info, keys):
+                break
+            since = version
         latest = f"; the latest version is {versions[-1].number}" if versions else ""
         yield f"* `{name}`: {f'since {_describe_version(since)}' if since else 'new in this change'}{latest}"
         for client in topic.clients:
             if client.reads:
-                yield f"  * {_describe_reader(client, versions, keys)}"
+                has_part = all(_has_part(build.info, keys) for build in client.builds(versions))
+                suffix = "" if has_part else ", which does not have it"
+                yield f"  * read by {on_one_line(client.display_name)}, built with {client.built}{suffix}"
     if len(names) > _MAX_TOPICS:
         yield f"* and {format_count(len(names) - _MAX_TOPICS, 'more topic')}"
-
-
-def _find_first_version(versions: Sequence[SchemaVersion], keys: Sequence[str]) -> SchemaVersion | None:
-    """Return the version since which all versions have the part, or None if the latest version does not have it."""
-    first = None
-    for version in reversed(versions):
-        if version.info is None or not _has_part(version.info, keys):
-            break
-        first = version
-    return first
 
 
 def _has_part(schema: SchemaInfo, keys: Sequence[str]) -> bool:
@@ -119,22 +116,7 @@ def _has_part(schema: SchemaInfo, keys: Sequence[str]) -> bool:
     return any(name.rpartition(": ")[2] in keys for name in names)
 
 
-def _describe_reader(client: Client, versions: Sequence[SchemaVersion], keys: Sequence[str]) -> str:
-    description = f"read by {on_one_line(client.display_name)}, built with {client.built}"
-    has_part = all(_has_part(build.info, keys) for build in client.builds(versions))
-    return description if has_part else f"{description}, which does not have it"
-
-
 # Declarations
-
-
-def _describe_declaration(workspace: Workspace, cursor: Cursor) -> str:
-    if cursor.parts == ("topic",) or (cursor.parts[-1:] in (("use",), ("renamed_from",)) and not cursor.is_key):
-        with suppress(ValueError):
-            return _describe_topic(workspace, TopicName.parse(cursor.value))
-    if not cursor.parts:
-        return ""
-    return describe_key(workspace, cursor)
 
 
 def _describe_topic(workspace: Workspace, name: TopicName) -> str:
@@ -148,15 +130,12 @@ def _describe_topic(workspace: Workspace, name: TopicName) -> str:
         lines.append(f"* {format_count(len(versions) - _MAX_VERSIONS, 'older version')}")
     if not versions:
         lines.append("* no version is approved yet")
-    return "\n".join([*lines, *_describe_clients(topic)])
-
-
-def _describe_clients(topic: Topic | None) -> Iterator[str]:
     if topic and topic.clients:
-        yield ""
-        yield from (
+        lines.append("")
+        lines += [
             f"* {client.role} {on_one_line(client.display_name)}, built with {client.built}" for client in topic.clients
-        )
+        ]
+    return "\n".join(lines)
 
 
 def _describe_version(version: SchemaVersion) -> str:

@@ -92,7 +92,12 @@ def make_server(directory: str, config: str | None) -> LanguageServer:
 
     @server.feature(types.INITIALIZED)
     async def on_initialized(_params: types.InitializedParams) -> None:
-        await _register_watchers(server)
+        if _is_watching(server):
+            # Ask the editor to tell about changed files.
+            watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
+            options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+            registration = types.Registration("schemactl-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+            await server.client_register_capability_async(types.RegistrationParams([registration]))
         folders = [to_fs_path(uri) for uri in server.workspace.folders] or [server.workspace.root_path or directory]
         for folder in filter(None, folders):
             if config or _find_project_folder(folder) is not None:
@@ -356,13 +361,3 @@ def _is_watching(server: LanguageServer) -> bool:
     capabilities = server.client_capabilities.workspace
     watched = capabilities.did_change_watched_files if capabilities else None
     return bool(watched and watched.dynamic_registration)
-
-
-async def _register_watchers(server: LanguageServer) -> None:
-    """Ask the editor to tell about changed files, if it can."""
-    if not _is_watching(server):
-        return
-    watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
-    options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
-    registration = types.Registration("schemactl-files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
-    await server.client_register_capability_async(types.RegistrationParams([registration]))

@@ -150,23 +150,20 @@ class Workspace:
     def diagnose(self) -> dict[str, list[Diagnostic]]:
         """Check all topics, lint the topics of open documents, and return the diagnostics by path."""
         if self._checked is None:
-            self._load()
+            # Load everything now, so that no edit has to wait for it. The first check reads the files, and the second one keeps
+            # their declarations in memory.
+            for _ in range(2):
+                list(self._check())
+            for module in _USED_BY_FINDINGS:
+                import_module(module)
+            # Thousands of declarations stay in memory: a garbage collection does not traverse frozen objects.
+            gc.collect()
+            gc.freeze()
         diagnostics = [*self._check(), *self._lint()]
         diagnostics_by_path: dict[str, list[Diagnostic]] = {}
         for diagnostic in dict.fromkeys(diagnostics):
             diagnostics_by_path.setdefault(diagnostic.source.path, []).append(diagnostic)
         return diagnostics_by_path
-
-    def _load(self) -> None:
-        """Read everything once, so that no edit has to wait for it."""
-        # The first check reads the files, and the second one keeps their declarations in memory.
-        for _ in range(2):
-            list(self._check())
-        for module in _USED_BY_FINDINGS:
-            import_module(module)
-        # Thousands of declarations stay in memory: a garbage collection does not traverse frozen objects.
-        gc.collect()
-        gc.freeze()
 
     def _check(self) -> Iterator[Diagnostic]:
         request = CheckRequest(self.directory, self.config, changes=self._list_changes(), cache=self._cache)
@@ -245,9 +242,14 @@ class Workspace:
             lines += [f"Fix: {first.fix}"] if first.fix else []
             edits = dict.fromkeys(finding.edit for finding in (first, *others) if finding.edit)
             edits |= dict.fromkeys(edit for finding in (first, *others) for edit in finding.alternatives)
-            fixes = tuple(QuickFix(_make_title(edit), edit, is_preferred=len(edits) == 1) for edit in edits)
+            fixes = []
+            for edit in edits:
+                # The title is the last line that the edit writes.
+                new_lines = [line.strip().strip(",").strip() for line in edit.text.split("\n")]
+                last_line = next((line for line in reversed(new_lines) if line), "")
+                fixes.append(QuickFix(f"Write {last_line}", edit, is_preferred=len(edits) == 1))
             link = rules[first.rule].link if first.rule in rules else ""
-            yield Diagnostic(first.place, first.severity, first.rule, "\n".join(lines), link, fixes)
+            yield Diagnostic(first.place, first.severity, first.rule, "\n".join(lines), link, tuple(fixes))
 
     def read_definition(self, cursor: Cursor) -> AvroFile | None:
         """Return the Avro definition that the cursor is in, or None outside of one."""
@@ -311,9 +313,3 @@ class Workspace:
             return decode(path, read_bytes(ChangedFiles(self.buffers, WorktreeFiles(self.top)), path))
         except SchemactlError:
             return None
-
-
-def _make_title(edit: TextEdit) -> str:
-    """Return the title of an edit: the text that it writes."""
-    lines = [line.strip().strip(",").strip() for line in edit.text.split("\n")]
-    return f"Write {next((line for line in reversed(lines) if line), '')}"
