@@ -315,7 +315,8 @@ class _ColumnCompiler:
                     [self._compile_branch(branch, shape, jump=jump) for branch in action.branches], shape
                 )
             case (avro_resolution.ReaderUnion(), Choice() | None):
-                return self._compile_branch(action, shape, jump=jump) or _compile_null(shape)
+                branch = self._compile_branch(action, shape, jump=jump)
+                return branch or (lambda _batch, at, rows: (_make_blank(shape, len(rows)), at))
         raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
 
     def _compile_branch(self, action: avro_resolution.Action, shape: Shape | None, *, jump: bool) -> ReadColumn | None:
@@ -327,8 +328,13 @@ class _ColumnCompiler:
         if not isinstance(shape, Choice):
             return read
         if branch is None:
-            return None if action.writer.type == "null" else _compile_drop(read, shape)
-        return _compile_slot(read, _find_slot(shape, action.index), shape)
+            if action.writer.type == "null":
+                return None
+            # The value is dropped, because a recursion is cut there.
+            return lambda batch, at, rows: (_make_blank(shape, len(rows)), read(batch, at, rows)[1])
+        # One slot for each member before it, or without members one slot for all values.
+        slot = sum(member is not None for member in shape.members[: action.index]) if any(shape.members) else 0
+        return _compile_slot(read, slot, shape)
 
     def _compile_items(self, action: avro_resolution.Container, shape: Repeated | None, *, jump: bool) -> ReadColumn:
         read_item = self.compile(action.action, None if shape is None else shape.part, jump=jump)
@@ -373,9 +379,14 @@ class _ColumnCompiler:
         if _is_blank(value, shape):
             return None
         read = self.compile(avro_resolution.resolve(part.schema, part.schema), shape)
-        default = _compile_pool_default(read, len(self.pool))
+        offset = len(self.pool)
         self.pool += encode_default(part.schema, part.default)
-        return default
+
+        def read_pool(batch: ByteBatch, rows: Ints) -> Vector:
+            count = len(rows)
+            return read(batch, np.full(count, batch.pool_start + offset), np.full(count, batch.count))[0]
+
+        return read_pool
 
 
 def _compile_rejection(shape: Shape | None) -> ReadColumn:
@@ -384,14 +395,6 @@ def _compile_rejection(shape: Shape | None) -> ReadColumn:
         return _make_blank(shape, len(rows)), at
 
     return read
-
-
-def _compile_null(shape: Shape | None) -> ReadColumn:
-    return lambda _batch, at, rows: (_make_blank(shape, len(rows)), at)
-
-
-def _compile_drop(read: ReadColumn, shape: Shape) -> ReadColumn:
-    return lambda batch, at, rows: (_make_blank(shape, len(rows)), read(batch, at, rows)[1])
 
 
 def _compile_slot(read: ReadColumn, slot: int, shape: Choice) -> ReadColumn:
@@ -405,14 +408,6 @@ def _compile_slot(read: ReadColumn, slot: int, shape: Choice) -> ReadColumn:
         return UnionVector(np.full(count, slot, np.int8), slots), after
 
     return read_slot
-
-
-def _compile_pool_default(read: ReadColumn, offset: int) -> Default:
-    def read_pool(batch: ByteBatch, rows: Ints) -> Vector:
-        count = len(rows)
-        return read(batch, np.full(count, batch.pool_start + offset), np.full(count, batch.count))[0]
-
-    return read_pool
 
 
 def _is_blank(value: Any, shape: Shape) -> bool:
@@ -482,7 +477,7 @@ def _compile_leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, stri
     if shape is None:
         return _compile_skip(writer)
     schema = shape.schema
-    assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have an action of their own
+    assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have another action
     size = writer.size if isinstance(writer, FixedType) else None
     if isinstance(schema.logical, DecimalType):
         return _compile_decimal(schema.logical, size)
@@ -493,7 +488,7 @@ def _compile_leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, stri
     if writer.type in ("float", "double"):
         return _compile_floating(writer.type, shape.type)
     if writer.type == "boolean":
-        return _read_booleans
+        return lambda batch, at, _rows: (batch.read_bytes(at) == 1, at + 1)
     if writer.type == "null":
         return lambda _batch, at, _rows: (np.zeros(len(at), np.int8), at)
     return _compile_integer(writer.type, shape)
@@ -561,10 +556,6 @@ def _compile_fixed(size: int) -> ReadColumn:
         return make_pairs(np.minimum(at, batch.limit), np.minimum(stop, batch.limit)), stop
 
     return read
-
-
-def _read_booleans(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
-    return batch.read_bytes(at) == 1, at + 1
 
 
 def _compile_floating(writer: str, arrow_type: pa.DataType) -> ReadColumn:
@@ -748,7 +739,10 @@ class _BlockWalk:
         """Read one block of each of `lists`, which have `counts` items: the first items, then the second ones, and so on."""
         batch = self._batch
         # Lists with most items come first, so that the lists with an nth item are always the first ones.
-        order = _sort_descending(counts)
+        highest = int(counts.max(initial=0))
+        # numpy sorts short integers by digits, many times as fast.
+        dtype = np.uint8 if highest < 2**8 else np.uint16 if highest < 2**16 else np.int64
+        order = np.argsort((highest - counts).astype(dtype), kind="stable")
         lists, counts = lists.take(order), counts.take(order)
         # A default has no row that could be left to the scalar path, so it is read here even if this is slow.
         if len(lists) and self._rows[lists[0]] != batch.count:
@@ -780,14 +774,6 @@ def _count_sparse_lists(counts: Ints) -> int:
     return int(sparse[-1]) + 1 if len(sparse) else 0
 
 
-def _sort_descending(counts: Ints) -> Ints:
-    """Return the indexes of the counts in descending order."""
-    highest = int(counts.max(initial=0))
-    # numpy sorts short integers by digits, many times as fast.
-    dtype = np.uint8 if highest < 2**8 else np.uint16 if highest < 2**16 else np.int64
-    return np.argsort((highest - counts).astype(dtype), kind="stable")
-
-
 def _mark_duplicate_keys(batch: ByteBatch, keys: Ints, length: Ints, rows: Ints) -> None:
     """Mark the rows of maps with duplicate keys: the scalar path keeps the last value of a key."""
     maps = np.flatnonzero(length > 1)
@@ -808,11 +794,6 @@ def _list_slots(shape: Choice) -> list[Shape]:
     """Return the shapes of a union's slots: one for each member, or if it has no members one for all values."""
     members = [branch for branch, member in zip(shape.branches, shape.members, strict=True) if branch and member]
     return members or [branch for branch in shape.branches if branch][:1]
-
-
-def _find_slot(shape: Choice, branch: int) -> int:
-    """Return the number of the slot for values of a branch."""
-    return sum(member is not None for member in shape.members[:branch]) if any(shape.members) else 0
 
 
 def _has_spans(shape: Leaf) -> bool:
@@ -931,18 +912,16 @@ def _build_array(batch: ByteBatch, shape: Shape, vector: Vector, count: int, val
         case Repeated():
             offsets = np.zeros(count + 1, np.int32)
             np.cumsum(vector.length, out=offsets[1:])
-            items = _build_item_array(batch, shape, vector.items, int(offsets[-1]))
+            item_count = int(offsets[-1])
+            if isinstance(shape.schema, ArrayType):
+                items = _build_array(batch, shape.part, vector.items, item_count)
+            else:
+                keys, values = vector.items
+                entries = [_build_text_array(batch, keys), _build_array(batch, shape.part, values, item_count)]
+                items = pa.Array.from_buffers(shape.type.field(0).type, item_count, [None], children=entries)
             return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(offsets)], children=[items])
         case Choice():
             return _build_union_array(batch, shape, vector, count, valid)
-
-
-def _build_item_array(batch: ByteBatch, shape: Repeated, vector: Vector, count: int) -> pa.Array:
-    if isinstance(shape.schema, ArrayType):
-        return _build_array(batch, shape.part, vector, count)
-    keys, values = vector
-    entries = [_build_text_array(batch, keys), _build_array(batch, shape.part, values, count)]
-    return pa.Array.from_buffers(shape.type.field(0).type, count, [None], children=entries)
 
 
 def _build_union_array(

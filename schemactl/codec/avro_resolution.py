@@ -26,7 +26,6 @@ from .avro_schema import (
     UnionType,
     full_name,
     is_equal,
-    is_same_shape,
     list_children,
 )
 from .definition import InvalidDefinition
@@ -130,14 +129,18 @@ class _Resolver:
 
     def resolve(self, writer: Schema, reader: Schema) -> Action:
         if isinstance(writer, UnionType):
-            return self._resolve_writer_union(writer, reader)
-        if writer.type != reader.type:
-            if isinstance(reader, UnionType):
-                return self._resolve_reader_union(writer, reader)
-            if (writer.type, reader.type) in _PROMOTIONS:
-                return _promote(writer)
-            return _fail(writer, reader)
-        return self._resolve_same_type(writer, reader)
+            if isinstance(reader, UnionType) and self._equivalence.is_same(writer, reader):
+                pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
+                return WriterUnion([ReaderUnion(w, index, self.resolve(w, r)) for index, (w, r) in pairs])
+            return WriterUnion([self.resolve(branch, reader) for branch in writer.branches])
+        if writer.type == reader.type:
+            return self._resolve_same_type(writer, reader)
+        if isinstance(reader, UnionType):
+            index = self._find_branch(writer, reader)
+            if index is None:
+                return _fail(writer, reader)
+            return ReaderUnion(writer, index, self.resolve(writer, reader.branches[index]))
+        return _promote(writer) if (writer.type, reader.type) in _PROMOTIONS else _fail(writer, reader)
 
     def _resolve_same_type(self, writer: Schema, reader: Schema) -> Action:
         match writer, reader:
@@ -173,20 +176,6 @@ class _Resolver:
             self._records[pair] = _fail(writer, reader, f", which requires {names} and has no default for {them}")
         return self._records[pair]
 
-    def _resolve_writer_union(self, writer: UnionType, reader: Schema) -> WriterUnion:
-        if isinstance(reader, UnionType) and self._equivalence.is_same(writer, reader):
-            pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
-            branches: list[Action] = [ReaderUnion(w, index, self.resolve(w, r)) for index, (w, r) in pairs]
-        else:
-            branches = [self.resolve(branch, reader) for branch in writer.branches]
-        return WriterUnion(branches)
-
-    def _resolve_reader_union(self, writer: Schema, reader: UnionType) -> Action:
-        index = self._find_branch(writer, reader)
-        if index is None:
-            return _fail(writer, reader)
-        return ReaderUnion(writer, index, self.resolve(writer, reader.branches[index]))
-
     def _find_branch(self, writer: Schema, reader: UnionType) -> int | None:
         """Return the branch that Java selects: of the same type and name, or else a record of the same structure, or else a promotion."""
         matching_record: int | None = None
@@ -198,8 +187,11 @@ class _Resolver:
             if writer.full_name == branch.full_name:
                 return index
             if isinstance(writer, RecordType) and isinstance(branch, RecordType):
-                is_readable = not _always_fails(self._resolve_record(writer, branch))
-                if is_readable and (matching_record is None or writer.name == branch.name):
+                action = self._resolve_record(writer, branch)
+                always_fails = isinstance(action, ErrorAction) or any(
+                    isinstance(step.action, ErrorAction) for step in action.steps
+                )
+                if not always_fails and (matching_record is None or writer.name == branch.name):
                     matching_record = index
         if matching_record is not None:
             return matching_record
@@ -216,10 +208,6 @@ def _fail(writer: Schema, reader: Schema, detail: str = "") -> ErrorAction:
 def _promote(writer: Schema) -> Promote:
     assert isinstance(writer, PrimitiveType | FixedType)  # noqa: S101  other types have other actions
     return Promote(writer)
-
-
-def _always_fails(action: RecordAdjust | ErrorAction) -> bool:
-    return isinstance(action, ErrorAction) or any(isinstance(step.action, ErrorAction) for step in action.steps)
 
 
 def _resolve_enum(writer: EnumType, reader: EnumType) -> EnumAdjust | ErrorAction:
@@ -251,7 +239,7 @@ def _is_equivalent(left: Schema, right: Schema) -> bool:
 
 def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
     """Return the writer's schema with the names that the reader's aliases give it (Schema.applyAliases)."""
-    if is_same_shape(writer, reader, is_equal):
+    if ShapeComparison(is_equal).is_same(writer, reader):
         return writer
     names: dict[str, str] = {}
     fields: dict[str, dict[str, str]] = {}
@@ -407,7 +395,11 @@ def _encode_leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
         case "int" | "long":
             return encode_zigzag(_to_java_integer(value, 32 if kind == "int" else 64))
         case "float" | "double":
-            return _pack_float(value, "<f" if kind == "float" else "<d")
+            form = "<f" if kind == "float" else "<d"
+            try:
+                return struct.pack(form, float(value))
+            except OverflowError:
+                return struct.pack(form, math.inf if value > 0 else -math.inf)
     return prefix_length(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
 
 
@@ -419,13 +411,6 @@ def _to_java_integer(value: float, bits: int) -> int:
     if math.isnan(value):
         return 0
     return int(max(-half, min(half - 1, value)))
-
-
-def _pack_float(value: float, form: str) -> bytes:
-    try:
-        return struct.pack(form, float(value))
-    except OverflowError:
-        return struct.pack(form, math.inf if value > 0 else -math.inf)
 
 
 def _is_candidate(schema: Schema, value: Any) -> bool:

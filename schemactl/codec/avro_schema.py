@@ -198,15 +198,11 @@ def _compute_min_size(schema: Schema, sizes: dict[int, int]) -> int:
             return 1
 
 
-def is_same_shape(left: Schema, right: Schema, compare: Callable[[Schema, Schema], bool]) -> bool:
-    """Return whether two schemas have the same structure, and `compare` returns True for each pair of types at the same place."""
-    return ShapeComparison(compare).is_same(left, right)
-
-
 class ShapeComparison:
-    """Compares the structure of many pairs of types, and compares each pair once (see `is_same_shape`)."""
+    """Compares the structure of many pairs of types, and each pair once."""
 
     def __init__(self, compare: Callable[[Schema, Schema], bool]) -> None:
+        """Create a comparison in which types at the same place are the same if `compare` returns True for them."""
         self._compare = compare
         # By the identities of a pair, with the pair, so that no other type gets its identity.
         self._results: dict[tuple[int, int], tuple[bool, Schema, Schema]] = {}
@@ -278,7 +274,7 @@ def parse(text: str) -> Schema:
         for name in parser.unknown:
             raise InvalidDefinition(f"the definition names a type {name!r} that it does not define")
         for first, second in parser.repeated:
-            if not is_same_shape(first, second, _is_same_type):
+            if not ShapeComparison(_is_same_type).is_same(first, second):
                 raise _make_error(f"{second.full_name} is defined twice, and not in the same way")
     except RecursionError:
         raise InvalidDefinition("the definition is nested too deeply") from None
@@ -310,7 +306,11 @@ class _Parser:
         if isinstance(value, str):
             return self._resolve_reference(value, namespace)
         if isinstance(value, list):
-            return _make_union(tuple(self.parse(branch, namespace) for branch in value))
+            branches = tuple(self.parse(branch, namespace) for branch in value)
+            if "union" in [branch.type for branch in branches]:
+                raise _make_error("a union stands directly inside a union")
+            _check_distinct([full_name(branch) for branch in branches], "a union has the branch")
+            return UnionType(branches)
         if not isinstance(value, dict):
             raise _make_error(f"{_describe_value(value)} is not a type")
         kind = value.get("type")
@@ -445,14 +445,6 @@ def _is_same_type(left: Schema, right: Schema) -> bool:
     return is_equal(left, right) and getattr(left, "default", None) == getattr(right, "default", None)
 
 
-def _make_union(branches: tuple[Schema, ...]) -> UnionType:
-    names = [full_name(branch) for branch in branches]
-    if "union" in [branch.type for branch in branches]:
-        raise _make_error("a union stands directly inside a union")
-    _check_distinct(names, "a union has the branch")
-    return UnionType(branches)
-
-
 def _resolve_name(value: dict[str, Any], namespace: str) -> tuple[str, str]:
     """Return the full name and the namespace of a named type inside `namespace`."""
     name = value.get("name")
@@ -509,13 +501,12 @@ def _parse_decimal(value: dict[str, Any], size: int | None) -> DecimalType | Non
         return None
     if not (0 < precision < 1 << 31 and 0 <= scale <= precision):
         return None
-    return DecimalType(precision, scale) if size is None or precision <= _count_digits(size) else None
-
-
-def _count_digits(size: int) -> int:
-    """Return the number of digits that always fit a fixed of `size` bytes, with Java's ints (LogicalTypes.Decimal.maxPrecision)."""
-    bits = (8 * size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
-    return math.floor(math.log10(2) * bits)
+    if size is not None:
+        # The digits that always fit, with the overflow of Java's ints (LogicalTypes.Decimal.maxPrecision).
+        bits = (8 * size - 1 + (1 << 31)) % (1 << 32) - (1 << 31)
+        if precision > math.floor(math.log10(2) * bits):
+            return None
+    return DecimalType(precision, scale)
 
 
 def _parse_double(text: str, place: str) -> float:

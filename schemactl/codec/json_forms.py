@@ -148,7 +148,12 @@ def _read_date(value: Any) -> int | None:
     if isinstance(value, list) and len(value) == 3:
         return _count_days(value)
     match = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
-    return _parse_day(match["day"]) if match and not match["time"] else None
+    if match is None or match["time"]:
+        return None
+    try:
+        return date.fromisoformat(match["day"]).toordinal() - _EPOCH_DAY
+    except ValueError:
+        raise Unreadable(f'"{match["day"]}" is not a date') from None
 
 
 def _read_time(value: Any) -> int | None:
@@ -195,13 +200,6 @@ def _check_number(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise Unreadable(f"expected a list of whole numbers, found {value}")
     return value
-
-
-def _parse_day(text: str) -> int:
-    try:
-        return date.fromisoformat(text).toordinal() - _EPOCH_DAY
-    except ValueError:
-        raise Unreadable(f'"{text}" is not a date') from None
 
 
 def _parse_date_time(match: re.Match[str]) -> int:

@@ -305,7 +305,15 @@ def _compile_storage_leaf(shape: Leaf) -> Convert:
     if isinstance(schema.logical, DecimalType):
         return _compile_decimal(schema, schema.logical)
     if isinstance(schema, FixedType):
-        return lambda value: _check_size(_from_base64(value), schema.size)
+        size = schema.size
+
+        def convert_fixed(value: Any) -> bytes:
+            raw = _from_base64(value)
+            if len(raw) != size:
+                raise Unreadable(f"expected {size} bytes, found {len(raw)}")
+            return raw
+
+        return convert_fixed
     if schema.type in LIMITS:
         return _compile_integer(schema, shape)
     if schema.type == "string" and schema.java in json_forms.TEXT_CLASSES:
@@ -441,12 +449,6 @@ def _from_base64(value: Any) -> bytes:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         raise Unreadable(f"expected base64 text, found {_describe_value(value)}") from None
-
-
-def _check_size(raw: bytes, size: int) -> bytes:
-    if len(raw) != size:
-        raise Unreadable(f"expected {size} bytes, found {len(raw)}")
-    return raw
 
 
 def _describe_value(value: Any) -> str:
@@ -594,16 +596,12 @@ def _write_double(value: Any) -> str:
     return '"NaN"' if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
 
 
-def _write_float(value: Any) -> str:
-    return str(np.float32(value)) if math.isfinite(value) else _write_double(value)
-
-
 _WRITERS: Final[dict[str, Callable[[Any], str]]] = {
     "null": lambda _: "null",
     "boolean": lambda value: "true" if value else "false",
     "int": str,
     "long": str,
-    "float": _write_float,
+    "float": lambda value: str(np.float32(value)) if math.isfinite(value) else _write_double(value),
     "double": _write_double,
     "string": _quote,
     "enum": _quote,

@@ -99,7 +99,13 @@ class KeyValueWriter:
             reasons = {int(present[row]): reason for row, reason in part_reasons.items()} | reasons
         if self.encoding == "SEPARATED":
             return mask_rows(parts["value"], reasons), mask_rows(parts["key"], reasons), reasons
-        return mask_rows(_join_pairs(parts["key"], parts["value"]), reasons), None, reasons
+        # The same bytes as `join_pair`.
+        pieces = []
+        for part in (parts["key"], parts["value"]):
+            lengths = pc.fill_null(pc.binary_length(part), -1)
+            pieces += [split_evenly(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(part, b"")]
+        payloads = pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))
+        return mask_rows(payloads, reasons), None, reasons
 
     def _encode_part(self, pair: Any, name: str) -> bytes | None:
         if not isinstance(pair, dict) or pair.keys() != self.writers.keys():
@@ -178,12 +184,3 @@ def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryAr
     if strict:
         bad |= at != batch.end
     return parts[0], parts[1], bad
-
-
-def _join_pairs(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.BinaryArray:
-    """Return the INLINE payloads of many pairs (see `join_pair`)."""
-    pieces = []
-    for parts in (keys, values):
-        lengths = pc.fill_null(pc.binary_length(parts), -1)
-        pieces += [split_evenly(np.asarray(lengths).astype(">i4").view(np.uint8), 4), pc.fill_null(parts, b"")]
-    return pc.binary_join_element_wise(*pieces, pa.scalar(b"", pa.binary()))

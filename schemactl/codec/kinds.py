@@ -76,7 +76,10 @@ class KindsCodec(BatchDecoder):
         Raises:
             CodecUnavailable, InvalidDefinition: see `Codec.columns`.
         """
-        structs = [(kind, _get_struct(codec)) for kind, codec in self.codecs.items()]
+        structs = [
+            (kind, pa.struct(list(codec.columns)) if codec.is_record else codec.columns.field(0).type)
+            for kind, codec in self.codecs.items()
+        ]
         return pa.schema([(KIND, pa.string()), *structs])
 
     def schema(self, version: int) -> Definition | KeyValue:
@@ -188,11 +191,6 @@ class KindReplayCodec(KindsCodec):
         is_record = self.codecs[self.kind].is_record
         rows = make_record_batch(struct.flatten() if is_record else [struct], self.columns, len(struct))
         return Decoded(rows, pa.array(reasons, pa.string()))
-
-
-def _get_struct(codec: Codec) -> pa.DataType:
-    """Return the type of the codec's values, which are records."""
-    return pa.struct(list(codec.columns)) if codec.is_record else codec.columns.field(0).type
 
 
 def _decode_values(codec: Codec, payloads: Any, versions: pa.Array) -> tuple[pa.Array, dict[int, str]]:

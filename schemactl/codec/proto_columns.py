@@ -301,7 +301,8 @@ class _RowReader(BatchRows):
         self, fields: Sequence[ColumnField], source: pa.RecordBatch | pa.StructArray, rows: Ints, present: Mask
     ) -> list[pa.Array]:
         """Return the columns of messages, given the row of each message and whether it is set."""
-        arrays = [_get_column(source, column_name(field.part.number)) for field in fields]
+        get_column = source.column if isinstance(source, pa.RecordBatch) else source.field
+        arrays = [get_column(column_name(field.part.number)) for field in fields]
         self.mark_invalid(fields, arrays, rows, present)
         return [self._read_field(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
 
@@ -353,17 +354,14 @@ class _RowReader(BatchRows):
 
     def _read_scalar(self, shape: Scalar, array: pa.Array) -> pa.Array:
         if shape.kind == "enum":
-            return self._read_enum(shape, array)
+            names = shape.names or {}
+            encoded = array.dictionary_encode()
+            numbers = encoded.dictionary.to_pylist()
+            texts = pa.array([names.get(number) or str(number) for number in numbers], pa.string())
+            return texts.take(encoded.indices)
         if pa.types.is_decimal(shape.type):
             return _to_decimals(array)
         return array if array.type == shape.type else array.cast(shape.type)
-
-    def _read_enum(self, shape: Scalar, array: pa.Array) -> pa.Array:
-        names = shape.names or {}
-        encoded = array.dictionary_encode()
-        numbers = encoded.dictionary.to_pylist()
-        texts = pa.array([names.get(number) or str(number) for number in numbers], pa.string())
-        return texts.take(encoded.indices)
 
     def _read_moment(self, kind: pa.DataType, array: pa.StructArray, rows: Ints, present: Mask) -> pa.Array:
         seconds = np.asarray(pc.fill_null(array.field(0), 0))
@@ -372,10 +370,6 @@ class _RowReader(BatchRows):
         self.bad[rows[is_too_large]] = True
         micros = np.where(is_too_large, 0, seconds) * _MICROS + nanos // 1000
         return pa.array(micros, pa.int64(), mask=~present).cast(kind)
-
-
-def _get_column(source: pa.RecordBatch | pa.StructArray, name: str) -> pa.Array:
-    return source.column(name) if isinstance(source, pa.RecordBatch) else source.field(name)
 
 
 def _fill_defaults(part: MessagePart, values: pa.Array) -> pa.Array:
@@ -475,7 +469,12 @@ class _RowWriter(BatchRows):
 
     def _write_scalar(self, shape: Scalar, array: pa.Array, rows: Ints) -> pa.Array:
         if shape.kind == "enum":
-            return self._write_enum(shape, array, rows)
+            numbers_by_name = {name: number for number, name in (shape.names or {}).items()}
+            encoded = array.dictionary_encode()
+            names = encoded.dictionary.to_pylist()
+            values = pa.array([numbers_by_name.get(name) for name in names], pa.int32()).take(encoded.indices)
+            self.bad[rows[np.asarray(values.is_null()) & np.asarray(array.is_valid())]] = True
+            return values
         ptars_type = _PTARS_TYPES.get(shape.kind)
         if ptars_type is None:
             return array
@@ -488,14 +487,6 @@ class _RowWriter(BatchRows):
             words, high = pairs[array.offset : array.offset + len(array)].T
             self.bad[rows[(high != 0) & np.asarray(array.is_valid())]] = True
         return pa.array(words, ptars_type, mask=np.asarray(array.is_null()))
-
-    def _write_enum(self, shape: Scalar, array: pa.StringArray, rows: Ints) -> pa.Array:
-        numbers = {name: number for number, name in (shape.names or {}).items()}
-        encoded = array.dictionary_encode()
-        number_array = pa.array([numbers.get(name) for name in encoded.dictionary.to_pylist()], pa.int32())
-        values = number_array.take(encoded.indices)
-        self.bad[rows[np.asarray(values.is_null()) & np.asarray(array.is_valid())]] = True
-        return values
 
 
 def _unset_defaults(part: MessagePart, values: pa.Array) -> pa.Array:

@@ -165,11 +165,15 @@ class _ReaderCompiler:
 
         def read_entries(message: Any) -> Any:
             entries = getattr(message, name)
-            # Sorted, because a map has no order and equal messages have to give equal values. Not with `items()`, whose lookups add keys
-            # that are missing.
+            try:
+                # A map has no order, and equal messages have to give equal values.
+                keys = sorted(entries)
+            except TypeError:
+                raise Unreadable("text that is not UTF-8") from None
+            # Not with `items()`, whose lookups add keys that are missing.
             return collect(
                 (read_key(key) if read_key else key, read_value(entries[key]) if read_value else entries[key])
-                for key in _sort_keys(entries)
+                for key in keys
             )
 
         return read_entries
@@ -191,13 +195,6 @@ class _ReaderCompiler:
                 return _read_text
             case Scalar():
                 return None
-
-
-def _sort_keys(keys: Any) -> list[Any]:
-    try:
-        return sorted(keys)
-    except TypeError:
-        raise Unreadable("text that is not UTF-8") from None
 
 
 def _read_text(value: str | bytes) -> str:
@@ -410,11 +407,9 @@ class _WriterCompiler:
         return set_message
 
     def _compile_value(self, shape: Message | Moment, field: Any) -> _Fill:
-        return (
-            _compile_moment(shape.type)
-            if isinstance(shape, Moment)
-            else self.compile_message(shape, field.message_type)
-        )
+        if isinstance(shape, Moment):
+            return _compile_moment(shape.type)
+        return self.compile_message(shape, field.message_type)
 
     def _compile_list(self, name: str, shape: Shape, field: Any) -> _Fill:
         fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
@@ -454,17 +449,26 @@ class _WriterCompiler:
 
 
 def _make_scalar_fit(shape: Scalar) -> _Fit:
-    if shape.kind == "enum":
-        return _make_enum_fit(shape)
-    if shape.kind in _RANGES:
-        return _make_integer_fit(shape.kind)
-    return PLAIN["boolean" if shape.kind == "bool" else shape.kind]
+    kind = shape.kind
+    if kind == "enum":
+        numbers = {name: number for number, name in (shape.names or {}).items()}
 
+        def fit_enum(value: Any) -> int:
+            if isinstance(value, str):
+                if value in numbers:
+                    return numbers[value]
+                # A number without a name is decoded to its digits.
+                if shape.open_enum and _DIGITS.fullmatch(value) and -(2**31) <= int(value) < 2**31:
+                    return int(value)
+            raise Unwritable(f"{value!r} is not one of {', '.join(numbers)}")
 
-def _make_integer_fit(kind: str) -> _Fit:
+        return fit_enum
+
+    if kind not in _RANGES:
+        return PLAIN["boolean" if kind == "bool" else kind]
     low, high = _RANGES[kind]
 
-    def fit(value: Any) -> int:
+    def fit_integer(value: Any) -> int:
         if isinstance(value, decimal.Decimal) and value.is_finite() and value == value.to_integral_value():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -473,22 +477,7 @@ def _make_integer_fit(kind: str) -> _Fit:
             raise Unwritable(f"{value!r} is out of the range of {kind}")
         return value
 
-    return fit
-
-
-def _make_enum_fit(shape: Scalar) -> _Fit:
-    numbers = {name: number for number, name in (shape.names or {}).items()}
-
-    def fit(value: Any) -> int:
-        if isinstance(value, str):
-            if value in numbers:
-                return numbers[value]
-            # A number without a name is decoded to its digits.
-            if shape.open_enum and _DIGITS.fullmatch(value) and -(2**31) <= int(value) < 2**31:
-                return int(value)
-        raise Unwritable(f"{value!r} is not one of {', '.join(numbers)}")
-
-    return fit
+    return fit_integer
 
 
 def _compile_moment(kind: pa.DataType) -> _Fill:

@@ -287,7 +287,13 @@ class _MessageShaper:
                 )
             key = self._make_scalar(entry.fields_by_name["key"])
             value = entry.fields_by_name["value"]
-        shape = self._make_shape(value, depths)
+        shape: Shape | None
+        if value.message_type is None:
+            shape = self._make_scalar(value)
+        elif moment := _MOMENTS.get(value.message_type.full_name):
+            shape = Moment(moment)
+        else:
+            shape = self.make_message(value.message_type, depths)
         if shape is None:
             return None
         # protoc makes a oneof of one field for `optional`, which has no effect.
@@ -304,12 +310,6 @@ class _MessageShaper:
             default=field.default_value if field.has_default_value and oneof is None else None,
             oneof=oneof.name if oneof is not None else None,
         )
-
-    def _make_shape(self, field: Any, depths: dict[str, int]) -> Shape | None:
-        if field.message_type is None:
-            return self._make_scalar(field)
-        moment = _MOMENTS.get(field.message_type.full_name)
-        return Moment(moment) if moment is not None else self.make_message(field.message_type, depths)
 
     def _make_scalar(self, field: Any) -> Scalar:
         kind = get_type_name(field)
@@ -339,11 +339,6 @@ def make_message_class(descriptor: Any) -> Any:
     the same on the wire, it remains in its field.
     """
     from google.protobuf import message_factory
-
-    return message_factory.GetMessageClass(_open_enums(descriptor))
-
-
-def _open_enums(descriptor: Any) -> Any:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.descriptor_pool import DescriptorPool
 
@@ -353,12 +348,12 @@ def _open_enums(descriptor: Any) -> Any:
         _open_fields(file.message_types_by_name.values(), copy.message_type)
         for file, copy in zip(files, copies, strict=True)
     ]
-    if not any(changes):
-        return descriptor
-    pool = DescriptorPool()
-    for copy in copies:
-        pool.Add(copy)
-    return pool.FindMessageTypeByName(descriptor.full_name)
+    if any(changes):
+        pool = DescriptorPool()
+        for copy in copies:
+            pool.Add(copy)
+        descriptor = pool.FindMessageTypeByName(descriptor.full_name)
+    return message_factory.GetMessageClass(descriptor)
 
 
 def _iterate_files(file: Any, visited: set[str]) -> Iterator[Any]:

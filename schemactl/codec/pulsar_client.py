@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal
 
-from .avro_schema import is_equal, is_same_shape, parse
+from .avro_schema import ShapeComparison, is_equal, parse
 from .definition import CodecUnavailable, Definition, KeyValue, UnknownVersion
 from .message import SENDABLE, number_of, pair_key, payload_of
 from .topic import Codec, GenericRecord, to_generic
@@ -130,7 +130,7 @@ def is_same_schema(left: Definition | KeyValue, right: Definition | KeyValue) ->
         from .proto_schema import describe_messages
 
         return bool(describe_messages(left) == describe_messages(right))
-    return is_same_shape(parse(left.text), parse(right.text), is_equal)
+    return ShapeComparison(is_equal).is_same(parse(left.text), parse(right.text))
 
 
 class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has no types

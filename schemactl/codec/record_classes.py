@@ -349,7 +349,9 @@ def _read_pydantic_fields(kind: Any) -> Iterator[ClassField]:
         elif info.default_factory is None and not info.is_required():
             default = info.default
         avro = _get_pydantic_attributes(info)
-        written_name = _get_written_name(name, info, config)
+        # The name when pydantic dumps by alias.
+        alias = None if config.get("serialize_by_alias") is False else info.serialization_alias
+        written_name = alias or name
         read_names = _get_read_names(name, info, config)
         if not read_names and "name" not in avro:
             raise UnclearField(f"{name} is written as {written_name} and read from within another field", ONE_NAME)
@@ -371,13 +373,6 @@ def _read_computed_fields(kind: Any) -> Iterator[ClassField]:
 def _get_pydantic_attributes(info: Any) -> dict[str, Any]:
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     return {"doc": info.description, **extra.get("avro", {})}
-
-
-def _get_written_name(name: str, info: Any, config: Mapping[str, Any]) -> str:
-    """Return the name of a field when pydantic dumps by alias."""
-    by_name = config.get("serialize_by_alias") is False
-    alias: str | None = None if by_name else info.serialization_alias
-    return alias or name
 
 
 def _get_read_names(name: str, info: Any, config: Mapping[str, Any]) -> list[str]:
@@ -484,8 +479,10 @@ def read(annotation: Any) -> Hint:
                     verbatim = verbatim or _parse_json(extra)
                 elif (extra_attributes := _read_attributes(extra)) is not None:
                     attributes |= extra_attributes
-                else:
-                    doc = doc or _read_doc(extra)
+                elif not doc:
+                    # The text of a `Doc` of typing_extensions is `documentation`.
+                    text = extra if isinstance(extra, str) else getattr(extra, "documentation", "")
+                    doc = text if isinstance(text, str) else ""
             attributes |= outer_attributes
         else:
             return Hint(annotation, attributes, verbatim, frozenset(markers), doc)
@@ -523,9 +520,3 @@ def _parse_json(text: str) -> Any:
             f"a text in Annotated begins like JSON and does not parse: {error}",
             "correct the JSON, or begin the text with another character",
         ) from None
-
-
-def _read_doc(extra: Any) -> str:
-    # The text of a `Doc` of typing_extensions is `documentation`.
-    text = extra if isinstance(extra, str) else getattr(extra, "documentation", "")
-    return text if isinstance(text, str) else ""

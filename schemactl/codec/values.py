@@ -25,7 +25,6 @@ from .avro_schema import (
     EnumType,
     FixedType,
     MapType,
-    PrimitiveType,
     RecordField,
     RecordType,
     UnionType,
@@ -255,17 +254,41 @@ def _find_member(members: Collection[str], value: Any) -> str:
 
 
 def _make_fit(shape: Leaf) -> Fit:
+    """Make the validation of a leaf by its type."""
     schema = shape.schema
     if isinstance(schema, EnumType):
-        return _make_enum_fit(schema)
+        symbols = frozenset(schema.symbols)
+
+        def fit_symbol(value: Any) -> Any:
+            if not isinstance(value, str) or value not in symbols:
+                raise Unwritable(f"{value!r} is not a symbol of {schema.full_name}: {', '.join(schema.symbols)}")
+            return value
+
+        return fit_symbol
+
     if isinstance(schema.logical, DecimalType):
-        return _make_decimal_fit(schema.logical)
+        logical = schema.logical
+
+        def fit_decimal(value: Any) -> Any:
+            if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
+                raise Unwritable(f"expected a decimal, found {value!r}")
+            return to_unscaled(decimal.Decimal(value), logical)
+
+        return fit_decimal
+
     if isinstance(schema, FixedType):
-        return _make_fixed_fit(schema.size)
-    return _make_integer_fit(schema, shape) if schema.type in LIMITS else PLAIN[schema.type]
+        size = schema.size
 
+        def fit_fixed(value: Any) -> Any:
+            if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) != size:
+                raise Unwritable(f"expected {size} bytes, found {value!r}")
+            return bytes(value)
 
-def _make_integer_fit(schema: PrimitiveType, shape: Leaf) -> Fit:
+        return fit_fixed
+
+    if schema.type not in LIMITS:
+        return PLAIN[schema.type]
+
     low, high = LIMITS[schema.type]
     factor = scale_of(shape).factor
     convert = get_storage_converter(shape.type)
@@ -280,26 +303,6 @@ def _make_integer_fit(schema: PrimitiveType, shape: Leaf) -> Fit:
         return number
 
     return fit_integer
-
-
-def _make_enum_fit(schema: EnumType) -> Fit:
-    symbols = frozenset(schema.symbols)
-
-    def fit_symbol(value: Any) -> Any:
-        if not isinstance(value, str) or value not in symbols:
-            raise Unwritable(f"{value!r} is not a symbol of {schema.full_name}: {', '.join(schema.symbols)}")
-        return value
-
-    return fit_symbol
-
-
-def _make_decimal_fit(logical: DecimalType) -> Fit:
-    def fit_decimal(value: Any) -> Any:
-        if not isinstance(value, decimal.Decimal | int) or isinstance(value, bool):
-            raise Unwritable(f"expected a decimal, found {value!r}")
-        return to_unscaled(decimal.Decimal(value), logical)
-
-    return fit_decimal
 
 
 def to_unscaled(value: decimal.Decimal, logical: DecimalType) -> int:
@@ -318,15 +321,6 @@ def to_unscaled(value: decimal.Decimal, logical: DecimalType) -> int:
     if scaled.copy_abs() >= 10**logical.precision:
         raise Unwritable(f"{value} has more than {logical.precision} digits")
     return int(scaled)
-
-
-def _make_fixed_fit(size: int) -> Fit:
-    def fit_fixed(value: Any) -> Any:
-        if not isinstance(value, bytes | bytearray | memoryview) or len(bytes(value)) != size:
-            raise Unwritable(f"expected {size} bytes, found {value!r}")
-        return bytes(value)
-
-    return fit_fixed
 
 
 def _make_floating_fit(kind: str, packed: struct.Struct) -> Fit:
