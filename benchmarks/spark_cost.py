@@ -27,12 +27,14 @@ class Cost(NamedTuple):
     """CPU seconds of one job, and the peak memory of a Python worker and of an executor. Python includes this process.
 
     An executor is its JVM with its Python workers; pages that workers share count once. Local Spark has no executor: 0.
+    `compiler_s` is the part of `jvm_s` in which the JVMs compiled their code.
     """
 
     jvm_s: float
     python_s: float
     worker_mb: float
     executor_mb: float
+    compiler_s: float
 
     @property
     def cpu_s(self) -> float:
@@ -83,12 +85,14 @@ def measure_cost(job: Callable[[], object], executors: Sequence[int] = ()) -> Co
         return [pid for jvm in jvms for pid in _list_descendants(jvm)]
 
     before = {pid: _cpu_s(pid) for pid in list_processes()}
+    compilers_before = _read_compiler_times(jvms)
     done, worker_mb, executor_mb, watching_s = Event(), [0.0], [0.0], [0.0]
 
     def watch() -> None:
         while not done.wait(_WATCH_INTERVAL_S):
-            worker_mb[0] = max([worker_mb[0], *(_resident_mb(pid) for pid in list_processes() if pid not in jvms)])
-            executor_mb[0] = max([executor_mb[0], *(sum(map(_shared_mb, _list_descendants(pid))) for pid in executors)])
+            workers = {jvm: [pid for pid in _list_descendants(jvm) if _is_python(pid)] for jvm in jvms}
+            worker_mb[0] = max([worker_mb[0], *(_resident_mb(pid) for pids in workers.values() for pid in pids)])
+            executor_mb[0] = max([executor_mb[0], *(sum(map(_shared_mb, [pid, *workers[pid]])) for pid in executors)])
         watching_s[0] = time.thread_time()
 
     watcher = Thread(target=watch)
@@ -104,7 +108,10 @@ def measure_cost(job: Callable[[], object], executors: Sequence[int] = ()) -> Co
     time.sleep(0.2)
     spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in list_processes()}
     jvm_s = sum(spent.pop(jvm, 0.0) for jvm in jvms)
-    return Cost(jvm_s, sum(spent.values()) + driver_s, worker_mb[0], executor_mb[0])
+    compilers = _read_compiler_times(jvms)
+    # The time of a thread that ended meanwhile is lost.
+    compiler_s = sum(compilers[thread] - compilers_before.get(thread, 0.0) for thread in compilers)
+    return Cost(jvm_s, sum(spent.values()) + driver_s, worker_mb[0], executor_mb[0], compiler_s)
 
 
 def list_executors(application: str) -> list[int]:
@@ -135,7 +142,7 @@ def _list_children(pid: int) -> list[int]:
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(word) for task in tasks for word in (task / "children").read_text().split()]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
 
 
@@ -143,15 +150,36 @@ def _cpu_s(pid: int) -> float:
     """Return the user and system time, including ended children."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 0.0
     return sum(int(word) for word in words[11:15]) * _TICK_S
+
+
+def _read_compiler_times(jvms: Sequence[int]) -> dict[Path, float]:
+    """Return the CPU seconds of each thread in which a JVM compiles its code."""
+    times_s: dict[Path, float] = {}
+    for thread in (thread for jvm in jvms for thread in Path(f"/proc/{jvm}/task").iterdir()):
+        try:
+            name, _, words = (thread / "stat").read_text().rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if "CompilerThre" in name:
+            times_s[thread] = sum(int(word) for word in words.split()[11:13]) * _TICK_S
+    return times_s
+
+
+def _is_python(pid: int) -> bool:
+    """Return whether a process runs Python; a JVM that starts a program exists twice for a moment."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().startswith("python")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def _resident_mb(pid: int) -> float:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return 0.0
 
 
