@@ -521,7 +521,9 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
                 "file outside of the repository is copied",
                 dest="definition_file",
             )
-            add_options(subparser, "--message NAME: the root message in a .proto, where it has several: package.Message")
+            add_options(
+                subparser, "--message NAME: the root message in a .proto, where it has several: package.Message"
+            )
             subparser.add_argument("--partitions", type=int, metavar="N", help="(default: not partitioned)")
         add_result_formats(subparser)
 

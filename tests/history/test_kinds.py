@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from readings import PROJECT, read
@@ -56,8 +56,8 @@ class KindsCase(NamedTuple):
     kinds: list[tuple[str, str, int]]
 
 
-def change_record(path: str, name: str, **more: int) -> Files:
-    return {path: record("id", name=name, **more)}
+def change_record(path: str, name: str, **default: Any) -> Files:
+    return {path: record("id", name=name, **default)}
 
 
 WITHOUT_MOVED: Files = {TOPIC: declare_kinds(created="created.avsc", asked="asked.avsc")}

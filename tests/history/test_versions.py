@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from readings import ORDERS, PROJECT, list_subjects, read, read_commands
@@ -180,7 +180,8 @@ class HistoryCase(NamedTuple):
 
 def write_v(number: int, path: str = "topics/orders.avsc") -> Files:
     """Return the definition of version `number`, which has one field more than version 0."""
-    return {path: record("id", **{f"f{number}": 0}) if number else record("id")}
+    defaults: dict[str, Any] = {f"f{number}": 0} if number else {}
+    return {path: record("id", **defaults)}
 
 
 GONE: Files = {"topics/orders.yaml": None, "topics/orders.avsc": None}
