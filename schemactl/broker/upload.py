@@ -16,8 +16,8 @@ from schemactl.broker.exceptions import (
     NOT_EXIST,
     NULL_POINTER,
     describe_exception,
-    incompatible,
     is_error,
+    make_incompatible,
     to_answer,
 )
 from schemactl.broker.validation import SchemaData, identify_avro, read_stored, read_upload, validate
@@ -216,17 +216,45 @@ class VersionList:
 
     def put(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
         """Answer an upload; see the function `put`."""
-        return _call(
-            lambda: self._put(read_upload(new), strategy, get_known_digest(new) if is_known_plain(new) else None)
-        )
+        data = read_upload(new)
+        try:
+            validate(data, self.release)
+            number = self.find_equal(data, get_known_digest(new) if is_known_plain(new) else None)
+            if number != NOT_FOUND:
+                return Answer(Outcome.UNCHANGED, number)
+            if self._live:
+                self._check(data, strategy)
+            if data.data is None:
+                raise _make_hash_error()
+        except JavaException as thrown:
+            return to_answer(thrown)
+        return Answer(Outcome.OK, get_next_number(self.versions))
 
     def test(self, new: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
         """Answer like the compatibility endpoint; see the function `test`."""
-        return _call(lambda: self._test(read_upload(new), strategy))
+        data = read_upload(new)
+        try:
+            validate(data, self.release)
+            self._check(data, strategy)
+        except JavaException as thrown:
+            return to_answer(thrown)
+        return Answer(Outcome.OK)
 
     def check_consumer(self, consumer: SchemaInfo, strategy: CompatibilityStrategy) -> Answer:
         """Answer the connect of a consumer; see the function `check_consumer`."""
-        return _call(lambda: self._check_consumer(read_upload(consumer), strategy))
+        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
+            return Answer(Outcome.OK)
+        if not self._live:
+            return to_answer(JavaException(NOT_EXIST, "Topic does not have schema to check"))
+        data = read_upload(consumer)
+        try:
+            if strategy in _CONSUMER_READS_LATEST:
+                self._check_latest(data, CompatibilityStrategy.BACKWARD)
+            else:
+                self._check_all(data, strategy)
+        except JavaException as thrown:
+            return to_answer(thrown)
+        return Answer(Outcome.OK)
 
     def find_equal(self, new: SchemaData, plain_digest: bytes | None = None) -> int:
         """Return the number of the oldest live version that equals `new`; see the function `find_equal`.
@@ -244,7 +272,7 @@ class VersionList:
         if plain_digest is not None and self._known_plain_count == len(self._live):
             return self._digests.find(self._live, [plain_digest], self._identify_by_digest)
         identity = identify_avro(new, self.release)
-        plain_digest = _digest_plain(new) if self._known_plain_count else None
+        plain_digest = _digest_plain_definition(new) if self._known_plain_count else None
         if plain_digest is None:
             return self._identities.find(self._live, [identity], self._identify)
         return self._digests.find(self._live, [plain_digest, identity], self._identify_by_digest)
@@ -278,33 +306,6 @@ class VersionList:
             return get_known_digest(version.info)
         return self._identify(version)
 
-    def _put(self, new: SchemaData, strategy: CompatibilityStrategy, plain_digest: bytes | None) -> Answer:
-        validate(new, self.release)
-        number = self.find_equal(new, plain_digest)
-        if number != NOT_FOUND:
-            return Answer(Outcome.UNCHANGED, number)
-        if self._live:
-            self._check(new, strategy)
-        if new.data is None:
-            raise _make_hash_error()
-        return Answer(Outcome.OK, get_next_number(self.versions))
-
-    def _test(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
-        validate(new, self.release)
-        self._check(new, strategy)
-        return Answer(Outcome.OK)
-
-    def _check_consumer(self, new: SchemaData, strategy: CompatibilityStrategy) -> Answer:
-        if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
-            return Answer(Outcome.OK)
-        if not self._live:
-            raise JavaException(NOT_EXIST, "Topic does not have schema to check")
-        if strategy in _CONSUMER_READS_LATEST:
-            self._check_latest(new, CompatibilityStrategy.BACKWARD)
-        else:
-            self._check_all(new, strategy)
-        return Answer(Outcome.OK)
-
     def _check(self, new: SchemaData, strategy: CompatibilityStrategy) -> None:
         if strategy in TRANSITIVE:
             self._check_all(new, strategy)
@@ -331,10 +332,10 @@ class VersionList:
             # Only here does the broker turn every exception into "incompatible".
             if thrown.exception == INCOMPATIBLE or is_error(thrown):
                 raise
-            raise incompatible(describe_exception(thrown)) from thrown
+            raise make_incompatible(describe_exception(thrown)) from thrown
 
 
-def _digest_plain(new: SchemaData) -> bytes | None:
+def _digest_plain_definition(new: SchemaData) -> bytes | None:
     """Return the digest of a plain Avro definition, or None if it is not plain."""
     with suppress(InvalidSchema):
         if without_comments(new.text) == new.text and is_plain(read(new.text)):
@@ -342,16 +343,11 @@ def _digest_plain(new: SchemaData) -> bytes | None:
     return None
 
 
-def _call(request: Callable[[], Answer]) -> Answer:
-    try:
-        return request()
-    except JavaException as thrown:
-        return to_answer(thrown)
-
-
 def _require_type(new: SchemaData, old: SchemaData) -> None:
     if old.type is not new.type:
-        raise incompatible(f"Incompatible schema: exists schema type {old.type.name}, new schema type {new.type.name}")
+        raise make_incompatible(
+            f"Incompatible schema: exists schema type {old.type.name}, new schema type {new.type.name}"
+        )
 
 
 def _make_hash_error() -> JavaException:

@@ -16,9 +16,9 @@ from schemactl.broker.exceptions import (
     PARSE,
     SERIALIZATION,
     VALIDATION,
-    incompatible,
-    invalid,
     is_error,
+    make_incompatible,
+    make_invalid,
     parse_message,
 )
 from schemactl.codec.wire_format import InvalidPair, split_pair
@@ -100,28 +100,25 @@ def _validate_avro(data: SchemaData, release: Release) -> None:
     try:
         schema = parse_avro(data, release)
     except JavaException as thrown:
-        # A legacy definition is accepted before 4.2 only, and if Avro's parser itself rejects the text.
         if is_error(thrown):
             raise
-        if SPECS[data.type].payload == "json" and release is Release.R4_0 and thrown.exception == PARSE:
-            _validate_legacy(data)
-            return
-        raise _invalid_definition(data) from thrown
+        # A legacy definition is accepted before 4.2 only, and if Avro's parser itself rejects the text.
+        may_be_legacy = SPECS[data.type].payload == "json" and release is Release.R4_0 and thrown.exception == PARSE
+        if not may_be_legacy:
+            raise _make_definition_error(data) from thrown
+        try:
+            read_legacy(data.data or b"")
+        except JavaException as legacy_thrown:
+            if legacy_thrown.exception != IO:
+                raise
+            raise _make_definition_error(data) from legacy_thrown
+        return
     if SPECS[data.type].payload == "avro" and schema.type == "union":
-        raise invalid("Avro schema typed [UNION] is not supported")
+        raise make_invalid("Avro schema typed [UNION] is not supported")
 
 
-def _validate_legacy(data: SchemaData) -> None:
-    try:
-        read_legacy(data.data or b"")
-    except JavaException as thrown:
-        if thrown.exception != IO:
-            raise
-        raise _invalid_definition(data) from thrown
-
-
-def _invalid_definition(data: SchemaData) -> JavaException:
-    return invalid(f"Invalid schema definition data for {data.type.name} schema")
+def _make_definition_error(data: SchemaData) -> JavaException:
+    return make_invalid(f"Invalid schema definition data for {data.type.name} schema")
 
 
 def _validate_native(data: SchemaData, _release: Release) -> None:
@@ -130,17 +127,17 @@ def _validate_native(data: SchemaData, _release: Release) -> None:
     except JavaException as thrown:
         if is_error(thrown):
             raise
-        raise invalid("deserialize ProtobufNative Schema failed") from thrown
+        raise make_invalid("deserialize ProtobufNative Schema failed") from thrown
 
 
 def _validate_string(data: SchemaData, _release: Release) -> None:
     if data.data and data.data != b"null":
-        raise invalid(f"Invalid schema definition data for string schema : '{data.text}'")
+        raise make_invalid(f"Invalid schema definition data for string schema : '{data.text}'")
 
 
 def _validate_primitive(data: SchemaData, _release: Release) -> None:
     if data.data:
-        raise invalid(
+        raise make_invalid(
             "Invalid schema definition data for primitive schemas :length of schema data should be zero, "
             f"but {len(data.data)} bytes is found"
         )
@@ -156,7 +153,7 @@ def _accept(data: SchemaData, release: Release) -> None:
 
 
 def _reject(data: SchemaData, _release: Release) -> None:
-    raise invalid(f"Schema {data.type.name} is a client-side schema type")
+    raise make_invalid(f"Schema {data.type.name} is a client-side schema type")
 
 
 _VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
@@ -318,7 +315,7 @@ def find_advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[
     try:
         reader_root, writer_root = _read_native(reader).root, _read_native(writer).root
     except JavaException as thrown:
-        raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
+        raise make_incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
     violations = protobuf.load("advanced_checker").find_advanced_violations(reader=reader_root, writer=writer_root)
     violation = next(violations, None)
     return (violation.rule, violation.path) if violation else None
@@ -330,13 +327,13 @@ def _read_native(data: SchemaData) -> ProtoDefinition:
     except protobuf.load("java_descriptors").RejectedDefinition as rejected:
         if is_error(rejected.java):
             raise rejected.java from rejected
-        raise JavaException(SERIALIZATION, _show_cause(rejected.java)) from rejected
+        raise JavaException(SERIALIZATION, _describe_cause(rejected.java)) from rejected
     except InvalidSchema as problem:
         raise JavaException(SERIALIZATION, _make_jackson_message(data.data or b"") or problem.message) from problem
     return definition
 
 
-def _show_cause(java: JavaException) -> str:
+def _describe_cause(java: JavaException) -> str:
     """Return the message of a SchemaSerializationException with this cause."""
     if java.exception == "DescriptorValidationException":
         # Thrown for a file, and once more for the definition.
