@@ -133,7 +133,7 @@ def extract(
         _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
         if java != _NO_OPTIONS:
             raise SchemactlError(
-                f"{name_of(kind)} is a pulsar.schema.Record, whose `required` decides which fields may be null",
+                f"{get_class_name(kind)} is a pulsar.schema.Record, whose `required` decides which fields may be null",
                 fix="leave out the options of Java's SchemaDefinition",
             )
         record: Any = kind
@@ -141,7 +141,7 @@ def extract(
             schema = record.schema()
         # The client raises exceptions of any type for an invalid class.
         except Exception as error:  # noqa: BLE001
-            raise SchemactlError(f"{name_of(kind)}: Pulsar's client rejects the class: {error}") from None
+            raise SchemactlError(f"{get_class_name(kind)}: Pulsar's client rejects the class: {error}") from None
         # The same bytes as from AvroSchema and JsonSchema of the client.
         text = json.dumps(schema, indent=True)
     elif is_record(kind):
@@ -152,20 +152,20 @@ def extract(
         if is_portable and on_note:
             # Attributes and defaults that the class itself declares do not change.
             for change in find_changes(definition):
-                place = f"{name_of(kind)} at /{'/'.join(change.parts)}"
+                place = f"{get_class_name(kind)} at /{'/'.join(change.parts)}"
                 on_note(f"{place}: Go's client registers another definition, because {change.message}. {change.fix}")
         # The bytes of a default are often not text, so control characters are escaped.
         text = laid_out_json(escape(json.dumps(definition, ensure_ascii=False), r"[\x7f-\xa0\ud800-\udfff]"))
     else:
         raise SchemactlError(
-            f"cannot extract a definition from {name_of(kind)}",
+            f"cannot extract a definition from {get_class_name(kind)}",
             fix="name a dataclass, a pydantic model, an attrs class, a pulsar.schema.Record or the class of a protobuf message",
         )
     info = SchemaInfo(type_ or SchemaType.AVRO, text.encode())
     for problem in formats.problems(info, release):
         location = f" at {problem.pointer}" if problem.pointer else ""
         raise SchemactlError(
-            f"the definition of {name_of(kind)} is not valid{location}: {problem.message}",
+            f"the definition of {get_class_name(kind)} is not valid{location}: {problem.message}",
             fix=problem.fix or "change the annotation or the default in the class",
         )
     return info
@@ -229,7 +229,7 @@ def _require_type(kind: type, description: str, schema_type: SchemaType | None, 
     """Raise SchemactlError if the class, which `description` describes, cannot have the schema type."""
     if schema_type and schema_type not in possible:
         raise SchemactlError(
-            f"{name_of(kind)} is {description}, which cannot have a schema of type {schema_type.name}",
+            f"{get_class_name(kind)} is {description}, which cannot have a schema of type {schema_type.name}",
             fix=f"--type {' or '.join(possible_type.name for possible_type in possible)}",
         )
 
@@ -244,7 +244,7 @@ def _is_message(kind: type) -> bool:
     return hasattr(descriptor, "full_name") and hasattr(descriptor, "file") and hasattr(kind, "SerializeToString")
 
 
-def name_of(kind: type) -> str:
+def get_class_name(kind: type) -> str:
     """Return the full name of a class, with its module."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
@@ -252,7 +252,7 @@ def name_of(kind: type) -> str:
 def _describe(kind: Any) -> str:
     """Return a class or another annotation as messages show it."""
     return (
-        name_of(kind)
+        get_class_name(kind)
         if isinstance(kind, type) and kind.__module__ != "builtins"
         else getattr(kind, "__name__", str(kind))
     )
@@ -291,7 +291,7 @@ class _Definer:
             return node
         node["fields"] = []
         for field in _list_fields(kind):
-            place = f"{name_of(kind)}.{field.attribute}"
+            place = f"{get_class_name(kind)}.{field.attribute}"
             if field.read_as and self._role is None:
                 raise SchemactlError(
                     f"{place} is written as {field.name} and read as {field.read_as}, but a definition has only one name for a field",
@@ -493,27 +493,27 @@ def _list_fields(kind: type) -> Sequence[ClassField]:
     """Return the fields of a class; raises SchemactlError if they are unclear."""
     if getattr(kind, "__pydantic_root_model__", False):
         raise SchemactlError(
-            f"{name_of(kind)} is a RootModel, whose messages are not records",
+            f"{get_class_name(kind)} is a RootModel, whose messages are not records",
             fix="write the type of its root instead: `Ids = list[str]` in place of `class Ids(RootModel[list[str]])`",
         )
     if "[" in kind.__name__:
         raise SchemactlError(
-            f"Avro has no name for {name_of(kind)}", fix=f"give it one: class OrderPage({kind.__name__})"
+            f"Avro has no name for {get_class_name(kind)}", fix=f"give it one: class OrderPage({kind.__name__})"
         )
     try:
         return fields_of(kind)
     except UnclearField as error:
-        raise SchemactlError(f"{name_of(kind)}: {error.message}", fix=error.fix) from None
+        raise SchemactlError(f"{get_class_name(kind)}: {error.message}", fix=error.fix) from None
     except (NameError, TypeError, AttributeError) as error:
         raise SchemactlError(
             # Messages of pydantic have a second line, with a URL.
-            f"{name_of(kind)}: its annotations cannot be evaluated: {str(error).partition(chr(10))[0]}",
+            f"{get_class_name(kind)}: its annotations cannot be evaluated: {str(error).partition(chr(10))[0]}",
             fix="import what they name in the module itself, not only for type checking",
         ) from None
     # A factory may raise anything.
     except Exception as error:  # noqa: BLE001
         raise SchemactlError(
-            f"{name_of(kind)}: a default factory fails: {error!r}",
+            f"{get_class_name(kind)}: a default factory fails: {error!r}",
             fix="make the factory work when the module is imported alone",
         ) from None
 

@@ -383,8 +383,7 @@ def has_same_text(left: SchemaInfo, right: SchemaInfo) -> bool:
     """Return whether two definitions are equal, including doc, aliases and properties.
 
     Layout, the properties of uploads, the names that clients give to the key and value of a KEY_VALUE, and a client's spelling of a
-    primitive
-    do not count.
+    primitive do not count.
     """
     left_properties, right_properties = _declared_properties(left), _declared_properties(right)
     if (left.type, left.schema, left_properties) == (right.type, right.schema, right_properties):

@@ -52,15 +52,15 @@ def fingerprint(
         topic.schema_id,
         pointer,
         direction,
-        _content_digest(new) if new else "",
-        sorted({*map(_content_digest, against)}),
+        _digest_content(new) if new else "",
+        sorted({*map(_digest_content, against)}),
     ]
-    reading = _reading_digest(new) if new else ""
-    former = _sha256(parts)
-    return Fingerprint(_sha256([*parts, reading]), former) if reading else Fingerprint(former)
+    reading = _digest_reading_parts(new) if new else ""
+    former = _compute_sha256(parts)
+    return Fingerprint(_compute_sha256([*parts, reading]), former) if reading else Fingerprint(former)
 
 
-def _sha256(parts: Sequence[object]) -> str:
+def _compute_sha256(parts: Sequence[object]) -> str:
     return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
@@ -86,7 +86,7 @@ def find_broker_waiver(
     return min((waiver for waiver in waivers if waiver.key in keys), key=lambda waiver: waiver.until, default=None)
 
 
-def _reading_digest(info: SchemaInfo) -> str:
+def _digest_reading_parts(info: SchemaInfo) -> str:
     """Return the digest of the parts of a definition that change how it reads data and make no version, or "" without such parts."""
     try:
         parts = spec(info).reading_parts(info)
@@ -101,15 +101,15 @@ def short(fingerprint: str) -> str:
     return fingerprint.removeprefix("sha256:")[:12]
 
 
-def _content_digest(info: SchemaInfo) -> str:
+def _digest_content(info: SchemaInfo) -> str:
     """Return the digest of a definition's identity, and for PROTOBUF of its `.proto`, by which it is compared."""
     info.load()
-    digest = _digest(info)
-    return f"{digest} {_digest(info.proto)}" if info.proto else digest
+    digest = _digest_identity(info)
+    return f"{digest} {_digest_identity(info.proto)}" if info.proto else digest
 
 
 @lru_cache(maxsize=256)
-def _digest(info: SchemaInfo) -> str:
+def _digest_identity(info: SchemaInfo) -> str:
     """Return the digest of a definition's identity, or of its bytes if it does not parse."""
     try:
         key: object = identity(info)

@@ -276,7 +276,7 @@ def find_breaks(
     strategy: CompatibilityStrategy,
     waivers: WaiversAt,
 ) -> Iterator[Break]:
-    """Yield the reasons why a version breaks readers that a strategy protects, each with the waiver that approved it.
+    """Yield the reasons why a version breaks readers that a strategy protects, each once, with the waiver that approved it.
 
     Args:
         name: the topic.
@@ -286,32 +286,21 @@ def find_breaks(
         strategy: the strategy by which data is judged.
         waivers: returns the waivers in the tree of a commit.
     """
-    if version.info:
-        version_breakages = find_changed_values(existing, version.info, strategy, by_any_release=True)
-        yield from _group_breakages(name, existing, stored, version, version_breakages, waivers)
-
-
-def _group_breakages(
-    name: TopicName,
-    existing: Sequence[SchemaVersion],
-    stored: Sequence[SchemaVersion],
-    version: SchemaVersion,
-    version_breakages: Sequence[Breakage],
-    waivers: WaiversAt,
-) -> Iterator[Break]:
-    """Yield each reason once, with all versions that it applies to, and its waiver in the commit of the version."""
-    infos = {other.number: other.info for other in existing if other.info}
+    new = version.info
+    if new is None:
+        return
+    breakages = find_changed_values(existing, new, strategy, by_any_release=True)
     groups: dict[tuple[str, str, Direction], list[Breakage]] = {}
-    for breakage in version_breakages:
+    for breakage in breakages:
         incompatibility = breakage.incompatibility
         key = (incompatibility.rule, incompatibility.pointer, breakage.direction)
         groups.setdefault(key, []).append(breakage)
-    commit_waivers = tuple(waivers(version.commit)) if version.commit and version_breakages else ()
-    new = version.info
+    commit_waivers = tuple(waivers(version.commit)) if version.commit and breakages else ()
+    infos = {other.number: other.info for other in existing if other.info}
     for (rule, pointer, direction), group in groups.items():
         first = group[0]
         old = infos.get(first.against)
-        if new is None or old is None:
+        if old is None:
             continue
         against = [info for breakage in group if (info := infos.get(breakage.against))]
         change = fingerprint(rule, name, new=new, against=against, pointer=pointer, direction=direction)

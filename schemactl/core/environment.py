@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
+from importlib import metadata
+from importlib.metadata import EntryPoints
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -83,15 +84,11 @@ _BUILD_SERVERS: Final = (
 
 def get_version() -> str:
     """Return the version of this installation."""
-    from importlib import metadata
-
     return metadata.version(DISTRIBUTION)
 
 
 def has_conflicting_distribution() -> bool:
-    """Return whether the distribution `OTHER` is installed too, so that the two have overwritten each other's files."""
-    from importlib import metadata
-
+    """Return whether CONFLICTING_DISTRIBUTION is installed too, so that the two have overwritten each other's files."""
     try:
         metadata.distribution(CONFLICTING_DISTRIBUTION)
     except metadata.PackageNotFoundError:
@@ -102,8 +99,6 @@ def has_conflicting_distribution() -> bool:
 @cache
 def get_home_page() -> str:
     """Return the address of the documentation or the home page in the distribution's metadata, or ""."""
-    from importlib import metadata
-
     addresses = metadata.metadata(DISTRIBUTION).get_all("Project-URL") or []
     address_by_label = dict(address.split(", ", 1) for address in addresses)
     return address_by_label.get("Documentation") or address_by_label.get("Homepage") or ""
@@ -118,7 +113,7 @@ def get_page_address(page: str) -> str:
 @cache  # the lookup reads the metadata of every installed package
 def list_entry_points(group: str) -> EntryPoints:
     """Return the entry points of a group in all installed packages."""
-    return entry_points(group=group)
+    return metadata.entry_points(group=group)
 
 
 def get_ci_run(environment: Mapping[str, str] = os.environ) -> Json | None:
