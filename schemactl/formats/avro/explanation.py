@@ -365,7 +365,7 @@ def _explain_ambiguous_alias(case: _Case) -> _Advice:
 
 
 def _explain_changed_logical_type(case: _Case) -> _Advice:
-    written, read = _get_written_and_read(case)
+    written, read = case.incompatibility.written, case.incompatibility.read
     whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
     written_scale, read_scale = (text.rpartition(", ")[2] for text in (written, read))
     if not case.incompatibility.is_warning:
@@ -384,7 +384,7 @@ def _explain_changed_logical_type(case: _Case) -> _Advice:
 
 
 def _explain_narrower_type(case: _Case) -> _Advice:
-    written, read = _get_written_and_read(case)
+    written, read = case.incompatibility.written, case.incompatibility.read
     if read == "string":
         loss = "bytes that are not UTF-8 are replaced"
     else:
@@ -392,12 +392,6 @@ def _explain_narrower_type(case: _Case) -> _Advice:
     whose = "the new schema" if case.upgraded else f"a reader of {case.older}"
     reason = f"{case.place} is written as {written}, and {whose} reads it as {read}: {loss}."
     return _Advice(reason, _keep_type(case, written, read))
-
-
-def _get_written_and_read(case: _Case) -> tuple[str, str]:
-    """Return the types in the message of a misreading: `written as long, read as double`."""
-    written, _, read = case.incompatibility.message.removeprefix("written as ").partition(", read as ")
-    return written, read
 
 
 def _keep_type(case: _Case, written: str, read: str) -> str:

@@ -357,24 +357,28 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
         missing_symbols = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
         if not missing_symbols or reader.default is None:
             return None
-        message = f"written as {', '.join(missing_symbols)}, which the reader does not list"
-        return _make_misreading("symbols", (location, "symbols"), message)
+        written = ", ".join(missing_symbols)
+        message = f"written as {written}, which the reader does not list"
+        return _make_misreading("symbols", (location, "symbols"), message, written)
     reader_type, writer_type = value_type_of(reader), value_type_of(writer)
     if reader_type is None or writer_type is None:
         return None
     if reader_type.base != writer_type.base and writer_type.base not in PROMOTIONS.get(reader_type.base, ()):
         return None
     reader_kind, writer_kind = kind_of(reader), kind_of(writer)
-    message = f"written as {_describe_type(writer, writer_type)}, read as {_describe_type(reader, reader_type)}"
+    written, read = _describe_type(writer, writer_type), _describe_type(reader, reader_type)
+    message = f"written as {written}, read as {read}"
     if reader_kind not in KEPT[writer_kind]:
-        return _make_misreading("type", location, message)
+        return _make_misreading("type", location, message, written, read)
     becomes_object = pair.reader_is_object and not pair.writer_is_object
     becomes_text = pair.reader_takes_text and not pair.writer_takes_text and writer_kind in _WRITTEN_AS_TEXT
     is_exact_decimal = writer_kind == "decimal" and writer_type.precision <= _EXACT_DIGITS
     if becomes_text or (becomes_object and writer_kind not in KEPT_IN_UNION and not is_exact_decimal):
-        return _make_misreading("union", location, message)
+        return _make_misreading("union", location, message, written, read)
     if reader_kind == writer_kind == "decimal":
-        return None if _has_digits_for(reader_type, writer_type) else _make_misreading("digits", location, message)
+        if _has_digits_for(reader_type, writer_type):
+            return None
+        return _make_misreading("digits", location, message, written, read)
     if isinstance(reader, Fixed) and isinstance(writer, Fixed) and reader.size != writer.size:
         # An incompatibility by Avro's rules.
         return None
@@ -382,7 +386,13 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
     if changed is None:
         return None
     return Incompatibility(
-        changed.rule, reader_pointer(location), message, trace=location, is_warning=changed.is_warning
+        changed.rule,
+        reader_pointer(location),
+        message,
+        trace=location,
+        is_warning=changed.is_warning,
+        written=written,
+        read=read,
     )
 
 
@@ -404,18 +414,23 @@ def _check_alias(reader_field: Field, reader: Record, writer: Record, location: 
     (source,) = sources
     if source.name not in reader.fields_by_name:
         message = f"written as {source.name}, which readers of JSON do not read as {reader_field.name}"
-        yield _make_misreading("alias", location, message)
+        yield _make_misreading("alias", location, message, source.name)
     elif reader_field.default is NO_DEFAULT and not _is_nullable(reader_field.schema):
         message = f"written as {source.name} alone; {reader_field.name} has no value and no default"
-        yield _make_misreading("absent", location, message)
+        yield _make_misreading("absent", location, message, source.name)
 
 
 def _is_nullable(schema: Schema) -> bool:
     return "null" in {branch.type for branch in (schema.branches if isinstance(schema, Union) else (schema,))}
 
 
-def _make_misreading(problem: Problem, location: Location, message: str) -> JsonMisreading:
-    return JsonMisreading(JSON_UNREADABLE, reader_pointer(location), message, trace=location, problem=problem)
+def _make_misreading(
+    problem: Problem, location: Location, message: str, written: str, read: str = ""
+) -> JsonMisreading:
+    pointer = reader_pointer(location)
+    return JsonMisreading(
+        JSON_UNREADABLE, pointer, message, trace=location, problem=problem, written=written, read=read
+    )
 
 
 # Explanations
@@ -431,7 +446,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     place = way.path or getattr(way.schema, "name", way.schema.type)
     is_upgraded = breakage.direction != "old_reads_new"
     whose = "the new schema" if is_upgraded else f"a reader of {breakage.older_name}"
-    written, _, read = misreading.message.removeprefix("written as ").partition(", read as ")
+    written, read = misreading.written, misreading.read
     keep = f"keep {written if is_upgraded else read}, and add a field of the type {read if is_upgraded else written} next to it."
 
     match _get_problem(misreading):
@@ -454,7 +469,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             fix = 'make it a union with null first, and "default": null.'
         case "symbols":
             reason = (
-                f"{place}: messages may hold {written.partition(', which')[0]}, which {whose} does not list. "
+                f"{place}: messages may hold {written}, which {whose} does not list. "
                 f"Readers of JSON use no enum default: Java's classes throw."
             )
             fix = "list every symbol again" if is_upgraded else "keep the symbols"

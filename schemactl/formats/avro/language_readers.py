@@ -305,26 +305,30 @@ def _compare(
     reader_has_null = len(reader_values) < len(reader_branches)
     writer_has_null = len(writer_values) < len(writer_branches)
 
-    def make(problem: Problem, message: str, at: Location = location, *, is_warning: bool = False) -> Incompatibility:
+    def make(
+        problem: Problem, at: Location = location, *, written: str = "", message: str = "", is_warning: bool = False
+    ) -> Incompatibility:
+        written = written or _describe(writer)
+        read = "" if message else _describe(reader)
         return LanguageMisreading(
             CLIENT_BREAKS,
             reader_pointer(at),
-            message,
+            message or f"written as {written}, read as {read}",
             trace=at,
             is_warning=is_warning,
+            written=written,
+            read=read,
             problem=problem,
             client=rules.client,
             is_json=rules.is_json,
         )
 
-    written, read = _describe(writer), _describe(reader)
-    message = f"written as {written}, read as {read}"
     if writer_has_null and not reader_has_null:
-        yield make("null", message)
+        yield make("null")
         return
     if not reader_values or not writer_values:
         if writer_values:
-            yield make("type", message)
+            yield make("type")
         return
     if len(reader_values) > 1:
         for index, branch in writer_values:
@@ -333,20 +337,20 @@ def _compare(
             is_kept = any(kind_of(value, rules) in kept_kinds for _, value in reader_values)
             if not isinstance(reader, Union) or (find_branch(branch, reader) is None and not is_kept):
                 at: Location = (location, ~index) if isinstance(writer, Union) else location
-                yield make("branch", f"written as {_describe(branch)}, read as {read}", at)
+                yield make("branch", at, written=_describe(branch))
                 return
         if not rules.is_json and _is_bare(writer) != _is_bare(reader):
-            yield make("form", message)
+            yield make("form")
         return
     if len(writer_values) > 1:
-        yield make("union", message)
+        yield make("union")
         return
     (reader_index, reader_value), (writer_index, writer_value) = reader_values[0], writer_values[0]
     reader_kind, writer_kind = kind_of(reader_value, rules), kind_of(writer_value, rules)
     if isinstance(reader, Union) or isinstance(writer, Union):
         is_plain_read = rules.nullable_from is None or writer_kind in rules.nullable_from
         if reader_has_null and not isinstance(writer, Union) and not is_plain_read:
-            yield make("nullable", message)
+            yield make("nullable")
             return
         inner: Location = (location, ~writer_index) if isinstance(writer, Union) else location
         yield _Pair(reader_value, writer_value), (inner, reader_index) if isinstance(reader, Union) else inner
@@ -356,7 +360,7 @@ def _compare(
         has_number = (writer_kind, reader_kind) in rules.same_number and (
             rules.is_json or _has_same_bytes(reader, writer)
         )
-        yield make("type", message, is_warning=has_number)
+        yield make("type", is_warning=has_number)
         return
     match reader, writer:
         case Record(), Record():
@@ -368,17 +372,17 @@ def _compare(
         case Enum(), Enum():
             missing = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
             if missing:
-                yield make(
-                    "symbols", f"written as {', '.join(missing)}, which the reader does not list", (location, "symbols")
-                )
+                written = ", ".join(missing)
+                message = f"written as {written}, which the reader does not list"
+                yield make("symbols", (location, "symbols"), written=written, message=message)
         case Fixed(), Fixed() if reader.size != writer.size and reader_kind != "decimal":
-            yield make("size", message, (location, "size"))
+            yield make("size", (location, "size"))
         case _:
             reader_type, writer_type = value_type_of(reader), value_type_of(writer)
             if reader_type and writer_type and not rules.converts_units and reader_kind == writer_kind:
                 changed = _compare_logical(reader_type, writer_type)
                 if changed is not None:
-                    yield make("type", message, is_warning=changed)
+                    yield make("type", is_warning=changed)
 
 
 def _has_same_bytes(reader: Schema, writer: Schema) -> bool:
@@ -411,12 +415,11 @@ def _compare_fields(
             continue
         aliased = [alias for alias in reader_field.aliases if alias in writer.fields_by_name]
         if aliased and aliased[0] not in reader.fields_by_name:
-            yield make(
-                "alias", f"written as {aliased[0]}, which {rules.client} does not read as {reader_field.name}", at
-            )
+            message = f"written as {aliased[0]}, which {rules.client} does not read as {reader_field.name}"
+            yield make("alias", at, written=aliased[0], message=message)
         elif reader_field.default is NO_DEFAULT:
             if "null" not in {branch.type for _, branch in _list_branches(reader_field.schema)}:
-                yield make("absent", f"absent from the messages, and {reader_field.name} has no default", at)
+                yield make("absent", at, message=f"absent from the messages, and {reader_field.name} has no default")
         elif rules is _PYTHON_AVRO or not (
             rules.applies_defaults or _is_zero(reader_field.default, reader_field.schema, rules)
         ):
@@ -509,19 +512,17 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     place = way.path or getattr(way.schema, "name", way.schema.type)
     is_upgraded = breakage.direction != "old_reads_new"
     whose = "the new schema" if is_upgraded else breakage.older_name
-    written, _, read = misreading.message.removeprefix("written as ").partition(", read as ")
-    client = misreading.client
+    written, read, client = misreading.written, misreading.read, misreading.client
     kept, added = (written, read) if is_upgraded else (read, written)
     by_writer = "" if misreading.is_json else ", because it decodes with the writer's definition and promotes nothing"
     fix = f"keep {kept}, and add a field of the type {added} next to it: producers write both until no reader needs the old one."
     match misreading.problem:
         case "alias":
             read_name = way.field.name if way.field else place
-            written_name = written.partition(",")[0]
-            kept_name, added_name = (written_name, read_name) if is_upgraded else (read_name, written_name)
+            kept_name, added_name = (written, read_name) if is_upgraded else (read_name, written)
             reason = (
-                f"{place}: the value is written as {written_name}, and {client} knows no aliases: it reads "
-                f"{_describe_zero(way.schema, is_json=misreading.is_json)} as {read_name}, and the value of {written_name} is lost."
+                f"{place}: the value is written as {written}, and {client} knows no aliases: it reads "
+                f"{_describe_zero(way.schema, is_json=misreading.is_json)} as {read_name}, and the value of {written} is lost."
             )
             fix = f"keep the field {kept_name}, and add {added_name} next to it: producers write both until no reader needs {kept_name}."
         case "absent":
@@ -537,8 +538,7 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
             )
         case "symbols":
             reason = (
-                f"{place}: messages may hold {written.partition(', which')[0]}, which {whose} does not list, and "
-                f"{client} uses no enum default."
+                f"{place}: messages may hold {written}, which {whose} does not list, and {client} uses no enum default."
             )
             fix = "list every symbol again" if is_upgraded else "keep the symbols"
             fix += (
@@ -571,8 +571,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     samples = SampleMessages(writer, primitives=ONES)
     client, problem = misreading.client, misreading.problem
     if problem == "alias":
-        name = misreading.message.removeprefix("written as ").partition(",")[0]
-        message_tokens[-1] = name
+        message_tokens[-1] = misreading.written
         writer_end = _get_field(writer, writer_pointer) or writer_end
         result = f"{client} reads {way.field.name if way.field else 'the field'} as {_describe_zero(way.schema, is_json=misreading.is_json)}"
     elif problem == "absent":
@@ -605,7 +604,7 @@ def _get_field(schema: Schema, pointer: str) -> Schema | None:
 
 
 def _describe_result(misreading: LanguageMisreading, reader: Schema, writer: Schema) -> str:
-    written, _, read = misreading.message.removeprefix("written as ").partition(", read as ")
+    written, read = misreading.written, misreading.read
     if misreading.problem == "form":
         return "has the value in another form"
     if misreading.problem == "branch":

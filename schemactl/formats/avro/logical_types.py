@@ -226,9 +226,15 @@ def find_misreadings(*, reader: Schema, writer: Schema) -> Iterator[Incompatibil
             misreading = compare_value_types(reader=reader_type, writer=writer_type)
             # A fixed of another size is not decoded at all.
             if misreading and getattr(reader_part, "size", 0) == getattr(writer_part, "size", 0):
-                message = f"written as {writer_type.text}, read as {reader_type.text}"
+                written, read = writer_type.text, reader_type.text
                 yield Incompatibility(
-                    misreading.rule, reader_pointer(location), message, trace=location, is_warning=misreading.is_warning
+                    misreading.rule,
+                    reader_pointer(location),
+                    f"written as {written}, read as {read}",
+                    trace=location,
+                    is_warning=misreading.is_warning,
+                    written=written,
+                    read=read,
                 )
         elif (reader_part, writer_part) not in compared:
             compared.add((reader_part, writer_part))

@@ -167,12 +167,14 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
                 )
                 yield Incompatibility("NUMBERS_SWAPPED", reader_field.pointer, message)
             elif not _has_all_values(reader_field.kind, writer_field.kind):
-                types = f"is written as {descriptor.KIND_NAMES[writer_field.kind]} and read as {descriptor.KIND_NAMES[reader_field.kind]}"
+                written, read = descriptor.KIND_NAMES[writer_field.kind], descriptor.KIND_NAMES[reader_field.kind]
                 yield Incompatibility(
                     "NARROWER_TYPE",
                     f"{reader_field.pointer}/type",
-                    f"{_name_field(reader_field)} {types}",
+                    f"{_name_field(reader_field)} is written as {written} and read as {read}",
                     is_warning=True,
+                    written=written,
+                    read=read,
                 )
             if reader_field.kind == descriptor.ENUM:
                 types_pair = reader_field.type_name, writer_field.type_name

@@ -289,7 +289,7 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
     pointer = incompatibility.pointer
     fix, edit = _FIXES[incompatibility.rule].format(number=number), None
     if incompatibility.rule == "NARROWER_TYPE" and not is_older:
-        written, read = _get_written_and_read(incompatibility)
+        written, read = incompatibility.written, incompatibility.read
         if (read, written) in _WIDER_TYPES:
             fix, edit = f"Write {written}, which has every value of {read}.", SetType(pointer, written)
     return Explanation(
@@ -300,12 +300,6 @@ def explain(breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanat
         pointer if is_older else None,
         edit,
     )
-
-
-def _get_written_and_read(incompatibility: Incompatibility) -> tuple[str, str]:
-    """Return the types in the message of a narrower type: `field 1 (n) of A is written as int64 and read as int32`."""
-    written, _, read = incompatibility.message.rpartition(" is written as ")[2].partition(" and read as ")
-    return written, read
 
 
 def is_provable(incompatibility: Incompatibility, *, reader: ProtoMessage, writer: ProtoMessage) -> bool:
