@@ -74,28 +74,28 @@ class Stepwise:
 
 
 def check(
-    target: Catalog,
+    declared: Catalog,
     *,
     approved: Catalog,
     project: Project,
-    label: str,
-    declared: Sequence[Finding] = (),
-    only: frozenset[TopicName] | None = None,
+    base: str,
+    file_findings: Sequence[Finding] = (),
+    selected: frozenset[TopicName] | None = None,
     fork: Fork | None = None,
     stepwise: Stepwise | None = None,
     targets: tuple[str, ...] = (),
     moved: Mapping[TopicName, MovedTopic] = MappingProxyType({}),
     protos: Mapping[KindKey, SchemaInfo] = MappingProxyType({}),
 ) -> CheckReport:
-    """Report the effects of the merge of `target` on brokers and readers.
+    """Report the effects of the merge of `declared` on brokers and readers.
 
     Args:
-        target: the declarations.
+        declared: the declarations.
         approved: the approved history at its tip, with which the declarations are compared.
         project: the project with the default strategy, the severities and the release.
-        label: the name of `approved` in the report.
-        declared: findings from reading the files.
-        only: the topics to check, or None for all topics.
+        base: the name of `approved` in the report.
+        file_findings: findings from reading the files.
+        selected: the topics to check, or None for all topics.
         fork: the approved history at the merge base, by default `approved`. It shows which topics the branch changed, and
             which findings are caused by later approved versions.
         stepwise: the approved history if each commit of the branch were approved by itself.
@@ -105,11 +105,11 @@ def check(
     """
     fork = fork or Fork(approved)
     is_behind = fork.catalog is not approved
-    unchanged = find_unchanged_topics(target, fork)
+    unchanged = find_unchanged_topics(declared, fork)
     run = Run(
-        merge_catalogs(target, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.combined)
+        merge_catalogs(declared, base=fork.catalog, approved=approved, unchanged=unchanged, combined=fork.combined)
         if is_behind
-        else target,
+        else declared,
         approved,
         project,
         targets=targets,
@@ -117,7 +117,9 @@ def check(
         protos=protos,
     )
     names = sorted(
-        name for name in {*target.topics, *run.target.topics, *approved.topics} if only is None or name in only
+        name
+        for name in {*declared.topics, *run.declared.topics, *approved.topics}
+        if selected is None or name in selected
     )
     topics: list[TopicCheck] = []
     findings: list[Finding] = []
@@ -126,7 +128,7 @@ def check(
     for name in names:
         topic_checks, topic_findings = ([], []) if name in unchanged else check_topic(run, name)
         if is_behind and name not in unchanged:
-            topic_findings, notes_on_topic = mark_findings_of_tip(run, name, topic_findings, target, fork)
+            topic_findings, notes_on_topic = mark_findings_of_tip(run, name, topic_findings, declared, fork)
             notes += notes_on_topic
         if stepwise and name.schema_id in stepwise.recorded:
             pair_count = count_pairs(run, name, stepwise)
@@ -139,10 +141,10 @@ def check(
             replace(topic_check, stepwise=find_stepwise_number(topic_check, run, stepwise)) if stepwise else topic_check
             for topic_check in topic_checks
         ]
-        if name in run.target.topics:
+        if name in run.declared.topics:
             topic_findings += [
                 weighed_finding
-                for finding in declared
+                for finding in file_findings
                 if finding.topic == name
                 for weighed_finding in run.apply_severity(finding)
             ]
@@ -150,12 +152,12 @@ def check(
     findings += declarations.check_undeclared_renames(run, names)
     findings += declarations.check_undeclared_namespaces(run, names)
     findings += declarations.check_open_namespaces(run, names)
-    if only is None:
+    if selected is None:
         findings += declarations.check_namespace_protection(run)
     return CheckReport(
         release=project.release,
-        base=label,
-        checked=sum(name in target.topics for name in names),
+        base=base,
+        checked=sum(name in declared.topics for name in names),
         topics=tuple(topics),
         policies=tuple(declarations.find_policy_changes(run, [name for name in names if name not in unchanged])),
         findings=tuple(findings),
@@ -165,32 +167,37 @@ def check(
     )
 
 
-def find_unchanged_topics(target: Catalog, fork: Fork) -> frozenset[TopicName]:
+def find_unchanged_topics(declared: Catalog, fork: Fork) -> frozenset[TopicName]:
     """Return the topics to leave out of the report, because the branch changed neither them nor their namespaces."""
     changed = {
         name
-        for name in {*target.namespaces, *fork.catalog.namespaces}
-        if target.namespaces.get(name) != fork.catalog.namespaces.get(name)
+        for name in {*declared.namespaces, *fork.catalog.namespaces}
+        if declared.namespaces.get(name) != fork.catalog.namespaces.get(name)
     }
     return frozenset(
         name
         for name in fork.unchanged
         if name not in fork.combined
         and name.namespace_name not in changed
-        and all(part.reader == "latest" for part in target.topics[name].split())
+        and all(part.reader == "latest" for part in declared.topics[name].split())
     )
 
 
 def mark_findings_of_tip(
-    run: Run, name: TopicName, findings: Sequence[Finding], target: Catalog, fork: Fork
+    run: Run, name: TopicName, findings: Sequence[Finding], declared: Catalog, fork: Fork
 ) -> tuple[list[Finding], list[str]]:
     """Mark the findings that do not occur at the merge base, and return notes about errors that occur only there."""
-    base_run = replace(run, target=target, approved=fork.catalog)
+    base_run = replace(run, declared=declared, approved=fork.catalog)
     _, base_findings = check_topic(base_run, name)
     base_keys = {_make_key(finding) for finding in base_findings}
     base_name = fork.commit.short if fork.commit else "its beginning"
-    cause = _describe_later_versions(run.get_versions(name), base_run.get_versions(name))
-    result = [*_check_merge(run, name, target, fork)]
+    later_versions = run.get_versions(name)[len(base_run.get_versions(name)) :]
+    cause = ", ".join(
+        format_version(version) + (f' "{version.commit.subject}"' if version.commit else "")
+        for version in later_versions[-3:]
+    )
+    cause = cause or "other policies"
+    result = [*_check_merge(run, name, declared, fork)]
     for finding in findings:
         if _make_key(finding) in base_keys:
             result.append(finding)
@@ -213,20 +220,9 @@ def _make_key(finding: Finding) -> tuple[object, ...]:
     return finding.rule, finding.kind, finding.pointer, finding.direction
 
 
-def _describe_later_versions(versions: Sequence[SchemaVersion], base_versions: Sequence[SchemaVersion]) -> str:
-    """Describe the versions of a topic that were approved after the merge base."""
-    later_versions = versions[len(base_versions) :]
-    if not later_versions:
-        return "other policies"
-    return ", ".join(
-        format_version(version) + (f' "{version.commit.subject}"' if version.commit else "")
-        for version in later_versions[-3:]
-    )
-
-
-def _check_merge(run: Run, name: TopicName, target: Catalog, fork: Fork) -> Iterator[Finding]:
+def _check_merge(run: Run, name: TopicName, declared: Catalog, fork: Fork) -> Iterator[Finding]:
     """Yield findings about a topic that the merge of both sides' files would make invalid."""
-    declared_topic, approved_topic = get_declared_topic(target, name), get_declared_topic(run.approved, name)
+    declared_topic, approved_topic = get_declared_topic(declared, name), get_declared_topic(run.approved, name)
     topic = declared_topic or approved_topic
     problem = fork.combined.get(name)
     if topic and isinstance(problem, Problem):
@@ -266,7 +262,7 @@ def count_pairs(run: Run, name: TopicName, stepwise: Stepwise) -> int:
 
 def check_commits(run: Run, name: TopicName, findings: Sequence[Finding], stepwise: Stepwise) -> Iterator[Finding]:
     """Yield a finding for each commit of the branch that, approved by itself, would record a breaking version."""
-    topic = get_declared_topic(run.target, name)
+    topic = get_declared_topic(run.declared, name)
     if topic is None or topic.schema is None:
         return
     approved_versions, versions = run.get_versions(name), _get_stepwise_versions(name, stepwise)
@@ -346,7 +342,7 @@ def _check_generations(run: Run, topic: Topic, added: Sequence[SchemaVersion], s
 def _report_commit(
     run: Run, error: Finding, commit: Commit, stepwise: Stepwise, *, is_waived_later: bool
 ) -> Iterator[Finding]:
-    topic = run.target.topics[error.topic] if error.topic else None
+    topic = run.declared.topics[error.topic] if error.topic else None
     if topic is None:
         return
     findings = run.make_finding(
@@ -377,7 +373,7 @@ def _describe_commit(commit: Commit, stepwise: Stepwise) -> str:
 
 def report_unjudged_commits(run: Run, name: TopicName, stepwise: Stepwise) -> Iterator[Finding]:
     """Yield the finding that the commits were not judged one by one, because there are too many of them."""
-    topic = get_declared_topic(run.target, name)
+    topic = get_declared_topic(run.declared, name)
     if topic is None or topic.schema is None:
         return
     added = len(_get_stepwise_versions(name, stepwise)) - len(run.get_versions(name))
@@ -393,7 +389,7 @@ def report_unjudged_commits(run: Run, name: TopicName, stepwise: Stepwise) -> It
 
 def find_stepwise_number(topic_check: TopicCheck, run: Run, stepwise: Stepwise) -> int | None:
     """Return the version number of the end of the branch if each commit is approved by itself, or None if it is the same."""
-    topic = get_declared_topic(run.target, topic_check.topic)
+    topic = get_declared_topic(run.declared, topic_check.topic)
     kind = topic.get_kind(topic_check.kind) if topic else None
     schema = kind.schema if kind else (topic.schema if topic else None)
     if topic_check.version is None or schema is None:

@@ -126,12 +126,12 @@ class CheckReport:
     @property
     def causes(self) -> tuple[Cause, ...]:
         """The findings grouped by cause."""
-        return causes(self.findings)
+        return group_findings(self.findings)
 
     @property
     def waived_causes(self) -> tuple[Cause, ...]:
         """The waived findings grouped by cause."""
-        return causes(self.waived)
+        return group_findings(self.waived)
 
     @property
     def edits(self) -> tuple[TextEdit, ...]:
@@ -267,7 +267,7 @@ def join_client_impacts(checks: Iterable[TopicCheck]) -> tuple[ClientImpact, ...
     return tuple(impacts_by_name.values())
 
 
-def undecided(error: SchemactlError) -> CheckReport:
+def make_undecided_report(error: SchemactlError) -> CheckReport:
     """Return the report of a check that `error` ended, which replaces the file of an earlier run."""
     problems = error.problems if isinstance(error, DeclarationError) else ()
     findings = [make_undecided_finding(problem.source, problem.message, problem.fix) for problem in problems] or [
@@ -320,10 +320,15 @@ class Cause:
     @property
     def id(self) -> str:
         """A digest of its findings, in any order, and of their changes, as 32 hexadecimal digits."""
-        parts = sorted(repr(_make_identity(finding)) for finding in self.findings)
+        parts = sorted(
+            repr(
+                (finding.fingerprint, finding.rule, str(finding.topic), "" if finding.fingerprint else finding.message)
+            )
+            for finding in self.findings
+        )
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
-    def shown(self) -> Iterator[Finding]:
+    def list_examples(self) -> Iterator[Finding]:
         """Yield the findings that represent the cause: the findings of one topic in each direction."""
         examples: dict[Hashable, TopicName | None] = {}
         for finding in self.findings:
@@ -331,7 +336,7 @@ class Cause:
                 yield finding
 
 
-def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
+def group_findings(findings: Sequence[Finding]) -> tuple[Cause, ...]:
     """Group findings by the edit that causes them, in the order of the first finding of each group.
 
     Findings of one edit have the same rule, severity, location and part of the definition. A broker's `incompatible` belongs
@@ -348,8 +353,14 @@ def causes(findings: Sequence[Finding]) -> tuple[Cause, ...]:
             refusals.setdefault(key, []).append(finding)
         else:
             edits.setdefault(_make_edit_key(finding) or number, []).append(finding)
-    causes_without_refusals = [Cause(tuple(group)) for group in edits.values()]
-    return tuple(replace(cause, refusals=tuple(_find_refusals(cause, refusals))) for cause in causes_without_refusals)
+    causes = []
+    for group in edits.values():
+        cause = Cause(tuple(group))
+        if cause.primary_finding.rule in COMPARED_BY_BROKERS:
+            keys = dict.fromkeys((finding.topic, finding.kind, cause.severity) for finding in group)
+            cause = replace(cause, refusals=tuple(refusal for key in keys for refusal in refusals.get(key, ())))
+        causes.append(cause)
+    return tuple(causes)
 
 
 def _make_edit_key(finding: Finding) -> Hashable | None:
@@ -363,17 +374,6 @@ def _make_edit_key(finding: Finding) -> Hashable | None:
     last_token = finding.pointer.rpartition("/")[2]
     location = finding.source, finding.before_change, finding.only_at_tip, finding.commit
     return finding.rule, finding.severity, location, last_token
-
-
-def _find_refusals(cause: Cause, refusals: Mapping[Hashable, Sequence[Finding]]) -> Iterator[Finding]:
-    if cause.primary_finding.rule in COMPARED_BY_BROKERS:
-        for topic, kind in dict.fromkeys((finding.topic, finding.kind) for finding in cause.findings):
-            yield from refusals.get((topic, kind, cause.severity), ())
-
-
-def _make_identity(finding: Finding) -> Hashable:
-    """Return a value that distinguishes a finding from all others of its report."""
-    return (finding.fingerprint, finding.rule, str(finding.topic), "" if finding.fingerprint else finding.message)
 
 
 # One report for several environments

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from typing import Any, Final
@@ -32,10 +33,14 @@ from schemactl.core.policies import (
     get_setting_address,
     list_guarantees,
 )
-from schemactl.core.schema import SchemaInfo, SchemaVersion
-from schemactl.core.wording import describe_policy_origin, format_count, format_policy_value
-from schemactl.core.wording import format_partitions as partitions_said
-from schemactl.core.wording import format_version_numbers as versions_said
+from schemactl.core.schema import SchemaVersion
+from schemactl.core.wording import (
+    describe_policy_origin,
+    format_count,
+    format_partitions,
+    format_policy_value,
+    format_version_numbers,
+)
 from schemactl.formats.type_spec import outline
 
 _PROTECTION_TEXTS: Final = {
@@ -57,13 +62,13 @@ _Outline = frozenset[tuple[str, str]]
 
 def find_policy_changes(run: Run, names: Iterable[TopicName]) -> Iterator[PolicyChange]:
     """Yield the changed policies of every namespace, and of the topics `names` that were approved before."""
-    for namespace in sorted({*run.approved.namespaces, *run.target.namespaces}):
+    for namespace in sorted({*run.approved.namespaces, *run.declared.namespaces}):
         yield from _compare_policies(
-            run, namespace, run.approved.namespaces.get(namespace), run.target.namespaces.get(namespace)
+            run, namespace, run.approved.namespaces.get(namespace), run.declared.namespaces.get(namespace)
         )
     for name in names:
         if approved_topic := get_declared_topic(run.approved, name):
-            yield from _compare_policies(run, name, approved_topic, get_declared_topic(run.target, name))
+            yield from _compare_policies(run, name, approved_topic, get_declared_topic(run.declared, name))
 
 
 def _compare_policies(
@@ -87,11 +92,11 @@ def _compare_policies(
 def _find_inherited_value(run: Run, name: NamespaceName | TopicName, policy: str) -> tuple[Any, Level] | None:
     """Return the value to which `apply` resets a policy, and the level that sets it, or None if no file sets it."""
     if policy in SETTINGS:
-        namespace = run.target.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
+        namespace = run.declared.namespaces.get(name.namespace_name) if isinstance(name, TopicName) else None
         inherited = namespace.policies.get(policy) if namespace else None
         return None if inherited is None else (inherited, "namespace")
     if isinstance(name, TopicName):
-        return run.target.strategy(name, run.project.defaults)
+        return run.declared.strategy(name, run.project.defaults)
     return getattr(run.project.defaults, policy), "default"
 
 
@@ -115,7 +120,7 @@ def check_protection(run: Run, topic: Topic, before: Topic | None) -> Iterator[F
 def check_namespace_protection(run: Run) -> Iterator[Finding]:
     """Yield findings about relaxed policies of namespaces, including namespaces that are no longer declared."""
     for name, approved_namespace in sorted(run.approved.namespaces.items(), key=lambda item: str(item[0])):
-        declared_namespace = run.target.namespaces.get(name)
+        declared_namespace = run.declared.namespaces.get(name)
         yield from _check_schema_policies(run, declared_namespace, approved_namespace)
         yield from _check_data_loss(run, declared_namespace, approved_namespace)
 
@@ -132,7 +137,7 @@ def _check_schema_policies(
         if isinstance(approved_entry, Topic) and value != old_value:
             # A topic without a value has the value of its namespace.
             name = approved_entry.name
-            in_force = _get_namespace_value(run.target, name, policy, default=default) if value is None else value
+            in_force = _get_namespace_value(run.declared, name, policy, default=default) if value is None else value
             old_value = (
                 _get_namespace_value(run.approved, name, policy, default=default) if old_value is None else old_value
             )
@@ -160,7 +165,7 @@ def _check_data_loss(
     """Yield findings about changed settings that can lose messages; undeclared settings have Pulsar's default."""
     for setting, description in SETTINGS.items():
         old_value = _get_setting(run.approved, approved_entry.name, setting)
-        new_value = _get_setting(run.target, approved_entry.name, setting)
+        new_value = _get_setting(run.declared, approved_entry.name, setting)
         is_declared = any(entry and setting in entry.policies.settings for entry in (declared_entry, approved_entry))
         if is_declared and new_value != old_value and (loss := description.loss(old_value, new_value)):
             yield from run.make_finding(
@@ -210,7 +215,7 @@ def check_tightened_strategy(run: Run, proposal: Proposal) -> Iterator[Finding]:
             proposal.topic,
             f"{name} becomes {proposal.strategy} ({describe_policy_origin(proposal.level)}), was {old_strategy}. "
             "Approved versions do not satisfy "
-            f"it: {versions_said(failing)}.",
+            f"it: {format_version_numbers(failing)}.",
             source=run.locate_strategy(proposal.topic),
             against=tuple(failing),
         )
@@ -239,7 +244,7 @@ def check_tightened_topic(run: Run, topic: Topic, versions: Sequence[SchemaVersi
             topic,
             f"{topic.name} becomes {strategy} ({describe_policy_origin(level)}), was {old_strategy}. Brokers compare "
             "the kinds of a topic with each "
-            f"other, and would reject what was approved: {versions_said(rejected)}.",
+            f"other, and would reject what was approved: {format_version_numbers(rejected)}.",
             source=run.locate_strategy(topic),
             against=tuple(rejected),
         )
@@ -256,7 +261,7 @@ def check_draft_versions(run: Run, proposal: Proposal, approved_topic: Topic | N
             "DRAFT_VERSIONS_BREAK",
             proposal.topic,
             f"{name} is no longer a draft, and is {proposal.strategy} ({describe_policy_origin(proposal.level)}). "
-            f"Versions that were approved while it was a draft and violate this strategy: {versions_said(failing)}.",
+            f"Versions that were approved while it was a draft and violate this strategy: {format_version_numbers(failing)}.",
             source=proposal.topic.locate("/lifecycle"),
             against=tuple(failing),
         )
@@ -291,8 +296,8 @@ def check_partitions(run: Run, declared_topic: Topic, approved_topic: Topic | No
         yield from run.make_finding(
             "PARTITIONS_SHRUNK",
             declared_topic,
-            f"{declared_topic.name} goes from {partitions_said(approved_topic.partitions)} to "
-            f"{partitions_said(declared_topic.partitions)}; Pulsar can only add partitions to "
+            f"{declared_topic.name} goes from {format_partitions(approved_topic.partitions)} to "
+            f"{format_partitions(declared_topic.partitions)}; Pulsar can only add partitions to "
             "a partitioned topic.",
             source=declared_topic.locate("/partitions"),
         )
@@ -306,7 +311,7 @@ def check_pinned_reader(run: Run, proposal: Proposal) -> Iterator[Finding]:
         yield from run.make_finding(
             "READER_VERSION_UNKNOWN",
             proposal.topic,
-            f"{proposal.topic.name} pins its generated readers to version {pinned_version}; it has {versions_said(sorted(numbers))}.",
+            f"{proposal.topic.name} pins its generated readers to version {pinned_version}; it has {format_version_numbers(sorted(numbers))}.",
             source=proposal.topic.locate("/reader"),
         )
 
@@ -360,12 +365,12 @@ def check_undeclared_namespaces(run: Run, names: Iterable[TopicName]) -> Iterato
         run: the comparison.
         names: the topics to check, in this order.
     """
-    known_namespaces = {*run.target.namespaces}
+    known_namespaces = {*run.declared.namespaces}
     if not run.project.require_declared_namespaces:
         known_namespaces |= {name.namespace_name for name in run.approved.topics}
     topics_by_namespace: dict[NamespaceName, list[Topic]] = {}
     for name in names:
-        topic = run.target.topics.get(name)
+        topic = run.declared.topics.get(name)
         if topic and topic.source and name.namespace_name not in known_namespaces:
             topics_by_namespace.setdefault(name.namespace_name, []).append(topic)
     for namespace, topics in topics_by_namespace.items():
@@ -407,7 +412,7 @@ def check_open_namespaces(run: Run, names: Iterable[TopicName]) -> Iterator[Find
     """
     checked_names = {*run.approved.namespaces, *(name.namespace_name for name in run.approved.topics)}
     for name in names:
-        topic, namespace = run.target.topics.get(name), run.target.namespaces.get(name.namespace_name)
+        topic, namespace = run.declared.topics.get(name), run.declared.namespaces.get(name.namespace_name)
         if namespace is None or namespace.name in checked_names:
             continue
         if topic is None or topic.schema is None or run.is_draft(topic):
@@ -441,18 +446,18 @@ def check_undeclared_renames(run: Run, names: Iterable[TopicName]) -> Iterator[F
 
     It is an error if the schema breaks the old topic's strategy, because topics without `renamed_from` are not compared.
     """
-    declared_ids = {name.schema_id for name in run.target.topics}
+    declared_ids = {name.schema_id for name in run.declared.topics}
     # An approved topic is read when it is accessed, so filter by name first.
     removed_names = [name for name in run.approved.topics if name.schema_id not in declared_ids]
     last_declared = {name for name in removed_names if not run.approved.topics[name].deleted}
-    old_names = {topic.renamed_from for topic in run.target.topics.values()}
+    old_names = {topic.renamed_from for topic in run.declared.topics.values()}
     removed = _group_by_record(run.approved.topics[name] for name in last_declared - old_names)
     if not removed:
         return
     added = _group_by_record(
         topic
         for name in names
-        if (topic := run.target.topics.get(name))
+        if (topic := run.declared.topics.get(name))
         and topic.renamed_from not in last_declared
         and not get_declared_topic(run.approved, name)
     )
@@ -469,18 +474,14 @@ def _group_by_record(topics: Iterable[Topic]) -> dict[str, list[tuple[Topic, _Ou
     """Group topics with outlines by the name of their first record; topics without a record are left out."""
     topics_by_record: dict[str, list[tuple[Topic, _Outline]]] = {}
     for topic in sorted(topics, key=lambda topic: topic.name):
-        parts = _outline_definition(topic.schema) if topic.schema else {}
+        parts: dict[str, str] = {}
+        if topic.schema:
+            with suppress(InvalidSchema):
+                parts = outline(topic.schema.load())
         record = next((name.rpartition(".")[0] for name in parts if "." in name), None)
         if topic.schema and record:
             topics_by_record.setdefault(record, []).append((topic, frozenset(parts.items())))
     return topics_by_record
-
-
-def _outline_definition(schema: SchemaInfo) -> dict[str, str]:
-    try:
-        return outline(schema.load())
-    except InvalidSchema:
-        return {}
 
 
 def _compute_similarity(left: _Outline, right: _Outline) -> float:
@@ -514,26 +515,26 @@ def _report_rename(run: Run, topic: Topic, old_topic: Topic) -> Iterator[Finding
 # Deprecation
 
 
-def check_deprecations(run: Run, only: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
+def check_deprecations(run: Run, selected: frozenset[TopicName] | None, today: date) -> Iterator[Finding]:
     """Yield findings about overdue removals and undeclared replacements.
 
     A deprecated namespace gets one finding, on the first of its topics.
 
     Args:
         run: the comparison.
-        only: the topics to check, or None for all topics.
+        selected: the topics to check, or None for all topics.
         today: the day in UTC.
     """
     checked_namespaces: set[Namespace] = set()
-    for name in sorted(name for name in run.target.topics if only is None or name in only):
-        topic, namespace = run.target.topics[name], run.target.namespaces.get(name.namespace_name)
+    for name in sorted(name for name in run.declared.topics if selected is None or name in selected):
+        topic, namespace = run.declared.topics[name], run.declared.namespaces.get(name.namespace_name)
         if topic.metadata.deprecated:
             client_names = ", ".join(client.name for client in topic.clients)
             clients = f" Declared clients: {client_names}." if client_names else ""
             yield from _check_deprecation(run, topic, topic, topic.metadata.deprecated, today, clients)
         elif namespace and namespace.metadata.deprecated and namespace not in checked_namespaces:
             checked_namespaces.add(namespace)
-            count = sum(topic_name.namespace_name == namespace.name for topic_name in run.target.topics)
+            count = sum(topic_name.namespace_name == namespace.name for topic_name in run.declared.topics)
             topic_count = f" It has {format_count(count, 'topic')}."
             yield from _check_deprecation(run, topic, namespace, namespace.metadata.deprecated, today, topic_count)
 
@@ -549,8 +550,8 @@ def _check_deprecation(
             f"{entry.name} is deprecated and was to be removed after {deprecation.remove_after}.{suggestion}{details}",
             source=entry.locate("/deprecated/remove_after"),
         )
-    if deprecation.use and deprecation.use not in run.target.topics:
-        declared_names = [str(name) for name in run.target.topics if name != entry.name]
+    if deprecation.use and deprecation.use not in run.declared.topics:
+        declared_names = [str(name) for name in run.declared.topics if name != entry.name]
         yield from run.make_finding(
             "REPLACEMENT_UNDECLARED",
             topic,

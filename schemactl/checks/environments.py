@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from shlex import quote
@@ -262,7 +262,7 @@ class Environment:
         overlays: the overlays for the declarations.
         approved: the overlays for the approved history.
         numbers: the record of the targets' version numbers, or None if they have Git's numbers.
-        only: the topics without a target, which are checked as declared, or None for all topics of the targets.
+        topics: the topics without a target, which are checked as declared, or None for all topics of the targets.
     """
 
     targets: tuple[str, ...]
@@ -271,7 +271,7 @@ class Environment:
     overlays: Catalog = NO_OVERLAYS
     approved: Catalog = NO_OVERLAYS
     numbers: TargetNumbers | None = None
-    only: frozenset[TopicName] | None = None
+    topics: frozenset[TopicName] | None = None
 
     def is_same_as(self, other: Environment) -> bool:
         """Return whether both environments differ at most in their targets' names."""
@@ -351,17 +351,12 @@ def group_targets(
                 result[index_of_same], targets=(*result[index_of_same].targets, target.name)
             )
     if all(environment.target and (environment.target.include or environment.target.exclude) for environment in result):
-        result += _group_topics_without_target(result, declared, approved, judge.project.release)
+        # Topics without a target are checked as well.
+        names = frozenset({*declared.topics, *approved.topics})
+        remaining_names = names.difference(
+            *(select_target_topics(names, environment.target) for environment in result if environment.target)
+        )
+        if remaining_names or not result:
+            topics = remaining_names if result else None
+            result.append(Environment((), None, judge.project.release, topics=topics))
     return result
-
-
-def _group_topics_without_target(
-    environments: Sequence[Environment], declared: Catalog, approved: Catalog, release: Release
-) -> Iterator[Environment]:
-    """Yield an environment for the topics without a target, if there are any; they are checked as well."""
-    names = frozenset({*declared.topics, *approved.topics})
-    remaining_names = names.difference(
-        *(select_target_topics(names, environment.target) for environment in environments if environment.target)
-    )
-    if remaining_names or not environments:
-        yield Environment((), None, release, only=remaining_names if environments else None)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from schemactl.checks.check_report import CheckReport, TopicCheck
+from schemactl.checks.check_report import CheckReport
 from schemactl.checks.project_check import CheckRequest, check_project, find_checked_files
 from schemactl.core import atomic_files
 from schemactl.core.deadline import Deadline
 from schemactl.core.edits import TextEdit, edit_contents
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, Source, UsageError
-from schemactl.core.schema import SchemaInfo, get_live_versions
+from schemactl.core.schema import get_live_versions
 from schemactl.declare.files import shown
 from schemactl.declare.formatter import write
 from schemactl.formats import find_renames
@@ -76,7 +76,15 @@ def find_fixes(
         DeclarationError: if the files have problems.
         SchemactlError: if the check cannot be completed.
     """
-    pairs = [_split_rename(written) for written in renames]
+    pairs = []
+    for rename in renames:
+        old_name, separator, new_name = rename.partition("=")
+        if not separator or not old_name or not new_name or "=" in new_name:
+            raise UsageError(
+                f"--rename {rename}: expected OLD=NEW, the name in the approved version and the name now",
+                fix="write it like --rename amount=total; a field of one record is Order.total",
+            )
+        pairs.append((old_name, new_name))
     before = after = check_project(request, deadline, progress=progress, note=note)
     alias_edits = tuple(edit for pair in pairs for edit in _find_alias_edits(before, *pair))
     merged_paths = _find_merged_paths(request, (*alias_edits, *before.edits))
@@ -120,16 +128,6 @@ def _find_merged_paths(request: CheckRequest, edits: Iterable[TextEdit]) -> list
 # Aliases
 
 
-def _split_rename(written: str) -> tuple[str, str]:
-    old_name, separator, new_name = written.partition("=")
-    if not separator or not old_name or not new_name or "=" in new_name:
-        raise UsageError(
-            f"--rename {written}: expected OLD=NEW, the name in the approved version and the name now",
-            fix="write it like --rename amount=total; a field of one record is Order.total",
-        )
-    return old_name, new_name
-
-
 def _find_alias_edits(report: CheckReport, old_name: str, new_name: str) -> Iterator[TextEdit]:
     """Yield the edits that give `new_name` the alias `old_name` in every changed definition.
 
@@ -138,7 +136,12 @@ def _find_alias_edits(report: CheckReport, old_name: str, new_name: str) -> Iter
     """
     option = f"--rename {old_name}={new_name}"
     has_match, unusable_topics, uneditable = False, [], []
-    for topic_check, new, old in _list_changed_schemas(report):
+    for topic_check in report.topics:
+        versions = get_live_versions(topic_check.versions)
+        new, old = topic_check.schema, topic_check.before or (versions[-1].info if versions else None)
+        if not new or not old:
+            continue
+        old = old.load()
         try:
             renames = list(find_renames(new=new, old=old, old_name=old_name, new_name=new_name))
         except InvalidSchema:
@@ -168,15 +171,6 @@ def _find_alias_edits(report: CheckReport, old_name: str, new_name: str) -> Iter
             fix=f'write "aliases": ["{old_name.rpartition(".")[2]}"] yourself',
             source=uneditable[0],
         )
-
-
-def _list_changed_schemas(report: CheckReport) -> Iterator[tuple[TopicCheck, SchemaInfo, SchemaInfo]]:
-    """Yield each changed topic with its new and its approved schema."""
-    for topic_check in report.topics:
-        versions = get_live_versions(topic_check.versions)
-        old = topic_check.before or (versions[-1].info if versions else None)
-        if topic_check.schema and old:
-            yield topic_check, topic_check.schema, old.load()
 
 
 # Files

@@ -125,7 +125,7 @@ def _check_changed_switch(run: Run, proposal: Proposal, *, is_stored: bool) -> I
 def _locate_switch(run: Run, topic: Topic, pointer: str) -> Source | None:
     """Return the place of the property: in the topic's schema, else in its namespace, else of the schema without it."""
     own_source = topic.locate(f"{pointer}/properties/{JSR310_PROPERTY}")
-    namespace = run.target.namespaces.get(topic.name.namespace_name)
+    namespace = run.declared.namespaces.get(topic.name.namespace_name)
     is_own = own_source not in (topic.locate(pointer), topic.locate(f"{pointer}/properties"))
     if is_own or namespace is None or JSR310_PROPERTY not in namespace.schema_properties:
         return own_source

@@ -306,23 +306,20 @@ def check_gate(
             *effects[:_MAX_EFFECTS],
             *([f"{len(effects) - _MAX_EFFECTS} further effects"] if len(effects) > _MAX_EFFECTS else []),
         ]
+        source = Source(file.path)
+        if new_files.kind(file.path) == "file" and file.kind != "definition":
+            source = YamlText(file.path, read_bytes(new_files, file.path)).locate(0, key)
         message = f"{file.path} {verb}, and later changes are checked with it. This change is checked with it, and with the approved files."
         yield Finding(
             rule="GATE_CHANGED",
             severity="warning",
             verdict="declaration",
             topic=None,
-            source=_locate_change(new_files, file, key),
+            source=source,
             message="\n".join([message, *(f"After the merge: {effect}." for effect in listed_effects)]),
             fix=get_builtin_rules()["GATE_CHANGED"].fix,
             targets=tuple(name for name in file.targets if name in proposed.project.targets),
         )
-
-
-def _locate_change(new_files: Files, file: _JudgingFile, key: Tokens) -> Source:
-    if new_files.kind(file.path) != "file" or file.kind == "definition":
-        return Source(file.path)
-    return YamlText(file.path, read_bytes(new_files, file.path)).locate(0, key)
 
 
 def _get_single_document(value: object) -> object:
@@ -366,7 +363,7 @@ def _describe_removed_roots(approved: Project, proposed: Project, new_files: Fil
     for root in (root for root in approved.roots if not any(_is_below(root, other) for other in roots)):
         topics = [
             name
-            for name, topic in run.target.topics.items()
+            for name, topic in run.declared.topics.items()
             if topic.source
             and _is_below(topic.source.path, root)
             and not any(_is_below(topic.source.path, other) for other in roots)
@@ -457,19 +454,17 @@ def _get_strategies(
     """Return the strategy of each approved topic on a target; for an unknown target, the strategies without overlays."""
     target: Target | None = judge.project.targets.get(target_name)
     overlays = judge.overlays.get(target_name, NO_OVERLAYS)
-    selected = select_target_topics(topics, target) if target else topics
-    return {topic: _get_strategy(topic, overlays, judge.project, run) for topic in selected}
 
+    def get_policies(name: NamespaceName | TopicName) -> Policies:
+        approved, overlay = run.approved.get(name), overlays.get(name)
+        policies = approved.policies if approved else Policies()
+        return policies.override_with(overlay.policies if overlay else Policies())
 
-def _get_strategy(name: TopicName, overlays: Catalog, project: Project, run: Run) -> CompatibilityStrategy:
-    def policies(entry: NamespaceName | TopicName) -> Policies:
-        approved, overlay = run.approved.get(entry), overlays.get(entry)
-        return (approved.policies if approved else Policies()).override_with(
-            overlay.policies if overlay else Policies()
-        )
-
-    strategy = find_strategy(policies(name), policies(name.namespace_name))
-    return strategy or project.defaults.schema_compatibility_strategy
+    default = judge.project.defaults.schema_compatibility_strategy
+    return {
+        name: find_strategy(get_policies(name), get_policies(name.namespace_name)) or default
+        for name in (select_target_topics(topics, target) if target else topics)
+    }
 
 
 def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: CompatibilityStrategy) -> bool:
@@ -485,8 +480,8 @@ def _is_latest_rejected(run: Run, judge: Judge, name: TopicName, strategy: Compa
 def check_drafts(run: Run) -> Iterator[Finding]:
     """Yield a warning for each stable topic that becomes a draft: this change is still judged as one to a stable topic."""
     rule = get_builtin_rules()["DRAFT_AGAIN"]
-    for name in sorted(run.target.topics):
-        topic = run.target.topics[name]
+    for name in sorted(run.declared.topics):
+        topic = run.declared.topics[name]
         if topic.lifecycle == "draft" and not topic.deleted and not run.is_draft(topic):
             yield Finding(
                 rule=rule.id,

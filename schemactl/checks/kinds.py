@@ -12,7 +12,7 @@ from schemactl.core.catalog import Catalog, Kind, KindName, LazyMapping, Topic
 from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaVersion, get_live_versions, get_next_number
-from schemactl.core.wording import format_version_numbers as versions_said
+from schemactl.core.wording import format_version_numbers
 from schemactl.formats import assign_kinds, identity, record_name
 
 
@@ -31,7 +31,7 @@ def select_kind(run: Run, part: Topic) -> Run:
             compared with the versions of the kind that has its record.
     """
     name = part.name
-    whole = run.target.topics[name]
+    whole = run.declared.topics[name]
     approved_topics = {}
     for approved_name in {name, *name.same_names_elsewhere, part.renamed_from} - {None}:
         approved_topic = run.approved.topics.get(approved_name) if approved_name else None
@@ -49,10 +49,10 @@ def select_kind(run: Run, part: Topic) -> Run:
     approved_topic = run.find_approved(name)
     defaults = run.project.defaults
     before = run.approved.data_strategy(approved_topic.name, defaults) if approved_topic else None
-    after = run.target.data_strategy(name, defaults)
+    after = run.declared.data_strategy(name, defaults)
     return replace(
         run,
-        target=_with_topics(run.target, {name: part}),
+        declared=_with_topics(run.declared, {name: part}),
         approved=_with_topics(run.approved, approved_topics),
         strategies={name: StrategyChange(before or after, after)},
     )
@@ -116,7 +116,7 @@ def check_removed_kinds(
     """Return a result and a finding for each approved kind that is no longer declared, neither by its key nor by its record."""
     declared_keys = {kind.key for kind in declared_topic.kinds}
     records = {record_name(part.schema) for part in declared_topic.split() if part.schema}
-    strategy, level = run.target.data_strategy(declared_topic.name, run.project.defaults)
+    strategy, level = run.declared.data_strategy(declared_topic.name, run.project.defaults)
     topic_checks: list[TopicCheck] = []
     findings: list[Finding] = []
     for kind in approved_topic.kinds:
@@ -124,6 +124,8 @@ def check_removed_kinds(
             continue
         part = approved_topic.select_kind(kind)
         numbers = [version.number for version in part.versions if version.info]
+        clients = ", ".join(f"the {client.role} {client.display_name}" for client in part.clients)
+        client_note = f". Its declared clients: {clients}" if clients else ""
         stay, them = ("stays", "it") if len(numbers) == 1 else ("stay", "them")
         topic_checks.append(
             TopicCheck(
@@ -133,21 +135,16 @@ def check_removed_kinds(
                 level,
                 latest=numbers[-1] if numbers else None,
                 source=declared_topic.source,
-                owner=run.target.metadata(declared_topic.name).owner,
+                owner=run.declared.metadata(declared_topic.name).owner,
                 kind=kind.key,
             )
         )
         findings += run.make_finding(
             "KIND_REMOVED",
             replace(declared_topic, kind=kind.key),
-            f"{declared_topic.name} no longer declares this kind of events. {versions_said(numbers).capitalize()} "
-            f"{stay} registered, and generated packages can still read {them}{_list_clients(part)}.",
+            f"{declared_topic.name} no longer declares this kind of events. {format_version_numbers(numbers).capitalize()} "
+            f"{stay} registered, and generated packages can still read {them}{client_note}.",
             source=declared_topic.locate("/schemas") if declared_topic.kinds else declared_topic.source,
             fingerprint=fingerprint("KIND_REMOVED", declared_topic.name, new=None, against=[kind.schema]),
         )
     return topic_checks, findings
-
-
-def _list_clients(part: Topic) -> str:
-    text = ", ".join(f"the {client.role} {client.display_name}" for client in part.clients)
-    return f". Its declared clients: {text}" if text else ""

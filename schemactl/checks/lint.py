@@ -87,13 +87,13 @@ class Linted:
     remark: Remark
 
 
-def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tuple[CheckReport, list[Linted]]:
+def lint(declared: Declared, project: Project, selected: frozenset[TopicName]) -> tuple[CheckReport, list[Linted]]:
     """Check declarations against all enabled lint rules.
 
     Args:
         declared: the declarations.
         project: the project with the settings of the rules.
-        only: the topics to check.
+        selected: the topics to check.
 
     Returns:
         The report, and the remarks on definitions with their findings, which `fixed` can fix.
@@ -118,7 +118,7 @@ def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tu
         return list(functions_by_rule[rule](read_definition(file)))
 
     linted_remarks = []
-    for name in sorted(only):
+    for name in sorted(selected):
         enabled_rules = [rule for rule in functions_by_rule if run.is_enabled(rule, name)]
         for file in declared.written.get(name, ()):
             for rule in enabled_rules:
@@ -130,11 +130,16 @@ def lint(declared: Declared, project: Project, only: frozenset[TopicName]) -> tu
     findings_of_topics = [
         finding
         for check in _TOPIC_RULES
-        for rule, name, source, remark in check(declared, project, dict.fromkeys(sorted(only)))
+        for rule, name, source, remark in check(declared, project, dict.fromkeys(sorted(selected)))
         for finding in _make_finding(run, rule, name, source, remark)
     ]
-    findings = sorted((*(linted.finding for linted in linted_remarks), *findings_of_topics), key=_make_sort_key)
-    report = CheckReport(project.release, "", len(only), findings=tuple(findings), settings=project.path)
+
+    def make_sort_key(finding: Finding) -> tuple[int, str]:
+        source = finding.source
+        return ORDER[finding.severity], f"{source.path}:{source.line:9}:{source.column:9}" if source else ""
+
+    findings = sorted((*(linted.finding for linted in linted_remarks), *findings_of_topics), key=make_sort_key)
+    report = CheckReport(project.release, "", len(selected), findings=tuple(findings), settings=project.path)
     return report, linted_remarks
 
 
@@ -145,7 +150,7 @@ def _make_finding(
     severity = run.get_severity(rule, name, run.rules[rule].severity)
     return run.make_finding(
         rule,
-        run.target.topics[name],
+        run.declared.topics[name],
         remark.message,
         source=source,
         fix=remark.fix,
@@ -154,11 +159,6 @@ def _make_finding(
         severity=None if severity == "off" else severity,
         edit=edit,
     )
-
-
-def _make_sort_key(finding: Finding) -> tuple[int, str]:
-    source = finding.source
-    return ORDER[finding.severity], f"{source.path}:{source.line:9}:{source.column:9}" if source else ""
 
 
 # Definitions, rules and remarks
@@ -524,10 +524,12 @@ def check_optional_fields(definition: LintedDefinition) -> Iterator[Remark]:
 # Whole schemas, alone and compared with other topics
 
 
-def check_other_releases(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
+def check_other_releases(
+    declared: Declared, project: Project, selected: Collection[TopicName]
+) -> Iterator[_TopicRemark]:
     """Report schemas that another Pulsar release would reject. A separate rule covers defaults of later union branches."""
     other_releases = [release for release in Release if release is not project.release]
-    for topic in _list_parts(declared, only):
+    for topic in _list_parts(declared, selected):
         name, schema = topic.name, topic.schema
         releases_by_problem: dict[InvalidSchema, list[Release]] = defaultdict(list)
         problems: dict[tuple[str, str], InvalidSchema] = {}
@@ -552,9 +554,9 @@ def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSche
             yield InvalidSchema(problem.message, pointer=problem_pointer, fix=problem.fix)
 
 
-def check_client_forms(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
+def check_client_forms(declared: Declared, project: Project, selected: Collection[TopicName]) -> Iterator[_TopicRemark]:
     """Report producers whose client may send another text than the form of its language."""
-    for topic in _list_parts(declared, only):
+    for topic in _list_parts(declared, selected):
         name = topic.name
         if topic.schema is None or not list_native_parts(topic.schema):
             continue
@@ -576,14 +578,14 @@ def check_client_forms(declared: Declared, project: Project, only: Collection[To
                 yield "CLIENT_FORM_VARIES", name, topic.locate(pointer), Remark(tokens(pointer), message)
 
 
-def _list_parts(declared: Declared, only: Collection[TopicName]) -> Iterator[Topic]:
-    """Yield the topics `only`, once for each of their kinds of events."""
-    for name in only:
+def _list_parts(declared: Declared, selected: Collection[TopicName]) -> Iterator[Topic]:
+    """Yield the topics `selected`, once for each of their kinds of events."""
+    for name in selected:
         yield from declared.catalog.topics[name].split()
 
 
 def check_sibling_namespaces(
-    declared: Declared, _project: Project, only: Collection[TopicName]
+    declared: Declared, _project: Project, selected: Collection[TopicName]
 ) -> Iterator[_TopicRemark]:
     """Report topics whose type is in another namespace than most types of their Pulsar namespace."""
     namespaces_by_pulsar_namespace: dict[NamespaceName, dict[TopicName, str]] = defaultdict(dict)
@@ -598,7 +600,7 @@ def check_sibling_namespaces(
         if topic_count < max(_MIN_SIBLINGS, len(namespaces) * 3 // 4):
             continue
         for name, namespace in namespaces.items():
-            if namespace != usual_namespace and name in only:
+            if namespace != usual_namespace and name in selected:
                 file = declared.written[name][0]
                 parts = ("namespace",) if "namespace" in file.value else ("name",)
                 message = (
@@ -648,9 +650,11 @@ def _find_unsupported_types(topic: Topic) -> Iterator[_TopicRemark]:
             yield "CLIENT_TYPE_UNSUPPORTED", topic.name, topic.locate(f"/clients/{index}/language"), Remark((), message)
 
 
-def check_client_languages(declared: Declared, project: Project, only: Collection[TopicName]) -> Iterator[_TopicRemark]:
+def check_client_languages(
+    declared: Declared, project: Project, selected: Collection[TopicName]
+) -> Iterator[_TopicRemark]:
     """Report schemas that the client of a declared language lacks, registers in another form, or writes differently."""
-    for name in only:
+    for name in selected:
         topic = declared.catalog.topics[name]
         languages = {client.known_language: index for index, client in reversed([*enumerate(topic.clients)])}
         schema = topic.schema
@@ -720,7 +724,9 @@ _TOPIC_RULES: Final = (check_other_releases, check_client_forms, check_sibling_n
 # The edits of `lint --fix`
 
 
-def fixed(files: Files, project: Project, declared: Declared, linted: Iterable[Linted]) -> dict[str, bytes]:
+def apply_harmless_edits(
+    files: Files, project: Project, declared: Declared, linted: Iterable[Linted]
+) -> dict[str, bytes]:
     """Return the contents of the files after the harmless edits of `linted`, by path.
 
     An edit is harmless if old and new schema can read each other's messages.

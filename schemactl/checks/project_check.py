@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -118,7 +118,7 @@ def check_project(
         report = _check_files(request, repository, checked, deadline, on_commit, note)
         if checked.covering is not None:
             deadline.begin("checking the approved project that covers this folder")
-            other_request = _ask_for(request, repository, checked.covering)
+            other_request = _make_request_for(request, repository, checked.covering)
             other = find_checked_files(other_request, repository)
             covering_report = _check_files(other_request, repository, other, deadline, on_commit, note)
             both = (
@@ -133,7 +133,7 @@ def check_project(
     return report
 
 
-def _ask_for(request: CheckRequest, repository: Repository, path: str) -> CheckRequest:
+def _make_request_for(request: CheckRequest, repository: Repository, path: str) -> CheckRequest:
     """Return the same request for the project whose file is at `path`."""
     return replace(request, config=str(Path(str(repository.top), path)), target=None)
 
@@ -154,7 +154,7 @@ def _find_new_homes(
     for path in paths:
         if path == checked.proposed.path:
             continue
-        other_request = _ask_for(request, repository, path)
+        other_request = _make_request_for(request, repository, path)
         try:
             other = find_checked_files(other_request, repository)
             topics = read(other.files, other.project).catalog.topics
@@ -255,16 +255,12 @@ def _check_files(
         report = replace(apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole), topics=report.topics)
         if report.count("error") and forked.approved.tip == head:
             report = replace(report, notes=(*report.notes, _JUDGED_AGAINST_HEAD))
-    return replace(report, texts=_read_texts(report, files))
-
-
-def _read_texts(report: CheckReport, files: Files) -> dict[str, str]:
-    """Return the texts of the checked files with findings, by path, without files that cannot be read."""
+    # The texts of the files with findings, without files that cannot be read.
     texts: dict[str, str] = {}
     for path in sorted({finding.place.path for finding in (*report.waived, *report.findings) if finding.place}):
         with suppress(OSError, SchemactlError, UnicodeDecodeError):
             texts[path] = files.read(path).decode("utf-8")
-    return texts
+    return replace(report, texts=texts)
 
 
 def _require_same_numbers(
@@ -349,13 +345,6 @@ def keep_broken_as_approved(declared: Declared, base: History) -> Declared:
     return replace(declared, catalog=catalog, broken=(*declared.broken, *broken_before))
 
 
-def _list_concerned_topics(declarations: Sequence[BrokenDeclaration]) -> list[TopicName | None]:
-    """Return the topics whose declarations share a problem, or [None] if it is the problem of their one file."""
-    topics = [broken.name for broken in declarations if isinstance(broken.name, TopicName)]
-    is_of_file = len({broken.path for broken in declarations}) == 1 < len(declarations)
-    return [None] if is_of_file or not topics else [*dict.fromkeys(topics)]
-
-
 def _find_amended_base(request: CheckRequest, repository: Repository, project: Project) -> str | None:
     """Return the parent of HEAD if an amended commit replaces the tip of the approved ref; else None."""
     from schemactl.history.approved_history import approved
@@ -432,18 +421,18 @@ class _Check:
             for outside in describe_outside_declarations(self.files, self.proposed, self._list_paths()):
                 self.note(outside)
         expect_agreement(content.numbers.records, declared, forked)
-        only = self._selected
-        if only is not None:
-            only = content.declared.filter_readable(only)
+        selected = self._selected
+        if selected is not None:
+            selected = content.declared.filter_readable(selected)
         if self.approved is None:
             judge = read_proposed_judge(self.proposed, content)
-            report = self._judge_by(judge, None, only, waivers)
+            report = self._judge_by(judge, None, selected, waivers)
             if forked.approved.tip is None:
                 return report
             note = f"{self.proposed.path} has not been approved yet, so its own settings judge"
             return replace(report, notes=(*report.notes, note))
         judge = read_approved_judge(self.repository, self.approved, self.project, content, history)
-        report = self._judge_by(judge, None, only, waivers)
+        report = self._judge_by(judge, None, selected, waivers)
         files_at_base, files_at_tip = (
             CommitFiles(self.repository, commit) for commit in (forked.base.tip, self.approved.tip)
         )
@@ -453,14 +442,14 @@ class _Check:
         if changed:
             merged_files = FilesAfterMerge(self.repository, self.files, base=files_at_base, tip=files_at_tip)
             proposed = read_proposed_judge(self.proposed, content, merged_files, self.approved.project)
-            report = join_judgments(report, self._judge_by(proposed, judge, only, waivers))
+            report = join_judgments(report, self._judge_by(proposed, judge, selected, waivers))
             gate_findings += check_gate(changed, judge, proposed, files_at_base, self.files, self.run)
             gate_findings += [
                 finding
                 for finding in check_project_rendering(self.run, self.approved.project, self.proposed)
-                if only is None or finding.topic in only
+                if selected is None or finding.topic in selected
             ]
-        gate_findings += [*self._changed_proto_findings(), *check_drafts(self.run)]
+        gate_findings += [*self._check_changed_protos(), *check_drafts(self.run)]
         return replace(report, findings=(*gate_findings, *report.findings))
 
     def _list_paths(self) -> Iterable[str]:
@@ -475,14 +464,14 @@ class _Check:
         return [path.decode("utf-8", "surrogateescape") for path in listed.split(b"\0")[:-1]]
 
     def _judge_by(
-        self, judge: Judge, approved: Judge | None, only: frozenset[TopicName] | None, waivers: WaiversAt
+        self, judge: Judge, approved: Judge | None, selected: frozenset[TopicName] | None, waivers: WaiversAt
     ) -> CheckReport:
         """Report on the change by one judge, for all of its targets or for the requested one.
 
         Args:
             judge: the judge.
             approved: the approved judge, if `judge` is the proposed one.
-            only: the topics to check, or None for all topics.
+            selected: the topics to check, or None for all topics.
             waivers: returns the waivers in force in the tree of a commit.
         """
         from schemactl.checks.check_report import join_reports
@@ -502,12 +491,12 @@ class _Check:
             (environment, environment.make_view(content.declared, forked, self.changes, self.note))
             for environment in environments
         ]
-        report = join_reports([self._check_environment(judge.project, *view, only, waivers) for view in views])
+        report = join_reports([self._check_environment(judge.project, *view, selected, waivers) for view in views])
         names = self.content.declared.filter_readable(
             {name for _, (declared, *_) in views for name in declared.catalog.topics}
         )
-        report = replace(report, checked=len(names if only is None else names & only))
-        return self._add_deprecations(self._add_samples(report, only), judge.project, only)
+        report = replace(report, checked=len(names if selected is None else names & selected))
+        return self._add_deprecations(self._add_samples(report, selected), judge.project, selected)
 
     @cached_property
     def _selected(self) -> frozenset[TopicName] | None:
@@ -563,11 +552,18 @@ class _Check:
         for broken in needed:
             for problem in broken.problems:
                 declarations.setdefault(problem, []).append(broken)
-        undecided = [
-            make_undecided_finding(problem.source, problem.message, problem.fix, topic)
-            for problem, concerned in declarations.items()
-            for topic in _list_concerned_topics(concerned)
-        ]
+        undecided = []
+        for problem, concerned in declarations.items():
+            concerned_topics: list[TopicName | None] = [
+                broken.name for broken in concerned if isinstance(broken.name, TopicName)
+            ]
+            if not concerned_topics or len({broken.path for broken in concerned}) == 1 < len(concerned):
+                # It is the problem of their one file.
+                concerned_topics = [None]
+            undecided += [
+                make_undecided_finding(problem.source, problem.message, problem.fix, topic)
+                for topic in dict.fromkeys(concerned_topics)
+            ]
         return replace(
             report,
             topics=topics,
@@ -583,7 +579,7 @@ class _Check:
         project: Project,
         environment: Environment,
         view: tuple[Declared, Forked, Fork],
-        only: frozenset[TopicName] | None,
+        selected: frozenset[TopicName] | None,
         waivers: WaiversAt,
     ) -> tuple[tuple[str, ...], CheckReport]:
         """Compare the declarations with the approved history; `view` has both as the environment has them."""
@@ -595,15 +591,15 @@ class _Check:
         severities = project.severities
         if self.request.strict:
             severities = {UNPROTECTED: "warning", **severities}
-        if environment.only is not None:
-            only = environment.only if only is None else environment.only & only
+        if environment.topics is not None:
+            selected = environment.topics if selected is None else environment.topics & selected
         report = check(
             declared.catalog,
             approved=approved.catalog,
             project=replace(project, severities=severities, release=environment.release),
-            label=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
-            declared=declared.findings,
-            only=only,
+            base=f"{approved.ref} ({approved.tip.short})" if approved.tip else "an empty history",
+            file_findings=declared.findings,
+            selected=selected,
             fork=fork,
             stepwise=Stepwise(stepwise.catalog, [entry.commit for entry in branch.commits], forked.recorded, waivers)
             if stepwise and branch
@@ -614,7 +610,7 @@ class _Check:
         )
         return environment.targets, report
 
-    def _add_samples(self, report: CheckReport, only: frozenset[TopicName] | None) -> CheckReport:
+    def _add_samples(self, report: CheckReport, selected: frozenset[TopicName] | None) -> CheckReport:
         """Add findings for unreadable samples: the samples of changed schemas, and changed samples."""
         from schemactl.history import CommitFiles
 
@@ -628,16 +624,19 @@ class _Check:
         require_codec()
         from schemactl.checks.samples import add_sample_findings
 
-        return add_sample_findings(report, self.run, declared, self.files, changed_paths, only)
+        return add_sample_findings(report, self.run, declared, self.files, changed_paths, selected)
 
     def _add_deprecations(
-        self, report: CheckReport, project: Project, only: frozenset[TopicName] | None
+        self, report: CheckReport, project: Project, selected: frozenset[TopicName] | None
     ) -> CheckReport:
         """Add the findings about deprecation, which do not depend on a target, and notes about the branch."""
         from schemactl.checks.declarations import check_deprecations
 
         forked = self.forked
-        findings = (*report.findings, *check_deprecations(replace(self.run, project=project), only, self.request.today))
+        findings = (
+            *report.findings,
+            *check_deprecations(replace(self.run, project=project), selected, self.request.today),
+        )
         notes = [*_describe_surprises(project, report, self.content.declared.catalog, self.files)]
         notes += _describe_lost_nanoseconds(project, report, self.content.declared.catalog)
         if forked.branch and forked.branch.is_updated and forked.base is forked.approved:
@@ -720,7 +719,7 @@ class _Check:
                     changed[name, part.kind] = (part.schema, approved)
         return changed
 
-    def _changed_proto_findings(self) -> Iterator[Finding]:
+    def _check_changed_protos(self) -> Iterator[Finding]:
         """Yield a warning for each topic that replaces or removes `proto:`, because the file judges its messages."""
         from schemactl.core.findings import Finding
         from schemactl.core.rules import get_builtin_rules

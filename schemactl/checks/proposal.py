@@ -58,7 +58,7 @@ class Run:
     """The comparison of declarations with the approved history.
 
     Attributes:
-        target: the declarations after the merge.
+        declared: the declarations after the merge.
         approved: the approved history.
         project: the project whose severities and defaults count.
         rules: the known rules by id.
@@ -69,7 +69,7 @@ class Run:
             run is about one kind of events, and its catalogs have only this kind of the topic.
     """
 
-    target: Catalog
+    declared: Catalog
     approved: Catalog
     project: Project
     rules: Mapping[str, Rule] = field(default_factory=get_builtin_rules)
@@ -112,14 +112,14 @@ class Run:
         defaults = self.project.defaults
         approved_topic = self.find_approved(name)
         before = self.approved.strategy(approved_topic.name if approved_topic else name, defaults)
-        return StrategyChange(before, self.target.strategy(name, defaults))
+        return StrategyChange(before, self.declared.strategy(name, defaults))
 
     def locate_strategy(self, topic: Topic) -> Source | None:
         """Return the location of the topic's strategy, in its declaration or in the declaration of its namespace."""
         levels = [level for _, level in self.get_strategies(topic.name)]
         if "kinds" in levels:
             return topic.locate("/kinds_compatibility")
-        namespace = self.target.namespaces.get(topic.name.namespace_name)
+        namespace = self.declared.namespaces.get(topic.name.namespace_name)
         owner = namespace if namespace and "topic" not in levels and "namespace" in levels else topic
         return owner.locate("/schema_compatibility_strategy")
 
@@ -162,7 +162,7 @@ class Run:
         A renamed topic has the stricter severity of its old and its new namespace, and a moved topic also of its old project.
         """
         places: list[tuple[Project, TopicName | None]] = [(self.project, name)]
-        topic = self.target.topics.get(name) if name else None
+        topic = self.declared.topics.get(name) if name else None
         if topic and (moved := self.moved.get(topic.name)):
             places.append((moved.project, moved.topic.name))
         elif topic and topic.renamed_from and not self.find_approved(topic.name):
@@ -182,7 +182,7 @@ class Run:
     def apply_severity(self, finding: Finding) -> Iterator[Finding]:
         """Yield `finding` with the severity that the project sets for its rule; nothing if the rule is off."""
         severity = self.get_severity(finding.rule, finding.topic, finding.severity)
-        topic = self.target.topics.get(finding.topic) if finding.topic else None
+        topic = self.declared.topics.get(finding.topic) if finding.topic else None
         if topic and severity == "error" and self.is_draft(topic):
             # No client depends on a draft yet, and `apply` skips it.
             severity = "warning"
@@ -340,39 +340,39 @@ def is_rejected(verdict: Verdict) -> bool:
 
 
 def merge_catalogs(
-    target: Catalog,
+    declared: Catalog,
     *,
     base: Catalog,
     approved: Catalog,
     unchanged: frozenset[TopicName],
     combined: Mapping[TopicName, object],
 ) -> Catalog:
-    """Apply the changes from `base` to `approved` to `target`, attribute by attribute; `target` wins in a conflict.
+    """Apply the changes from `base` to `approved` to `declared`, attribute by attribute; `declared` wins in a conflict.
 
     Args:
-        target: the declarations of the branch.
+        declared: the declarations of the branch.
         base: the approved history at the merge base.
         approved: the approved history at its tip.
-        unchanged: the topics that the branch did not change; they are taken from `target` and are not judged.
+        unchanged: the topics that the branch did not change; they are taken from `declared` and are not judged.
         combined: the definitions that a merge makes from files of both sides; see `Fork`.
 
     Returns:
         The merged catalog, without topics that are no longer declared.
     """
     namespaces = {}
-    for name in {*base.namespaces, *target.namespaces, *approved.namespaces}:
+    for name in {*base.namespaces, *declared.namespaces, *approved.namespaces}:
         namespace = _merge_namespace(
-            target.namespaces.get(name), base=base.namespaces.get(name), approved=approved.namespaces.get(name)
+            declared.namespaces.get(name), base=base.namespaces.get(name), approved=approved.namespaces.get(name)
         )
         if namespace:
             namespaces[name] = namespace
     topics = {}
-    for topic_name in {*base.topics, *target.topics, *approved.topics}:
+    for topic_name in {*base.topics, *declared.topics, *approved.topics}:
         if topic_name in unchanged and topic_name not in combined:
-            topics[topic_name] = target.topics[topic_name]
+            topics[topic_name] = declared.topics[topic_name]
             continue
         base_topic, approved_topic = get_declared_topic(base, topic_name), get_declared_topic(approved, topic_name)
-        topic = _merge_topic(get_declared_topic(target, topic_name), base=base_topic, approved=approved_topic)
+        topic = _merge_topic(get_declared_topic(declared, topic_name), base=base_topic, approved=approved_topic)
         combined_schema = combined.get(topic_name, topic)
         if topic and isinstance(combined_schema, SchemaInfo):
             topic = replace(topic, schema=combined_schema)
@@ -392,48 +392,50 @@ def get_declared_topic(catalog: Catalog, name: TopicName) -> Topic | None:
 
 
 def _merge_namespace(
-    target: Namespace | None, *, base: Namespace | None, approved: Namespace | None
+    declared: Namespace | None, *, base: Namespace | None, approved: Namespace | None
 ) -> Namespace | None:
-    if target == base:
+    if declared == base:
         return approved
-    if target is None or approved is None:
-        return target
-    policies = _merge_policies(target.policies, base=base.policies if base else Policies(), approved=approved.policies)
+    if declared is None or approved is None:
+        return declared
+    policies = _merge_policies(
+        declared.policies, base=base.policies if base else Policies(), approved=approved.policies
+    )
     base_metadata = base.metadata if base else NO_METADATA
-    metadata = approved.metadata if target.metadata == base_metadata else target.metadata
-    is_same = target.schema_properties == (base.schema_properties if base else EMPTY)
-    schema_properties = approved.schema_properties if is_same else target.schema_properties
-    return replace(target, policies=policies, metadata=metadata, schema_properties=schema_properties)
+    metadata = approved.metadata if declared.metadata == base_metadata else declared.metadata
+    is_same = declared.schema_properties == (base.schema_properties if base else EMPTY)
+    schema_properties = approved.schema_properties if is_same else declared.schema_properties
+    return replace(declared, policies=policies, metadata=metadata, schema_properties=schema_properties)
 
 
-def _merge_topic(target: Topic | None, *, base: Topic | None, approved: Topic | None) -> Topic | None:
-    if target is None or base is None:
-        return approved if target is base else target
+def _merge_topic(declared: Topic | None, *, base: Topic | None, approved: Topic | None) -> Topic | None:
+    if declared is None or base is None:
+        return approved if declared is base else declared
     if approved is None:
         # Removed from the approved files since the merge base: the topic stays only if the branch changed it.
-        return None if _is_same_topic(target, base) else target
+        return None if _is_same_topic(declared, base) else declared
     merged_values = {
-        name: getattr(approved, name) for name in _MERGED_ATTRIBUTES if getattr(target, name) == getattr(base, name)
+        name: getattr(approved, name) for name in _MERGED_ATTRIBUTES if getattr(declared, name) == getattr(base, name)
     }
-    if target.kinds or base.kinds or approved.kinds:
-        merged_values |= _merge_kinds(target, base=base, approved=approved)
-    elif is_same_schema(target.schema, base.schema):
+    if declared.kinds or base.kinds or approved.kinds:
+        merged_values |= _merge_kinds(declared, base=base, approved=approved)
+    elif is_same_schema(declared.schema, base.schema):
         merged_values["schema"] = approved.schema
-    policies = _merge_policies(target.policies, base=base.policies, approved=approved.policies)
-    return replace(target, policies=policies, **merged_values)
+    policies = _merge_policies(declared.policies, base=base.policies, approved=approved.policies)
+    return replace(declared, policies=policies, **merged_values)
 
 
-def _merge_kinds(target: Topic, *, base: Topic, approved: Topic) -> dict[str, Any]:
+def _merge_kinds(declared: Topic, *, base: Topic, approved: Topic) -> dict[str, Any]:
     """Merge the kinds of a topic by their keys; a topic that changes between `schema` and `schemas` is taken as a whole."""
-    if not (target.kinds and approved.kinds):
-        is_unchanged = len(target.kinds) == len(base.kinds) and _is_same_content(target, base)
-        source = approved if is_unchanged else target
+    if not (declared.kinds and approved.kinds):
+        is_unchanged = len(declared.kinds) == len(base.kinds) and _is_same_content(declared, base)
+        source = approved if is_unchanged else declared
         return {"schema": source.schema, "kinds": source.kinds, "kind_names": source.kind_names}
     kinds = []
-    for key in dict.fromkeys(kind.key for kind in (*target.kinds, *approved.kinds)):
-        target_kind, base_kind, approved_kind = (topic.get_kind(key) for topic in (target, base, approved))
-        is_unchanged = _is_same_kind(target_kind, base_kind)
-        if kind := approved_kind if is_unchanged else target_kind:
+    for key in dict.fromkeys(kind.key for kind in (*declared.kinds, *approved.kinds)):
+        declared_kind, base_kind, approved_kind = (topic.get_kind(key) for topic in (declared, base, approved))
+        is_unchanged = _is_same_kind(declared_kind, base_kind)
+        if kind := approved_kind if is_unchanged else declared_kind:
             kinds.append(kind)
     names = tuple(KindName(kind.key, kind.record) for kind in kinds)
     return {"schema": kinds[-1].schema if kinds else None, "kinds": tuple(kinds), "kind_names": names}
@@ -455,11 +457,11 @@ def _is_same_content(left: Topic, right: Topic) -> bool:
     return is_same_schema(left.schema, right.schema)
 
 
-def _merge_policies(target: Policies, *, base: Policies, approved: Policies) -> Policies:
+def _merge_policies(declared: Policies, *, base: Policies, approved: Policies) -> Policies:
     approved_values = {
-        policy: approved.get(policy) for policy in Policies.names() if target.get(policy) == base.get(policy)
+        policy: approved.get(policy) for policy in Policies.names() if declared.get(policy) == base.get(policy)
     }
-    return Policies.of({**target.managed(), **approved_values})
+    return Policies.of({**declared.managed(), **approved_values})
 
 
 def _is_same_topic(left: Topic, right: Topic) -> bool:

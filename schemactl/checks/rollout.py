@@ -23,7 +23,7 @@ from schemactl.core.policies import TRANSITIVE, BrokerDefaults, CompatibilityStr
 from schemactl.core.project import Target
 from schemactl.core.schema import Release, SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import format_version_numbers as versions_said
+from schemactl.core.wording import format_version_numbers
 from schemactl.formats import explain, spec
 from schemactl.registry import url
 
@@ -94,7 +94,7 @@ class RolloutStep:
     command: str
 
 
-def rollout(
+def make_rollout(
     name: TopicName,
     report: CheckReport,
     targets: Mapping[str, Target],
@@ -422,7 +422,7 @@ class _Planner:
             "merge",
             "",
             (),
-            f"merge the change: {versions_said([version])} is approved{rebase_note if self._rebase_offset else ''}",
+            f"merge the change: {format_version_numbers([version])} is approved{rebase_note if self._rebase_offset else ''}",
             f"schemactl show {self._short}@{version}",
         )
         for target in _sort_targets(self._name, targets):
@@ -432,7 +432,15 @@ class _Planner:
         """Yield the steps on one target, where the version has `number`."""
         version = f"version {self._facts.version}"
         version += f" ({number} there)" if number != self._facts.version else ""
-        apply = self._make_apply_step(target, target_settings, version)
+        options = f"--target {quote(target)} --topic {self._short}"
+        apply_command, plan_command = f"schemactl apply {options}", f"schemactl plan {options} --detailed-exitcode"
+        if target_settings and target_settings.promoted is not None:
+            # A plan at the current position of the target does not include the change.
+            apply_command = (
+                f"schemactl promote {quote(target)} --to {self._approved}, the push that it prints, and {apply_command}"
+            )
+            plan_command += f" --at {self._approved}"
+        apply = RolloutStep("apply", target, (), f"register {version}: {apply_command}", plan_command)
         # An embedded registry does not know which clients are connected.
         is_observable = target_settings is None or url.parse(target_settings.registry).kind == "pulsar"
         impacts_here = [
@@ -478,17 +486,6 @@ class _Planner:
                 f"schemactl clients {self._short} --target {quote(target)} --drained" if is_observable else "",
             )
         yield from upgrade("consumers", [*blocked, *other_consumers])
-
-    def _make_apply_step(self, target: str, target_settings: Target | None, version: str) -> RolloutStep:
-        options = f"--target {quote(target)} --topic {self._short}"
-        apply_command, plan_command = f"schemactl apply {options}", f"schemactl plan {options} --detailed-exitcode"
-        if target_settings and target_settings.promoted is not None:
-            # A plan at the current position of the target does not include the change.
-            apply_command = (
-                f"schemactl promote {quote(target)} --to {self._approved}, the push that it prints, and {apply_command}"
-            )
-            plan_command += f" --at {self._approved}"
-        return RolloutStep("apply", target, (), f"register {version}: {apply_command}", plan_command)
 
 
 def _sort_targets(name: TopicName, targets: Mapping[str, Target]) -> list[str]:

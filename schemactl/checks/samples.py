@@ -26,7 +26,7 @@ from schemactl.core.findings import Finding
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import format_version_numbers as versions_said
+from schemactl.core.wording import format_version_numbers
 from schemactl.declare.files import Files, shown
 from schemactl.formats import assign_kinds
 
@@ -57,7 +57,7 @@ class SampleMessage(NamedTuple):
     key: bytes | None = None
     target: str | None = None
 
-    def line(self, value: Any = None) -> str:
+    def to_line(self, value: Any = None) -> str:
         """Return the message as a line of a sample file, with its decoded value if there is one."""
         bytes_by_key = {"payload_b64": self.payload, "key_b64": self.key}
         text_by_key = {
@@ -88,7 +88,7 @@ def add_sample_findings(
     declared: Declared,
     files: Files,
     changed: Collection[str],
-    only: Collection[TopicName] | None,
+    selected: Collection[TopicName] | None,
 ) -> CheckReport:
     """Add a finding for each unreadable sample, if its schema or the sample itself has changed.
 
@@ -98,7 +98,7 @@ def add_sample_findings(
         declared: the declarations, with the paths of all samples.
         files: the files with the samples.
         changed: the paths of the samples that the change adds or edits.
-        only: the topics to check, or None for all topics.
+        selected: the topics to check, or None for all topics.
 
     Raises:
         DeclarationError: if files are not valid sample files; `problems` has the problems of all files.
@@ -111,7 +111,7 @@ def add_sample_findings(
     problems: list[Problem] = []
     for name, paths in sorted(sample_files.by_topic.items()):
         topic = declared.catalog.topics[name]
-        if topic.schema is None or (only is not None and name not in only):
+        if topic.schema is None or (selected is not None and name not in selected):
             continue
         samples: list[Sample] = []
         for path in sorted(paths):
@@ -254,7 +254,7 @@ def _report_unreadable_samples(
         number = sample.message.version
         remark = ""
         if number is not None and number not in schemas_by_number:
-            reason = f"there is no version {number}: the topic has {versions_said([*schemas_by_number])}"  # noqa: PLW2901
+            reason = f"there is no version {number}: the topic has {format_version_numbers([*schemas_by_number])}"  # noqa: PLW2901
         elif with_approved:
             rejection = "" if with_approved == reason else f": {on_one_line(with_approved)}"
             remark = f" The last approved schema cannot read it either{rejection}."
@@ -264,7 +264,7 @@ def _report_unreadable_samples(
         )
         writer_schema = schemas_by_number.get(number) if number is not None else None
         # The fingerprint covers key and payload, but not the version number, which may differ between targets.
-        message = sample.message._replace(version=None).line()
+        message = sample.message._replace(version=None).to_line()
         yield from run.make_finding(
             "SAMPLE_UNREADABLE",
             topic,

@@ -238,12 +238,15 @@ def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
     if answer.outcome in (Outcome.OK, Outcome.UNCHANGED):
         return
     broker_message = f"{BROKER_MESSAGE}{_shorten_message(answer.message)}" if answer.message.strip() else ""
+    kinds_note = ""
+    if proposal.broker and answer.outcome is Outcome.INCOMPATIBLE:
+        kinds_note = " A broker compares the kinds of a topic with each other, by the strategy of the topic and not by `kinds_compatibility`."
     has_other_type = any(breakage.incompatibility.rule == "SCHEMA_TYPE_CHANGED" for breakage in verdict.data)
     yield from run.make_finding(
         f"BROKER_{answer.outcome.name}",
         proposal.topic,
         f"Pulsar {run.project.release} will reject version {proposal.number} of {proposal.topic.name}: {answer.outcome} under "
-        f"{proposal.broker_side.strategy} ({describe_policy_origin(proposal.broker_side.level)}).{_describe_broker_side(proposal, answer)}"
+        f"{proposal.broker_side.strategy} ({describe_policy_origin(proposal.broker_side.level)}).{kinds_note}"
         f"{_describe_waiver_effect(proposal, answer)}{broker_message}",
         source=proposal.topic.locate("/schema/type") if has_other_type else proposal.schema.locate(""),
         fix=_suggest_broker_fix(run, proposal, verdict),
@@ -251,13 +254,6 @@ def check_own_release(run: Run, proposal: Proposal, verdict: Verdict) -> Iterato
         if answer.outcome is Outcome.INCOMPATIBLE
         else "",
     )
-
-
-def _describe_broker_side(proposal: Proposal, answer: Answer) -> str:
-    """State that a broker compares all kinds of events with each other; the text is empty for a topic with one schema."""
-    if proposal.broker is None or answer.outcome is not Outcome.INCOMPATIBLE:
-        return ""
-    return " A broker compares the kinds of a topic with each other, by the strategy of the topic and not by `kinds_compatibility`."
 
 
 def _describe_waiver_effect(proposal: Proposal, answer: Answer) -> str:

@@ -100,7 +100,7 @@ class Impact:
         """The effects in a few words, the worst first."""
         if self.refusal:
             return "no columns any more"
-        return summary(self.changes)
+        return summarize_changes(self.changes)
 
 
 def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impact | None:
@@ -111,7 +111,7 @@ def compare_tables(run: Run, proposal: Proposal, approved_topic: Topic) -> Impac
     if generate is None or new_schema is None or old_schema is None:
         return None
     older_schemas = [version.info for version in reversed(proposal.versions) if version.info]
-    return impact(
+    return compute_impact(
         old_schema,
         new_schema,
         older=older_schemas,
@@ -129,7 +129,7 @@ def _find_reader_schema(proposal: Proposal, topic: Topic) -> SchemaInfo | None:
     return next((version.info for version in proposal.versions if version.number == topic.reader), None)
 
 
-def impact(
+def compute_impact(
     old: SchemaInfo, new: SchemaInfo, *, older: Sequence[SchemaInfo] = (), generate: Generate, release: Release
 ) -> Impact | None:
     """Return the effects on tables of reading with `new` instead of `old`, or None if there are no columns to compare.
@@ -157,7 +157,7 @@ def impact(
             return None
         names = former_names(new, [old, *older], options, release)
         past = partial(_read_history, old, older, options, release)
-        return Impact(changes(old_struct, new_struct, names, past))
+        return Impact(find_column_changes(old_struct, new_struct, names, past))
     except (InvalidSchema, UnsupportedBySpark, RecursionError):
         # The schema nests deeper than any table.
         return None
@@ -196,13 +196,13 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
     pointers = Pointers(proposal.schema, run.project.release, StructOptions()) if impact.changes else None
     rewrites = [change for change in impact.changes if change.effect == "rewrite"]
     for index, change in enumerate(rewrites[:MAX_SHOWN]):
-        pointer = pointers.of(change.path) if pointers else ""
+        pointer = pointers.find(change.path) if pointers else ""
         remaining_count = len(rewrites) - MAX_SHOWN if index == MAX_SHOWN - 1 else 0
         remark = f" The same for {remaining_count:,} more columns." if remaining_count > 0 else ""
         yield from run.make_finding(
             "TABLE_REWRITE",
             topic,
-            f"Tables fed by {topic.name}: {sentence(change)} Landing into a Delta or Iceberg table stops until then.{remark}",
+            f"Tables fed by {topic.name}: {describe_change(change)} Landing into a Delta or Iceberg table stops until then.{remark}",
             source=proposal.schema.locate(pointer),
             field=change.column,
             pointer=pointer,
@@ -212,11 +212,13 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
         )
     other_changes = [change for change in impact.changes if change.effect != "rewrite"]
     if other_changes or impact.refusal:
-        lines = [sentence(change) for change in other_changes[:MAX_SHOWN]] or [
+        lines = [describe_change(change) for change in other_changes[:MAX_SHOWN]] or [
             f"Spark has no columns for it any more: {impact.refusal}."
         ]
         if len(other_changes) > MAX_SHOWN:
-            lines.append(f"The same for {len(other_changes) - MAX_SHOWN:,} more columns: {summary(other_changes)}.")
+            lines.append(
+                f"The same for {len(other_changes) - MAX_SHOWN:,} more columns: {summarize_changes(other_changes)}."
+            )
         stopping_columns = list(dict.fromkeys(change.column for change in other_changes if is_stopping(change)))
         if stopping_columns:
             shown_columns = ", ".join(stopping_columns[:_MAX_NAMED_COLUMNS])
@@ -226,13 +228,13 @@ def check_tables(run: Run, proposal: Proposal, impact: Impact | None) -> Iterato
                 else ""
             )
             lines.append(f"Landing into a Delta table stops at {shown_columns}{more}, until the table is rewritten.")
-        pointer = pointers.of(other_changes[0].path) if pointers and other_changes else ""
+        pointer = pointers.find(other_changes[0].path) if pointers and other_changes else ""
         yield from run.make_finding(
             "TABLE_CHANGED",
             topic,
             "\n".join([f"Tables fed by {topic.name}:", *lines]),
             source=proposal.schema.locate(pointer),
-            fix=advice(other_changes, topic.name.schema_id),
+            fix=suggest_actions(other_changes, topic.name.schema_id),
             fingerprint=proposal.make_fingerprint("TABLE_CHANGED", "", against=_list_latest_number(proposal)),
         )
 
@@ -289,23 +291,20 @@ def check_equal_names(run: Run, proposal: Proposal) -> Iterator[Finding]:
     names_by_path = find_equal_names(proposal.schema, spark_release, release)
     if not names_by_path:
         return
-    places = Pointers(proposal.schema, release, _RECURSIVE)
+    pointers = Pointers(proposal.schema, release, _RECURSIVE)
     for path, names in [*names_by_path.items()][:MAX_SHOWN]:
-        at = places.of(path) if places else ""
+        pointer = pointers.find(path)
+        *first_names, last_name = (f"`{name}`" for name in names)
         yield from run.make_finding(
             "FIELDS_DIFFER_IN_CASE",
             proposal.topic,
-            f"{proposal.topic.name}: the fields {_join_names(names)} differ only in case. Spark and Delta treat them "
+            f"{proposal.topic.name}: the fields {', '.join(first_names)} and {last_name} differ only in case. Spark and Delta treat them "
             "as one column, and reject a table with both.",
-            source=proposal.schema.locate(at),
+            source=proposal.schema.locate(pointer),
             field=".".join(path),
-            pointer=at,
-            fingerprint=proposal.make_fingerprint("FIELDS_DIFFER_IN_CASE", f"{at}#{'.'.join(path)}", against=()),
+            pointer=pointer,
+            fingerprint=proposal.make_fingerprint("FIELDS_DIFFER_IN_CASE", f"{pointer}#{'.'.join(path)}", against=()),
         )
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return f"{', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}`"
 
 
 # The comparison of two StructTypes
@@ -356,7 +355,7 @@ _MADE_UP_COLUMN: Final = re.compile(r"member\d+|key|value|element")
 """The names of columns that are not in the text of an Avro definition, ignoring case."""
 
 
-def changes(
+def find_column_changes(
     old: Struct,
     new: Struct,
     former_names: Mapping[Path, Sequence[str]],
@@ -392,27 +391,36 @@ class _StructComparison:
         pairs = [(field, remaining_fields.pop(fold_case(field.name), None)) for field in new.fields]
         for field, field_of_same_name in pairs:
             field_path = (*new_path, field.name)
-            old_field = field_of_same_name or self._take_renamed(
-                map(fold_case, self._former_names.get(field_path, ())), remaining_fields
+            former_names = map(fold_case, self._former_names.get(field_path, ()))
+            old_field = field_of_same_name or next(
+                (remaining_fields.pop(name) for name in former_names if name in remaining_fields), None
             )
             if old_field is None:
                 yield from self._compare_added(old_path, field_path, field)
                 continue
             old_field_path = (*old_path, old_field.name)
             if field_of_same_name is None:
-                yield ColumnChange("renamed column", field_path, sql(old_field.type), sql(field.type), old_field_path)
+                yield ColumnChange(
+                    "renamed column",
+                    field_path,
+                    format_sql_type(old_field.type),
+                    format_sql_type(field.type),
+                    old_field_path,
+                )
             yield from self.compare_types(old_field_path, field_path, old_field.type, field.type)
             if field.nullable and not old_field.nullable:
-                yield ColumnChange("may be null", field_path, sql(old_field.type), sql(field.type))
+                yield ColumnChange(
+                    "may be null", field_path, format_sql_type(old_field.type), format_sql_type(field.type)
+                )
         for field in remaining_fields.values():
-            yield ColumnChange("column no longer written", (*old_path, field.name), sql(field.type), "")
+            yield ColumnChange("column no longer written", (*old_path, field.name), format_sql_type(field.type), "")
 
     def _compare_added(self, old_path: Path, new_path: Path, field: SparkField) -> Iterator[ColumnChange]:
         """Yield the change for a column that the struct at `old_path` lacks; older rows may have a column of that name."""
         name = field.name.casefold()
         successor = self._successors.get((old_path, name))
         if successor is not None:
-            yield ColumnChange("rewrite", new_path, "", sql(field.type), successor=successor)
+            yield ColumnChange("rewrite", new_path, "", format_sql_type(field.type), successor=successor)
             return
         type_changes: list[ColumnChange] = []
         for older_type in self._read_older_types(old_path, name):
@@ -421,7 +429,7 @@ class _StructComparison:
             (effect for effect in _TYPE_EFFECTS if any(change.effect == effect for change in type_changes)), None
         )
         if worst_effect is None:
-            yield ColumnChange("added column", new_path, "", sql(field.type))
+            yield ColumnChange("added column", new_path, "", format_sql_type(field.type))
         yield from dict.fromkeys(change for change in type_changes if change.effect == worst_effect)
 
     @cached_property
@@ -442,10 +450,6 @@ class _StructComparison:
             if name in self._older_types[key]:
                 yield self._older_types[key][name]
 
-    def _take_renamed(self, names: Iterable[str], remaining_fields: dict[str, SparkField]) -> SparkField | None:
-        """Take the column with an earlier name from the remaining fields; return None if no such column remains."""
-        return next((remaining_fields.pop(name) for name in names if name in remaining_fields), None)
-
     def compare_types(self, old_path: Path, new_path: Path, old: SparkType, new: SparkType) -> Iterator[ColumnChange]:
         """Yield the changes between the types of the column at `old_path` and its successor at `new_path`."""
         match old, new:
@@ -454,15 +458,22 @@ class _StructComparison:
             case SparkArray(), SparkArray():
                 yield from self._compare_inside(old_path, new_path, "element", old.element, new.element)
                 if new.contains_null and not old.contains_null:
-                    yield ColumnChange("may be null", (*new_path, "element"), sql(old.element), sql(new.element))
+                    yield ColumnChange(
+                        "may be null",
+                        (*new_path, "element"),
+                        format_sql_type(old.element),
+                        format_sql_type(new.element),
+                    )
             case SparkMap(), SparkMap():
                 yield from self._compare_inside(old_path, new_path, "key", old.key, new.key)
                 yield from self._compare_inside(old_path, new_path, "value", old.value, new.value)
                 if new.value_contains_null and not old.value_contains_null:
-                    yield ColumnChange("may be null", (*new_path, "value"), sql(old.value), sql(new.value))
+                    yield ColumnChange(
+                        "may be null", (*new_path, "value"), format_sql_type(old.value), format_sql_type(new.value)
+                    )
             case _ if old != new:
-                effect: Effect = "type widened" if widens(old, new) else "rewrite"
-                yield ColumnChange(effect, new_path, sql(old), sql(new))
+                effect: Effect = "type widened" if is_widening(old, new) else "rewrite"
+                yield ColumnChange(effect, new_path, format_sql_type(old), format_sql_type(new))
 
     def _compare_inside(
         self, old_path: Path, new_path: Path, name: str, old: SparkType, new: SparkType
@@ -492,7 +503,7 @@ def _make_case_fold(*structs: Struct) -> Callable[[str], str]:
     return str.casefold if all(len(set(names)) == len(names) for names in names_by_struct) else str
 
 
-def widens(old: SparkType, new: SparkType) -> bool:
+def is_widening(old: SparkType, new: SparkType) -> bool:
     """Return whether `new` can hold every value of `old`, and Spark can read files of `old` as `new`.
 
     Spark's Parquet reader (ParquetVectorUpdaterFactory) and Delta's type widening (delta.enableTypeWidening) agree on these
@@ -513,7 +524,7 @@ def widens(old: SparkType, new: SparkType) -> bool:
 # Wording
 
 
-def sql(spark_type: SparkType) -> str:
+def format_sql_type(spark_type: SparkType) -> str:
     """Return the type in SQL; a long type is cut."""
     # Take no more pieces than fit: a struct may have thousands of nested fields.
     text = "".join(islice(_write_sql(spark_type), _MAX_TYPE_LENGTH + 1))
@@ -545,18 +556,18 @@ def _write_sql(spark_type: SparkType) -> Iterator[str]:
             yield ">"
 
 
-def summary(changes: Sequence[ColumnChange]) -> str:
+def summarize_changes(changes: Sequence[ColumnChange]) -> str:
     """Return the effects in a few words, the worst first."""
-    return ", ".join(effects(changes)) or "nothing"
+    return ", ".join(list_effects(changes)) or "nothing"
 
 
-def effects(changes: Sequence[ColumnChange]) -> tuple[Effect, ...]:
+def list_effects(changes: Sequence[ColumnChange]) -> tuple[Effect, ...]:
     """Return the distinct effects, the worst first."""
     present_effects = {change.effect for change in changes}
     return tuple(effect for effect in ADVICE if effect in present_effects)
 
 
-def sentence(change: ColumnChange) -> str:
+def describe_change(change: ColumnChange) -> str:
     """Describe the change of one column in a line."""
     column = change.column
     match change.effect:
@@ -584,9 +595,9 @@ def sentence(change: ColumnChange) -> str:
             return f"{type_change}. Rewrite these tables: Spark fails on the old files or reads wrong values."
 
 
-def advice(changes: Sequence[ColumnChange], topic: str) -> str:
+def suggest_actions(changes: Sequence[ColumnChange], topic: str) -> str:
     """Return the advice for the owner of a table that `topic` feeds."""
-    actions = dict.fromkeys(ADVICE[effect] for effect in effects(changes) if ADVICE[effect])
+    actions = dict.fromkeys(ADVICE[effect] for effect in list_effects(changes) if ADVICE[effect])
     if not actions:
         return ""
     landing_advice = f"{_LANDING_ADVICE}."
@@ -642,7 +653,7 @@ class Pointers:
         # The field numbers by name, for each record by its identity.
         self._numbers: dict[int, dict[str, int]] = {}
 
-    def of(self, path: Path) -> str:
+    def find(self, path: Path) -> str:
         """Return the JSON pointer to a column, or to the last part of its path that the definition has.
 
         Only Avro definitions have such parts; for others the pointer is the whole definition.
@@ -654,14 +665,14 @@ class Pointers:
     def _join_tokens(self, schema: avro.Schema | None, path: Path) -> str:
         tokens: list[str] = []
         for name in path:
-            token_and_schema = _find_inner_schema(schema, name, self._number) if schema else None
+            token_and_schema = _find_inner_schema(schema, name, self._get_number) if schema else None
             if token_and_schema is None:
                 break
             tokens.append(token_and_schema[0])
             schema = token_and_schema[1]
         return "".join(tokens).removesuffix("/type")
 
-    def _number(self, record: avro.Record, name: str) -> int:
+    def _get_number(self, record: avro.Record, name: str) -> int:
         if id(record) not in self._numbers:
             self._numbers[id(record)] = {field.name: number for number, field in enumerate(record.fields)}
         return self._numbers[id(record)][name]

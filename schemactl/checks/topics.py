@@ -33,7 +33,7 @@ from schemactl.core.policies import READ_BY_OLD, READS_OLD, CompatibilityStrateg
 from schemactl.core.project import Project
 from schemactl.core.schema import SchemaInfo, SchemaVersion, get_live_versions, get_next_number
 from schemactl.core.terminal import on_one_line
-from schemactl.core.wording import format_version_numbers as versions_said
+from schemactl.core.wording import format_version_numbers
 from schemactl.formats import (
     convert,
     counterexample,
@@ -55,7 +55,7 @@ def check_topic(run: Run, name: TopicName) -> tuple[list[TopicCheck], list[Findi
 
     A topic with one schema has one result, or no result without a change.
     """
-    declared_topic = get_declared_topic(run.target, name)
+    declared_topic = get_declared_topic(run.declared, name)
     approved_topic = get_declared_topic(run.approved, name)
     if declared_topic is None:
         topic_check, findings = _report_removed_topic(run, approved_topic) if approved_topic else (None, [])
@@ -81,7 +81,7 @@ def _check_kinds(
     stored_versions = _append_tombstones(last_topic, declared_topic)
     if last_topic and not (approved_topic and declared_topic.generation > last_topic.generation):
         findings += declarations.check_tightened_topic(run, declared_topic, last_topic.load().versions)
-    strategy, level = run.target.strategy(name, run.project.defaults)
+    strategy, level = run.declared.strategy(name, run.project.defaults)
     if last_topic and declared_topic.schema:
         proposal = Proposal.create(declared_topic, declared_topic.schema, stored_versions, strategy, level)
         findings += _check_generation(run, proposal, last_topic)
@@ -92,7 +92,7 @@ def _check_kinds(
         kind_run = kinds.select_kind(run, part)
         broker = BrokerSide(stored_versions, strategy, level)
         approved_part = get_declared_topic(kind_run.approved, name)
-        topic_check, kind_findings = _check_declared(kind_run, kind_run.target.topics[name], approved_part, broker)
+        topic_check, kind_findings = _check_declared(kind_run, kind_run.declared.topics[name], approved_part, broker)
         if part.schema and topic_check and topic_check.version == get_next_number(stored_versions):
             new_version = SchemaVersion(topic_check.version, part.schema, kind=part.kind)
             stored_versions = (*stored_versions, new_version)
@@ -133,7 +133,7 @@ def _check_client_versions(run: Run, topic: Topic, versions: Sequence[SchemaVers
             topic,
             f"The {client.role} {on_one_line(client.display_name)} is declared with version {client.built} of "
             f"{topic.name}, which does not belong to a kind. "
-            f"The kinds have {versions_said([version.number for version in versions if version.kind])}.",
+            f"The kinds have {format_version_numbers([version.number for version in versions if version.kind])}.",
             source=topic.locate(f"/clients/{index}/schema"),
             owner=client.owner,
             targets=_select_targets(run, client),
@@ -160,7 +160,7 @@ def _check_declared(
         strategy,
         level,
         source=declared_topic.source,
-        owner=run.target.metadata(name).owner,
+        owner=run.declared.metadata(name).owner,
         kind=declared_topic.kind,
     )
     if approved_topic and old_strategy is not strategy:
@@ -191,7 +191,12 @@ def _check_declared(
         topic_check = replace(topic_check, change="added")
     elif approved_topic.schema:
         topic_check = replace(topic_check, change="schema removed")
-        findings += _report_removed_schema(run, declared_topic, approved_topic)
+        findings += run.make_finding(
+            "SCHEMA_REMOVED",
+            declared_topic,
+            f"{name} no longer declares a schema. The registry keeps the versions it has, and so does the approved history.",
+            fingerprint=_make_end_fingerprint("SCHEMA_REMOVED", approved_topic),
+        )
     if approved_topic and not any(finding.rule == "STRATEGY_RELAXED" for finding in findings):
         findings += declarations.check_protection(run, declared_topic, approved_topic)
     is_unchanged = approved_topic and (old_strategy, approved_topic.partitions) == (strategy, declared_topic.partitions)
@@ -281,7 +286,7 @@ def _check_generation(run: Run, proposal: Proposal, approved_topic: Topic) -> It
             "NEW_GENERATION",
             topic,
             f"{topic.name} begins generation {topic.generation}: `apply` deletes "
-            f"{versions_said([version.number for version in ended_versions])} from the "
+            f"{format_version_numbers([version.number for version in ended_versions])} from the "
             "registry, and later versions are not compared with them. A broker then cannot return a schema for these "
             "numbers, so consumers fail on messages written with them. `apply` therefore does it only if the topic "
             "retains no messages, including offloaded and compacted messages.",
@@ -386,21 +391,12 @@ def _check_change(run: Run, proposal: Proposal, verdict: Verdict, change: Change
     yield from schemas.check_renamed_topic(run, proposal)
 
 
-def _report_removed_schema(run: Run, declared_topic: Topic, approved_topic: Topic) -> Iterator[Finding]:
-    yield from run.make_finding(
-        "SCHEMA_REMOVED",
-        declared_topic,
-        f"{declared_topic.name} no longer declares a schema. The registry keeps the versions it has, and so does the approved history.",
-        fingerprint=_make_end_fingerprint("SCHEMA_REMOVED", approved_topic),
-    )
-
-
 def _report_removed_topic(run: Run, approved_topic: Topic) -> tuple[TopicCheck, list[Finding]]:
     name = approved_topic.name
     (strategy, level), _ = run.get_strategies(name)
     latest = approved_topic.versions[-1].number if approved_topic.versions else None
     topic_check = TopicCheck(name, "removed", strategy, level, latest=latest, source=approved_topic.source)
-    if any(topic.renamed_from == name for topic in run.target.topics.values()):
+    if any(topic.renamed_from == name for topic in run.declared.topics.values()):
         return topic_check, []
     clients = ", ".join(f"the {client.role} {on_one_line(client.display_name)}" for client in approved_topic.clients)
     findings = run.make_finding(
@@ -524,7 +520,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         if missing_numbers:
             yield from make_finding(
                 "CLIENT_VERSION_UNKNOWN",
-                message=f"{subject} is declared with version {client.built} of {proposal.topic.name}, which has {versions_said(numbers)}.",
+                message=f"{subject} is declared with version {client.built} of {proposal.topic.name}, which has {format_version_numbers(numbers)}.",
                 source=proposal.topic.locate(f"/clients/{index}/schema"),
             )
             continue
@@ -552,7 +548,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
 
 def check_project_rendering(run: Run, approved: Project, proposed: Project) -> Iterator[Finding]:
     """Yield a finding for each producer whose form is registered under the approved project and not under the proposed one."""
-    for topic in run.target.topics.values():
+    for topic in run.declared.topics.values():
         old_form, new_form = (topic.get_rendering(project.rendering) for project in (approved, proposed))
         if old_form == new_form or topic.schema is None or not list_native_parts(topic.schema.load()):
             continue
@@ -639,9 +635,9 @@ def _is_in_verdict(breakage: Breakage, verdict: Verdict) -> bool:
         return True
     place = breakage.incompatibility.pointer, breakage.direction, breakage.against
     return breakage.incompatibility.rule == "CLIENT_BREAKS" and any(
-        (known.incompatibility.pointer, known.direction, known.against) == place
-        for known in verdict.breakages
-        if known.incompatibility.is_error
+        (other.incompatibility.pointer, other.direction, other.against) == place
+        for other in verdict.breakages
+        if other.incompatibility.is_error
     )
 
 
@@ -851,7 +847,7 @@ def _find_rejection(
     run: Run, proposal: Proposal, client: Client, *, is_approved_state: bool = False
 ) -> Decision | None:
     """Return the broker's decision to reject the client after the change, or before it (`is_approved_state`); None if it connects."""
-    name, catalog = proposal.topic.name, run.approved if is_approved_state else run.target
+    name, catalog = proposal.topic.name, run.approved if is_approved_state else run.declared
     strategy, _ = run.get_strategies(name)[0 if is_approved_state else 1]
     if proposal.broker:
         strategy, _ = catalog.strategy(name, run.project.defaults)

@@ -152,5 +152,5 @@ def _report_unused(run: Run, waiver: Waiver, findings: Iterable[Finding]) -> Ite
 
 
 def _report(run: Run, rule: str, waiver: Waiver, message: str) -> Iterator[Finding]:
-    topic = run.target.topics.get(waiver.topic)
+    topic = run.declared.topics.get(waiver.topic)
     yield from run.make_finding(rule, topic, message, source=waiver.source, field=waiver.field)

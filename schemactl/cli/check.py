@@ -116,13 +116,13 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
     except UsageError:
         raise
     except SchemactlError as error:
-        from schemactl.checks.check_report import undecided
+        from schemactl.checks.check_report import make_undecided_report
 
         context.advise_restoring(error)
         # Write a report without a verdict in each format, so that no file keeps the report of an earlier run.
         # Standard error has the message already.
         other_outputs = [(name, path) for name, path in outputs if path or name != "text"]
-        write_report(partial(render_check, undecided(error)), other_outputs, context)
+        write_report(partial(render_check, make_undecided_report(error)), other_outputs, context)
         raise
 
 
@@ -135,13 +135,13 @@ def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline:
     request = CheckRequest(
         context.directory,
         context.config,
-        args.staged,
-        args.base,
-        is_amend,
-        tuple(args.topic),
-        tuple(args.namespace),
-        resolve_paths(args.path, context),
-        args.strict,
+        staged=args.staged,
+        base=args.base,
+        amend=is_amend,
+        topics=tuple(args.topic),
+        namespaces=tuple(args.namespace),
+        paths=resolve_paths(args.path, context),
+        strict=args.strict,
         target=args.target,
     )
     if args.fix or args.diff:
@@ -289,14 +289,14 @@ def select_findings(report: CheckReport, digits: str, written: str) -> list[Find
     Raises:
         UsageError: if no finding or several findings have such a fingerprint.
     """
-    from schemactl.checks.check_report import causes
+    from schemactl.checks.check_report import group_findings
     from schemactl.comparison.fingerprint import short
 
     # A report of one topic, such as a JUnit suite, shows the causes of this topic.
     by_topic: dict[TopicName | None, list[Finding]] = {}
     for finding in report.findings:
         by_topic.setdefault(finding.topic, []).append(finding)
-    shown_causes = chain(report.causes, *map(causes, by_topic.values()))
+    shown_causes = chain(report.causes, *map(group_findings, by_topic.values()))
     waivable = {name: findings for cause in shown_causes for name, findings in _iterate_names(cause)}
     waivable |= {finding.fingerprint.removeprefix("sha256:"): [finding] for finding in report.waived}
     if not waivable:

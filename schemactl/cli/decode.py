@@ -524,7 +524,7 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
         from schemactl.codec.topic import json_value
 
         for message, value in samples:
-            print(json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.line(value))
+            print(json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.to_line(value))
     return 0
 
 
@@ -750,7 +750,7 @@ def _write_files(
     from schemactl.core.wording import format_count
 
     name = chosen.topic.name.topic
-    files = {f"{name}.jsonl": "".join(f"{message.line(value)}\n" for message, value in samples).encode()}
+    files = {f"{name}.jsonl": "".join(f"{message.to_line(value)}\n" for message, value in samples).encode()}
     if form == "bytes":
         files = {}
         for position, (message, _) in enumerate(samples, start=1):

@@ -67,7 +67,7 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
         DeclarationError: after the report, if a requested topic cannot be read.
     """
     from schemactl.checks.environments import advise_restoring
-    from schemactl.checks.lint import fixed, lint
+    from schemactl.checks.lint import apply_harmless_edits, lint
     from schemactl.declare import reader
     from schemactl.declare.formatter import write
 
@@ -79,7 +79,7 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     paths = resolve_paths(args.path, context) if args.path else ()
     selected, error = select_readable(declared, args.topic, args.namespace, context, paths=paths)
     report, linted = lint(declared, project, selected)
-    if args.fix and (contents := fixed(files, project, declared, linted)):
+    if args.fix and (contents := apply_harmless_edits(files, project, declared, linted)):
         write(top, contents)
         for path in sorted(contents):
             context.say(f"fixed {path}")

@@ -212,8 +212,8 @@ def _read_listing(repository: Repository, project: Project, context: Context) ->
         declared.catalog,
         approved=approved.catalog,
         project=project,
-        label="",
-        only=decided_topics,
+        base="",
+        selected=decided_topics,
         fork=topic_checks.Fork(base.catalog, base.tip, changes.unchanged, changes.combined, changes.settled),
     )
     # Of the kinds of a topic, the first one counts that is not removed.

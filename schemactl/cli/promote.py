@@ -299,7 +299,7 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
 
 def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.checks.project_check import CheckRequest, check_project
-    from schemactl.checks.rollout import rollout as make_rollout
+    from schemactl.checks.rollout import make_rollout
     from schemactl.cli.topic_selection import read_setup
     from schemactl.core.errors import did_you_mean
     from schemactl.core.names import find_matching_topics, find_topic, format_kind_name

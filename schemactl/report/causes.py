@@ -135,7 +135,7 @@ class ShownCause:
         cause, report = self.cause, self.report
         for text in dict.fromkeys(map(describe_waiver, cause.waivers)):
             yield CauseLine("waiver", f"{text[0].upper()}{text[1:]}")
-        findings = [*cause.shown()]
+        findings = [*cause.list_examples()]
         # The last finding may state how many more there are.
         for finding in (*findings[: _MAX_EXAMPLES - 1], *findings[_MAX_EXAMPLES - 1 :][-1:]):
             for line in (*finding.message.split("\n"), *note_targets(finding, report)):

@@ -154,7 +154,7 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
 
 def _render_messages(cause: ShownCause) -> Iterator[str]:
     """Yield the messages that prove a cause, with the guilty value marked, and the results of the reader."""
-    findings = {proof_text(finding): finding for finding in cause.cause.shown() if finding.counterexample}
+    findings = {proof_text(finding): finding for finding in cause.cause.list_examples() if finding.counterexample}
     for finding in findings.values():
         assert finding.counterexample  # noqa: S101  selected above
         parts = list_message_parts(finding)

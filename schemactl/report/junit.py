@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from schemactl.checks.check_report import CheckReport, causes
+from schemactl.checks.check_report import CheckReport, group_findings
 from schemactl.core.findings import Finding, UpgradeFirst
 from schemactl.core.names import TopicName, format_kind_name
 from schemactl.core.terminal import clean
@@ -35,7 +35,7 @@ def render(report: CheckReport) -> str:
     suites = []
     for topic, change in [(None, "settings"), *sorted(changes.items())]:
         if topic or None in findings_by_topic:
-            topic_causes = causes(findings_by_topic.get(topic, ()))
+            topic_causes = group_findings(findings_by_topic.get(topic, ()))
             name = str(topic) if topic else "schemactl.yaml"
             suites.append((name, change, [ShownCause(cause, report, checks) for cause in topic_causes]))
     failures = sum(cause.level == "error" for *_, suite in suites for cause in suite)

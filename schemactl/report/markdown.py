@@ -221,7 +221,7 @@ def _render_links(cause: ShownCause, rule: Rule) -> Iterator[str]:
 
 def _render_proofs(cause: ShownCause) -> Iterator[str]:
     """Yield the messages that prove a cause as blocks of code, in which the guilty value is red."""
-    findings = {proof_text(finding): finding for finding in cause.cause.shown() if finding.counterexample}
+    findings = {proof_text(finding): finding for finding in cause.cause.list_examples() if finding.counterexample}
     for finding in [*findings.values()][:_MAX_PROOFS]:
         assert finding.counterexample  # noqa: S101  selected above
         lines = ["  "]

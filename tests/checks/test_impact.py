@@ -16,13 +16,13 @@ from schemactl.checks.table_impact import (
     Effect,
     Impact,
     Pointers,
-    advice,
-    changes,
-    impact,
+    compute_impact,
+    describe_change,
+    find_column_changes,
     is_stopping,
+    is_widening,
     make_rewrite_statement,
-    sentence,
-    widens,
+    suggest_actions,
 )
 from schemactl.codegen import spark_types as types
 from schemactl.codegen import topic_struct
@@ -55,7 +55,7 @@ def order(*fields: Any, kind: SchemaType = SchemaType.AVRO) -> SchemaInfo:
 
 
 def look(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> Impact:
-    result = impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
+    result = compute_impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
     assert result is not None
     return result
 
@@ -75,7 +75,7 @@ ATOMS: list[SparkType] = [
 
 
 def test_widening_is_an_order() -> None:
-    pairs = {pair for pair in permutations(ATOMS, 2) if widens(*pair)}
+    pairs = {pair for pair in permutations(ATOMS, 2) if is_widening(*pair)}
     assert not any((new, old) in pairs for old, new in pairs)
     for old, middle in pairs:
         assert {new for before, new in pairs if before == middle} <= {new for before, new in pairs if before == old}
@@ -100,7 +100,7 @@ STRUCTS = structs_of(st.recursive(st.sampled_from(ATOMS), contain_types, max_lea
 @given(STRUCTS, STRUCTS)
 @EXAMPLES
 def test_changes_in_both_directions_concern_the_same_columns(old: Struct, new: Struct) -> None:
-    forward_changes, backward_changes = changes(old, new, {}), changes(new, old, {})
+    forward_changes, backward_changes = find_column_changes(old, new, {}), find_column_changes(new, old, {})
     opposite_effects = {"added column": "column no longer written", "column no longer written": "added column"}
     structural_changes = {
         (opposite_effects[change.effect], change.path)
@@ -121,7 +121,7 @@ def test_changes_in_both_directions_concern_the_same_columns(old: Struct, new: S
 @EXAMPLES
 def test_the_order_of_columns_does_not_matter(one: Struct, random: Any) -> None:
     fields = random.sample(one.fields, len(one.fields))
-    assert changes(one, Struct(tuple(fields)), {}) == ()
+    assert find_column_changes(one, Struct(tuple(fields)), {}) == ()
 
 
 @pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON])
@@ -197,7 +197,7 @@ def test_a_name_that_another_column_had_before_is_a_rewrite() -> None:
     taken = order(make_field("total", "double", "amount"), make_field("amount", "double"))
     (change,) = look(renamed, taken, renamed, first).changes
     assert (change.effect, change.column, change.successor) == ("rewrite", "amount", ("total",))
-    assert sentence(change).startswith("amount is now called total.")
+    assert describe_change(change).startswith("amount is now called total.")
 
 
 def test_former_names_are_found_at_every_depth() -> None:
@@ -237,23 +237,23 @@ def test_the_halves_of_a_key_value_are_columns() -> None:
     old = key_value.join(key=text, value=order(make_field("id", "int")), encoding="INLINE")
     new = key_value.join(key=text, value=order(make_field("no", "long", "id")), encoding="INLINE")
     assert describe_changes(old, new) == [("renamed column", "value.no"), ("type widened", "value.no")]
-    assert Pointers(new, Release.R4_0, StructOptions()).of(("value", "no")) == "/value/fields/0"
+    assert Pointers(new, Release.R4_0, StructOptions()).find(("value", "no")) == "/value/fields/0"
 
 
 def test_what_has_no_columns_has_no_impact() -> None:
     external, one = SchemaInfo(SchemaType.EXTERNAL), order(make_field("a", "int"))
-    assert impact(external, one, generate=GENERATE, release=Release.R4_0) is None
-    assert impact(one, external, generate=GENERATE, release=Release.R4_0) is None
+    assert compute_impact(external, one, generate=GENERATE, release=Release.R4_0) is None
+    assert compute_impact(one, external, generate=GENERATE, release=Release.R4_0) is None
 
 
 def test_the_release_of_spark_decides_on_times() -> None:
     old = order(make_field("at", "long"))
     new = order(make_field("at", {"type": "long", "logicalType": "time-micros"}))
     assert describe_changes(old, new) == []
-    later = impact(old, new, generate=Generate("p", spark="4.2"), release=Release.R4_0)
+    later = compute_impact(old, new, generate=Generate("p", spark="4.2"), release=Release.R4_0)
     assert later is not None
     assert [change.effect for change in later.changes] == ["rewrite"]
-    assert sentence(later.changes[0]).startswith("at goes from bigint to time(6). Rewrite these tables")
+    assert describe_change(later.changes[0]).startswith("at goes from bigint to time(6). Rewrite these tables")
 
 
 def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
@@ -266,7 +266,7 @@ def test_a_pointer_leads_to_the_field_or_as_far_as_there_is_one() -> None:
         ("items", "element", "gone"): "/fields/1/type/1/items",
         ("gone",): "",
     }.items():
-        assert Pointers(info, Release.R4_0, StructOptions()).of(path) == expected
+        assert Pointers(info, Release.R4_0, StructOptions()).find(path) == expected
 
 
 def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,7 +278,7 @@ def test_a_definition_made_to_exhaust_is_rejected_in_bounded_work(monkeypatch: p
     wide = order(make_field("x", inner))
     impact_of_change = look(order(make_field("x", "int")), wide)
     assert impact_of_change.refusal == "fully expanded, it has more than 1,000 columns and parts"
-    assert impact(wide, wide, generate=GENERATE, release=Release.R4_0) is None
+    assert compute_impact(wide, wide, generate=GENERATE, release=Release.R4_0) is None
 
 
 def test_a_definition_that_nests_too_deep_is_not_compared() -> None:
@@ -286,14 +286,14 @@ def test_a_definition_that_nests_too_deep_is_not_compared() -> None:
     for _ in range(900):
         inner = {"type": "array", "items": inner}
     deep = order(make_field("x", inner))
-    assert impact(deep, deep, generate=GENERATE, release=Release.R4_0) is None
+    assert compute_impact(deep, deep, generate=GENERATE, release=Release.R4_0) is None
 
 
 def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
     old = order(make_field("a", "int"), make_field("b", "string"), make_field("c", "int"))
     new = order(make_field("x", "int"), make_field("a", ["null", "long"]), make_field("d", "int", "c"))
     changes = look(old, new).changes
-    assert [sentence(change) for change in changes] == [
+    assert [describe_change(change) for change in changes] == [
         "x int: added column, null in existing rows.",
         "a: type widened from int to bigint; Spark reads old files with the new type.",
         "a bigint: may be null from now on.",
@@ -301,7 +301,7 @@ def test_there_is_advice_for_all_that_happens_to_a_table() -> None:
         "b string: column no longer written, null in new rows.",
     ]
     for word in ("delta.enableTypeWidening", "mergeSchema", "RENAME COLUMN", "DROP NOT NULL", "Parquet"):
-        assert word in advice(changes, "shop/sales/orders")
+        assert word in suggest_actions(changes, "shop/sales/orders")
 
 
 def field_in(part: Any) -> Any:
@@ -338,7 +338,7 @@ def test_what_stops_a_landing_into_delta_has_the_command_and_the_statement(
     old: list[Any], new: list[Any], statement: str | None
 ) -> None:
     struct_changes = look(order(*old), order(*new)).changes
-    text = advice(struct_changes, "shop/sales/orders")
+    text = suggest_actions(struct_changes, "shop/sales/orders")
     assert any(map(is_stopping, struct_changes)) == (statement is not None)
     command = "schemactl spark land shop/sales/orders --messages PATH --out TABLE --format delta --evolve rewrite"
     assert (command in text) == (statement is not None)

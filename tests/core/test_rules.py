@@ -33,8 +33,8 @@ import yaml
 from scratch import Scratch
 
 from schemactl.checks.check import check
-from schemactl.checks.check_report import undecided
-from schemactl.checks.lint import fixed, lint
+from schemactl.checks.check_report import make_undecided_report
+from schemactl.checks.lint import apply_harmless_edits, lint
 from schemactl.checks.project_check import CheckRequest, check_project
 from schemactl.comparison.compatibility import judge
 from schemactl.core.catalog import Catalog, Topic
@@ -122,7 +122,7 @@ def found_in(path: Path, base: str | None) -> list[dict[str, Any]]:
     try:
         report = run_within(60, partial(check_project, request))
     except DeclarationError as error:
-        report = undecided(error)
+        report = make_undecided_report(error)
     return [to_expectation(finding) for finding in report.findings]
 
 
@@ -161,7 +161,7 @@ def test_check_finds_exactly_this_in_catalogs_from_elsewhere(case: Case) -> None
     versions = tuple(SchemaVersion(number, make_info(definition)) for number, definition in enumerate(case["existing"]))
     approved = Catalog(topics={name: Topic(name, versions[-1].info, versions)} if versions else {})
     target = Catalog(topics={name: Topic(name, make_info(case["new"]))})
-    report = check(target, approved=approved, project=Project(), label="a registry")
+    report = check(target, approved=approved, project=Project(), base="a registry")
     assert [to_expectation(finding) for finding in report.findings] == [
         with_defaults(finding) for finding in case["expect"]
     ]
@@ -243,7 +243,7 @@ def test_lint_reports_the_expected_findings_and_makes_safe_fixes(case: Case, tmp
     assert [to_expectation(finding) for finding in report.findings] == [
         with_defaults(finding) for finding in case["expect"]
     ]
-    mended = {path: text.decode() for path, text in fixed(files, settings, declared, linted).items()}
+    mended = {path: text.decode() for path, text in apply_harmless_edits(files, settings, declared, linted).items()}
     assert mended == case.get("fixed", {})
 
 

@@ -126,7 +126,7 @@ def test_messages_of_a_record_that_holds_itself_in_several_places_are_read(tmp_p
     repository = Scratch(tmp_path / "tree")
     declared = {"topic": "shop/sales/trees", "schema": {"type": "AVRO", "definition": node}}
     leaf, deep = bytes(2), b"\2" * 100_000
-    messages = [SampleMessage(payload, 0).line() for payload in (leaf, b"\2" + leaf + bytes(2), deep)]
+    messages = [SampleMessage(payload, 0).to_line() for payload in (leaf, b"\2" + leaf + bytes(2), deep)]
     repository.commit({"schemactl.yaml": "version: 1\nroots: [ns]\n"})
     repository.flush()
     repository.write({"ns/trees.yaml": json.dumps(declared), "ns/samples/trees.jsonl": "\n".join(messages)})

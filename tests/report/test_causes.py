@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scratch import Scratch
 
-from schemactl.checks.check_report import Cause, CheckReport, causes
+from schemactl.checks.check_report import Cause, CheckReport, group_findings
 from schemactl.core.errors import Source
 from schemactl.core.findings import Direction, Finding
 from schemactl.core.names import TopicName
@@ -324,7 +324,7 @@ def list_members(groups: tuple[Cause, ...]) -> Iterator[Finding]:
 
 @given(FINDINGS)
 def test_every_finding_is_in_one_cause_and_only_refusals_in_several(findings: list[Finding]) -> None:
-    groups = causes(findings)
+    groups = group_findings(findings)
     assert {*map(id, list_members(groups))} == {*map(id, findings)}
     assert all(refusal.rule == "BROKER_INCOMPATIBLE" for cause in groups for refusal in cause.refusals)
     single = [id(finding) for cause in groups for finding in cause.findings]
@@ -344,7 +344,7 @@ def test_grouping_does_not_depend_on_the_order(data: st.DataObject, findings: li
         return sorted((group.id, sorted(map(id, group.findings)), sorted(map(id, group.refusals))) for group in groups)
 
     shuffled = data.draw(st.permutations(findings))
-    assert as_sets(causes(shuffled)) == as_sets(causes(findings))
+    assert as_sets(group_findings(shuffled)) == as_sets(group_findings(findings))
 
 
 def _of_topics(count: int) -> CheckReport:

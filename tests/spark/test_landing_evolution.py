@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import types as spark
 from random_avro import Maker
 
-from schemactl.checks.table_impact import Impact, impact
-from schemactl.checks.table_impact import widens as widens_in_check
+from schemactl.checks.table_impact import Impact, compute_impact
+from schemactl.checks.table_impact import is_widening as widens_in_check
 from schemactl.codegen import spark_types as types
 from schemactl.codegen.spark_types import SparkType, to_json
 from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of
@@ -67,7 +67,7 @@ def make_evolutions() -> Iterator[tuple[SchemaInfo, SchemaInfo, Impact]]:
             SchemaInfo(SchemaType.AVRO, json.dumps(definition).encode())
             for definition in (schema, maker.evolve_schema(schema))
         )
-        expected = impact(old, new, generate=Generate("p"), release=Release.R4_0)
+        expected = compute_impact(old, new, generate=Generate("p"), release=Release.R4_0)
         if expected is not None:
             yield old, new, expected
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from schemactl.checks.table_impact import changes
+from schemactl.checks.table_impact import find_column_changes
 from schemactl.codec import Codec, Definition, Version
 from schemactl.codec import Options as CodecOptions
 from schemactl.codegen.topic_struct import StructOptions, former_names, struct_of
@@ -116,9 +116,11 @@ def test_tables_tell_them_apart(by_case: SparkSession) -> None:  # noqa: ARG001
         info = SchemaInfo(type=SchemaType.AVRO, schema=make_definition(*names).encode())
         return struct_of(info, StructOptions(), Release.R4_0)
 
-    assert not changes(make_struct("id", "ID"), make_struct("ID", "id"), {})
-    assert [change.effect for change in changes(make_struct("id"), make_struct("id", "ID"), {})] == ["added column"]
-    assert not changes(make_struct("id"), make_struct("ID"), {})
+    assert not find_column_changes(make_struct("id", "ID"), make_struct("ID", "id"), {})
+    assert [change.effect for change in find_column_changes(make_struct("id"), make_struct("id", "ID"), {})] == [
+        "added column"
+    ]
+    assert not find_column_changes(make_struct("id"), make_struct("ID"), {})
 
 
 def test_messages_may_have_columns_of_any_name(spark_session: SparkSession) -> None:

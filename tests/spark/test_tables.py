@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as spark_types
 
-from schemactl.checks.table_impact import Impact, impact, widens
+from schemactl.checks.table_impact import Impact, compute_impact, is_widening
 from schemactl.codegen import spark_types as types
 from schemactl.codegen.spark_types import SparkType, to_json
 from schemactl.codegen.topic_struct import StructOptions, struct_of
@@ -58,7 +58,7 @@ READ_ALL_THE_SAME: list[tuple[SparkType, SparkType]] = [
 ]
 """Pairs of types that only the Parquet reader converts."""
 
-WIDER = [pair for pair in permutations(VALUES, 2) if widens(*pair)]
+WIDER = [pair for pair in permutations(VALUES, 2) if is_widening(*pair)]
 Write = Callable[[SparkSession, list[Any], spark_types.StructType, str], None]
 
 
@@ -154,11 +154,11 @@ def test_other_types_are_rejected_or_taken_for_other_values(spark_session: Spark
     row = tuple(VALUES[old] for old in olds)
     write_with_spark(spark_session, [row], make_struct(*zip(names, olds, strict=True)), output_folder)
     for old, new in NOT_WIDER:
-        assert not widens(old, new)
+        assert not is_widening(old, new)
         with pytest.raises(REJECTED, match="PARQUET_COLUMN_DATA_TYPE_MISMATCH"):
             spark_session.read.schema(make_struct((names[olds.index(old)], new))).parquet(output_folder).collect()
     for old, new, taken in TAKEN_FOR_OTHERS:
-        assert not widens(old, new)
+        assert not is_widening(old, new)
         read = spark_session.read.schema(make_struct((names[olds.index(old)], new))).parquet(output_folder)
         assert [value for (value,) in read.collect()] == [taken]
 
@@ -167,7 +167,7 @@ def test_other_types_are_rejected_or_taken_for_other_values(spark_session: Spark
 def test_text_and_bytes_and_both_timestamps_are_read_as_one_another(
     spark_session: SparkSession, output_folder: str, write: Write
 ) -> None:
-    assert not any(widens(*pair) for pair in READ_ALL_THE_SAME)
+    assert not any(is_widening(*pair) for pair in READ_ALL_THE_SAME)
     names = [f"c{place}" for place in range(len(READ_ALL_THE_SAME))]
     olds, news = zip(*READ_ALL_THE_SAME, strict=True)
     write(spark_session, [tuple(map(VALUES.get, olds))], make_struct(*zip(names, olds, strict=True)), output_folder)
@@ -217,7 +217,7 @@ NEW_ROW = (None, ("2020", "t"), [("c", 1.5)], {"tue": ("d", 2.5)}, (None, None, 
 
 
 def find_impact(old: SchemaInfo, new: SchemaInfo, *older: SchemaInfo) -> Impact:
-    result = impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
+    result = compute_impact(old, new, older=older, generate=GENERATE, release=Release.R4_0)
     assert result is not None
     return result
 
