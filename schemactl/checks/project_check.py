@@ -250,7 +250,7 @@ def _check_files(
         keys, keys_at_head = Counter(waiver.key for waiver in content.waivers), check.count_waivers(head)
         changed_keys = {key for key in keys | keys_at_head if keys[key] != keys_at_head[key]}
         unwaived = check.drop_earlier_findings(unwaived, report, head, changed_keys)
-        waiver_file = replace(waiver_file, known=waiver_file.known | keys_at_head)
+        waiver_file = replace(waiver_file, counts_before=waiver_file.counts_before | keys_at_head)
         # Findings that are left out here still count for the order.
         report = replace(apply_waivers(unwaived, check.run, waiver_file, is_whole=is_whole), topics=report.topics)
         if report.count("error") and forked.approved.tip == head:

@@ -230,7 +230,7 @@ class Proposal:
         strategy: the declared strategy.
         level: the level that sets the strategy.
         number: the number of the version with this content, or else the next number.
-        known: whether a version has this content.
+        is_known: whether a version has this content.
         in_force: the number of the approved version if it is not the latest version, else None.
         broker: how the broker compares the schema, or None if it compares it with `versions` by `strategy`.
     """
@@ -241,7 +241,7 @@ class Proposal:
     strategy: CompatibilityStrategy
     level: Level
     number: int
-    known: bool
+    is_known: bool
     in_force: int | None = None
     broker: BrokerSide | None = None
 

@@ -308,7 +308,7 @@ def _check_schema(
     change: Change
     if approved_schema is not None and identity(approved_schema) == identity(proposal.schema):
         change = "not stored"
-    elif proposal.known:
+    elif proposal.is_known:
         change = "older version"
     else:
         change = "new version" if proposal.versions else "added"
@@ -497,7 +497,7 @@ def check_clients(run: Run, proposal: Proposal, approved_topic: Topic | None, *,
         client for client in (approved_topic.clients if approved_topic else ()) if client.runs_on(*run.targets)
     ]
     numbers = [version.number for version in proposal.versions if version.info]
-    numbers += [] if proposal.known else [proposal.number]
+    numbers += [] if proposal.is_known else [proposal.number]
     for index, client in enumerate(proposal.topic.clients):
         if not client.runs_on(*run.targets):
             continue
@@ -585,7 +585,7 @@ def _has_other_form(proposal: Proposal, client: Client, approved_topic: Topic | 
         return False
     versions = proposal.versions
     try:
-        if approved_topic is None and not proposal.known:
+        if approved_topic is None and not proposal.is_known:
             versions = (*versions, SchemaVersion(proposal.number, proposal.schema))
         elif approved_topic is None and (form := find_rendering(proposal.schema)):
             # After the change, every version has the declared form.
@@ -852,7 +852,9 @@ def _find_rejection(
     if proposal.broker:
         strategy, _ = catalog.strategy(name, run.project.defaults)
     policies = resolve_policies_at(catalog, name, run.project.defaults, strategy=strategy)
-    proposed_versions = [] if proposal.known or is_approved_state else [SchemaVersion(proposal.number, proposal.schema)]
+    proposed_versions = (
+        [] if proposal.is_known or is_approved_state else [SchemaVersion(proposal.number, proposal.schema)]
+    )
     # Another producer is connected, so that the client does not register its schema with an idle topic.
     state = TopicState((*proposal.broker_side.versions, *proposed_versions), producers=1)
     builds = _list_pinned_builds(client, proposal)

@@ -28,14 +28,14 @@ class WaiverFile:
 
     Attributes:
         waivers: the entries of the checked files.
-        known: the number of waivers before the change, by key. They are not reported as unused, because versions that were
+        counts_before: the number of waivers before the change, by key. They are not reported as unused, because versions that were
             approved under them are judged again.
         today: the day in UTC.
         approved: the entries that were approved before the change; only these may name a former fingerprint.
     """
 
     waivers: Sequence[Waiver]
-    known: Counter[WaiverKey]
+    counts_before: Counter[WaiverKey]
     today: date
     approved: frozenset[Waiver] = frozenset()
 
@@ -105,9 +105,9 @@ def apply_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: 
     for key, group in waivers_by_key.items():
         if key in expired:
             findings += _report_expired(run, group[0], expired[key])
-        if len(group) > max(1, file.known[key]):
+        if len(group) > max(1, file.counts_before[key]):
             findings += _report_overlap(run, group)
-        is_known = key in used or key in file.known
+        is_known = key in used or key in file.counts_before
         if is_whole and not is_known and run.is_enabled(group[0].rule, group[0].topic):
             findings += _report_unused(run, group[0], unwaived)
     return replace(report, findings=(*findings, *unwaived), waived=tuple(waived), waiver_path=run.project.waivers)

@@ -112,7 +112,7 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("--rename is an edit: add --fix to make it, or --diff to see it")
     outputs = parse_outputs(args.format or ["text"], CHECK_FORMATS)
     try:
-        return run_within(args.timeout, lambda deadline: _run(args, context, outputs, deadline))
+        return run_within(args.timeout, lambda deadline: _check(args, context, outputs, deadline))
     except UsageError:
         raise
     except SchemactlError as error:
@@ -126,7 +126,7 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
         raise
 
 
-def _run(args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline) -> int:
+def _check(args: argparse.Namespace, context: Context, outputs: Outputs, deadline: Deadline) -> int:
     from schemactl.checks.check_report import GATE_RULES
     from schemactl.checks.project_check import CheckRequest, check_project
 

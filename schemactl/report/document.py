@@ -104,7 +104,7 @@ def text_lines(lines: Sequence[ReportLine], *, color: bool) -> Iterator[str]:
         yield f"{'  ' * line.depth}{sign}{text}"
 
 
-def alternatives(label: str, fix: str) -> Iterator[ReportLine]:
+def list_alternatives(label: str, fix: str) -> Iterator[ReportLine]:
     """Yield the fixes of a problem, one for each line of `fix`, joined by `or`."""
     first, *others = fix.split("\n")
     yield ReportLine(f"{label}: {first}.", depth=1)

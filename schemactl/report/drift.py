@@ -24,7 +24,15 @@ from schemactl.deploy.steps import UnreadableDeclaration
 from schemactl.deploy.version_numbers import FORMAT_VERSION, NumberPair, TopicApart, apart_values, topic_values
 from schemactl.formats.type_spec import diff_definitions
 from schemactl.report.check import Shade
-from schemactl.report.document import ReportBlock, ReportLine, Sign, TargetReport, alternatives, by_name, text_lines
+from schemactl.report.document import (
+    ReportBlock,
+    ReportLine,
+    Sign,
+    TargetReport,
+    by_name,
+    list_alternatives,
+    text_lines,
+)
 
 _MAX_PARTS = 40
 """The maximum number of changed parts of a foreign definition that are shown; `show --format json` has all of them."""
@@ -51,7 +59,7 @@ def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace]
         pending_lines = [
             ReportLine(f"{on_one_line(str(item.name))}: {item.message}", depth=1) for item in report.pending
         ]
-        next_lines = alternatives("Next", f"`schemactl plan --target {quote(report.origin.target)}`")
+        next_lines = list_alternatives("Next", f"`schemactl plan --target {quote(report.origin.target)}`")
         head_line = ReportLine("Pending (approved since the last apply; this is not drift):")
         blocks.append((head_line, *pending_lines, *next_lines))
     if report.plan.unreadable:
@@ -138,7 +146,7 @@ def _unmanaged_lines(unmanaged: Sequence[DriftItem], target: str) -> Iterator[Re
         yield ReportLine(f"{on_one_line(str(name))}: {difference.message}{topics}", depth=1)
     hint = "--namespace or --topic select a part"
     accept = f"leave it: `schemactl drift --target {target} --unmanaged --accept --reason TEXT`, commit what it writes, and merge it"
-    yield from alternatives("Next", f"`schemactl import --target {target}`; {hint}\n{accept}")
+    yield from list_alternatives("Next", f"`schemactl import --target {target}`; {hint}\n{accept}")
 
 
 def _difference_lines(difference: DriftItem) -> Iterator[ReportLine]:
@@ -153,7 +161,7 @@ def _difference_lines(difference: DriftItem) -> Iterator[ReportLine]:
         if len(changed) > _MAX_PARTS:
             yield ReportLine(f"and {len(changed) - _MAX_PARTS} more", depth=3)
     yield ReportLine(f"Cause: {difference.cause}.", depth=2)
-    yield from (line._replace(depth=2) for line in alternatives("Next", difference.fix))
+    yield from (line._replace(depth=2) for line in list_alternatives("Next", difference.fix))
 
 
 def make_drift_document(report: DriftReport, spaces: Sequence[ReplicatedNamespace] = ()) -> Json:
@@ -251,7 +259,7 @@ def make_broker_blocks(comparison: BrokerComparison | None, *, has_fixes: bool =
     for difference in comparison.differences:
         lines.append(ReportLine(on_one_line(difference.message), "~" if difference.is_drift else "=", 1))
         if difference.is_drift and has_fixes:
-            lines += [line._replace(depth=2) for line in alternatives("Next", difference.fix)]
+            lines += [line._replace(depth=2) for line in list_alternatives("Next", difference.fix)]
     if unused := comparison.unused:
         parts = ", ".join(sorted(part for part, _ in unused.parts))
         lines.append(ReportLine(on_one_line(f"accepted, but no longer present: {parts} ({unused.source})"), "=", 1))

@@ -30,7 +30,7 @@ from schemactl.deploy.steps import (
 )
 from schemactl.formats.type_spec import outline
 from schemactl.report.check import Shade
-from schemactl.report.document import ReportLine, Sign, TargetReport, alternatives, by_name
+from schemactl.report.document import ReportLine, Sign, TargetReport, by_name, list_alternatives
 from schemactl.report.drift import broker_lines, make_broker_blocks, misread_block, unreadable_block
 
 _MAX_UNTRIED: Final = 50
@@ -68,7 +68,7 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
         (
             ReportLine(str(refusal.name), "!", strong=str(refusal.name)),
             ReportLine(refusal.message, depth=1),
-            *alternatives("Fix", refusal.fix),
+            *list_alternatives("Fix", refusal.fix),
         )
         for refusal in plan.refusals
     ]
