@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -126,27 +127,44 @@ def test_log_says_which_commit_wrote_a_message(orders_shop: Shop, version_bytes:
     assert (result["version"], result["commit"]["id"]) == (2, orders_shop.id(3))
 
 
+VERSIONS = "the approved history has 0 to 2"
+REFUSED: dict[str, tuple[int, str]] = {
+    "log orders --version-bytes 0000000000000007": (1, "has no version 7 in the approved history: it has 0 to 2"),
+    "log orders --version-bytes ffffffffffffffff": (1, "has no version -1"),
+    "log orders --version-bytes ''": (64, "written without a schema"),
+    "log orders --version-bytes 00": (64, "expected 8 bytes, found 1"),
+    "log orders --version-bytes zz": (64, "expected 16 hex digits"),
+    "log orders@1 --version-bytes 0000000000000000": (64, "--version-bytes"),
+    "log": (64, "name one TOPIC, or add --all"),
+    "log orders --all": (64, "--all"),
+    "log --all --version-bytes 00": (64, "--version-bytes"),
+    "log ordrs": (64, "did you mean persistent://shop/sales/orders or "),
+    "show shop/biling/payments": (64, "did you mean persistent://shop/billing/payments"),
+    "show xyz": (64, "in the approved history; known: persistent://shop/billing/payments"),
+    **{
+        f"{command} orders@{number}": (
+            64,
+            f"orders@{number}: expected the number of a version after the @, `work`, or a ref, found {number!r}: {VERSIONS}",
+        )
+        for command in ("show", "diff")
+        for number in ("x", "", "-1", "1.0", "latest")
+    },
+    "show pings": (1, "schemactl: persistent://shop/ops/pings has never had a schema\n"),
+    "show orders@3": (64, f"has no version 3: {VERSIONS}"),
+    "show pings@0": (64, "has none"),
+    "diff orders pings": (64, "has never had a schema"),
+}
+"""Commands that name no version of a topic, with their exit code and a part of the message."""
+
+
 @pytest.mark.parametrize(
-    ("version_bytes", "code", "words"),
-    [
-        ("0000000000000007", 1, "has no version 7 in the approved history: it has 0 to 2"),
-        ("ffffffffffffffff", 1, "has no version -1"),
-        ("", 64, "written without a schema"),
-        ("00", 64, "expected 8 bytes, found 1"),
-        ("zz", 64, "expected 16 hex digits"),
-    ],
+    ("command", "code", "words"), [(name, *refused) for name, refused in REFUSED.items()], ids=REFUSED
 )
-def test_log_refuses_version_bytes_that_name_no_version(
-    orders_shop: Shop, version_bytes: str, code: int, words: str
+def test_a_command_that_names_no_version_says_what_there_is(
+    orders_shop: Shop, command: str, code: int, words: str
 ) -> None:
-    exit_code, message = orders_shop.run_failing("log", "orders", "--version-bytes", version_bytes)
-    assert exit_code == code
-    assert words in message
-
-
-@pytest.mark.parametrize("arguments", [[], ["orders", "--all"], ["--all", "--version-bytes", "00"]])
-def test_log_wants_one_topic_or_all(orders_shop: Shop, arguments: list[str]) -> None:
-    assert orders_shop.run_failing("log", *arguments)[0] == 64
+    exit_code, message = orders_shop.run_failing(*shlex.split(command))
+    assert (exit_code, words in message) == (code, True), message
 
 
 @pytest.mark.parametrize("name", ["orders", "sales/orders", "shop/sales/orders", "persistent://shop/sales/orders"])
@@ -155,33 +173,10 @@ def test_a_topic_is_named_by_as_much_as_is_unambiguous(orders_shop: Shop, name: 
     assert orders_shop.run_json("show", f"{name}@0")["version"] == 0
 
 
-def test_an_unknown_topic_gets_the_nearest_names(orders_shop: Shop) -> None:
-    code, message = orders_shop.run_failing("log", "ordrs")
-    assert code == 64
-    assert "did you mean persistent://shop/sales/orders or " in message
-    assert (
-        "did you mean persistent://shop/billing/payments" in orders_shop.run_failing("show", "shop/biling/payments")[1]
-    )
-    assert (
-        "in the approved history; known: persistent://shop/billing/payments"
-        in orders_shop.run_failing("show", "xyz")[1]
-    )
-
-
-@pytest.mark.parametrize("number", ["x", "", "-1", "1.0", "latest"])
-def test_what_follows_the_at_is_a_number_or_a_state(orders_shop: Shop, number: str) -> None:
-    for command in ("show", "diff"):
-        code, message = orders_shop.run_failing(command, f"orders@{number}")
-        assert code == 64
-        expected = f"orders@{number}: expected the number of a version after the @, `work`, or a ref, found {number!r}"
-        assert f"{expected}: the approved history has 0 to 2" in message
-
-
-def test_one_of_git_s_versions_is_named_behind_an_at(orders_shop: Shop) -> None:
+def test_one_of_gits_versions_is_named_after_an_at(orders_shop: Shop) -> None:
     assert orders_shop.run_json("log", "orders@1") == orders_shop.run_json(
         "log", "orders", "--version-bytes", "0000000000000001"
     )
-    assert orders_shop.run_failing("log", "orders@1", "--version-bytes", "00" * 8)[0] == 64
 
 
 def test_an_ambiguous_topic_gets_the_candidates(empty_shop: Shop) -> None:
@@ -208,21 +203,27 @@ def test_in_an_empty_repository_nothing_is_approved(empty_shop: Shop) -> None:
     }
 
 
-def test_show_prints_the_text_of_a_version_as_it_had_it_first(orders_shop: Shop) -> None:
-    code, out, err = orders_shop.run("show", "orders@0")
-    assert (code, out) == (0, record("id", doc="First.") + "\n")
-    assert f"version 0 ({orders_shop.id(1)[:9]}, 2023-11-14), AVRO" in err
-    assert "reads versions 0-2" in err
-    assert "is read by versions 0-1" in err
+SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
+    "show orders@0": (
+        record("id", doc="First.") + "\n",
+        ("version 0 ({first}, 2023-11-14), AVRO", "reads versions 0-2", "is read by versions 0-1"),
+    ),
+    "show orders": (record("id", count=1, indent=2) + "\n", ("in force, version 1",)),
+    "show payments": (record("id", name="Refund") + "\n", ("no longer declared; the last was version 0",)),
+    "show doors": ("", ("BOOLEAN (the type alone, without a definition)",)),
+}
+"""Commands, the definition that they print, and parts of the description on standard error."""
 
 
-def test_show_without_a_number_prints_the_text_in_force(orders_shop: Shop) -> None:
-    _, out, err = orders_shop.run("show", "orders")
-    assert out == record("id", count=1, indent=2) + "\n"
-    assert "in force, version 1" in err
-    _, out, err = orders_shop.run("show", "payments")
-    assert out == record("id", name="Refund") + "\n"
-    assert "no longer declared; the last was version 0" in err
+@pytest.mark.parametrize(
+    ("command", "definition", "words"), [(name, *shown) for name, shown in SHOWN.items()], ids=SHOWN
+)
+def test_show_prints_a_definition_and_describes_it(
+    orders_shop: Shop, command: str, definition: str, words: tuple[str, ...]
+) -> None:
+    code, out, err = orders_shop.run(*command.split())
+    assert (code, out) == (0, definition)
+    assert [word for word in words if word.format(first=orders_shop.id(1)[:9]) not in err] == []
 
 
 def test_show_quietly_prints_the_definition_alone(orders_shop: Shop) -> None:
@@ -321,23 +322,6 @@ def test_show_tells_the_first_reasons_and_how_many_more_there_are(empty_shop: Sh
     assert len(gap["reasons"]) == 1_021
 
 
-def test_show_of_a_type_without_definition_says_so(orders_shop: Shop) -> None:
-    code, out, err = orders_shop.run("show", "doors")
-    assert (code, out) == (0, "")
-    assert "BOOLEAN (the type alone, without a definition)" in err
-
-
-def test_show_of_a_topic_without_schema_and_of_a_version_that_is_not_there(orders_shop: Shop) -> None:
-    assert orders_shop.run_failing("show", "pings") == (
-        1,
-        "schemactl: persistent://shop/ops/pings has never had a schema\n",
-    )
-    code, message = orders_shop.run_failing("show", "orders@3")
-    assert code == 64
-    assert "has no version 3: the approved history has 0 to 2" in message
-    assert "has none" in orders_shop.run_failing("show", "pings@0")[1]
-
-
 def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(orders_shop: Shop) -> None:
     code, out, _ = orders_shop.run("diff", "orders@1", "orders@2")
     lines = out.splitlines()
@@ -355,30 +339,49 @@ def test_diff_of_two_versions_shows_text_fields_and_who_reads_whom(orders_shop: 
     assert lines[-1] == "orders@1 reads orders@2: yes."
 
 
-def test_diff_of_one_topic_is_from_what_is_approved_to_the_working_tree(orders_shop: Shop) -> None:
-    result = orders_shop.run_json("diff", "orders")
-    assert (result["old"]["version"], result["new"]["state"], result["new"]["version"]) == (1, "work", 1)
-    assert (result["text"], result["fields"]) == ([], [])
-    result = orders_shop.run_json("diff", "orders@2", "orders")
-    assert result["fields"] == [{"sign": "-", "what": "Order.customer: string"}]
-    assert [reason["rule"] for reason in result["old_reads_new"]] == ["READER_FIELD_MISSING_DEFAULT_VALUE"]
-    assert result["new_reads_old"] == []
+CUSTOMER = {"sign": "-", "what": "Order.customer: string"}
+DIFFERENCES: dict[str, tuple[tuple[int, int], list[dict[str, str]], list[str], list[str]]] = {
+    "diff orders": ((1, 1), [], [], []),
+    "diff orders@0": ((0, 1), [{"sign": "+", "what": "Order.count: int = 1"}], [], []),
+    "diff orders@2 orders": ((2, 1), [CUSTOMER], [], ["READER_FIELD_MISSING_DEFAULT_VALUE"]),
+    "diff orders@1 orders@2": ((1, 2), [{**CUSTOMER, "sign": "+"}], ["READER_FIELD_MISSING_DEFAULT_VALUE"], []),
+}
+"""Commands, both versions, the changed fields, and the rules by which the new one cannot read the old one, and vice versa."""
 
 
-def test_diff_from_one_version_goes_to_the_working_tree(orders_shop: Shop) -> None:
-    result = orders_shop.run_json("diff", "orders@0")
-    assert (result["old"]["version"], result["new"]["version"]) == (0, 1)
-    assert result["new"]["label"].startswith("orders@work (version 1 (")
+@pytest.mark.parametrize(
+    ("command", "versions", "fields", "forward", "backward"),
+    [(name, *difference) for name, difference in DIFFERENCES.items()],
+    ids=DIFFERENCES,
+)
+def test_diff_has_the_changed_fields_and_which_side_reads_the_other(
+    orders_shop: Shop,
+    command: str,
+    versions: tuple[int, int],
+    fields: list[dict[str, str]],
+    forward: list[str],
+    backward: list[str],
+) -> None:
+    document = orders_shop.run_json(*command.split())
+    assert (document["old"]["version"], document["new"]["version"], document["fields"]) == (*versions, fields)
+    assert [reason["rule"] for reason in document["new_reads_old"]] == forward
+    assert [reason["rule"] for reason in document["old_reads_new"]] == backward
+
+
+def test_diff_of_one_topic_goes_to_the_working_tree(orders_shop: Shop) -> None:
+    document = orders_shop.run_json("diff", "orders")
+    assert (document["new"]["state"], document["text"]) == ("work", [])
+    assert orders_shop.run_json("diff", "orders@0")["new"]["label"].startswith("orders@work (version 1 (")
     assert orders_shop.run_json("diff", "orders@0..1") == orders_shop.run_json("diff", "orders@0", "orders@1")
 
 
-def test_diff_tells_layout_and_docs_from_fields(orders_shop: Shop) -> None:
+def test_diff_of_an_equal_definition_says_so(orders_shop: Shop) -> None:
     _, out, _ = orders_shop.run("diff", "orders@1", "orders")
     assert "The text is the same." in out
     assert "No field differs." in out
 
 
-def test_diff_of_two_types_says_that_nobody_reads_whom(orders_shop: Shop) -> None:
+def test_diff_of_two_types_names_both_directions(orders_shop: Shop) -> None:
     _, out, _ = orders_shop.run("diff", "orders", "doors")
     assert "persistent://shop/sales/orders -> persistent://shop/ops/doors" in out
     assert "  ~ type: AVRO -> BOOLEAN" in out
@@ -402,12 +405,7 @@ def test_diff_and_show_say_where_a_reader_gets_other_values(empty_shop: Shop) ->
     assert empty_shop.run_json("show", "orders@1")["reads"] == [1]
 
 
-def test_diff_of_what_has_no_definition_is_refused(orders_shop: Shop) -> None:
-    assert "has never had a schema" in orders_shop.run_failing("diff", "orders", "pings")[1]
-    assert orders_shop.run_failing("diff", "orders", "pings")[0] == 64
-
-
-def test_colours_appear_only_when_asked_for(orders_shop: Shop) -> None:
+def test_colors_appear_only_on_request(orders_shop: Shop) -> None:
     assert "\x1b[" not in orders_shop.run("diff", "orders@0")[1]
     assert "\x1b[32m+" in orders_shop.run("--color", "always", "diff", "orders@0")[1]
 
