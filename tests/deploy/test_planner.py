@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 from approved import (
@@ -60,6 +61,7 @@ from schemactl.deploy.steps import (
     Permissions,
     Plan,
     PlanNoteKind,
+    PlanStep,
     RegisterVersion,
     RelaxStrategy,
     RestoreStrategy,
@@ -120,6 +122,8 @@ class PlanCase(NamedTuple):
     Attributes:
         registered: Git's number and the registry's of each version that the plan registers.
         notes: the notes of this plan, and of the next one.
+        permissions: the permissions of the plan.
+        other_steps: the steps of an existing topic that register no version.
     """
 
     target: Catalog
@@ -127,6 +131,8 @@ class PlanCase(NamedTuple):
     notes: tuple[tuple[PlanNoteKind, str], ...] = ()
     applied: Catalog | None = None
     others: tuple[SchemaInfo | None, ...] = ()
+    permissions: Mapping[str, Any] = MappingProxyType({})
+    other_steps: tuple[PlanStep, ...] = ()
 
 
 def make_pair(encoding: str) -> SchemaInfo:
@@ -139,6 +145,10 @@ DOC_DIFFERS = "would store nothing: only doc, aliases, enum default or propertie
 PROPERTIES_DIFFER = "would store nothing: only properties differ from v0"
 OLD_CONTENT = "declares the content of an older version again: an upload returns v0, and the latest version stays v{}"
 KEPT = f"is no longer declared, but the registry keeps its schema (v0-1); to delete it: --allow-delete {ORDERS}"
+OTHER_DOMAIN = replace(ORDERS, domain="non-persistent")
+NO_SCHEMA = (
+    f"no longer declares a schema, but the registry keeps its schema (v0); to delete it: --allow-delete {ORDERS}"
+)
 IS_DRAFT = (PlanNoteKind.DRAFT, "is a draft, and `apply` skips drafts")
 DIFFER, UNKNOWN = PlanNoteKind.NUMBERS_DIFFER, PlanNoteKind.UNKNOWN_VERSION
 EQUAL_FOR_BROKERS = "Git's v1 would store nothing: the registry treats it as its v0"
@@ -189,6 +199,52 @@ PLAN_CASES = {
     ),
     "draft": PlanCase(make_orders(A, lifecycle="draft", sales=None), notes=(IS_DRAFT,)),
     "new draft": PlanCase(make_orders(A, B, lifecycle="draft"), notes=(IS_DRAFT,), applied=make_orders(A)),
+    "schema without a declaration": PlanCase(
+        make_orders(A, schema=None), notes=((PlanNoteKind.DELETION_SKIPPED, NO_SCHEMA),), applied=make_orders(A)
+    ),
+    "permitted deletion of a schema without a declaration": PlanCase(
+        make_orders(A, schema=None),
+        applied=make_orders(A),
+        permissions={"delete": frozenset({ORDERS})},
+        other_steps=(DeleteSchema(ORDERS, (0,), force=False),),
+    ),
+    "schema on a topic declared without one": PlanCase(
+        make_orders(),
+        notes=((UNKNOWN, "the registry holds v0, but Git declares no schema for this topic"),),
+        others=(A,),
+        permissions={"delete": frozenset({ORDERS})},
+    ),
+    "deletion of one domain": PlanCase(
+        make_catalog(make_topic(ORDERS, A, schema=None, deleted=True), make_topic(OTHER_DOMAIN, A)),
+        applied=make_catalog(make_topic(ORDERS, A), make_topic(OTHER_DOMAIN, A)),
+        permissions={"delete": frozenset({ORDERS})},
+    ),
+    "both domains have one list": PlanCase(
+        make_catalog(make_topic(ORDERS, A, B), make_topic(OTHER_DOMAIN, A, C)),
+        ((0, 0), (1, 1), (1, 2)),
+        (
+            (PlanNoteKind.OLD_VERSION, OLD_CONTENT.format(2).replace("returns v0", "returns v1")),
+            (DIFFER, "in the registry Git's v1 is v2"),
+        ),
+    ),
+    "namespace that no file declares": PlanCase(make_orders(A, sales=None), ((0, 0),)),
+    "deleted topic that was never applied": PlanCase(make_orders(A, schema=None, deleted=True, sales=None)),
+    "more partitions": PlanCase(
+        make_orders(A, partitions=6), applied=make_orders(A, partitions=4), other_steps=(GrowPartitions(ORDERS, 4, 6),)
+    ),
+    "partitions that no file declares": PlanCase(make_orders(A), applied=make_orders(A, partitions=6)),
+    "strategy of the namespace that accepts the version": PlanCase(
+        make_orders(A, record(ID, NEEDED), sales=Policies(S.FORWARD)),
+        ((1, 1),),
+        applied=make_orders(A),
+        other_steps=(SetPolicies(SALES, Policies(S.UNDEFINED), Policies(S.FORWARD)),),
+    ),
+    "strategy of the topic that accepts the version": PlanCase(
+        make_orders(A, record(ID, NEEDED), policies=Policies(S.FORWARD)),
+        ((1, 1),),
+        applied=make_orders(A),
+        other_steps=(SetPolicies(ORDERS, Policies(S.UNDEFINED), Policies(S.FORWARD)),),
+    ),
 }
 
 
@@ -199,15 +255,20 @@ def test_missing_versions_are_registered_and_other_differences_are_noted(
     if case.applied:
         carry_out(registry, case.applied)
     elif case.others:
-        registry.create_namespace(SALES)
+        carry_out(registry, make_orders())
     for info in case.others:
         if info is None:
             registry.delete_schema(ORDERS)
         else:
             registry.put_schema(ORDERS, info)
-    plan = carry_out(registry, case.target)
+    plan = carry_out(registry, case.target, **case.permissions)
     assert (list_registered(plan), list_notes(plan), plan.refusals) == ([*case.registered], [*case.notes], ())
-    next_plan = plan_for(registry, case.target)
+    other_steps = tuple(step for step in plan.steps if not isinstance(step, RegisterVersion))
+    if case.applied or case.others or not plan.steps:
+        assert other_steps == case.other_steps
+    else:
+        assert other_steps[0] == CreateNamespace(SALES)
+    next_plan = plan_for(registry, case.target, **case.permissions)
     assert (next_plan.steps, list_notes(next_plan)) == ((), [*case.notes])
 
 
@@ -236,16 +297,12 @@ def test_a_version_that_would_be_refused_is_named_with_its_reason(registry: Embe
     assert (read_definitions(registry, ORDERS), read_definitions(registry, REFUNDS)) == ([], [A])
 
 
-def test_policies_are_set_before_versions_are_judged(registry: EmbeddedRegistry) -> None:
-    forward = record(ID, NEEDED)
+def test_a_version_is_judged_by_the_strategy_of_the_registry(registry: EmbeddedRegistry) -> None:
+    target = make_orders(A, record(ID, NEEDED))
     carry_out(registry, make_orders(A))
-    assert plan_for(registry, make_orders(A, forward)).refusals
-    by_namespace = make_orders(A, forward, sales=Policies(S.FORWARD))
-    by_topic = make_orders(A, forward, policies=Policies(S.FORWARD))
-    for target in (by_namespace, by_topic):
-        assert list_registered(plan_for(registry, target)) == [(1, 1)]
+    assert plan_for(registry, target).refusals
     registry.set_auto_update_strategy(SALES, S.FORWARD)
-    assert list_registered(plan_for(registry, make_orders(A, forward))) == [(1, 1)]
+    assert list_registered(plan_for(registry, target)) == [(1, 1)]
 
 
 def test_relaxing_registers_what_todays_strategy_refuses(registry: EmbeddedRegistry) -> None:
@@ -261,12 +318,6 @@ def test_relaxing_registers_what_todays_strategy_refuses(registry: EmbeddedRegis
     assert read_definitions(registry, ORDERS) == [A, record(ID, NEEDED)]
     assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.FULL, None)
     assert plan_for(registry, target).steps == ()
-
-
-def test_relaxing_does_not_help_against_an_invalid_definition(registry: EmbeddedRegistry) -> None:
-    (refusal,) = plan_for(registry, make_orders(SchemaInfo(SchemaType.AVRO, b"{")), relax=True).refusals
-    assert "invalid" in refusal.message
-    assert "--relax" not in refusal.fix
 
 
 def test_a_topic_left_relaxed_is_restored_first(registry: EmbeddedRegistry) -> None:
@@ -297,13 +348,6 @@ def test_a_permitted_deletion_leaves_the_topic_itself(registry: EmbeddedRegistry
     assert (again.steps, again.notes) == ((), ())
 
 
-def test_a_schema_no_longer_declared_is_a_deletion_too(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, make_orders(A))
-    without = make_orders(A, schema=None)
-    assert [kind for kind, _ in list_notes(plan_for(registry, without))] == [PlanNoteKind.DELETION_SKIPPED]
-    assert carry_out(registry, without, delete=frozenset({ORDERS})).steps == (DeleteSchema(ORDERS, (0,), force=False),)
-
-
 def test_what_git_never_declared_is_left_alone(registry: EmbeddedRegistry) -> None:
     registry.create_namespace(SALES)
     registry.put_schema(REFUNDS, A)
@@ -313,58 +357,38 @@ def test_what_git_never_declared_is_left_alone(registry: EmbeddedRegistry) -> No
         plan_for(registry, make_orders(A), delete=frozenset({REFUNDS}))
 
 
-def test_a_schema_on_a_topic_declared_without_one_is_left_alone(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, make_orders())
-    registry.put_schema(ORDERS, A)
-    plan = plan_for(registry, make_orders(), delete=frozenset({ORDERS}))
-    message = "the registry holds v0, but Git declares no schema for this topic"
-    assert (plan.steps, list_notes(plan)) == ((), [(PlanNoteKind.UNKNOWN_VERSION, message)])
+INVALID = SchemaInfo(SchemaType.AVRO, b"{")
+REFUSALS: dict[str, tuple[Catalog | None, Catalog, dict[str, Any], tuple[int | None, str, str]]] = {
+    "fewer partitions": (
+        make_orders(A, partitions=6), make_orders(A, partitions=4), {}, (None, "the topic has 6 partitions, but Git declares 4", ""),
+    ),
+    "partitions of a topic without them": (
+        make_orders(A), make_orders(A, partitions=4), {}, (None, "the topic is not partitioned, but Git declares 4", ""),
+    ),
+    "a version whose commit Git lost": (
+        make_orders(A, B), make_orders(A, C), {}, (None, f"v1 was uploaded from commit {commit(1).short}", "git fetch"),
+    ),
+    "an invalid definition, also while relaxed": (None, make_orders(INVALID), {"relax": True}, (0, "invalid", "")),
+}  # fmt: skip
+"""What was applied, the target, permissions, and of the refusal the number, a part of the message, and a part of the fix."""
 
 
-def test_a_deletion_spares_the_twin_of_the_other_domain(registry: EmbeddedRegistry) -> None:
-    twin = replace(ORDERS, domain="non-persistent")
-    carry_out(registry, make_catalog(make_topic(ORDERS, A), make_topic(twin, A)))
-    target = make_catalog(make_topic(ORDERS, A, schema=None, deleted=True), make_topic(twin, A))
-    plan = plan_for(registry, target, delete=frozenset({ORDERS}))
-    assert (plan.steps, plan.notes) == ((), ())
-
-
-def test_a_namespace_that_no_file_declares_is_created_for_its_topics(registry: EmbeddedRegistry) -> None:
-    target = make_orders(A, sales=None)
-    assert carry_out(registry, target).steps[0] == CreateNamespace(SALES)
-    assert plan_for(registry, target).steps == ()
-
-
-def test_a_deleted_topic_needs_no_namespace(registry: EmbeddedRegistry) -> None:
-    assert plan_for(registry, make_orders(A, schema=None, deleted=True, sales=None)).steps == ()
-
-
-def test_partitions_grow(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, make_orders(A, partitions=4))
-    assert carry_out(registry, make_orders(A, partitions=6)).steps == (GrowPartitions(ORDERS, 4, 6),)
-    assert plan_for(registry, make_orders(A)).steps == ()
-
-
-@pytest.mark.parametrize(("before", "said"), [(6, "has 6 partitions"), (None, "is not partitioned")])
-def test_partitions_only_grow_where_there_are_some(registry: EmbeddedRegistry, before: int | None, said: str) -> None:
-    carry_out(registry, make_orders(A, partitions=before))
-    (refusal,) = plan_for(registry, make_orders(A, partitions=4)).refusals
-    assert refusal.message.startswith(f"the topic {said}, but Git declares 4")
-
-
-def test_a_stamped_version_that_git_no_longer_explains_is_refused(registry: EmbeddedRegistry) -> None:
-    carry_out(registry, make_orders(A, B))
-    plan = plan_for(registry, make_orders(A, C))
-    (refusal,) = plan.refusals
-    assert f"v1 was uploaded from commit {commit(1).short}" in refusal.message
-    assert "git fetch" in refusal.fix
-
-
-def test_both_domains_are_planned_as_one_list(registry: EmbeddedRegistry) -> None:
-    twin = TopicName("shop", "sales", "orders", "non-persistent")
-    target = make_catalog(make_topic(ORDERS, A, B), make_topic(twin, A, C))
-    assert list_registered(carry_out(registry, target)) == [(0, 0), (1, 1), (1, 2)]
-    assert plan_for(registry, target).steps == ()
+@pytest.mark.parametrize(("applied", "target", "permissions", "expected"), REFUSALS.values(), ids=REFUSALS)
+def test_a_topic_that_cannot_be_applied_is_refused(
+    registry: EmbeddedRegistry,
+    applied: Catalog | None,
+    target: Catalog,
+    permissions: dict[str, Any],
+    expected: tuple[int | None, str, str],
+) -> None:
+    if applied:
+        carry_out(registry, applied)
+    (refusal,) = plan_for(registry, target, **permissions).refusals
+    number, message, fix = expected
+    assert (refusal.name, refusal.number) == (ORDERS, number)
+    assert message in refusal.message
+    assert fix in refusal.fix
+    assert "--relax" not in refusal.fix
 
 
 def test_a_target_may_call_namespaces_otherwise(registry: EmbeddedRegistry) -> None:
@@ -485,12 +509,12 @@ def test_an_apply_looks_again(open_retaining: Retaining) -> None:
 
 def test_a_generation_does_not_begin_while_messages_are_retained(open_retaining: Retaining) -> None:
     target = make_orders(A, B, None, B)
-    plan = planned_generation(open_retaining, target)
+    plan = plan_for(open_retaining, target)
     assert plan.steps == ()
     (refusal,) = plan.refusals
     assert "new generation cannot begin: orders retains 3 entries of messages" in refusal.message
     open_retaining.entries = ""
-    plan = planned_generation(open_retaining, target)
+    plan = plan_for(open_retaining, target)
     assert not plan.refusals
     open_retaining.entries = "orders retains 1 entry of messages"
     result = apply_plan(plan, open_retaining, progress=lambda _number, _step: None)
@@ -500,15 +524,10 @@ def test_a_generation_does_not_begin_while_messages_are_retained(open_retaining:
 
 def test_a_registry_without_the_old_versions_is_not_asked_about_messages(open_retaining: Retaining) -> None:
     open_retaining.delete_schema(ORDERS, force=True)
-    plan = planned_generation(open_retaining, make_orders(A, B, None, B))
+    plan = plan_for(open_retaining, make_orders(A, B, None, B))
     assert not plan.refusals
     assert apply_plan(plan, open_retaining, progress=lambda _number, _step: None).failure is None
     assert read_definitions(open_retaining, ORDERS) == [None, None, None, B]
-
-
-def planned_generation(registry: Retaining, target: Catalog) -> Plan:
-    state = observe(registry, scope_of(target), git=target)
-    return make_plan(state, target, origin=ORIGIN, permissions=Permissions())
 
 
 BROKEN = record(ID, NEEDED)
@@ -562,35 +581,38 @@ def test_only_the_waived_version_is_registered_while_the_topic_is_relaxed(regist
     assert plan_for(registry, TARGET).steps == ()
 
 
-def test_a_transitive_strategy_refuses_what_follows_for_ever(registry: EmbeddedRegistry) -> None:
-    transitive = make_orders(A, BROKEN, AFTER, sales=Policies(S.BACKWARD_TRANSITIVE))
-    (refusal,) = plan_with_waivers(registry, {commit(1).id: make_waiver(A, BROKEN)}, transitive).refusals
-    assert refusal.number == 2
+WAIVED = {commit(1).id: make_waiver(A, BROKEN)}
+NOT_WAIVED: dict[str, tuple[dict[str, Waiver], Catalog, tuple[SchemaInfo, ...], int]] = {
+    "a waiver before the version": ({commit(0).id: make_waiver(A, BROKEN)}, TARGET, (), 1),
+    "a waiver after the version": ({commit(2).id: make_waiver(A, BROKEN)}, TARGET, (), 1),
+    "a waiver of another definition": ({commit(1).id: make_waiver(A, AFTER)}, TARGET, (), 1),
+    "a waiver after another version": ({commit(1).id: make_waiver(B, BROKEN)}, TARGET, (), 1),
+    "a version that somebody else registered": (WAIVED, TARGET, (A, B), 1),
+    "a later version under a transitive strategy": (
+        WAIVED, make_orders(A, BROKEN, AFTER, sales=Policies(S.BACKWARD_TRANSITIVE)), (), 2,
+    ),
+    "an invalid definition": (
+        {commit(1).id: make_waiver(A, INVALID)}, make_orders(A, INVALID, sales=Policies(S.BACKWARD)), (), 1,
+    ),
+}  # fmt: skip
+"""The waivers by commit, the target, the registered versions, and the number of the refused version."""
 
 
-@pytest.mark.parametrize(
-    ("number", "of"),
-    [(0, make_waiver(A, BROKEN)), (2, make_waiver(A, BROKEN)), (1, make_waiver(A, AFTER)), (1, make_waiver(B, BROKEN))],
-    ids=["before it", "too late", "another definition", "another predecessor"],
-)
-def test_no_other_waiver_counts(registry: EmbeddedRegistry, number: int, of: Waiver) -> None:
-    (refusal,) = plan_with_waivers(registry, {commit(number).id: of}).refusals
-    assert refusal.number == 1
-
-
-def test_a_refusal_because_of_what_somebody_else_registered_is_not_the_waived_one(registry: EmbeddedRegistry) -> None:
-    first = make_orders(A, sales=Policies(S.BACKWARD))
-    apply_plan(plan_for(registry, first), registry, progress=lambda _number, _step: None)
-    registry.put_schema(ORDERS, B)
-    (refusal,) = plan_with_waivers(registry, {commit(1).id: make_waiver(A, BROKEN)}).refusals
-    assert refusal.number == 1
-
-
-def test_what_no_strategy_accepts_stays_refused(registry: EmbeddedRegistry) -> None:
-    invalid = SchemaInfo(SchemaType.AVRO, b"{")
-    target = make_orders(A, invalid, sales=Policies(S.BACKWARD))
-    (refusal,) = plan_with_waivers(registry, {commit(1).id: make_waiver(A, invalid)}, target).refusals
-    assert "invalid" in refusal.message
+@pytest.mark.parametrize(("waivers", "target", "registered", "number"), NOT_WAIVED.values(), ids=NOT_WAIVED)
+def test_a_waiver_is_only_for_its_version(
+    registry: EmbeddedRegistry,
+    waivers: dict[str, Waiver],
+    target: Catalog,
+    registered: tuple[SchemaInfo, ...],
+    number: int,
+) -> None:
+    if registered:
+        carry_out(registry, make_orders(*registered[:1], sales=Policies(S.BACKWARD)))
+        for info in registered[1:]:
+            registry.put_schema(ORDERS, info)
+    (refusal,) = plan_with_waivers(registry, waivers, target).refusals
+    assert refusal.number == number
+    assert ("invalid" in refusal.message) == (INVALID in [version.info for version in target.topics[ORDERS].versions])
 
 
 @pytest.fixture
