@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from command import schemactl
 from estate import NAMESPACE, PROJECT, Estate
-from scratch import Scratch, record, write_declaration
+from scratch import Files, Scratch, record, write_declaration
 
 from schemactl.core.names import NamespaceName
 from schemactl.registry.interface import Scope
@@ -150,12 +150,6 @@ def run_check(folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
     return report
 
 
-def new_topic(estate: Estate, name: str) -> Path:
-    """Add a topic of this name to the working tree of the repository."""
-    estate.scratch.write({"namespaces/new.yaml": write_declaration(name)})
-    return estate.scratch.path
-
-
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
@@ -168,43 +162,51 @@ def new_topic(estate: Estate, name: str) -> Path:
     ],
 )
 def test_the_name_that_was_meant_is_offered(tmp_path: Path, name: str, meant: str) -> None:
-    folder = new_topic(Estate(tmp_path / "shop", project=REQUIRED), name)
-    (finding,) = run_check(folder, code=100)["findings"]
+    scratch = Estate(tmp_path / "shop", project=REQUIRED).scratch
+    scratch.write({"namespaces/new.yaml": write_declaration(name)})
+    (finding,) = run_check(scratch.path, code=100)["findings"]
     space = name.rpartition("/")[0]
     assert finding["message"] == f"persistent://{name} is in the namespace {space}, which no file declares{meant}"
     path = f"namespaces/{space.partition('/')[2]}-namespace.yaml"
     assert path in finding["fix"]
-    Scratch.open_existing(folder).write({path: f"namespace: {space}\n{CLOSED}"})
-    assert run_check(folder)["findings"] == []
+    scratch.write({path: f"namespace: {space}\n{CLOSED}"})
+    assert run_check(scratch.path)["findings"] == []
 
 
-def test_it_is_a_warning_where_the_project_does_not_require_it(tmp_path: Path) -> None:
-    folder = new_topic(Estate(tmp_path / "shop"), "shop/salse/refunds")
-    (finding,) = run_check(folder)["findings"]
-    assert (finding["rule"], finding["severity"]) == ("NAMESPACE_UNDECLARED", "warning")
-    run_check(folder, "--strict", code=100)
+NEW = {"namespaces/new.yaml": write_declaration("shop/salse/refunds")}
+UNDECLARED: dict[str, tuple[str, Files, list[str], dict[str, str]]] = {
+    "it is not required": (PROJECT, NEW, [], {"NAMESPACE_UNDECLARED": "warning"}),
+    "it is not required, and warnings fail": (PROJECT, NEW, ["--strict"], {"NAMESPACE_UNDECLARED": "warning"}),
+    "it is required": (REQUIRED, NEW, [], {"NAMESPACE_UNDECLARED": "error"}),
+    "it is required, and a filter skips the topic": (REQUIRED, NEW, ["--topic", "orders"], {}),
+    "the change stops requiring it": (
+        REQUIRED, {**NEW, "schemactl.yaml": PROJECT}, [], {"GATE_CHANGED": "warning", "NAMESPACE_UNDECLARED": "error"},
+    ),
+    "the change requires it": (
+        PROJECT, {**NEW, "schemactl.yaml": REQUIRED}, [], {"GATE_CHANGED": "warning", "NAMESPACE_UNDECLARED": "error"},
+    ),
+    "the change removes the declaration": (
+        REQUIRED, {"namespaces/sales.yaml": None}, ["--staged"], {"NAMESPACE_UNDECLARED": "error"},
+    ),
+}  # fmt: skip
+"""The approved project file, the change, options, and severities by rule."""
 
 
-def test_topics_that_a_filter_leaves_out_are_not_looked_at(tmp_path: Path) -> None:
-    folder = new_topic(Estate(tmp_path / "shop", project=REQUIRED), "shop/salse/refunds")
-    assert run_check(folder, "--topic", "orders")["findings"] == []
+@pytest.mark.parametrize(("project", "change", "options", "expected"), UNDECLARED.values(), ids=UNDECLARED)
+def test_an_undeclared_namespace_is_an_error_where_declarations_are_required(
+    tmp_path: Path, project: str, change: Files, options: list[str], expected: dict[str, str]
+) -> None:
+    estate = Estate(tmp_path / "shop", project=project)
+    estate.scratch.write(change)
+    estate.scratch.git("add", "-A")
+    code = 100 if "error" in expected.values() or "--strict" in options else 0
+    findings = run_check(estate.scratch.path, *options, code=code)["findings"]
+    assert {finding["rule"]: finding["severity"] for finding in findings} == expected
 
 
-def test_a_change_that_stops_requiring_it_is_judged_by_the_approved_setting(tmp_path: Path) -> None:
-    estate = Estate(tmp_path / "shop", project=REQUIRED)
-    folder = new_topic(estate, "shop/salse/refunds")
-    estate.scratch.write({"schemactl.yaml": PROJECT})
-    findings = run_check(folder, code=100)["findings"]
-    assert {finding["rule"]: finding["severity"] for finding in findings} == {
-        "GATE_CHANGED": "warning",
-        "NAMESPACE_UNDECLARED": "error",
-    }
-
-
-def test_a_change_that_requires_it_is_judged_by_that_too(tmp_path: Path) -> None:
+def test_a_change_that_requires_declared_namespaces_is_judged_by_that(tmp_path: Path) -> None:
     estate = Estate(tmp_path / "shop")
     estate.scratch.commit({"namespaces/sales.yaml": None})
-    estate.scratch.flush()
     estate.scratch.write({"schemactl.yaml": REQUIRED})
     findings = run_check(estate.scratch.path, code=100)["findings"]
     assert [(finding["rule"], finding["severity"]) for finding in findings] == [
@@ -215,13 +217,6 @@ def test_a_change_that_requires_it_is_judged_by_that_too(tmp_path: Path) -> None
         "This finding results from the settings of this change, as they will be after the merge, and not from the approved settings."
         in findings[1]["message"]
     )
-
-
-def test_a_commit_that_removes_the_declaration_is_judged_for_it(tmp_path: Path) -> None:
-    estate = Estate(tmp_path / "shop", project=REQUIRED)
-    estate.scratch.git("rm", "-q", "namespaces/sales.yaml")
-    findings = run_check(estate.scratch.path, "--staged", code=100)["findings"]
-    assert "NAMESPACE_UNDECLARED" in {finding["rule"] for finding in findings}
 
 
 def test_plan_rejects_an_approved_topic_in_an_undeclared_namespace(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -28,47 +29,48 @@ def shop_repository(tmp_path: Path) -> Scratch:
     return scratch
 
 
-def read_report(shop: Scratch, name: str) -> str:
-    """Return the report in that format."""
-    return schemactl(shop.path / "project", "check", "--format", name, code=100).out
+PLACE = "project/topics/web.yaml:1:8 before the change (main (COMMIT))"
+PROJECT_FILE = {"uri": "project/schemactl.yaml"}
+MARKS: dict[str, tuple[Callable[[str], Any], Any]] = {
+    "text": (lambda report: f" {PLACE}" in report, True),
+    "markdown": (lambda report: "1:8 before the change (main (COMMIT))</code>, rule [DELETED_TOPIC](" in report, True),
+    "github": (
+        lambda report: (report.startswith("::error title=DELETED_TOPIC::"), f"%0APlace: {PLACE}" in report.splitlines()[0]),
+        (True, True),
+    ),
+    "gitlab": (
+        lambda report: [(issue["location"], PLACE in issue["description"]) for issue in json.loads(report)],
+        [({"path": "project/schemactl.yaml", "lines": {"begin": 1}}, True)],
+    ),
+    "sarif": (
+        lambda report: [
+            ([location["physicalLocation"] for location in result["locations"]], PLACE in result["message"]["text"])
+            for result in json.loads(report)["runs"][0]["results"]
+        ],
+        [([{"artifactLocation": PROJECT_FILE}], True)],
+    ),
+    "junit": (
+        lambda report: [{*case.attrib} for case in ET.fromstring(report).iter("testcase")],  # noqa: S314  our own output
+        [{"classname", "name"}],
+    ),
+    "json": (
+        lambda report: [
+            {key: finding[key] for key in ("file", "line", "column", "before_change")}
+            for finding in json.loads(report)["findings"]
+        ],
+        [{"file": "project/topics/web.yaml", "line": 1, "column": 8, "before_change": True}],
+    ),
+}  # fmt: skip
+"""How to read the mark of the removed topic from the report in each format, and the expected mark."""
 
 
-def test_people_are_shown_the_line_before_the_change(shop_repository: Scratch) -> None:
-    at = shop_repository.git("rev-parse", "--short=9", "HEAD")
-    assert f"project/topics/web.yaml:1:8 before the change (main ({at}))" in read_report(shop_repository, "text")
-    assert f"1:8 before the change (main ({at}))</code>, rule [DELETED_TOPIC](" in read_report(
-        shop_repository, "markdown"
-    )
-
-
-def test_github_marks_no_line_of_the_file(shop_repository: Scratch) -> None:
-    command = read_report(shop_repository, "github").splitlines()[0]
-    assert command.startswith("::error title=DELETED_TOPIC::")
-    assert "%0APlace: project/topics/web.yaml:1:8 before the change (main (" in command
-
-
-def test_gitlab_marks_the_project_file(shop_repository: Scratch) -> None:
-    (issue,) = json.loads(read_report(shop_repository, "gitlab"))
-    assert issue["location"] == {"path": "project/schemactl.yaml", "lines": {"begin": 1}}
-    assert "project/topics/web.yaml:1:8 before the change" in issue["description"]
-
-
-def test_code_scanning_marks_the_project_file_and_no_line(shop_repository: Scratch) -> None:
-    (result,) = json.loads(read_report(shop_repository, "sarif"))["runs"][0]["results"]
-    (location,) = result["locations"]
-    assert location["physicalLocation"] == {"artifactLocation": {"uri": "project/schemactl.yaml"}}
-    assert "project/topics/web.yaml:1:8 before the change" in result["message"]["text"]
-
-
-def test_a_test_report_names_no_line(shop_repository: Scratch) -> None:
-    (case,) = ET.fromstring(read_report(shop_repository, "junit")).iter("testcase")  # noqa: S314  our own output
-    assert set(case.attrib) == {"classname", "name"}
-
-
-def test_json_has_the_place_and_that_it_is_gone(shop_repository: Scratch) -> None:
-    (finding,) = json.loads(read_report(shop_repository, "json"))["findings"]
-    place = {"file": "project/topics/web.yaml", "line": 1, "column": 8, "before_change": True}
-    assert {key: finding[key] for key in place} == place
+@pytest.mark.parametrize(("name", "read", "expected"), [(name, *mark) for name, mark in MARKS.items()], ids=MARKS)
+def test_a_removed_topic_is_at_its_line_before_the_change_and_marks_no_current_line(
+    shop_repository: Scratch, name: str, read: Callable[[str], Any], expected: Any
+) -> None:
+    report = schemactl(shop_repository.path / "project", "check", "--format", name, code=100).out
+    commit_id = shop_repository.git("rev-parse", "--short=9", "HEAD")
+    assert read(report.replace(commit_id, "COMMIT")) == expected
 
 
 def test_policies_of_a_removed_namespace_are_shown_at_their_old_location(tmp_path: Path) -> None:
@@ -96,39 +98,36 @@ SAME = record("id", "note", "city")
 BREAKING = record("id", "note", "town")
 
 
-@pytest.mark.parametrize(
-    ("definition", "severity"),
-    [
-        (SAME, "warning"),
-        (BREAKING, "error"),
-        (SAME.replace('"Order"', '"Order", "namespace": "other"'), "warning"),
-        (record("id", "note", city=0), "error"),
-    ],
-)
-def test_an_undeclared_rename_is_reported_and_is_an_error_if_it_breaks(
-    tmp_path: Path, definition: str, severity: str
+ORDERS_RENAMED = "renamed_from: persistent://shop/sales/orders"
+RENAMES: dict[str, tuple[str, str, str, dict[str, str]]] = {
+    "the same definition": (SAME, "", "BACKWARD", {"RENAME_UNDECLARED": "warning"}),
+    "a definition that breaks": (BREAKING, "", "BACKWARD", {"RENAME_UNDECLARED": "error"}),
+    "a definition that breaks where the strategy protects nothing": (
+        BREAKING, "", "ALWAYS_COMPATIBLE", {"RENAME_UNDECLARED": "warning"},
+    ),
+    "another namespace of the record": (
+        SAME.replace('"Order"', '"Order", "namespace": "other"'), "", "BACKWARD", {"RENAME_UNDECLARED": "warning"},
+    ),
+    "another type of a field": (record("id", "note", city=0), "", "BACKWARD", {"RENAME_UNDECLARED": "error"}),
+    "other fields": (record("price", "day", "place"), "", "BACKWARD", {}),
+    "another record": (SAME.replace('"Order"', '"Refund"'), "", "BACKWARD", {}),
+    "a declared rename that breaks": (
+        BREAKING, f"{ORDERS_RENAMED}\n", "BACKWARD", {"READER_FIELD_MISSING_DEFAULT_VALUE": "error"},
+    ),
+}  # fmt: skip
+"""The definition of the new topic, more lines of its declaration, the strategy, and severities by rule."""
+
+
+@pytest.mark.parametrize(("definition", "more", "strategy", "expected"), RENAMES.values(), ids=RENAMES)
+def test_a_similar_new_topic_is_an_undeclared_rename(
+    tmp_path: Path, definition: str, more: str, strategy: str, expected: dict[str, str]
 ) -> None:
-    findings = check_rename(tmp_path, definition)
-    assert set(findings) == {"DELETED_TOPIC", "RENAME_UNDECLARED"}
-    assert findings["RENAME_UNDECLARED"]["severity"] == severity
-    assert "topics/orders.yaml:1:8 before the change" in findings["RENAME_UNDECLARED"]["message"]
-
-
-def test_the_line_that_it_asks_for_has_the_versions_compared(tmp_path: Path) -> None:
-    fix = check_rename(tmp_path / "asked", BREAKING)["RENAME_UNDECLARED"]["fix"]
-    line = "renamed_from: persistent://shop/sales/orders"
-    assert f"`{line}`" in fix
-    assert set(check_rename(tmp_path / "given", BREAKING, f"{line}\n")) == {"READER_FIELD_MISSING_DEFAULT_VALUE"}
-
-
-def test_an_undeclared_rename_is_a_warning_if_the_strategy_protects_nothing(tmp_path: Path) -> None:
-    findings = check_rename(tmp_path, BREAKING, strategy="ALWAYS_COMPATIBLE")
-    assert findings["RENAME_UNDECLARED"]["severity"] == "warning"
-
-
-@pytest.mark.parametrize("definition", [record("price", "day", "place"), SAME.replace('"Order"', '"Refund"')])
-def test_a_different_topic_is_not_a_rename(tmp_path: Path, definition: str) -> None:
-    assert set(check_rename(tmp_path, definition)) == {"DELETED_TOPIC"}
+    findings = check_rename(tmp_path, definition, more, strategy)
+    severities = {rule: finding["severity"] for rule, finding in findings.items()}
+    assert severities == expected | ({} if more else {"DELETED_TOPIC": "warning"})
+    if "RENAME_UNDECLARED" in findings:
+        assert "topics/orders.yaml:1:8 before the change" in findings["RENAME_UNDECLARED"]["message"]
+        assert f"`{ORDERS_RENAMED}`" in findings["RENAME_UNDECLARED"]["fix"]
 
 
 def test_each_of_several_renamed_topics_is_paired_with_its_own(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
 from command import schemactl
@@ -45,6 +46,7 @@ APPROVED = {
 BREAK = make_topic("orders", make_status("PAID"))
 OTHER_BREAK = make_topic("orders", make_status("OPEN"))
 REJECTED = make_topic("notes", NOTE)
+FINE = make_topic("fine", "{name: id, type: long}")
 
 MODES: Mapping[str, list[str]] = {
     "working tree": [],
@@ -142,40 +144,44 @@ def test_a_waived_break_passes_and_is_listed_first(waiver_work: Work) -> None:
     schemactl(waiver_work.path, "check", *MODES[waiver_work.mode], "--strict", "--topic", "orders")
 
 
-def test_what_the_broker_rejects_is_waived_with_the_finding_about_data(waiver_work: Work) -> None:
-    waiver_work.change(REJECTED)
+class WaivedCase(NamedTuple):
+    """A change of which one rule is waived, and the rules of the next check, with `more` files in the change.
+
+    With `is_alone`, the waiver of the broker's rejection is left out.
+    """
+
+    change: dict[str, str]
+    rule: str
+    reported: list[str]
+    waived: list[str]
+    more: Mapping[str, str] = MappingProxyType({})
+    is_alone: bool = False
+
+
+WAIVED_CASES = {
+    "the broker's rejection is waived with the finding about data": WaivedCase(REJECTED, READER, [], [READER, BROKER]),
+    "a waiver of data alone leaves the broker's rejection": WaivedCase(
+        REJECTED, READER, [BROKER], [READER], is_alone=True
+    ),
+    "the next edit takes another waiver": WaivedCase(BREAK, SYMBOLS, ["WAIVER_UNUSED", SYMBOLS], [], more=OTHER_BREAK),
+    "a second break next to a waived one is an error": WaivedCase(
+        {**BREAK, **REJECTED}, SYMBOLS, [READER, BROKER], [SYMBOLS]
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WAIVED_CASES.values(), ids=WAIVED_CASES)
+def test_a_waiver_is_for_one_finding_of_one_change(waiver_work: Work, case: WaivedCase) -> None:
+    waiver_work.change(case.change)
     before = waiver_work.check(code=100)
-    assert list_reported_rules(before) == [READER, BROKER]
-    assert "Wrote 2 waivers" in waiver_work.waive_finding(name_of(before, READER))
-    waiver_work.change(waiver_work.read_waivers())
-    report = waiver_work.check()
-    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == ([], [READER, BROKER])
-
-
-def test_a_waiver_of_data_alone_leaves_the_brokers_rejection(waiver_work: Work) -> None:
-    waiver_work.change(REJECTED)
-    waiver_work.waive_finding(name_of(waiver_work.check(code=100), READER))
-    alone = waiver_work.read_waivers()["waivers.yaml"].partition(f"- rule: {BROKER}")[0]
-    waiver_work.change({"waivers.yaml": alone})
-    report = waiver_work.check(code=100)
-    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == ([BROKER], [READER])
-
-
-def test_the_next_edit_takes_another_waiver(waiver_work: Work) -> None:
-    waiver_work.change(BREAK)
-    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
-    waiver_work.change({**OTHER_BREAK, **waiver_work.read_waivers()})
-    report = waiver_work.check(code=100)
-    assert list_reported_rules(report) == ["WAIVER_UNUSED", SYMBOLS]
-    assert name_of(report, SYMBOLS) in report["findings"][0]["message"]
-
-
-def test_a_second_break_next_to_a_waived_one_is_an_error(waiver_work: Work) -> None:
-    waiver_work.change({**BREAK, **REJECTED})
-    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
-    waiver_work.change(waiver_work.read_waivers())
-    report = waiver_work.check(code=100)
-    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == ([READER, BROKER], [SYMBOLS])
+    is_rejected = case.rule == READER
+    assert f"Wrote {1 + is_rejected} waiver" in waiver_work.waive_finding(name_of(before, case.rule))
+    text = waiver_work.read_waivers()["waivers.yaml"]
+    waiver_work.change({**case.more, "waivers.yaml": text.partition(f"- rule: {BROKER}")[0] if case.is_alone else text})
+    report = waiver_work.check(code=100 if case.reported else 0)
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True)) == (case.reported, case.waived)
+    if "WAIVER_UNUSED" in case.reported:
+        assert name_of(report, SYMBOLS) in report["findings"][0]["message"]
 
 
 @EVERYWHERE
@@ -245,7 +251,7 @@ def test_what_was_approved_under_a_waiver_needs_it_no_more(waiver_work: Work) ->
 
 
 def test_nothing_says_fine_about_a_change_whose_tables_or_data_are_waived(waiver_work: Work) -> None:
-    waiver_work.change({**REJECTED, **make_topic("fine", "{name: id, type: long}")})
+    waiver_work.change({**REJECTED, **FINE})
     waiver_work.waive_finding(name_of(waiver_work.check(code=100), READER))
     waiver_work.change(waiver_work.read_waivers())
     for name in ("text", "markdown", "github"):
@@ -292,15 +298,21 @@ def waived_branch(tmp_path: Path) -> Work:
     return work
 
 
-def test_the_hook_says_nothing_of_what_an_earlier_commit_broke_and_waived(waived_branch: Work) -> None:
-    waived_branch.change(make_topic("fine", "{name: id, type: long}"))
-    report = waived_branch.check()
-    assert (report["findings"], report["notes"]) == ([], [])
-
-
-def test_a_commit_that_takes_the_waiver_of_an_earlier_one_away_fails(waived_branch: Work) -> None:
-    waived_branch.change({"waivers.yaml": None})
-    assert list_reported_rules(waived_branch.check(code=100)) == [SYMBOLS]
+@pytest.mark.parametrize(
+    ("change", "reported"),
+    [(FINE, []), ({"waivers.yaml": None}, [SYMBOLS])],
+    ids=["another topic", "the waiver is removed"],
+)
+def test_the_hook_reports_an_earlier_break_only_without_its_waiver(
+    waived_branch: Work, change: dict[str, str | None], reported: list[str]
+) -> None:
+    waived_branch.change(change)
+    report = waived_branch.check(code=100 if reported else 0)
+    assert (list_reported_rules(report), list_reported_rules(report, waived=True), report["notes"]) == (
+        reported,
+        [],
+        [],
+    )
 
 
 def test_a_commit_that_brings_the_waiver_of_an_earlier_one_lists_it(waived_branch: Work) -> None:
@@ -321,7 +333,7 @@ def test_the_hook_checks_only_the_waivers_of_the_commit(waived_branch: Work) -> 
     )
     assert list_reported_rules(waived_branch.check()) == ["WAIVER_UNUSED"]
     waived_branch.git("commit", "-q", "-m", "unused")
-    waived_branch.change(make_topic("fine", "{name: id, type: long}"))
+    waived_branch.change(FINE)
     assert list_reported_rules(waived_branch.check()) == []
 
 
