@@ -21,7 +21,6 @@ from schemactl.cli.apply import ApplyProgress
 from schemactl.core.environment import get_ci_run
 from schemactl.core.names import TopicName
 from schemactl.core.schema import SchemaInfo
-from schemactl.deploy import apply as applying
 from schemactl.deploy.steps import CreateTopic
 from schemactl.registry.embedded import EmbeddedRegistry
 
@@ -190,7 +189,6 @@ def test_the_time_for_an_apply_is_limited(
 ) -> None:
     pending_shop.scratch.flush()
     method = getattr(EmbeddedRegistry, slow)
-    monkeypatch.setattr(applying, "_GRACE_S", 0.1)
     over = Event()
 
     def wait_slowly(*arguments: Any) -> Any:

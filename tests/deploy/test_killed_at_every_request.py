@@ -24,7 +24,6 @@ from forks import Say, assert_killed, fork_process, kill_oneself
 from scratch import Scratch, record
 
 from schemactl.core.wording import format_policy_value
-from schemactl.registry.pulsar import registry as pulsar_registry
 from schemactl.registry.pulsar.http import AdminConnection
 from schemactl.registry.pulsar.responses import Reply
 
@@ -420,11 +419,6 @@ def check_kills(folder: Path, url: str, step: int) -> int:
         follow_advice(shop)
         assert shop.read_facts() == wanted
     return last // step
-
-
-@pytest.fixture(autouse=True)
-def connects_follow_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulsar_registry, "_CONNECTS_FOLLOW_S", 0.0)
 
 
 def test_behind_serve(tmp_path: Path) -> None:

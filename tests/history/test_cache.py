@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,7 +28,6 @@ from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
 from schemactl.formats.digest import digest
 from schemactl.formats.protobuf import protoc_process
-from schemactl.history import versions
 from schemactl.history.cache import Cache
 from schemactl.history.versions import encode_inputs
 
@@ -599,15 +599,22 @@ def test_an_interrupted_reading_is_checked_for_changed_numbers_when_it_ends(topi
                 history.read(repository, PROJECT, ref)
 
 
+def commit_often(repository: Scratch, count: int) -> None:
+    """Add commits that alternate between two definitions."""
+    for number in range(count):
+        repository.commit({"topics/orders.avsc": record("id", **({"note": 0} if number % 2 else {}))})
+    repository.flush()
+
+
 def test_a_reading_that_is_interrupted_while_it_saves_ends(
     topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "_SAVE_COMMITS", 1)
+    commit_often(topic_repository, 500)
     calls = []
 
     def write(self: history.Store, kind: str, content: bytes) -> None:
         calls.append(kind)
-        if len(calls) == 2:
+        if len(calls) == 1:
             raise Interrupted
         real_write(self, kind, content)
 
@@ -665,19 +672,18 @@ def test_versions_of_another_line_are_not_saved(topic_repository: Scratch) -> No
     assert open_cache(topic_repository.path) is None
 
 
-def test_progress_of_long_history_has_its_total(topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schemactl.history.versions._FEW_COMMITS", 3)
-    for number in range(4):
-        topic_repository.commit({"topics/orders.avsc": record("id", note=number + 1)}, f"v{number + 2}")
-    topic_repository.flush()
+def test_progress_of_long_history_has_its_total(topic_repository: Scratch) -> None:
+    commit_often(topic_repository, 201)
     calls: list[tuple[int, int | None]] = []
     with history.Repository.open(topic_repository.path) as repository:
         history.read(repository, PROJECT, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(1, None), (2, None), (3, 6), (4, 6), (5, 6), (6, None), (6, 6)]
+    begin = [(number, None) for number in range(1, 200)]
+    assert calls == [*begin, (200, 203), (201, 203), (202, 203), (203, None), (203, 203)]
 
 
 def test_a_long_reading_saves_what_it_has_read(topic_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("schemactl.history.versions._SAVE_INTERVAL_S", -1.0)
+    times_s = count(0, 60)
+    monkeypatch.setattr(time, "monotonic", lambda: next(times_s))
     last_steps = []
 
     def read_saved(_done: int, total: int | None) -> None:
