@@ -62,10 +62,10 @@ class RoundTimer:
         self._started_s = time.monotonic()
         self._ends_s = self._started_s + minutes * 60
 
-    def count(self, rounds: int, title: str) -> Iterator[int]:
-        """Yield the numbers of the rounds, at least one, until the time of the part is over."""
+    def count(self, rounds: int, title: str, *, minimum: int = 1) -> Iterator[int]:
+        """Yield the numbers of the rounds, at least the minimum, until the time of the part is over."""
         for number in range(rounds):
-            if number and time.monotonic() > self._ends_s:
+            if number >= minimum and time.monotonic() > self._ends_s:
                 self.show(f"{title}: only {number} of {rounds} rounds")
                 return
             self.show(f"{title}, round {number + 1} of {rounds}")
@@ -181,9 +181,8 @@ def compare_executors(
                 # The first landing starts workers and compiles code; it is not counted.
                 costs = [
                     measure_landing(messages, orders, cluster.out, count * times_read)
-                    for _ in timer.count(rounds + 1, title)
-                ]
-                costs = costs[1:] or costs
+                    for _ in timer.count(rounds + 1, title, minimum=2)
+                ][1:]
                 peaks.append((max(cost.executor_mb for cost in costs), max(cost.worker_mb for cost in costs)))
         rates.append(count * times / statistics.median(cost.cpu_s for cost in costs))
         (executor_mb, worker_mb), (later_executor_mb, later_worker_mb) = peaks
@@ -290,7 +289,7 @@ def measure_long(
 ) -> None:
     """Print the rate and the memory of one long landing, against a shorter one."""
     messages = spark.read.parquet(str(multiply_files(source, times)))
-    for _ in timer.count(3, f"{count * times} messages"):
+    for _ in timer.count(3, f"{count * times} messages", minimum=2):
         started_s = time.monotonic()
         cost = measure_landing(messages, orders, out, count * times)
         landed_for_s = time.monotonic() - started_s
