@@ -250,21 +250,18 @@ def make_batch_transaction(session: SparkSession, options: LandingOptions, batch
     Raises:
         WrongArgument: if the id is unknown and the format has transactions.
     """
-    app = options.get("txnAppId") or _get_query_id(session)
+    app = options.get("txnAppId")
+    if not app:
+        try:
+            app = session.sparkContext.getLocalProperty(QUERY)
+        except PySparkException:
+            # Spark Connect has no local properties.
+            app = None
     if app is None and options.get("format", "parquet") != "parquet":
         raise WrongArgument(
             "Spark does not provide the id of the streaming query: give its transactions a unique txnAppId"
         )
     return Transaction(app, batch) if app else None
-
-
-def _get_query_id(session: SparkSession) -> str | None:
-    """Return the id of the streaming query that calls this function, or None if Spark does not provide it."""
-    try:
-        return session.sparkContext.getLocalProperty(QUERY)
-    except PySparkException:
-        # Spark Connect has no local properties.
-        return None
 
 
 def make_landing_tables(path: str | PathLike[str], options: LandingOptions) -> tuple[LandingTable, LandingTable]:

@@ -259,29 +259,31 @@ class LandingWriter:
         # Unique, so that two attempts of a task never write the same files.
         prefix = f"part-{task_context().partitionId():05}-{uuid.uuid4()}"
         rows, rejected = (ParquetFiles(*files, prefix) for files in (self.rows, self.rejected))
+        value_names = set(self.codec.columns.names)
         landed = Landed()
         for batch in combine_batches(batches):
             for decoded in decode_batch(batch, codec=self.codec, columns=self.columns, with_unknown=self.with_unknown):
-                good, bad = self._split_rows(decoded)
+                good = decoded.select([name for name in decoded.schema.names if name not in (ERROR, PAYLOAD)])
+                bad = decoded.select([name for name in decoded.schema.names if name not in value_names])
+                has_error = decoded.column(ERROR).is_valid()
+                # A filter copies the rows, and most batches have no rejected messages.
+                if has_error.true_count:
+                    good, bad = good.filter(pc.invert(has_error)), bad.filter(has_error)
+                else:
+                    bad = bad.slice(0, 0)
                 rows.add(good, held_bytes=batch.nbytes + good.nbytes)
                 rejected.add(bad, held_bytes=bad.nbytes)
-                landed += Landed(
-                    good.num_rows, bad.num_rows, versions=_count_versions(good, bad), reasons=_count_values(bad, ERROR)
-                )
+
+                good_counts, bad_counts = _count_values(good, SCHEMA_VERSION), _count_values(bad, SCHEMA_VERSION)
+                versions = {
+                    version: Counts(good_counts.get(version, 0), bad_counts.get(version, 0))
+                    for version in good_counts | bad_counts
+                }
+                landed += Landed(good.num_rows, bad.num_rows, versions=versions, reasons=_count_values(bad, ERROR))
         row_files, rejected_files = rows.close(), rejected.close()
         files = [*row_files, *rejected_files]
         landed += Landed(files=len(files), bytes=sum(file.bytes for file in files))
         return WrittenFiles(row_files, rejected_files, landed, transaction)
-
-    def _split_rows(self, decoded: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        names = decoded.schema.names
-        value_names = set(self.codec.columns.names)
-        good = decoded.select([name for name in names if name not in (ERROR, PAYLOAD)])
-        bad = decoded.select([name for name in names if name not in value_names])
-        has_error = decoded.column(ERROR).is_valid()
-        if has_error.true_count == 0:
-            return good, bad.slice(0, 0)
-        return good.filter(pc.invert(has_error)), bad.filter(has_error)
 
 
 def task_context() -> TaskContext:
@@ -312,11 +314,6 @@ def combine_batches(
 
 def _concatenate(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _count_versions(good: pa.RecordBatch, bad: pa.RecordBatch) -> dict[int | None, Counts]:
-    rows, rejected = _count_values(good, SCHEMA_VERSION), _count_values(bad, SCHEMA_VERSION)
-    return {version: Counts(rows.get(version, 0), rejected.get(version, 0)) for version in {**rows, **rejected}}
 
 
 def _count_values(rows: pa.RecordBatch, column: str) -> dict[Any, int]:

@@ -46,17 +46,14 @@ class Validator:
             reasons += decoded.errors.to_pylist()
         for row in pc.indices_nonzero(pa.array([reason is not None for reason in reasons])).to_pylist():
             payload, key = payloads[row].as_py(), keys[row].as_py() if has_keys and keys is not None else None
-            # A value that has no place in a column, such as a decimal of 40 digits, may be valid.
-            if payload is None or self._is_readable(payload, key):
-                reasons[row] = None
+            if payload is not None:
+                # A value that has no place in a column, such as a decimal of 40 digits, may be valid.
+                try:
+                    self.codec.decode_one(payload, self.number, key)
+                except Unreadable:
+                    continue
+            reasons[row] = None
         return reasons
-
-    def _is_readable(self, payload: bytes, key: bytes | None) -> bool:
-        try:
-            self.codec.decode_one(payload, self.number, key)
-        except Unreadable:
-            return False
-        return True
 
 
 def make_validator(connection: Connection, topic: str, number: int, info: Any) -> Validator | None:
