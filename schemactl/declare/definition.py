@@ -713,7 +713,7 @@ class _DefinitionReader:
             return AvroFile(path, definition, part), None
         with self._collect_problems("definition"):
             if self.declaration.is_inline:
-                json_text = JsonText(definition, self._locate_in_text, self._find_block())
+                json_text = JsonText(definition, self._locate_in_text, self._read_block)
                 return AvroFile(path, read_json(json_text), json_text), definition
             file_path = self._resolve_path(definition, AVRO_SUFFIXES, "definition")
             return self.definitions.avro_file(file_path) if file_path else None
@@ -724,7 +724,7 @@ class _DefinitionReader:
         text, parts = self.declaration.text, (*self.declaration.parts, "definition")
         return locate_in_scalar(text.path, text.data, text.node(self.declaration.document, parts), offset)
 
-    def _find_block(self) -> str | None:
+    def _read_block(self) -> str | None:
         """Return the content of the YAML file if its literal block (`|`) is the definition, else None."""
         text = self.declaration.text
         node = text.node(self.declaration.document, (*self.declaration.parts, "definition"))

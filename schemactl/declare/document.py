@@ -21,7 +21,7 @@ from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
 from schemactl.core.wording import describe_value, shorten
-from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_PROBLEMS, PROTO_SUFFIX, shown
+from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_BYTES, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.payload import WHY_NO_NAME, find_name_problem
 from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node, tokens
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
@@ -170,6 +170,20 @@ class TopicDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class _Locator:
+    """The locator of a document of a file that has these keys; `source` is the place of other keys."""
+
+    text: YamlText
+    document: int
+    keys: frozenset[str]
+    source: Source
+
+    def __call__(self, pointer: str) -> Source:
+        parts = tokens(pointer)
+        return self.text.locate(self.document, parts) if self.keys.intersection(parts[:1]) else self.source
+
+
+@dataclass(frozen=True, slots=True)
 class NamespaceDocument:
     """A declared namespace."""
 
@@ -213,6 +227,8 @@ def read_documents(path: str, data: bytes) -> Documents:
 
     A small file is read once: a check reads the current files in the history and in the working tree.
     """
+    if documents := _read_with_known_frame(path, data):
+        return documents
     return _read_small_file(path, data) if len(data) <= _SMALL_FILE_BYTES else _read_file(path, data)
 
 
@@ -251,6 +267,51 @@ def _read_file(path: str, data: bytes) -> Documents:
 _SMALL_FILE_BYTES: Final = 4_096
 _MAX_SMALL_FILES: Final = 8_192
 _read_small_file = lru_cache(_MAX_SMALL_FILES)(_read_file)
+
+
+# Files that differ only in the definition at their end
+#
+# In most commits, a topic changes only its inline definition. If that is a literal block at the end of the file, nothing else in the
+# file depends on it, so the rest (the frame) is read once for all definitions.
+
+_BLOCK_KEY: Final = b"definition: |\n"
+_BLOCK_BYTES: Final = bytes(range(0x20, 0x7F)) + b"\n"
+_STAND_IN: Final = b'{"the definition": "that a frame is read with"}\n'
+
+
+def _read_with_known_frame(path: str, data: bytes) -> Documents | None:
+    """Read a file that ends with an inline definition in a literal block, or return None for another file, or one with problems."""
+    block_start = data.rfind(_BLOCK_KEY) + len(_BLOCK_KEY)
+    if block_start < len(_BLOCK_KEY) or len(data) > MAX_BYTES:
+        return None
+    block = data[block_start:]
+    indent = len(block) - len(block.lstrip(b" "))
+    line_start = b"\n" + b" " * indent
+    # All lines have the indent of the first one, and an end without spaces, so none is blank.
+    is_regular = block.endswith(b"\n") and block.count(b"\n") == block.count(line_start) + 1 and b" \n" not in block
+    if not indent or not is_regular or block.translate(None, _BLOCK_BYTES):
+        return None
+    definition = block[indent:].replace(line_start, b"\n").decode()
+    document = _read_frame(path, data[:block_start], indent) if is_inline(definition) else None
+    if document is None or document.schema is None or not isinstance(document.topic.locator, _Locator):
+        return None
+    text = YamlText(path, data)
+    topic = replace(document.topic, locator=replace(document.topic.locator, text=text))
+    schema = replace(document.schema, text=text, definition=definition)
+    return Documents(path, (replace(document, topic=topic, schema=schema),))
+
+
+@lru_cache(_MAX_SMALL_FILES)
+def _read_frame(path: str, head: bytes, indent: int) -> TopicDocument | None:
+    """Read a file that begins with `head` and ends with _STAND_IN; return None if that is not the definition of its only document."""
+    if _STAND_IN.rstrip() in head:
+        return None
+    data = head + b" " * indent + _STAND_IN
+    documents = _read_file(path, data)
+    document = documents.documents[0] if len(documents.documents) == 1 and not documents.problems else None
+    if not isinstance(document, TopicDocument) or document.schema is None or document.clients:
+        return None
+    return document if document.schema.definition == _STAND_IN.decode() else None
 
 
 def _group_by_document(
@@ -612,13 +673,7 @@ def _find_places(document: YamlDocument, text: YamlText, number: int) -> tuple[S
     """Return the place of the name of a declaration, and its locator, which returns this place for keys that it does not have."""
     name_key = "topic" if "topic" in document.value else "namespace"
     source = locate_node(shown(text.path), find_node(document.node, (name_key,)))
-    keys = frozenset(document.value)
-
-    def locate(pointer: str) -> Source:
-        parts = tokens(pointer)
-        return text.locate(number, parts) if keys.intersection(parts[:1]) else source
-
-    return source, locate
+    return source, _Locator(text, number, frozenset(document.value), source)
 
 
 def _build_metadata(shape: MetadataShape) -> Metadata:

@@ -84,13 +84,13 @@ class JsonText:
     Attributes:
         text: the JSON text, which may have comments.
         place: converts an offset in `text` to the place in the user's file.
-        block: the content of the YAML file whose literal block (`|`) the text is, or None.
+        read_block: returns the content of the YAML file whose literal block (`|`) the text is, or None.
         escaped: the text in the quotes of a JSON file, or None.
     """
 
     text: str
     place: Callable[[int], Source]
-    block: str | None = None
+    read_block: Callable[[], str | None] = lambda: None
     escaped: EscapedText | None = None
     _scan: Scan | None = field(default=None, repr=False)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 from schemactl.core.errors import DeclarationError, Problem
 from schemactl.declare.files import MAX_PROBLEMS
 from schemactl.declare.source_location import MAX_DEPTH, SCALAR, JsonSyntaxError, JsonText, scan
-from schemactl.formats.avro.json_text import without_comments
+from schemactl.formats.avro.json_text import depth_of, without_comments
 
 
 def read_json(definition: JsonText) -> Any:
@@ -57,15 +57,6 @@ def _reject_constant(_name: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_build_object, parse_float=_parse_float, parse_constant=_reject_constant
 )
-
-
-def depth_of(value: Any) -> int:
-    """Return how deep objects and arrays nest in a JSON value."""
-    depth, level = 0, [value]
-    while level := [item for item in level if isinstance(item, dict | list)]:
-        depth += 1
-        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
-    return depth
 
 
 def _find_json_problems(definition: JsonText) -> Iterator[Problem]:

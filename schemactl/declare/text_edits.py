@@ -51,10 +51,10 @@ def make_text_edit(file: AvroFile, edit: DefinitionEdit) -> TextEdit | None:
     if isinstance(text, YamlPart):
         replacement = _edit_yaml(text, edit)
         content = text.text.data.decode()
-    elif text.block is not None:
+    elif (block := text.read_block()) is not None:
         replacement = _edit_json(text, edit)
-        replacement = replacement and _move_into_block(text, text.block, replacement)
-        content = text.block
+        replacement = replacement and _move_into_block(text, block, replacement)
+        content = block
     elif text.escaped is not None:
         replacement = _edit_json(text, edit)
         replacement = replacement and _escape_replacement(text.escaped, replacement)

@@ -50,10 +50,9 @@ from schemactl.declare.project import PROJECT_FILE, HistorySettings, read_histor
 from schemactl.declare.reader import find_kind_problems, in_roots, is_compiled, read_clients
 from schemactl.declare.references import among, files_of, folder_of, folders_above, is_pattern
 from schemactl.declare.source_location import MAX_DEPTH, JsonText
-from schemactl.declare.strict_json import depth_of, read_json
+from schemactl.declare.strict_json import read_json
 from schemactl.formats import record_name
-from schemactl.formats.avro.file_types import FileTypesReader
-from schemactl.formats.avro.schema import Composition
+from schemactl.formats.avro.file_types import FileTypes, FileTypesReader
 from schemactl.formats.digest import combine_hashes, digest, hash_identity, hash_types, is_avro
 from schemactl.formats.protobuf import load, protoc_process
 from schemactl.history.cache import Cache, CacheWriter, DeclarationRow, DefinitionRow, RecordedPart, StateRow
@@ -87,8 +86,6 @@ _FEW_COMMITS: Final = 200
 
 _MAX_COMBINED_SIZE: Final = 1 << 20
 """Number of characters above which a definition is always written out, as it may be too long for a broker."""
-
-_FEW_BRACKETS: Final = 60
 
 _MAX_CACHED_FILES: Final = 4_096
 """Number of file revisions whose types, which other files use, stay cached."""
@@ -835,7 +832,7 @@ class Fingerprints:
         self._files = files
         # A `formats.protobuf.file_digests.FileDigests`, once it is needed.
         self._file_digests: Any = None
-        self._file_types = FileTypesReader()
+        self._file_types = FileTypesReader(lambda text: read_json(JsonText(text, lambda _: Source(""))))
         self._types_by_blob: dict[str, SharedTypes | None] = {}
 
     def close(self) -> None:
@@ -926,12 +923,12 @@ class Fingerprints:
         if text is None or parsed is None:
             return None
         hashes = hash_types(parsed.composition)
-        own = frozenset(value for name, value in hashes.items() if name not in parsed.taken)
+        own = frozenset(value for name, value in hashes.items() if name not in parsed.missing)
         taken = {
-            path: (frozenset(types.reached), (*parsed.taken.intersection(types.reached),))
+            path: (frozenset(types.reached), (*parsed.missing.intersection(types.reached),))
             for path, types in types_by_path.items()
             # A file that only matches a pattern matters if the definition uses one of its types.
-            if path in references or not parsed.taken.isdisjoint(types.reached)
+            if path in references or not parsed.missing.isdisjoint(types.reached)
         }
         return DefinitionParts(
             own, parsed.depth, len(text), taken, frozenset([*paths, *folders, *taken]), parsed.is_plain
@@ -960,38 +957,25 @@ class Fingerprints:
             return None
 
 
-class _ParsedFile(NamedTuple):
-    """An Avro definition, the names of other files' types that it uses, how deep it nests at most, and whether it is plain."""
-
-    composition: Composition
-    taken: frozenset[str]
-    depth: int
-    is_plain: bool
-
-
-def _parse_file(text: str, other_names: AbstractSet[str], reader: FileTypesReader) -> _ParsedFile | None:
+def _parse_file(text: str, other_names: AbstractSet[str], reader: FileTypesReader) -> FileTypes | None:
     """Parse a definition that may use the types `other_names` of other files.
 
     Returns:
         The parsed file, or None if it has problems by itself or uses other types: then it is read as a whole.
     """
     try:
-        value = read_json(JsonText(text, lambda _: Source("")))
-        parts, taken, plain = reader.read(text, value)
+        types = reader.read(text)
     except (DeclarationError, InvalidSchema):
         return None
     # A name without namespace could mean another type if types were defined in another order.
     other_simple_names = {name.rpartition(".")[2] for name in other_names}
-    own_simple_names = {name.rpartition(".")[2] for name in parts.types.keys() - taken}
-    if not taken <= other_names or not other_simple_names.isdisjoint(own_simple_names):
+    own_simple_names = {name.rpartition(".")[2] for name in types.composition.types.keys() - types.missing}
+    if not types.missing <= other_names or not other_simple_names.isdisjoint(own_simple_names):
         return None
-    # The number of brackets is a quick upper limit of the depth.
-    brackets = text.count("{") + text.count("[")
-    depth = brackets if brackets <= _FEW_BRACKETS else depth_of(value)
-    return _ParsedFile(parts, taken, depth, plain)
+    return types
 
 
-def _list_shared_types(parsed: _ParsedFile, size: int) -> SharedTypes:
+def _list_shared_types(parsed: FileTypes, size: int) -> SharedTypes:
     types = parsed.composition.types
     hashes = hash_types(parsed.composition)
     reached: dict[str, frozenset[bytes]] = {}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from copy import deepcopy
 from typing import Any
 
 import pytest
 from fuzzed_definitions import Fuzzer
 from random_avro import Maker
 
-from schemactl.core.errors import InvalidSchema
+from schemactl.core.errors import DeclarationError, InvalidSchema, Source
+from schemactl.declare.source_location import JsonText
+from schemactl.declare.strict_json import read_json
 from schemactl.formats.avro.file_types import FileTypes, FileTypesReader
-from schemactl.formats.avro.json_text import read, without_comments
+from schemactl.formats.avro.json_text import depth_of, without_comments
 from schemactl.formats.avro.parser import parse_file
 from schemactl.formats.avro.plain import is_plain
 from schemactl.formats.avro.schema import composition
@@ -61,41 +62,103 @@ DEFINITIONS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def read_whole(text: str, value: Any) -> FileTypes | None:
+def read_strictly(text: str) -> Any:
+    return read_json(JsonText(text, lambda _: Source("")))
+
+
+def read_whole(text: str) -> FileTypes | None:
     try:
+        value = read_strictly(text)
         schema, missing = parse_file(text, value)
-    except InvalidSchema:
+    except (DeclarationError, InvalidSchema):
         return None
-    return FileTypes(composition(schema), missing, is_plain(value, missing) and without_comments(text) == text)
+    types = composition(schema)
+    return FileTypes(types, missing, depth_of(value), is_plain(value, missing) and without_comments(text) == text)
 
 
-def read_types(reader: FileTypesReader, text: str, value: Any) -> FileTypes | None:
+def read_types(reader: FileTypesReader, text: str) -> FileTypes | None:
     try:
-        return reader.read(text, value)
-    except InvalidSchema:
+        return reader.read(text)
+    except (DeclarationError, InvalidSchema):
         return None
+
+
+def check_types(reader: FileTypesReader, text: str) -> None:
+    """Check that the reader finds the same types as a parser of the whole text, and a sufficient depth."""
+    actual, expected = read_types(reader, text), read_whole(text)
+    assert (actual and actual._replace(depth=0)) == (expected and expected._replace(depth=0)), text
+    assert actual is None or expected is None or actual.depth >= expected.depth, text
+
+
+def list_layouts(value: Any) -> list[str]:
+    compact, indented = json.dumps(value, separators=(",", ":")), json.dumps(value, indent=2)
+    mixed = indented.replace("},\n    {", "}, {", 1)
+    return [json.dumps(value), compact, indented, indented.replace("\n", "\r\n"), mixed]
 
 
 @pytest.mark.parametrize("namespace", ["com.acme", "field", None])
 def test_known_fields_change_no_types(namespace: str | None) -> None:
-    reader = FileTypesReader()
+    reader = FileTypesReader(read_strictly)
     # Twice, so that all fields are known.
-    for name, fields in 2 * [*DEFINITIONS.items()]:
+    for fields in 2 * [*DEFINITIONS.values()]:
         record = {"type": "record", "name": "Order", "fields": fields}
         value = record | ({"namespace": namespace} if namespace else {})
-        text = json.dumps(value)
-        assert read_types(reader, text, value) == read_whole(text, deepcopy(value)), name
+        for text in list_layouts(value):
+            check_types(reader, text)
 
 
 def test_known_fields_change_no_types_of_random_definitions() -> None:
-    reader = FileTypesReader()
+    reader = FileTypesReader(read_strictly)
     for seed in range(300):
         maker, fuzzer = Maker(seed), Fuzzer(seed)
         definition = maker.record()
-        texts = [json.dumps(definition), json.dumps(maker.evolve_schema(definition)), fuzzer.make_avro_text()]
-        for text in texts:
-            try:
-                value = read(text)
-            except InvalidSchema:
-                continue
-            assert read_types(reader, text, value) == read_whole(text, value), text
+        evolved = maker.evolve_schema(definition)
+        for text in (
+            *list_layouts(definition),
+            *list_layouts(evolved),
+            *list_layouts(definition),
+            fuzzer.make_avro_text(),
+        ):
+            check_types(reader, text)
+
+
+ID_TEXT = '{"name": "id", "type": "long"}'
+NOTE_TEXT = '{"name": "note", "type": "string"}'
+STAND_IN = "[7071067811865476]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}]',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT},]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT} {NOTE_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT},, {NOTE_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}]}} x',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT},\v{NOTE_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}], "fields": [{ID_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}, {STAND_IN}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, [7.071067811865476e15]]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}], "x": [{NOTE_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "doc": "\\"fields\\": [", "fields": [{ID_TEXT}, {NOTE_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "doc": "\\"fields\\": [{{", "fields": [{ID_TEXT}, {NOTE_TEXT}]}}',
+        f'{{"x": {{"fields": [{ID_TEXT}, {NOTE_TEXT}]}}, "type": "record", "name": "A", "fields": []}}',
+        f'{{"x": [{{"fields": [{ID_TEXT}]}}], "type": "record", "name": "A", "fields": [{NOTE_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {{"name": "note", "type": "string", "name": "x"}}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT[:-1]}, "doc": "}}, {{"}}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT[:-1]}, "doc": "]}}"}}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT[:-1]}, "default": NaN}}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, // the note\n {NOTE_TEXT}]}}',
+        f'{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {ID_TEXT}]}}',
+        f'{{"type": "array", "items": {{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}]}}}}',
+        f'{{"type": "error", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}]}}',
+        f'[{{"type": "record", "name": "A", "fields": [{ID_TEXT}, {NOTE_TEXT}]}}]',
+    ],
+)
+def test_known_fields_change_no_types_of_unusual_texts(text: str) -> None:
+    reader = FileTypesReader(read_strictly)
+    for field in (ID_TEXT, NOTE_TEXT):
+        check_types(reader, f'{{"type": "record", "name": "A", "fields": [{field}]}}')
+    for _ in range(2):
+        check_types(reader, text)

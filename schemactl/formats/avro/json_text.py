@@ -172,6 +172,15 @@ def check_limits(text: str) -> None:
             )
 
 
+def depth_of(value: Any) -> int:
+    """Return how deep objects and arrays nest in a JSON value."""
+    depth, level = 0, [value]
+    while level := [item for item in level if isinstance(item, dict | list)]:
+        depth += 1
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+    return depth
+
+
 def _reject_constant(name: str) -> NoReturn:
     raise InvalidAvro(f"{name} is not JSON", fix=f'write "{name}" as text where a float or double default is meant')
 
