@@ -34,7 +34,7 @@ from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
     from schemactl.codegen.manifest import Manifest
-    from schemactl.codegen.package import MergePredicate, PackageFiles
+    from schemactl.codegen.package import MergePredicate, PackageFiles, TopicFiles, VersionCode
     from schemactl.codegen.topics import Approved
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
@@ -429,9 +429,16 @@ class _PackageMaker:
         tip = merged.approved.tip if merged else history.tip
         if tip is None:
             return None
-        pending = history.find_changed_topics(tip.id, with_namespaces=True)
-        names = [] if pending is None else [name for name in package.files.topics if name.schema_id not in pending]
-        return make_manifest(tip.id, package.files, names, package.numbers, self.out, self.generate.package)
+        changed = history.find_changed_topics(tip.id, with_namespaces=True)
+        if changed is None:
+            return None
+        approved_topics = merged.approved.catalog.topics if merged else history.catalog.topics
+        pending = {
+            name: {version.number for version in approved_topics[name].versions} if name in approved_topics else set()
+            for name in package.files.topics
+            if name.schema_id in changed
+        }
+        return make_manifest(tip.id, package.files, pending, package.numbers, self.out, self.generate.package)
 
     def make_package(self, merged: Merged | None, manifest: Manifest | None = None) -> _Package:
         """Return the package of the merged history, or of the approved history without a merge.
@@ -456,16 +463,23 @@ class _PackageMaker:
             files = history.CommitFiles(repository, approved.tip)
         records = {name: read_numbers(files, project, place) for name, place in project.targets.items()}
         numbers = _digest_numbers(records)
-        candidates: frozenset[TopicName] = frozenset()
-        if manifest and (changed := approved.find_changed_topics(manifest.tip, with_namespaces=True)) is not None:
-            excluded = changed | approved.undecided.keys()
-            candidates = frozenset(name for name in manifest.topics if name.schema_id not in excluded)
-        names = _select_names(args, approved, candidates)
-        unchanged = {}
-        if manifest and candidates:
-            on_disk = manifest.select_unchanged(names, numbers, self.out, self.generate.package)
-            unchanged = {name: files for name, files in on_disk.items() if name in candidates}
-        topics = _select_topics([name for name in names if name not in unchanged], approved, records)
+        unchanged: Mapping[TopicName, TopicFiles] = {}
+        known_versions: Mapping[TopicName, Mapping[int, VersionCode]] = {}
+        changed = approved.find_changed_topics(manifest.tip, with_namespaces=True) if manifest else None
+        if manifest is None or changed is None:
+            names = _select_names(args, approved, ())
+        else:
+            changed |= approved.undecided.keys()
+            candidates = [
+                name for name, topic in manifest.topics.items() if topic.is_complete and name.schema_id not in changed
+            ]
+            names = _select_names(args, approved, frozenset(candidates))
+            unchanged, known_versions = manifest.select_unchanged(
+                names, numbers, changed, self.out, self.generate.package
+            )
+        topics = _select_topics(
+            [name for name in names if name not in unchanged], approved, records, known_versions.keys()
+        )
         package = package_files(
             topics,
             self.generate,
@@ -474,6 +488,7 @@ class _PackageMaker:
             target=target,
             recursion_depth=args.recursion_depth,
             unchanged=unchanged,
+            known_versions=known_versions,
         )
         setup = ReadingSetup(project, self.top, approved, None, None, {})
         return _Package(setup, records, target, topics, numbers, package)
@@ -524,20 +539,28 @@ def _is_in_package(history: History, topic: Topic) -> bool:
 
 
 def _select_topics(
-    names: Sequence[TopicName], history: History, records: Mapping[str, TargetNumbers | None]
+    names: Sequence[TopicName],
+    history: History,
+    records: Mapping[str, TargetNumbers | None],
+    known: Collection[TopicName],
 ) -> list[Approved]:
-    """Return topics with the recorded numbers of all targets."""
+    """Return topics with the recorded numbers of all targets.
+
+    Of the topics in `known`, the code of most versions is known, so their definitions are read only where they are used.
+    """
     from schemactl.codegen.topics import NO_VERSION, Approved, list_kinds
     from schemactl.declare.target_numbers import target_versions
 
     topics = []
     for index, name in enumerate(names):
         if index % _READ_AHEAD == 0:
-            history.read_ahead(names[index : index + _READ_AHEAD])
+            history.read_ahead([name for name in names[index : index + _READ_AHEAD] if name not in known])
         if _is_without_schema(history.catalog.topics[name]):
             topics.append(Approved(history.catalog.topics[name], NO_VERSION))
         elif (current := history.current(name)) is not None:
-            topic = history.catalog.topics[name].load()
+            topic = history.catalog.topics[name]
+            if name not in known:
+                topic.load()
             approved = Approved(topic, current)
             versions_by_target = {
                 target: target_versions(topic, record)

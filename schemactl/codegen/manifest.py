@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemactl.codegen.package import PackageFiles, TopicFiles, walk_files
+from schemactl.codegen.package import PackageFiles, TopicFiles, VersionCode, walk_files
 from schemactl.codegen.topics import module_paths
 from schemactl.core.names import TopicName
 
@@ -30,12 +30,16 @@ class RecordedTopic(NamedTuple):
     Attributes:
         module: the importable name of its module.
         numbers: a description of its version numbers on targets, or "" if no target has its own.
+        is_complete: whether the record has all files of the topic, not only the schema files of its approved versions.
         stamps: the stamps of its files by path.
+        versions: the code of its approved versions by number.
     """
 
     module: str
     numbers: str
+    is_complete: bool
     stamps: Mapping[str, _Stamp]
+    versions: Mapping[int, VersionCode]
 
 
 class Manifest(NamedTuple):
@@ -57,48 +61,88 @@ class Manifest(NamedTuple):
             tip,
             {
                 TopicName.parse(name): RecordedTopic(
-                    module, numbers, {file: tuple(stamp) for file, stamp in stamps.items()}
+                    module,
+                    numbers,
+                    is_complete,
+                    {file: tuple(stamp) for file, stamp in stamps.items()},
+                    {
+                        int(number): VersionCode(kind, call, properties, tuple(files))
+                        for number, (kind, call, properties, files) in versions.items()
+                    },
                 )
-                for name, (module, numbers, stamps) in topics.items()
+                for name, (module, numbers, is_complete, stamps, versions) in topics.items()
             },
         )
 
     def encode(self) -> bytes:
         """Encode the manifest as JSON."""
-        return json.dumps([self.tip, {str(name): topic for name, topic in self.topics.items()}]).encode()
+        topics = {
+            str(name): (
+                *topic[:-1],
+                {
+                    number: (version.kind, version.call, dict(version.properties), version.files)
+                    for number, version in topic.versions.items()
+                },
+            )
+            for name, topic in self.topics.items()
+        }
+        return json.dumps([self.tip, topics]).encode()
 
     def select_unchanged(
-        self, names: Collection[TopicName], numbers: Mapping[TopicName, str], out: Path, package: str
-    ) -> dict[TopicName, TopicFiles]:
-        """Return the topics whose files are on disk as they were generated.
+        self,
+        names: Collection[TopicName],
+        numbers: Mapping[TopicName, str],
+        changed: Collection[str],
+        out: Path,
+        package: str,
+    ) -> tuple[dict[TopicName, TopicFiles], dict[TopicName, dict[int, VersionCode]]]:
+        """Return the topics whose files are on disk as they were generated, and such versions of the other topics.
 
         Args:
             names: all topics of the package, which decide on the modules.
             numbers: a description of the numbers of targets for each topic that has some.
+            changed: tenant/namespace/topic of the topics that may have changed since.
             out: the folder of the package.
             package: the importable name of the package.
         """
         stamps = _read_stamps(out, package)
-        paths = module_paths(sorted(names))
-        return {
-            name: TopicFiles(topic.module, tuple(topic.stamps))
-            for name, topic in self.topics.items()
-            if name in paths
-            and topic.module == ".".join((package, *paths[name]))
-            and topic.numbers == numbers.get(name, "")
-            and all(stamps.get(file) == stamp for file, stamp in topic.stamps.items())
-        }
+        topics: dict[TopicName, TopicFiles] = {}
+        versions_by_topic: dict[TopicName, dict[int, VersionCode]] = {}
+        for name, path in module_paths(sorted(names)).items():
+            topic = self.topics.get(name)
+            if topic is None or topic.module != ".".join((package, *path)):
+                continue
+            files = TopicFiles(topic.module, tuple(topic.stamps), topic.versions)
+            if (
+                topic.is_complete
+                and name.schema_id not in changed
+                and topic.numbers == numbers.get(name, "")
+                and all(stamps.get(file) == stamp for file, stamp in topic.stamps.items())
+            ):
+                topics[name] = files
+            elif versions := {
+                number: version
+                for number, version in topic.versions.items()
+                if all(stamps.get(file) == topic.stamps[file] for file in files.list_schema_files(version))
+            }:
+                versions_by_topic[name] = versions
+        return topics, versions_by_topic
 
 
 def make_manifest(
-    tip: str, files: PackageFiles, names: Iterable[TopicName], numbers: Mapping[TopicName, str], out: Path, package: str
+    tip: str,
+    files: PackageFiles,
+    pending: Mapping[TopicName, Collection[int]],
+    numbers: Mapping[TopicName, str],
+    out: Path,
+    package: str,
 ) -> Manifest:
     """Return the manifest of a package that was written.
 
     Args:
         tip: the id of the approved commit.
         files: the files of the package.
-        names: the topics to record, whose files depend only on approved commits.
+        pending: the topics whose files depend on more than approved commits, with the numbers of their approved versions.
         numbers: a description of the numbers of targets for each topic that has some.
         out: the folder of the package.
         package: the importable name of the package.
@@ -106,13 +150,15 @@ def make_manifest(
     # A later write must not leave the times that are read here.
     time.sleep(_CLOCK_TICK_S)
     stamps = _read_stamps(out, package)
-    topics = {
-        name: RecordedTopic(
-            files.topics[name].module, numbers.get(name, ""), {file: stamps[file] for file in files.topics[name].names}
-        )
-        for name in names
-        if name in files.topics and all(file in stamps for file in files.topics[name].names)
-    }
+    topics = {}
+    for name, topic in files.topics.items():
+        names, versions = topic.names, topic.versions
+        if name in pending:
+            versions = {number: version for number, version in versions.items() if number in pending[name]}
+            names = tuple(file for version in versions.values() for file in topic.list_schema_files(version))
+        if all(file in stamps for file in names):
+            own_stamps = {file: stamps[file] for file in names}
+            topics[name] = RecordedTopic(topic.module, numbers.get(name, ""), name not in pending, own_stamps, versions)
     return Manifest(tip, topics)
 
 

@@ -145,16 +145,39 @@ _PAYLOADS_BY_PREFIX: Final = {"json": "json", "proto": "protobuf"}
 """Prefixes of the codec's modules for one kind of payload, with the payload."""
 
 
+class VersionCode(NamedTuple):
+    """The code of an approved version in the module of its topic, which later commits do not change.
+
+    Attributes:
+        kind: the key of its kind, if it is another kind than the reader's.
+        call: the call of a constructor with its schema.
+        properties: its SchemaInfo properties.
+        files: the names of its schema files.
+    """
+
+    kind: str
+    call: str
+    properties: Mapping[str, str]
+    files: tuple[str, ...]
+
+
 class TopicFiles(NamedTuple):
     """The files of a topic in a package.
 
     Attributes:
         module: the importable name of its module.
         names: the paths of its files.
+        versions: the code of each version that stays as it is.
     """
 
     module: str
     names: tuple[str, ...]
+    versions: Mapping[int, VersionCode]
+
+    def list_schema_files(self, version: VersionCode) -> list[str]:
+        """Return the paths of the schema files of a version."""
+        folder = self.module.rpartition(".")[0].replace(".", "/")
+        return [f"{folder}/{SCHEMAS}/{file}" for file in version.files]
 
 
 class PackageFiles(dict[str, str]):
@@ -193,6 +216,7 @@ def package_files(
     target: str | None = None,
     recursion_depth: int | None = None,
     unchanged: Mapping[TopicName, TopicFiles] = MappingProxyType({}),
+    known_versions: Mapping[TopicName, Mapping[int, VersionCode]] = MappingProxyType({}),
 ) -> PackageFiles:
     """Generate the files of the package, by path below `generate.out`; equal input makes equal bytes.
 
@@ -206,6 +230,7 @@ def package_files(
         target: the target whose version numbers count where none is chosen, or None for Git's.
         recursion_depth: the recursion depth of all topics (see `Generate`), or None for the depth in the settings of each.
         unchanged: further topics of the package, whose files on disk stay (see `select_unchanged`).
+        known_versions: the code of versions of `topics` whose files on disk stay (see `select_versions`).
 
     Raises:
         SchemactlError: if the package's name cannot be imported, or a part of some topics has no type in Spark. They are all named.
@@ -223,6 +248,7 @@ def package_files(
     skipped = {}
     entries = ""
     topic_files = dict(unchanged)
+    unchanged_names = {file for topic in unchanged.values() for file in topic.names}
     for name, path in paths.items():
         module_name = ".".join((generate.package, *path))
         if name in unchanged:
@@ -243,6 +269,7 @@ def package_files(
                 release=release,
                 json_defaults=generate.json_defaults,
                 wire_options=get_wire_options(approved.topic, generate),
+                known_versions=known_versions.get(name, {}),
             )
         except UnboundedColumns as error:
             skipped[name] = error.message
@@ -270,7 +297,9 @@ def package_files(
                     class_path += f"/{part.topic.kind}"
                 own_files[f"{class_path}.py"] = HEADER + text
         files |= own_files
-        topic_files[name] = TopicFiles(module_name, tuple(own_files))
+        unchanged_files = {f"{folder}/{SCHEMAS}/{file}" for file in module.unchanged}
+        unchanged_names |= unchanged_files
+        topic_files[name] = TopicFiles(module_name, (*own_files, *unchanged_files), module.versions)
     if failures:
         raise SchemactlError(
             "\n".join(["these topics have no columns in Spark:", *failures]),
@@ -284,8 +313,7 @@ def package_files(
         topics=entries,
     )
     files[f"{root}/__init__.py"] = HEADER + package
-    unchanged_names = frozenset(file for topic in unchanged.values() for file in topic.names) - files.keys()
-    return PackageFiles(sorted(files.items()), skipped, unchanged_names, topic_files)
+    return PackageFiles(sorted(files.items()), skipped, frozenset(unchanged_names - files.keys()), topic_files)
 
 
 def render_runtime_import(source: str) -> str:
@@ -294,10 +322,19 @@ def render_runtime_import(source: str) -> str:
 
 
 class TopicModule(NamedTuple):
-    """The text of a module, and the texts of its schema files by name."""
+    """The module of a topic.
+
+    Attributes:
+        text: its text.
+        schemas: the texts of its schema files by name.
+        unchanged: the names of its other schema files, which are the files of known versions.
+        versions: the code of each version that stays as it is.
+    """
 
     text: str
     schemas: Mapping[str, str]
+    unchanged: Collection[str]
+    versions: Mapping[int, VersionCode]
 
 
 def topic_module(
@@ -309,6 +346,7 @@ def topic_module(
     release: Release,
     json_defaults: bool = False,
     wire_options: Mapping[str, str] = EMPTY,
+    known_versions: Mapping[int, VersionCode] = MappingProxyType({}),
 ) -> TopicModule:
     """Generate the module of a topic.
 
@@ -320,6 +358,7 @@ def topic_module(
         release: the Pulsar release whose Avro parses the definitions.
         json_defaults: whether a field that a JSON payload lacks is read as its default.
         wire_options: see `get_wire_options`.
+        known_versions: the code of versions whose definitions are not read again.
 
     Raises:
         InvalidSchema: if a definition does not parse.
@@ -334,14 +373,15 @@ def topic_module(
             release=release,
             json_defaults=json_defaults,
             wire_options=wire_options,
+            known_versions=known_versions,
         )
     number, reader = approved.reader
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
     value, columns = value_of(reader, options, release), struct_of(reader, options, release)
     row = types.use("Any") if value is None else types.of(value.type, nullable=value.nullable, place=name)
     marked_versions = mark_other_kinds(approved.versions, approved.topic, reader)
-    arguments = {"versions": _make_version_dict(marked_versions, schemas)}
-    arguments |= _make_property_argument(approved.versions)
+    versions = _make_versions(marked_versions, schemas, known_versions)
+    arguments = versions.arguments
     arguments |= _make_reader_arguments(approved, "reader", schemas, columns, options, release)
 
     # The numbers of targets, and the options of the codec.
@@ -369,7 +409,7 @@ def topic_module(
         *([f"\nSCHEMA = {to_block_literal(ddl)}\n"] if ddl else []),
         f"{variable}: Topic[{row}] = {topic_call}",
     ]
-    return TopicModule("\n".join(blocks), schemas.texts)
+    return TopicModule("\n".join(blocks), schemas.texts, versions.unchanged, versions.codes)
 
 
 def _make_kinds_module(
@@ -381,6 +421,7 @@ def _make_kinds_module(
     release: Release,
     json_defaults: bool,
     wire_options: Mapping[str, str],
+    known_versions: Mapping[int, VersionCode],
 ) -> TopicModule:
     """Generate the module of a topic with several kinds of events; arguments and errors are as for `topic_module`."""
     variable, types, schemas = name.upper(), RowTypes(name.upper()), _SchemaFiles(name)
@@ -406,8 +447,8 @@ def _make_kinds_module(
         kinds[literal(key)] = f"Kind(\n{indent(argument_lines, ' ' * 8)}        )"
         is_removed = approved.topic.get_kind(key) is None
         lines.append(f"* {key}{' (removed)' if is_removed else ''}: {reader.type.name}, read as version {number}")
-    topic_arguments = {"versions": _make_version_dict(approved.versions, schemas)}
-    topic_arguments |= _make_property_argument(approved.versions)
+    versions = _make_versions(approved.versions, schemas, known_versions)
+    topic_arguments = versions.arguments
     topic_arguments["kinds"] = _make_dict(kinds)
     if approved.on_targets:
         topic_arguments["targets"] = _make_targets(approved.on_targets, schemas)
@@ -428,23 +469,51 @@ def _make_kinds_module(
         f'\nclass {class_name}(Kinds):\n    """The kinds of events."""\n\n{attributes}\n',
         f"{variable} = {class_name}(\n    {literal(str(approved.topic.name))},\n    __name__,\n{argument_lines})\n",
     ]
-    return TopicModule("\n".join(blocks), schemas.texts)
+    return TopicModule("\n".join(blocks), schemas.texts, versions.unchanged, versions.codes)
 
 
-def _make_version_dict(versions: Iterable[SchemaVersion], schemas: _SchemaFiles) -> str:
-    """Return the text of a dict with the schema of each version, and add their files to `schemas`."""
-    return _make_dict(
-        {
-            str(version.number): schemas.make_call(info_of(version), f"v{version.number}", kind=version.kind)
-            for version in versions
-        }
-    )
+class _Versions(NamedTuple):
+    """The versions of a module.
+
+    Attributes:
+        arguments: the arguments of the topic for its versions, and for their SchemaInfo properties if a version has some.
+        unchanged: the names of the schema files of known versions.
+        codes: the code of each version that later commits do not change.
+    """
+
+    arguments: dict[str, str]
+    unchanged: list[str]
+    codes: dict[int, VersionCode]
 
 
-def _make_property_argument(versions: Iterable[SchemaVersion]) -> dict[str, str]:
-    """Return the argument for the SchemaInfo properties of the versions, if a version has some."""
-    properties_by_number = {version.number: info_of(version).properties for version in versions}
-    return {"properties": _make_properties(properties_by_number)} if any(properties_by_number.values()) else {}
+def _make_versions(
+    versions: Iterable[SchemaVersion], schemas: _SchemaFiles, known_versions: Mapping[int, VersionCode]
+) -> _Versions:
+    """Return the code of the versions, and add the files of those that are not known to `schemas`."""
+    calls: dict[str, str] = {}
+    properties: dict[int, Mapping[str, str]] = {}
+    unchanged: list[str] = []
+    codes: dict[int, VersionCode] = {}
+    for version in versions:
+        code = known_versions.get(version.number)
+        if code and code.kind == version.kind:
+            unchanged += code.files
+            codes[version.number] = code
+        else:
+            info = info_of(version)
+            version_files = _SchemaFiles(schemas.module)
+            call = version_files.make_call(info, f"v{version.number}", kind=version.kind)
+            schemas.texts |= version_files.texts
+            code = VersionCode(version.kind, call, info.properties, tuple(version_files.texts))
+            # The form of a protobuf definition follows from the current declaration.
+            if all(spec(part).language != "protobuf" and part.proto is None for part in _list_parts(info)):
+                codes[version.number] = code
+        calls[str(version.number)] = code.call
+        properties[version.number] = code.properties
+    arguments = {"versions": _make_dict(calls)}
+    if any(properties.values()):
+        arguments["properties"] = _make_properties(properties)
+    return _Versions(arguments, unchanged, codes)
 
 
 def _make_reader_arguments(
@@ -561,12 +630,13 @@ class _SchemaFiles:
     """The schema files of a module.
 
     Attributes:
+        module: the name of the module.
         texts: the texts of the files by name.
     """
 
     def __init__(self, module: str) -> None:
+        self.module = module
         self.texts: dict[str, str] = {}
-        self._module = module
 
     def make_call(self, info: SchemaInfo, version: str, *, kind: str = "") -> str:
         """Add the files of a schema, and return the call of a constructor with their names.
@@ -592,7 +662,7 @@ class _SchemaFiles:
         return f"Schema({', '.join(arguments)})"
 
     def _add(self, suffix: str, text: str) -> str:
-        name = f"{self._module}.{suffix}"
+        name = f"{self.module}.{suffix}"
         self.texts[name] = text
         return literal(name)
 

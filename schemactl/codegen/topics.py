@@ -6,9 +6,10 @@ import hashlib
 import keyword
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,9 @@ _MAX_LENGTH: Final = 200
 
 _PACKAGE_NAMES: Final = frozenset({"topic", "finder", "annotations"})
 """Names in the package's `__init__`, which a folder of the same name would replace once it is imported."""
+
+_FOLDER_NAMES: Final = frozenset({CLASSES})
+"""Names in a namespace's folder that are no topics."""
 
 NO_VERSION: Final = -1
 """The number of the version in force of a topic without schema."""
@@ -159,7 +163,7 @@ def module_paths(topics: Iterable[TopicName]) -> Mapping[TopicName, tuple[str, s
         topic: (
             _to_python_name(topic.tenant, _PACKAGE_NAMES),
             _to_python_name(topic.namespace),
-            _to_python_name(topic.topic, {CLASSES}),
+            _to_python_name(topic.topic, _FOLDER_NAMES),
         )
         for topic in topics
     }
@@ -181,7 +185,8 @@ def is_importable(name: str) -> bool:
     return all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
 
 
-def _to_python_name(name: str, reserved: Collection[str] = ()) -> str:
+@cache
+def _to_python_name(name: str, reserved: frozenset[str] = frozenset()) -> str:
     part = re.sub(r"[^a-z0-9_]", "_", name.lower())[:_MAX_LENGTH]
     if part[0].isdigit():
         part = f"_{part}"

@@ -264,3 +264,20 @@ def test_a_branch_makes_its_own_topics_and_those_of_a_merge(shop: Shop) -> None:
     assert shop.generate() == 2
     shop.generate("--out", "fresh")
     assert shop.read() == shop.read("fresh")
+
+
+def test_definitions_of_approved_versions_are_not_made_again(shop: Shop) -> None:
+    for size in range(1, 4):
+        shop.commit({"namespaces/ads.avsc": record("id", size=size)})
+    shop.generate()
+    for size in range(4, 6):
+        shop.scratch.write({"namespaces/ads.avsc": record("id", size=size)})
+        with patch.object(package, "format_json", wraps=package.format_json) as format_json:
+            shop.generate()
+        assert {call.args[0]["fields"][1]["default"] for call in format_json.call_args_list} == {size}
+        shop.generate("--out", f"fresh-{size}")
+        assert shop.read() == shop.read(f"fresh-{size}")
+    # A version whose file was edited is made again.
+    shop.change_file(FOLDER / "schemas/ads.v2.avsc", "Order", "Ordre")
+    shop.generate()
+    assert shop.read() == shop.read("fresh-5")
