@@ -14,6 +14,7 @@ from command import schemactl
 from scratch import Files, Scratch, cache_of, record, write_declaration
 
 from schemactl.codegen import package
+from schemactl.core import json_values
 
 pytestmark = pytest.mark.slow
 
@@ -272,7 +273,7 @@ def test_definitions_of_approved_versions_are_not_made_again(shop: Shop) -> None
     shop.generate()
     for size in range(4, 6):
         shop.scratch.write({"namespaces/ads.avsc": record("id", size=size)})
-        with patch.object(package, "format_json", wraps=package.format_json) as format_json:
+        with patch("schemactl.codegen.package.format_json", wraps=json_values.format_json) as format_json:
             shop.generate()
         assert {call.args[0]["fields"][1]["default"] for call in format_json.call_args_list} == {size}
         shop.generate("--out", f"fresh-{size}")
