@@ -116,6 +116,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtestloop() -> Generator[None, object, object]:
     gc.freeze()
     gc.enable()
+    # As the command line does.
+    gc.set_threshold(50_000)
     # A package of C++ that is left over at the end complains.
     atexit.register(gc.unfreeze)
     return (yield)
