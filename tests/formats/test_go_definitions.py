@@ -15,7 +15,7 @@ from schemactl.checks.lint import _TYPES_BY_LANGUAGE
 from schemactl.core.schema import SchemaType
 from schemactl.formats.avro.go_definitions import find_changes
 
-MEASURED: Any = yaml.safe_load(RECORDED.read_text())
+MEASURED: Any = yaml.load(RECORDED.read_bytes(), yaml.CSafeLoader)
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)

@@ -27,7 +27,7 @@ from schemactl.formats.avro.language_readers import RULES, kind_of
 
 Json = Any
 
-MEASURED: Any = yaml.safe_load(RECORDED.read_text())
+MEASURED: Any = yaml.load(RECORDED.read_bytes(), yaml.CSafeLoader)
 
 CLIENTS = [("go", "AVRO"), ("go", "JSON"), ("python", "AVRO"), ("python", "JSON")]
 

@@ -37,7 +37,7 @@ class ProtoSet:
         self.files = files
 
 
-SETS = [ProtoSet(**values) for values in yaml.safe_load((HERE / "proto_sets.yaml").read_text(encoding="utf-8"))]
+SETS = [ProtoSet(**values) for values in yaml.load((HERE / "proto_sets.yaml").read_bytes(), yaml.CSafeLoader)]
 CORPUS = HERE.parents[1] / "corpus" / "native_renderings.jsonl.gz"
 JARS = Path(os.environ.get("SCHEMACTL_BROKER_CACHE") or HERE.parents[2] / ".broker") / "lib-4.0.7"
 JAVA_FILES = HERE.parents[2] / "schemactl" / "formats" / "protobuf" / "java_files.binpb"
