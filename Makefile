@@ -33,8 +33,9 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --no-loadscope-reorder --randomly-s
 test: $(STAMP)
 	$(PYTEST) -m "not live"
 
+# Spark and its tables are not even imported.
 test-fast: $(STAMP)
-	$(PYTEST) -m "not (spark or broker or java or network or live or slow)"
+	$(PYTEST) -m "not (spark or broker or java or network or live or slow)" --ignore tests/spark --ignore tests/spark_smoke
 
 live: $(STAMP)
 	$(PYTEST) -n 2 -m "live and not (timed or smoke)"
