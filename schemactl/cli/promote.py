@@ -324,7 +324,7 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
     changed = {row.topic for row in report.topics}
     name = find_topic(text, {**dict.fromkeys(changed), **dict.fromkeys(git)}, globs=False)
     versions = git[name].load().versions if name in git else ()
-    targets_apart = setup.elsewhere.get(name, ())
+    targets_apart = setup.targets_apart.get(name, ())
     rows = [row for row in report.topics if row.topic == name]
     known_kinds = dict.fromkeys([*(row.kind for row in rows), *(git[name].list_kind_keys() if name in git else ())])
     if separator and kind not in known_kinds:

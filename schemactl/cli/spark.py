@@ -287,15 +287,15 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
         ) from None
     from schemactl.codegen.topics import Approved
 
-    history = read_setup(context, args.target)
-    approved = history.approved
+    setup = read_setup(context, args.target)
+    approved = setup.approved
     chosen_topic, version = choose(args.topic, approved.catalog)
     # Messages have the numbers of all kinds, also where one kind was named.
     topic = approved.catalog.topics[chosen_topic.name]
-    history.require_target([topic], context)
+    setup.require_target([topic], context)
     topic.load()
     if topic.kinds:
-        return _choose_kinds(topic, chosen_topic.kind, version, history.verify_numbers([topic], context))
+        return _choose_kinds(topic, chosen_topic.kind, version, setup.verify_numbers([topic], context))
     current = approved.current(topic.name)
     last = next((version for version in reversed(topic.versions) if version.info is not None), None)
     if version and version.info is not None:
@@ -306,9 +306,9 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
         number, reader = last.number, last.info
     else:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
-    history = history.verify_numbers([topic], context)
-    source_name = history.target.names.to_target(topic.name) if history.target else topic.name
-    return TopicOfMessages(history.project, topic, reader, number, source_name, history.on_target(topic, number))
+    setup = setup.verify_numbers([topic], context)
+    source_name = setup.target.names.to_target(topic.name) if setup.target else topic.name
+    return TopicOfMessages(setup.project, topic, reader, number, source_name, setup.on_target(topic, number))
 
 
 def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: ReadingSetup) -> TopicOfMessages:

@@ -343,8 +343,8 @@ class ReadingSetup:
         approved: the approved history.
         place: the target that the messages come from, or None if their numbers are Git's.
         numbers: the record of the target's version numbers, if there is one.
-        elsewhere: the topics whose numbers are not Git's on some targets, with the names of these targets.
-        seen: numbers of the target's registry that were read at run time; they replace the recorded ones.
+        targets_apart: the topics whose numbers are not Git's on some targets, with the names of these targets.
+        registered: numbers of the target's registry that were read at run time; they replace the recorded ones.
     """
 
     project: Project
@@ -352,8 +352,8 @@ class ReadingSetup:
     approved: History
     place: ChosenTarget | None
     numbers: TargetNumbers | None
-    elsewhere: Mapping[TopicName, tuple[str, ...]]
-    seen: Mapping[TopicName, tuple[TargetVersion, ...]] = field(default_factory=dict)
+    targets_apart: Mapping[TopicName, tuple[str, ...]]
+    registered: Mapping[TopicName, tuple[TargetVersion, ...]] = field(default_factory=dict)
 
     @property
     def target(self) -> Target | None:
@@ -364,7 +364,9 @@ class ReadingSetup:
         """Raise UsageError if no target was named, and the numbers of one of `topics` are not Git's on some target."""
         if self.target is not None:
             return
-        targets_by_topic = {topic.name: self.elsewhere[topic.name] for topic in topics if topic.name in self.elsewhere}
+        targets_by_topic = {
+            topic.name: self.targets_apart[topic.name] for topic in topics if topic.name in self.targets_apart
+        }
         if targets_by_topic:
             names = sorted({name for targets in targets_by_topic.values() for name in targets})
             listed = "; ".join(f"{name} on {', '.join(targets)}" for name, targets in sorted(targets_by_topic.items()))
@@ -378,10 +380,10 @@ class ReadingSetup:
         """Return the versions that messages of the topic may carry, with the target's numbers."""
         from schemactl.declare.target_numbers import target_versions
 
-        seen = self.seen.get(topic.name, ())
-        seen_numbers = {version.number for version in seen}
-        recorded = (entry for entry in target_versions(topic, self.numbers) if entry.number not in seen_numbers)
-        return (*recorded, *seen)
+        registered = self.registered.get(topic.name, ())
+        registered_numbers = {version.number for version in registered}
+        recorded = (entry for entry in target_versions(topic, self.numbers) if entry.number not in registered_numbers)
+        return (*recorded, *registered)
 
     def on_target(self, topic: Topic, reader: int | None) -> OnTarget | None:
         """Return the versions behind the target's numbers of the topic, or None if the numbers are Git's.
@@ -460,7 +462,7 @@ class ReadingSetup:
                     )
         if misread:
             raise NumbersContradicted(render_misread_topics(misread, target=target.name))
-        return replace(self, seen=further_numbers)
+        return replace(self, registered=further_numbers)
 
     def _find_foreign_versions(
         self, topic: Topic, entries: Sequence[SchemaVersion], apart: TopicApart
@@ -537,7 +539,7 @@ class ReadingSetup:
             problem = find_decoding_problem(entry.info) if entry.info else "is a tombstone: its schema was deleted"
             versions.append(TargetVersion(entry.number, None, None if problem else entry.info, None, problem))
         context.say(f"note: Git does not know {name}: its schemas are read from the registry of {self.target.name}")
-        return Topic(name), replace(self, seen={name: tuple(versions)})
+        return Topic(name), replace(self, registered={name: tuple(versions)})
 
 
 def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | None, topic: Topic) -> OnTarget:
@@ -589,25 +591,25 @@ def read_setup(
     from schemactl.history.target_history import recorded_elsewhere, view_on_target
 
     working_project, top = project or context.project()
-    place = choose_approved_target(target, working_project, top, context) if target is not None else None
+    chosen = choose_approved_target(target, working_project, top, context) if target is not None else None
     files: Files
     repository = context.repository
     if merged:
         approved, files = merged.history, merged.files
     else:
-        reviewed_project = place.project if place else working_project
+        reviewed_project = chosen.project if chosen else working_project
         approved = history.read(repository, reviewed_project, progress=context.reading_history())
         files = history.CommitFiles(repository, approved.tip)
-    if place is not None:
-        approved = view_on_target(repository, approved, place.project, place.target, files)
-        numbers = read_numbers(files, place.project, place.target)
-        return ReadingSetup(working_project, top, approved, place, numbers, {})
+    if chosen is not None:
+        approved = view_on_target(repository, approved, chosen.project, chosen.target, files)
+        numbers = read_numbers(files, chosen.project, chosen.target)
+        return ReadingSetup(working_project, top, approved, chosen, numbers, {})
     # The approved targets count: removing a target from the working tree does not change the numbers in its messages.
     approved_project = history.approved_project(context.directory, context.config, working_project, local=True)
     target_project = approved_project.project if approved_project else working_project
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
-    elsewhere = recorded_elsewhere(approved.catalog.topics, records)
-    return ReadingSetup(working_project, top, approved, None, None, elsewhere)
+    targets_apart = recorded_elsewhere(approved.catalog.topics, records)
+    return ReadingSetup(working_project, top, approved, None, None, targets_apart)
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
