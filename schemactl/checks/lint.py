@@ -20,6 +20,7 @@ from schemactl.core.edits import AddKey, DefinitionEdit, RenameKey, TextEdit, ap
 from schemactl.core.environment import list_entry_points
 from schemactl.core.errors import InvalidSchema, Source, find_close_match
 from schemactl.core.findings import Finding
+from schemactl.core.json_pointer import join_pointer, split_pointer
 from schemactl.core.names import NamespaceName, TopicName, format_kind_name
 from schemactl.core.project import Project
 from schemactl.core.rules import LINT_RULES, Rule, get_all_rules
@@ -30,7 +31,7 @@ from schemactl.declare.files import Files, decode, read_bytes
 from schemactl.declare.formatter import proved
 from schemactl.declare.reader import Declared
 from schemactl.declare.references import AvroFile, own_names
-from schemactl.declare.source_location import Tokens, pointer, tokens
+from schemactl.declare.source_location import Tokens
 from schemactl.declare.text_edits import make_text_edit
 from schemactl.formats import find_misreadings, find_variants, get_pair, identity, list_native_parts, resolve, spec
 from schemactl.formats.avro.go_definitions import find_changes
@@ -155,7 +156,7 @@ def _make_finding(
         source=source,
         fix=remark.fix,
         field=remark.field,
-        pointer=pointer(remark.parts),
+        pointer=join_pointer(remark.parts),
         severity=None if severity == "off" else severity,
         edit=edit,
     )
@@ -305,7 +306,7 @@ def check_keys(definition: LintedDefinition) -> Iterator[Remark]:
                 f"Write `{suggestion}`.",
                 part.field,
                 of_key=True,
-                edit=RenameKey(pointer(key_parts), suggestion) if suggestion in _HARMLESS_KEYS else None,
+                edit=RenameKey(join_pointer(key_parts), suggestion) if suggestion in _HARMLESS_KEYS else None,
             )
         if "default" in part.keys and "default" not in KNOWN_KEYS.get(part.kind, ()):
             yield Remark(
@@ -517,7 +518,7 @@ def check_optional_fields(definition: LintedDefinition) -> Iterator[Remark]:
             f"{part.field} may be null, but has no default: every writer must set it, and adding or removing it breaks readers.",
             'Add "default": null.' if is_null_first else 'Put "null" first, and add "default": null.',
             part.field,
-            edit=AddKey(pointer(part.parts), ("type", "name"), "default", None) if is_null_first else None,
+            edit=AddKey(join_pointer(part.parts), ("type", "name"), "default", None) if is_null_first else None,
         )
 
 
@@ -542,7 +543,7 @@ def check_other_releases(
             message = f"Pulsar {release_names} would reject {name}, which {project.release} accepts: {problem.message}."
             fix = problem.fix and f"{problem.fix[0].upper()}{problem.fix[1:]}."
             source = schema.locate(problem.pointer) if schema else None
-            yield rule, name, source, Remark(tokens(problem.pointer), message, fix)
+            yield rule, name, source, Remark(split_pointer(problem.pointer), message, fix)
 
 
 def _find_problems(schema: SchemaInfo, release: Release) -> Iterator[InvalidSchema]:
@@ -575,7 +576,7 @@ def check_client_forms(declared: Declared, project: Project, selected: Collectio
                     f"{(language or '').capitalize()}: {variant}. "
                     "A broker compares bytes."
                 )
-                yield "CLIENT_FORM_VARIES", name, topic.locate(pointer), Remark(tokens(pointer), message)
+                yield "CLIENT_FORM_VARIES", name, topic.locate(pointer), Remark(split_pointer(pointer), message)
 
 
 def _list_parts(declared: Declared, selected: Collection[TopicName]) -> Iterator[Topic]:

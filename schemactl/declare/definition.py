@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from schemactl.core.edits import DefinitionEdit, TextEdit
 from schemactl.core.errors import DeclarationError, DependsOnProtoc, InvalidSchema, Problem, Source, join_first
+from schemactl.core.json_pointer import join_pointer, split_pointer
 from schemactl.core.json_values import json_text
 from schemactl.core.project import Project, ProtoRendering
 from schemactl.core.schema import Locator, SchemaInfo, SchemaType
@@ -50,7 +51,7 @@ from schemactl.declare.references import (
     is_pattern,
     suggest_pattern,
 )
-from schemactl.declare.source_location import JsonText, Tokens, place, pointer, tokens
+from schemactl.declare.source_location import JsonText, Tokens, place
 from schemactl.declare.strict_json import read_json
 from schemactl.declare.text_edits import make_proto_edit, make_text_edit
 from schemactl.declare.yaml_parser import YamlPart, locate_in_scalar
@@ -370,7 +371,9 @@ class _DefinitionReader:
                 return self._read_protobuf_native()
             case "text" if self.declaration.definition is not None:
                 return self._read_text()
-        return self._build_info(b"", self.declaration.source, lambda pointer: self.declaration.locate(*tokens(pointer)))
+        return self._build_info(
+            b"", self.declaration.source, lambda pointer: self.declaration.locate(*split_pointer(pointer))
+        )
 
     def check_paths(self) -> None:
         """Add a problem for each path that cannot be read."""
@@ -411,7 +414,9 @@ class _DefinitionReader:
             if SPECS[payload.type].language in ("avro", "pair"):
                 file = AvroFile(path, read_json(payload.definition), payload.definition)
                 info = replace(
-                    info, locator=lambda pointer: file.locate(tokens(pointer)), editor=partial(make_text_edit, file)
+                    info,
+                    locator=lambda pointer: file.locate(split_pointer(pointer)),
+                    editor=partial(make_text_edit, file),
                 )
             else:
                 source = payload.text.locate(("type",) if SPECS[payload.type].declared_as == "plain" else ("schema",))
@@ -466,14 +471,14 @@ class _DefinitionReader:
         joined = join(key=halves["key"], value=halves["value"], encoding=encoding)
 
         def locate(pointer: str) -> Source:
-            half, *rest = tokens(pointer) or ("",)
+            half, *rest = split_pointer(pointer) or ("",)
             if half in halves:
                 return halves[half].locate("".join(f"/{part}" for part in rest)) or self.declaration.source
-            return self.declaration.locate(*tokens(pointer))
+            return self.declaration.locate(*split_pointer(pointer))
 
         def edit_half(edit: DefinitionEdit) -> TextEdit | None:
-            half, *rest = tokens(edit.pointer) or ("",)
-            return halves[half].edit(replace(edit, pointer=pointer(rest))) if half in halves else None
+            half, *rest = split_pointer(edit.pointer) or ("",)
+            return halves[half].edit(replace(edit, pointer=join_pointer(rest))) if half in halves else None
 
         info = self._build_info(joined.schema, self.declaration.source, locate)
         info = replace(info, editor=edit_half)
@@ -503,7 +508,7 @@ class _DefinitionReader:
         source = self.declaration.definition_source if is_here else Source(shown(file.path))
         if inlined.used or text is None:
             text = self._render_json(inlined.value)
-        info = self._build_info(text.encode(), source, lambda pointer: inlined.locate(tokens(pointer)))
+        info = self._build_info(text.encode(), source, lambda pointer: inlined.locate(split_pointer(pointer)))
         info = replace(info, editor=partial(_edit_inlined, inlined))
         return replace(info, proto=self._compile_proto("proto")) if self.declaration.proto else info
 
@@ -776,7 +781,7 @@ class _DefinitionReader:
         except DeclarationError as error:
             self.problems += error.problems
         except InvalidSchema as error:
-            source = error.source or self.declaration.locate(*(tokens(error.pointer) or parts))
+            source = error.source or self.declaration.locate(*(split_pointer(error.pointer) or parts))
             self.depends_on_protoc |= isinstance(error, DependsOnProtoc)
             self.problems.append(Problem(source, error.message, error.fix))
 
@@ -881,8 +886,8 @@ def _add_default_properties(info: SchemaInfo, defaults: Mapping[str, str]) -> Sc
 
 def _edit_inlined(inlined: Inlined, edit: DefinitionEdit) -> TextEdit | None:
     """Return the edit of a definition in the file that defines the edited part, or None if only a person can make it."""
-    file, parts = inlined.find_origin(tokens(edit.pointer))
-    return make_text_edit(file, replace(edit, pointer=pointer(parts)))
+    file, parts = inlined.find_origin(split_pointer(edit.pointer))
+    return make_text_edit(file, replace(edit, pointer=join_pointer(parts)))
 
 
 def _edit_proto(proto: Any, info: SchemaInfo, edit: DefinitionEdit) -> TextEdit | None:

@@ -17,13 +17,14 @@ import yaml
 
 from schemactl.core.catalog import Client, Deprecated, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source, find_close_match
+from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import SCHEMA_POLICIES, SETTINGS, CompatibilityStrategy, Policies
 from schemactl.core.schema import EMPTY, NANOSECOND_TYPES, Release, SchemaType
 from schemactl.core.wording import describe_value, shorten
 from schemactl.declare.files import AVRO_SUFFIXES, DESCRIPTOR_SUFFIX, MAX_BYTES, MAX_PROBLEMS, PROTO_SUFFIX, shown
 from schemactl.declare.payload import WHY_NO_NAME, find_name_problem
-from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node, tokens
+from schemactl.declare.source_location import Tokens, find_key_node, find_node, locate_node
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import SPECS
 from schemactl.formats.primitive import CHARSET
@@ -179,7 +180,7 @@ class _Locator:
     source: Source
 
     def __call__(self, pointer: str) -> Source:
-        parts = tokens(pointer)
+        parts = split_pointer(pointer)
         return self.text.locate(self.document, parts) if self.keys.intersection(parts[:1]) else self.source
 
 

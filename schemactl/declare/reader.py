@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from schemactl.core.catalog import Catalog, Client, Kind, KindName, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.core.findings import Finding
+from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import NamespaceName, TopicName, select_topics
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.project import Project, Target
@@ -58,7 +59,6 @@ from schemactl.declare.files import (
 )
 from schemactl.declare.project import place_in_project
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import tokens
 from schemactl.declare.yaml_parser import YamlDocument, YamlText, read_yaml
 from schemactl.formats import problems as format_problems
 from schemactl.formats import record_name
@@ -708,7 +708,7 @@ def apply_overlay(declared: D, overlay: D) -> D:
         values["partitions"] = overlay.partitions
 
     def locate(pointer: str) -> Source:
-        holder = overlay if overlaid_keys.intersection(tokens(pointer)[:1]) else declared
+        holder = overlay if overlaid_keys.intersection(split_pointer(pointer)[:1]) else declared
         source = holder.locate(pointer)
         assert source  # noqa: S101  both are declared in files
         return source

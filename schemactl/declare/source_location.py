@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -25,18 +25,6 @@ Tokens = tuple[str, ...]
 """The parts of a JSON pointer; () is the whole value."""
 
 N = TypeVar("N")
-
-
-def tokens(pointer: str) -> Tokens:
-    """Split a JSON pointer (RFC 6901). The root is "", or "/" as in the messages of Avro's Java library."""
-    if pointer in ("", "/"):
-        return ()
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer.removeprefix("/").split("/"))
-
-
-def pointer(parts: Sequence[str | int]) -> str:
-    """Join `parts` to a JSON pointer (RFC 6901)."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
 _UNDERLINED: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.+-]+|[^\s\w]')

@@ -14,17 +14,10 @@ import yaml
 
 from schemactl.core.edits import AddAlias, AddKey, AddReserved, AvroEdit, DefinitionEdit, RenameKey, SetType, TextEdit
 from schemactl.core.errors import Source
+from schemactl.core.json_pointer import split_pointer
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import (
-    EscapedText,
-    JsonSyntaxError,
-    JsonText,
-    Scan,
-    Tokens,
-    find_key_node,
-    tokens,
-)
+from schemactl.declare.source_location import EscapedText, JsonSyntaxError, JsonText, Scan, Tokens, find_key_node
 from schemactl.declare.yaml_parser import YamlPart, scalar
 
 _Replacement = tuple[int, int, str]
@@ -75,7 +68,7 @@ def _edit_json(text: JsonText, edit: AvroEdit) -> _Replacement | None:
         values = text.scan()
     except JsonSyntaxError:
         return None
-    number = _find_value(values, tokens(edit.pointer))
+    number = _find_value(values, split_pointer(edit.pointer))
     if number is None:
         return None
     if isinstance(edit, RenameKey):
@@ -234,7 +227,7 @@ def make_proto_edit(path: str, content: str, place: Source, edit: DefinitionEdit
 
 
 def _edit_yaml(part: YamlPart, edit: AvroEdit) -> _Replacement | None:
-    parts = tokens(edit.pointer)
+    parts = split_pointer(edit.pointer)
     node = _find_node(part, parts)
     if node is None:
         return None

@@ -12,8 +12,9 @@ import yaml
 
 from schemactl.core.edits import AddAlias, AddKey, DefinitionEdit, SetType, TextEdit, apply_edits, to_line_edits
 from schemactl.core.errors import Source
+from schemactl.core.json_pointer import join_pointer
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import JsonText, pointer
+from schemactl.declare.source_location import JsonText
 from schemactl.declare.strict_json import read_json
 from schemactl.declare.text_edits import make_text_edit
 from schemactl.declare.yaml_parser import YamlPart, YamlText, read_yaml
@@ -159,7 +160,7 @@ def test_yaml_in_any_layout_declares_the_edited_definition(flow: bool | None, in
         AddKey("/fields/0", ("type",), "name", 0),
         AddAlias("/fields/3", "x"),
         SetType("/fields/1/type", "long"),
-        SetType(pointer(["fields", 0, "x"]), "long"),
+        SetType(join_pointer(["fields", 0, "x"]), "long"),
     ],
 )
 def test_part_that_the_text_does_not_have_is_not_edited(change: DefinitionEdit) -> None:
