@@ -19,7 +19,7 @@ from codec import cpu_s
 from google.protobuf.json_format import MessageToDict
 
 from schemactl.codec import Codec, Definition, Options, Version
-from schemactl.codec.proto_schema import root_of
+from schemactl.codec.proto_schema import load_root
 from schemactl.formats.protobuf.protoc import Proto, compile_proto
 
 _BATCH_ROWS = 10_000
@@ -49,7 +49,7 @@ class Sides:
             info = compile_proto(Proto("shop.Order", "order.proto", {"order.proto": text}))
             definitions.append(Definition("PROTOBUF_NATIVE", info.schema.decode()))
         self.versions = [Version(number, one) for number, one in enumerate(definitions)]
-        self.classes = [root_of(one, Options()).message_class for one in definitions]
+        self.classes = [load_root(one, Options()).message_class for one in definitions]
         numbers = [pick.randrange(len(definitions)) for _ in range(count)]
         payloads = pa.array([self.make_payload(pick, number) for number in numbers])
         self.messages = [

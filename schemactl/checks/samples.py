@@ -17,7 +17,7 @@ from schemactl.checks import kinds
 from schemactl.checks.check_report import CheckReport
 from schemactl.checks.proposal import Run
 from schemactl.codec import CodecError, InvalidDefinition, Options
-from schemactl.codec.topic import json_value, judge_messages
+from schemactl.codec.topic import judge_messages, to_json
 from schemactl.codegen.topics import codec_of, get_wire_options
 from schemactl.comparison.fingerprint import fingerprint
 from schemactl.core.catalog import Catalog, Topic
@@ -63,7 +63,7 @@ class SampleMessage(NamedTuple):
         text_by_key = {
             key: base64.b64encode(content).decode() for key, content in bytes_by_key.items() if content is not None
         }
-        value_entry = {} if value is None else {"value": json_value(value)}
+        value_entry = {} if value is None else {"value": to_json(value)}
         target_entry = {} if self.target is None else {"target": self.target}
         return json.dumps(target_entry | {"version": self.version} | text_by_key | value_entry, ensure_ascii=False)
 

@@ -30,14 +30,14 @@ from schemactl.codec.record_classes import (
     Hint,
     Role,
     UnclearField,
-    avro_of,
-    doc_of,
-    fields_of,
+    find_member,
+    get_avro_attributes,
+    get_doc,
     get_symbol,
     is_fixed,
     is_record,
-    member_of,
-    read,
+    list_fields,
+    read_annotation,
 )
 from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 from schemactl.core.schema import Release, SchemaInfo, SchemaType
@@ -340,7 +340,7 @@ class _Definer:
 
     def _read_hint(self, annotation: Any, place: str) -> Hint:
         try:
-            hint = read(annotation)
+            hint = read_annotation(annotation)
         except UnclearField as error:
             raise SchemactlError(f"{place}: {error.message}", fix=error.fix) from None
         if hint.attributes and len(hint.members) - (type(None) in hint.members) > 1:
@@ -501,7 +501,7 @@ def _list_fields(kind: type) -> Sequence[ClassField]:
             f"Avro has no name for {get_class_name(kind)}", fix=f"give it one: class OrderPage({kind.__name__})"
         )
     try:
-        return fields_of(kind)
+        return list_fields(kind)
     except UnclearField as error:
         raise SchemactlError(f"{get_class_name(kind)}: {error.message}", fix=error.fix) from None
     except (NameError, TypeError, AttributeError) as error:
@@ -526,7 +526,7 @@ def _find_member_of_default(hint: Hint, default: Any, place: str) -> int | None:
         return hint.members.index(type(None)) if type(None) in hint.members else None
     indices = [index for index, member in enumerate(hint.members) if member is not type(None)]
     try:
-        return indices[member_of(default, [read(hint.members[index]) for index in indices])]
+        return indices[find_member(default, [read_annotation(hint.members[index]) for index in indices])]
     except TypeError as error:
         raise SchemactlError(
             f"{place}: its default does not match any type of the union: {error}",
@@ -536,7 +536,7 @@ def _find_member_of_default(hint: Hint, default: Any, place: str) -> int | None:
 
 def _get_attributes(kind: type) -> dict[str, Json]:
     """Return the namespace, documentation and other properties of a class's type, in this order."""
-    avro, doc = avro_of(kind), doc_of(kind)
+    avro, doc = get_avro_attributes(kind), get_doc(kind)
     namespace = {"namespace": avro["namespace"]} if "namespace" in avro else {}
     return {**namespace, **({"doc": doc} if doc else {}), **avro}
 
@@ -569,7 +569,7 @@ class _DefaultWriter:
         kind: Any = type(value)
         if is_record(kind):
             types = {field["name"]: field["type"] for field in node["fields"]}
-            fields = fields_of(kind)
+            fields = list_fields(kind)
             if types.keys() != {field.name for field in fields}:
                 raise SchemactlError(
                     f"{self.place}: its default is an instance of the class itself, whose fields are not known yet",

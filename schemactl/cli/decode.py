@@ -169,7 +169,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         raise UsageError("name the message's schema version with --version or --version-bytes")
     from schemactl.codec import CodecError, Options, Unreadable
     from schemactl.codec.message import limit_nesting
-    from schemactl.codec.topic import json_value
+    from schemactl.codec.topic import to_json
     from schemactl.formats import record_name
 
     setup = read_setup(context, args.target)
@@ -253,7 +253,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
         context.note(
             "a SEPARATED KEY_VALUE has its key outside the payload, so here it is null: give it with --key-base64"
         )
-    print(json.dumps(json_value(value), indent=2, ensure_ascii=False))
+    print(json.dumps(to_json(value), indent=2, ensure_ascii=False))
     return 0
 
 
@@ -292,7 +292,7 @@ def _decode_container(args: argparse.Namespace, context: Context, path: Path) ->
     """Print the records of an Avro container file, one a line; return 100 if one cannot be decoded, else 0."""
     from schemactl.codec import Codec, CodecError, Definition, Options, Unreadable, Version
     from schemactl.codec.message import limit_nesting
-    from schemactl.codec.topic import json_value
+    from schemactl.codec.topic import to_json
     from schemactl.publish.avro_files import (
         AVRO_TYPES,
         describe_record,
@@ -332,7 +332,7 @@ def _decode_container(args: argparse.Namespace, context: Context, path: Path) ->
         codec = Codec([Version(0, Definition("AVRO", definition))], reader=reader, options=options)
         for number, payload in enumerate(read_payloads(path), start=1):
             try:
-                print(json.dumps(json_value(codec.decode_one(payload, 0)), ensure_ascii=False))
+                print(json.dumps(to_json(codec.decode_one(payload, 0)), ensure_ascii=False))
             except Unreadable as error:
                 print(f"schemactl: {args.file}, record {number}: {error.reason}", file=sys.stderr)
                 exit_code = NEGATIVE
@@ -368,7 +368,7 @@ def _decode_line(request: Request) -> Answer:
     from schemactl.cli.schema_input import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
-    from schemactl.codec.topic import json_rows
+    from schemactl.codec.topic import decode_to_json
     from schemactl.codegen.topics import schema_of
     from schemactl.core.schema import Release
     from schemactl.formats import InvalidInput, get_pair, read_request_definition, spec
@@ -394,7 +394,7 @@ def _decode_line(request: Request) -> Answer:
         codec = Codec([Version(0, schema_of(writer))], reader=schema_of(reader), options=options)
         if codec.separated and keys is None:
             raise InvalidInput("keys are not part of the payloads: give them as `keys_b64`")
-        rows = json_rows(codec, payloads, 0, keys)
+        rows = decode_to_json(codec, payloads, 0, keys)
     except CodecError as error:
         raise InvalidInput(str(error)) from None
     return {"rows": _reject_as_from_avro(rows, reader, options) if spec(reader).payload == "avro" else rows}
@@ -521,10 +521,10 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
     elif form == "bytes":
         sys.stdout.buffer.write(b"".join(message.payload or b"" for message, _ in samples))
     else:
-        from schemactl.codec.topic import json_value
+        from schemactl.codec.topic import to_json
 
         for message, value in samples:
-            print(json.dumps(json_value(value), ensure_ascii=False) if form == "json" else message.to_line(value))
+            print(json.dumps(to_json(value), ensure_ascii=False) if form == "json" else message.to_line(value))
     return 0
 
 
@@ -662,7 +662,7 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
         SchemactlError: if pulsar-client is not installed, or the cluster does not respond.
     """
     from schemactl.checks.samples import SampleMessage
-    from schemactl.codec.message import number_of, pair_key, payload_of
+    from schemactl.codec.message import decode_pair_key, get_payload, get_version_number
 
     deadline = time.monotonic() + timeout_s
     try:
@@ -689,8 +689,8 @@ def _read_topic(url: str, topic: str, *, pairs: bool, token: str | None, timeout
                     message = reader.read_next(max(1, round(remaining_s * 1000)))
                 except pulsar.Timeout:
                     return
-                key = pair_key(message.partition_key(), message.properties()) if pairs else None
-                yield SampleMessage(payload_of(message), number_of(message._message), key)  # noqa: SLF001  has no wrapper
+                key = decode_pair_key(message.partition_key(), message.properties()) if pairs else None
+                yield SampleMessage(get_payload(message), get_version_number(message._message), key)  # noqa: SLF001  has no wrapper
     except pulsar.Interrupted:
         # The client takes the signal, so that Python raises nothing.
         raise KeyboardInterrupt from None

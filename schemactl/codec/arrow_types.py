@@ -140,7 +140,7 @@ class Choice:
 Shape = Leaf | Group | Repeated | Choice
 
 
-def shape_of(schema: Schema, options: Options) -> Shape:
+def make_shape(schema: Schema, options: Options) -> Shape:
     """Return the shape of the column for values of `schema`.
 
     Raises:

@@ -36,7 +36,7 @@ from .avro_schema import (
     list_children,
 )
 from .byte_batch import ByteBatch, Ints, Mask, make_pairs, take_rows, view_as_pairs
-from .values import LIMITS, Scale, scale_of
+from .values import LIMITS, Scale, get_scale
 
 Vector = Any
 """The values of a shape, in the order of their positions.
@@ -575,7 +575,7 @@ def _compile_integer(writer: str, shape: Leaf) -> ReadColumn:
     """Compile an int or long that becomes an integer, a time, or (rounded once, as Java's cast) a floating-point number."""
     max_bytes = 5 if writer == "int" else 10
     kind = shape.schema.type
-    low, high, factor = scale_of(shape) if kind in LIMITS else Scale(0, 0, 1)
+    low, high, factor = get_scale(shape) if kind in LIMITS else Scale(0, 0, 1)
     # Floats of a union of float and double widen only after they are rounded.
     through = np.float32 if kind == "float" else np.float64 if kind == "double" else np.int64
     dtype = _get_numpy_type(shape.type)
@@ -840,21 +840,21 @@ def _merge_pieces(shape: Shape | None, pieces: Sequence[tuple[Ints, Vector]], co
         return pieces[0][1]
     match shape:
         case Leaf():
-            return _scatter(pieces, count)
+            return _merge_arrays(pieces, count)
         case Group():
             return [
                 _merge_pieces(part, [(index, vector[number]) for index, vector in pieces], count)
                 for number, part in enumerate(shape.fields.values())
             ]
         case Repeated():
-            length = _scatter([(index, vector.length) for index, vector in pieces], count)
+            length = _merge_arrays([(index, vector.length) for index, vector in pieces], count)
             first = np.cumsum(length) - length
             item_pieces = [
                 (_compute_item_positions(first[index], vector.length), vector.items) for index, vector in pieces
             ]
             return ListVector(length, _merge_list_items(shape, item_pieces, int(length.sum())))
         case Choice():
-            slot = _scatter([(index, vector.slot) for index, vector in pieces], count, fill=-1)
+            slot = _merge_arrays([(index, vector.slot) for index, vector in pieces], count, fill=-1)
             slots = [
                 _merge_pieces(part, [(index, vector.slots[number]) for index, vector in pieces], count)
                 for number, part in enumerate(_list_slots(shape))
@@ -870,11 +870,11 @@ def _merge_list_items(shape: Repeated, pieces: Sequence[tuple[Ints, Vector]], co
         return _make_blank_items(shape, count)
     if len(pieces) == 1 and len(pieces[0][0]) == count:
         return pieces[0][1]
-    keys = _scatter([(index, vector[0]) for index, vector in pieces], count)
+    keys = _merge_arrays([(index, vector[0]) for index, vector in pieces], count)
     return [keys, _merge_pieces(shape.part, [(index, vector[1]) for index, vector in pieces], count)]
 
 
-def _scatter(pieces: Sequence[tuple[Ints, Any]], count: int, *, fill: int = 0) -> Any:
+def _merge_arrays(pieces: Sequence[tuple[Ints, Any]], count: int, *, fill: int = 0) -> Any:
     first = pieces[0][1]
     size = (count, *first.shape[1:])
     complete = sum(len(index) for index, _ in pieces) == count

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import avro_reader, avro_resolution
-from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, is_too_wide, shape_of
+from .arrow_types import Choice, Group, Leaf, Options, Repeated, Shape, is_too_wide, make_shape
 from .avro_columnar_reader import compile_program
 from .avro_resolution import encode_default, prefix_length
 from .avro_schema import (
@@ -35,7 +35,7 @@ from .avro_schema import (
 from .byte_batch import Ints, Mask, make_binary_array, split_evenly
 from .definition import Definition
 from .payload_reader import PayloadReader, PayloadWriter
-from .values import LIMITS, ShapeWriter, scale_of
+from .values import LIMITS, ShapeWriter, get_scale
 from .wire_format import encode_zigzag
 
 Pieces = list[pa.BinaryArray]
@@ -52,14 +52,14 @@ _MIN_INT, _MAX_INT = LIMITS["int"]
 
 def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the type of the column, and whether values are records."""
-    shape = shape_of(parse(definition.text), options)
+    shape = make_shape(parse(definition.text), options)
     return shape.type, isinstance(shape, Group)
 
 
 def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Make the reader that resolves values of the writer's schema to the reader's schema."""
     schema = parse(reader.text)
-    shape = shape_of(schema, options)
+    shape = make_shape(schema, options)
     action = avro_resolution.resolve(parse(writer.text), schema)
     value = avro_reader.compile_reader(action, shape, options, as_python=True)
     compile_storage_once = cache(lambda: avro_reader.compile_reader(action, shape, options))
@@ -76,7 +76,7 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
 
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Make the writer of values of a definition."""
-    shape = shape_of(parse(writer.text), options)
+    shape = make_shape(parse(writer.text), options)
     # Compiled for the first batch: it has a function for each column.
     compile_once = cache(lambda: compile_column_writer(shape))
     return PayloadWriter(shape.type, AvroWriter().make_writer(shape), lambda values: compile_once()(values))  # noqa: PLW0108  only then
@@ -233,7 +233,7 @@ def _compile_items(shape: Repeated) -> _WriteColumn:
             pieces = write_item(values.values[first:last], owners, bad)
         # The items of one value are adjacent, so their bytes are one element.
         items = _join(pieces, last - first)
-        body = _regroup(items, offsets - first)
+        body = _join_groups(items, offsets - first)
         # An array has one block if it is not empty, and then an empty block at its end.
         is_filled = counts > 0
         end = make_binary_array(np.cumsum(is_filled), np.zeros(int(is_filled.sum()), np.uint8))
@@ -325,7 +325,7 @@ def _compile_leaf(shape: Leaf) -> _WriteColumn:
 
 
 def _compile_integer(shape: Leaf) -> _WriteColumn:
-    factor = scale_of(shape).factor
+    factor = get_scale(shape).factor
     is_int = shape.schema.type == "int"
 
     def write_integer(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
@@ -468,7 +468,7 @@ def _filter(values: pa.Array, mask: Mask) -> pa.Array:
     return values if mask.all() else values.filter(pa.array(mask))
 
 
-def _regroup(values: pa.BinaryArray, bounds: Ints) -> pa.BinaryArray:
+def _join_groups(values: pa.BinaryArray, bounds: Ints) -> pa.BinaryArray:
     """Join the elements between each two adjacent `bounds` into one element, without a copy of the bytes."""
     offsets = np.ascontiguousarray(_view_offsets(values)[bounds])
     data = values.buffers()[2] if len(values) else None
@@ -481,7 +481,7 @@ def _expand_pieces(pieces: Pieces, mask: Mask) -> Pieces:
         return pieces
     bounds = np.zeros(len(mask) + 1, np.int64)
     np.cumsum(mask, out=bounds[1:])
-    return [_regroup(piece, bounds) for piece in pieces]
+    return [_join_groups(piece, bounds) for piece in pieces]
 
 
 def _join(pieces: Pieces, count: int) -> pa.BinaryArray:

@@ -23,12 +23,12 @@ from .avro_schema import (
     PrimitiveType,
     Schema,
     compute_min_size,
-    full_name,
+    get_full_name,
     list_children,
 )
 from .byte_batch import FEW_EMPTY, MAX_EMPTY_ITEMS
 from .definition import MAX_KEY_LENGTH, InvalidDefinition, Unreadable, shorten
-from .values import EXACT, decode_text, get_python_converter, scale_of
+from .values import EXACT, decode_text, get_python_converter, get_scale
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 """Reads the value at a position of a payload, and returns it with the position after it; raises Unreadable."""
@@ -78,7 +78,7 @@ def _decode_default(read: Read, schema: Schema, value: Any) -> Any:
     try:
         return read(encode_default(schema, value), 0)[0]
     except Unreadable as error:
-        raise BadDefault(f"{value!r} is not a default for {full_name(schema)}: {error.message}") from None
+        raise BadDefault(f"{value!r} is not a default for {get_full_name(schema)}: {error.message}") from None
 
 
 class _AvroCompiler:
@@ -354,7 +354,7 @@ def _compile_decimal(logical: DecimalType, size: int | None) -> Read:
 def _compile_integer(writer: str, shape: Leaf) -> Read:
     """Compile an int or long that is read as an int or long, in the unit of its column."""
     read = read_int if writer == "int" else read_long
-    low, high, factor = scale_of(shape)
+    low, high, factor = get_scale(shape)
     if factor == 1:
         return read
     problem = "are not a time of day" if shape.type == TIME else "are more than 64 bits of microseconds"

@@ -24,7 +24,7 @@ from .avro_schema import (
     Schema,
     ShapeComparison,
     UnionType,
-    full_name,
+    get_full_name,
     is_equal,
     list_children,
 )
@@ -202,7 +202,7 @@ class _Resolver:
 
 
 def _fail(writer: Schema, reader: Schema, detail: str = "") -> ErrorAction:
-    return ErrorAction(f"{full_name(writer)} was written and cannot be read as {full_name(reader)}{detail}")
+    return ErrorAction(f"{get_full_name(writer)} was written and cannot be read as {get_full_name(reader)}{detail}")
 
 
 def _promote(writer: Schema) -> Promote:
@@ -332,7 +332,7 @@ def encode_default(schema: Schema, value: Any) -> bytes:
     try:
         _encode(out, schema, value)
     except RecursionError:
-        raise InvalidDefinition(f"a default of {full_name(schema)} is infinitely recursive") from None
+        raise InvalidDefinition(f"a default of {get_full_name(schema)} is infinitely recursive") from None
     return bytes(out)
 
 
@@ -428,4 +428,4 @@ def _is_candidate(schema: Schema, value: Any) -> bool:
 
 
 def _make_default_error(schema: Schema, value: Any) -> InvalidDefinition:
-    return InvalidDefinition(f"{value!r} is not a default for {full_name(schema)}")
+    return InvalidDefinition(f"{value!r} is not a default for {get_full_name(schema)}")

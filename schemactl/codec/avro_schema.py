@@ -155,7 +155,7 @@ Schema = PrimitiveType | FixedType | EnumType | ArrayType | MapType | UnionType 
 _AnyNamed = FixedType | EnumType | RecordType
 
 
-def full_name(schema: Schema) -> str:
+def get_full_name(schema: Schema) -> str:
     """Return the full name of a named type, or the name of any other type."""
     return schema.full_name if isinstance(schema, NamedType) else schema.type
 
@@ -263,7 +263,7 @@ def parse(text: str) -> Schema:
     Raises:
         InvalidDefinition: the text is not JSON, or not an Avro schema.
     """
-    value = json_of(text)
+    value = parse_json(text)
     parser = _Parser({})
     try:
         schema = parser.parse(value, "")
@@ -309,7 +309,7 @@ class _Parser:
             branches = tuple(self.parse(branch, namespace) for branch in value)
             if "union" in [branch.type for branch in branches]:
                 raise _make_error("a union stands directly inside a union")
-            _check_distinct([full_name(branch) for branch in branches], "a union has the branch")
+            _check_distinct([get_full_name(branch) for branch in branches], "a union has the branch")
             return UnionType(branches)
         if not isinstance(value, dict):
             raise _make_error(f"{_describe_value(value)} is not a type")
@@ -406,13 +406,13 @@ class _Parser:
         return RecordType(full, ())
 
 
-def json_of(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Parse the JSON of a definition, which may have comments before its end, as in Java's parser.
 
     Raises:
         InvalidDefinition: the text is not JSON.
     """
-    plain = without_comments(text)
+    plain = blank_comments(text)
     start = len(plain) - len(plain.lstrip())
     try:
         value, end = json.JSONDecoder(parse_constant=_reject_constant).raw_decode(plain, start)
@@ -423,7 +423,7 @@ def json_of(text: str) -> Any:
     return value
 
 
-def without_comments(text: str) -> str:
+def blank_comments(text: str) -> str:
     """Replace comments by spaces, so that all positions stay the same. An unclosed comment remains."""
     return _STRING_OR_COMMENT.sub(_blank_comment, text) if "/" in text else text
 

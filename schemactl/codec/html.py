@@ -52,7 +52,7 @@ def render_topic(title: str, codec: Codec, former_names: Mapping[str, tuple[str,
                 break
             first = number
         previous = ", ".join(former_names.get(column.name, ()))
-        rows.append((column.name, _shorten(str(column.type)), "" if first is None else f"v{first}", previous))
+        rows.append((column.name, _truncate(str(column.type)), "" if first is None else f"v{first}", previous))
     fields = _render_table(("column", "type", "since", "previous names"), rows)
 
     changes = []
@@ -60,7 +60,7 @@ def render_topic(title: str, codec: Codec, former_names: Mapping[str, tuple[str,
     renamed = {old: new for new, names in former_names.items() for old in names}
     for number, schema in columns_by_version.items():
         verdict = f"✗ {unreadable[number]}" if number in unreadable else "✓" if schema is not None else "✗ no columns"
-        changes.append((f"v{number}", verdict, _shorten(_describe_changes(older, schema, renamed))))
+        changes.append((f"v{number}", verdict, _truncate(_describe_changes(older, schema, renamed))))
         older = schema
     count = len(numbers)
     caption = f"{count} version{'s' * (count != 1)}" + (
@@ -103,5 +103,5 @@ def _render_table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> s
     )
 
 
-def _shorten(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= _MAX_LETTERS else f"{text[: _MAX_LETTERS - 1]}…"

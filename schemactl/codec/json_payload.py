@@ -37,7 +37,7 @@ from .arrow_types import (
     Options,
     Repeated,
     Shape,
-    shape_of,
+    make_shape,
 )
 from .avro_reader import read_default
 from .avro_schema import (
@@ -53,7 +53,7 @@ from .avro_schema import (
 )
 from .definition import Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
-from .values import EXACT, LIMITS, ShapeWriter, check_list, get_python_converter, scale_of, to_unscaled
+from .values import EXACT, LIMITS, ShapeWriter, check_list, get_python_converter, get_scale, to_unscaled
 
 Convert = Callable[[Any], Any]
 
@@ -66,20 +66,20 @@ _MAX_FLOAT: Final = 3.4028235677973366e38
 
 def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the type of the column, and whether values are records."""
-    shape = shape_of(parse(definition.text), options)
+    shape = make_shape(parse(definition.text), options)
     return shape.type, isinstance(shape, Group)
 
 
 def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:  # noqa: ARG001  see the docstring
     """Make the reader of values of the reader's schema, which does not need the writer's schema, as in Pulsar's consumers."""
-    shape = shape_of(parse(reader.text), options)
+    shape = make_shape(parse(reader.text), options)
     read_value = _compile_reader(shape, options, as_python=True)
     return PayloadReader(shape.type, read_value, _compile_reader(shape, options, as_python=False))
 
 
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Make the writer of values of a definition."""
-    shape = shape_of(parse(writer.text), options)
+    shape = make_shape(parse(writer.text), options)
     write = JsonWriter(options.json_times).make_writer(shape)
     return PayloadWriter(shape.type, lambda value: write(value).encode())
 
@@ -376,7 +376,7 @@ def _compile_decimal(schema: PrimitiveType | FixedType, logical: DecimalType) ->
 
 
 def _compile_integer(schema: PrimitiveType, shape: Leaf) -> Convert:
-    low, high, factor = scale_of(shape)
+    low, high, factor = get_scale(shape)
     units_per_second = json_forms.get_units_per_second(schema)
     if units_per_second:
         low, high = 0, 86_400 * units_per_second - 1

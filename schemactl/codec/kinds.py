@@ -20,8 +20,8 @@ from .topic import (
     group_rows,
     make_reason_array,
     make_record_batch,
-    numbers,
     parse_version,
+    parse_versions,
 )
 
 KIND: Final = "__kind"
@@ -131,7 +131,7 @@ class KindsCodec(BatchDecoder):
         check_lengths(payloads, versions, keys)
         if versions is None:
             return self.reject(count, NO_VERSION)
-        version_numbers, version_reasons = numbers(versions)
+        version_numbers, version_reasons = parse_versions(versions)
         reasons: dict[int, str] = {}
         rows_by_kind: dict[str, list[Ints]] = {}
         for number, rows in group_rows(version_numbers):

@@ -65,9 +65,9 @@ def make_columns(schema: Definition | KeyValue, options: Options) -> MessageColu
     if isinstance(schema, KeyValue):
         parts = (("key", schema.key), ("value", schema.value))
         return MessageColumns(
-            pa.schema([(name, column_type_of(part, options)[0]) for name, part in parts]), is_flat=True
+            pa.schema([(name, get_column_type(part, options)[0]) for name, part in parts]), is_flat=True
         )
-    column_type, is_record = column_type_of(schema, options)
+    column_type, is_record = get_column_type(schema, options)
     is_flat = is_record and not any(field.name.casefold() in _RESERVED_NAMES for field in column_type)
     return MessageColumns(pa.schema(list(column_type) if is_flat else [("value", column_type)]), is_flat)
 
@@ -198,7 +198,7 @@ class PayloadModule(Protocol):
         """Make the writer of values of a definition."""
 
 
-def column_type_of(schema: Definition, options: Options) -> tuple[pa.DataType, bool]:
+def get_column_type(schema: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the Arrow type of values, and whether they are records, whose fields become columns.
 
     Raises:
@@ -213,14 +213,14 @@ def limit_nesting(schema: Definition | KeyValue, options: Options, depths: Seque
     """Return the options with the first of `depths` as `max_nesting` with which the schema has at most MAX_COLUMNS different parts.
 
     Raises:
-        CodecUnavailable, InvalidDefinition: see `column_type_of`; also if it has more with each of them.
+        CodecUnavailable, InvalidDefinition: see `get_column_type`; also if it has more with each of them.
     """
     parts = (schema.key, schema.value) if isinstance(schema, KeyValue) else (schema,)
     for depth in depths:
         limited = replace(options, max_nesting=depth)
         try:
             for part in parts:
-                column_type_of(part, limited)
+                get_column_type(part, limited)
         except InvalidDefinition:
             if depth == depths[-1]:
                 raise
@@ -232,7 +232,7 @@ def limit_nesting(schema: Definition | KeyValue, options: Options, depths: Seque
 def make_payload_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Make the reader that decodes payloads of `writer` into values of `reader`.
 
-    It rejects every payload if the schema types differ. Raises the same errors as `column_type_of`.
+    It rejects every payload if the schema types differ. Raises the same errors as `get_column_type`.
     """
     module = _select_module(reader)
     with _bounded_depth():
@@ -243,7 +243,7 @@ def make_payload_reader(writer: Definition, reader: Definition, options: Options
 
 
 def make_payload_writer(writer: Definition, options: Options) -> PayloadWriter:
-    """Make the writer of values of `writer`. Raises the same errors as `column_type_of`."""
+    """Make the writer of values of `writer`. Raises the same errors as `get_column_type`."""
     with _bounded_depth():
         return _select_module(writer).make_writer(writer, options)
 
@@ -282,12 +282,12 @@ def _bounded_depth() -> Iterator[None]:
 # Messages of pulsar-client
 
 
-def payload_of(message: Any) -> bytes | None:
+def get_payload(message: Any) -> bytes | None:
     """Return the payload of pulsar-client's message, or None if it is a null."""
     return None if message.has_null_value() else message.data()
 
 
-def number_of(message: Any) -> int | None:
+def get_version_number(message: Any) -> int | None:
     """Return the number of the version that a message was written with, or None if the message does not state it."""
     number: int = message.int_schema_version()
     return number if number >= 0 else None
@@ -297,7 +297,7 @@ KEY_FORM_PROPERTY: Final = "schemactl.key"
 """The property of a message whose key is a text that looks like base64; its value is `text`."""
 
 
-def pair_key(text: str, properties: Mapping[str, str] | None = None) -> bytes | None:
+def decode_pair_key(text: str, properties: Mapping[str, str] | None = None) -> bytes | None:
     """Return the key of a SEPARATED KEY_VALUE from a message's key, or None if it is null.
 
     Java's producers encode it as base64, with a flag that pulsar-client does not show. Keys that pulsar-client sent are texts, which

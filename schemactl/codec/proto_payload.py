@@ -16,7 +16,7 @@ from .arrow_types import DURATION, Options, is_too_wide
 from .definition import CodecError, Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
 from .proto_columns import make_column_reader, make_column_writer, make_plan
-from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name, load_descriptor, root_of
+from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name, load_descriptor, load_root
 from .values import PLAIN, check_list, get_python_converter, get_storage_converter, list_entries
 from .wire_format import decode_varint
 
@@ -54,12 +54,12 @@ _Fit = Callable[[Any], Any]
 
 def column_type(definition: Definition, options: Options) -> tuple[pa.DataType, bool]:
     """Return the type of the column, and that values are records."""
-    return root_of(definition, options).shape.type, True
+    return load_root(definition, options).shape.type, True
 
 
 def make_reader(writer: Definition, reader: Definition, options: Options) -> PayloadReader:
     """Make the reader of values of the reader's message. The writer's message only has an effect on speed."""
-    root = root_of(reader, options)
+    root = load_root(reader, options)
     try:
         descriptor = load_descriptor(writer)
     except CodecError:
@@ -75,7 +75,7 @@ def make_reader(writer: Definition, reader: Definition, options: Options) -> Pay
 
 def make_writer(writer: Definition, options: Options) -> PayloadWriter:
     """Make the writer of values of a definition."""
-    root = root_of(writer, options)
+    root = load_root(writer, options)
     plan = None if is_too_wide([root.shape.type]) else make_plan(root)
     return PayloadWriter(root.shape.type, _compile_writer(root), None if plan is None else make_column_writer(plan))
 

@@ -127,7 +127,7 @@ class Root:
     shape: Message
 
 
-def root_of(definition: Definition, options: Options) -> Root:
+def load_root(definition: Definition, options: Options) -> Root:
     """Return the root message of a PROTOBUF_NATIVE definition, or of a PROTOBUF definition with a descriptor set.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from .avro_schema import ShapeComparison, is_equal, parse
 from .definition import CodecUnavailable, Definition, KeyValue, UnknownVersion
-from .message import SENDABLE, number_of, pair_key, payload_of
+from .message import SENDABLE, decode_pair_key, get_payload, get_version_number
 from .topic import Codec, GenericRecord, to_generic
 
 try:
@@ -187,15 +187,15 @@ class TopicSchema(pulsar.schema.Schema):  # type: ignore[misc]  # the client has
 
     def _get_known_number(self, message: Any) -> int | None:
         """Return the number of the message's version. Raises UnknownVersion if the package has no such version."""
-        number = number_of(message)
+        number = get_version_number(message)
         if number is not None:
             self._codec.schema(number)
         return number
 
     @staticmethod
     def _decode_with(codec: Codec, message: Any, number: int | None) -> Any:
-        key = pair_key(message.partition_key(), message.properties()) if codec.separated else None
-        return codec.decode_one(payload_of(message), number, key)
+        key = decode_pair_key(message.partition_key(), message.properties()) if codec.separated else None
+        return codec.decode_one(get_payload(message), number, key)
 
 
 class _AutoConsumeSchema(TopicSchema):
@@ -224,7 +224,7 @@ class _NativeAvroSchema(TopicSchema):
         return data
 
     def decode_message(self, msg: Any) -> bytes | None:
-        return payload_of(msg)
+        return get_payload(msg)
 
 
 class _AutoProduceBytesSchema(_NativeAvroSchema):

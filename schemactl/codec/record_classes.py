@@ -120,10 +120,10 @@ def from_value(kind: type[T], value: Any) -> T:
 
 
 def _convert_to_value(value: Any, annotation: Any) -> Any:
-    hint = read(annotation)
+    hint = read_annotation(annotation)
     if hint.members and value is not None:
         members = _list_members(hint)
-        index = member_of(value, [read(member) for member in members])
+        index = find_member(value, [read_annotation(member) for member in members])
         converted = _convert_to_value(value, members[index])
         if len(members) == 1:
             return converted
@@ -132,7 +132,7 @@ def _convert_to_value(value: Any, annotation: Any) -> Any:
     if is_record(kind):
         return {
             field.name: _convert_to_value(getattr(value, field.attribute), field.annotation)
-            for field in fields_of(kind)
+            for field in list_fields(kind)
         }
     if isinstance(hint.type, type) and issubclass(hint.type, Enum):
         # A model with `use_enum_values` has the value of the member.
@@ -152,7 +152,7 @@ def _convert_to_value(value: Any, annotation: Any) -> Any:
 
 
 def _convert_from_value(value: Any, annotation: Any) -> Any:
-    hint = read(annotation)
+    hint = read_annotation(annotation)
     if value is None:
         return None
     if hint.members:
@@ -179,7 +179,7 @@ def _make_instance(kind: Any, value: Mapping[str, Any]) -> Any:
     """Make an instance of a class with fields, which computes its computed fields itself."""
     arguments: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
-    for field in fields_of(kind):
+    for field in list_fields(kind):
         name = field.read_as if field.read_as in value else field.name
         if name not in value or field.is_computed:
             continue
@@ -199,7 +199,7 @@ def _list_members(hint: Hint) -> list[Any]:
     return [member for member in hint.members if member is not types.NoneType]
 
 
-def member_of(value: Any, members: list[Hint]) -> int:
+def find_member(value: Any, members: list[Hint]) -> int:
     """Return the index of the member of a union for a value: the first that represents it exactly, or else the first of its type.
 
     Raises:
@@ -207,13 +207,13 @@ def member_of(value: Any, members: list[Hint]) -> int:
     """
     for exactly in (True, False):
         for index, member in enumerate(members):
-            if _fits(value, member, exactly=exactly):
+            if _fits_member(value, member, exactly=exactly):
                 return index
     names = ", ".join(getattr(member.type, "__name__", str(member.type)) for member in members)
     raise TypeError(f"expected one of {names}, found {type(value).__name__}: {value!r}")
 
 
-def _fits(value: Any, hint: Hint, *, exactly: bool) -> bool:
+def _fits_member(value: Any, hint: Hint, *, exactly: bool) -> bool:
     kind, attributes = get_origin(hint.type) or hint.type, hint.attributes
     if kind is Literal:
         return value in get_args(hint.type)
@@ -271,7 +271,7 @@ class ClassField:
 
 
 def is_record(kind: Any) -> bool:
-    """Return whether it is a class with fields that `fields_of` can read."""
+    """Return whether it is a class with fields that `list_fields` can read."""
     return isinstance(kind, type) and any(
         hasattr(kind, name) for name in ("__dataclass_fields__", "__pydantic_fields__", "__attrs_attrs__")
     )
@@ -282,13 +282,13 @@ def is_fixed(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, bytes) and AVRO in vars(kind)
 
 
-def avro_of(kind: type) -> Mapping[str, Any]:
+def get_avro_attributes(kind: type) -> Mapping[str, Any]:
     """Return the attributes of the Avro type that the class itself declares, without inherited ones."""
     attributes: Mapping[str, Any] = vars(kind).get(AVRO, {})
     return attributes
 
 
-def doc_of(kind: type) -> str:
+def get_doc(kind: type) -> str:
     """Return the docstring of a class, or "" if Python or a library has generated it."""
     doc = vars(kind).get("__doc__") or ""
     is_generated = doc.startswith(f"{kind.__name__}(") or doc in ("An enumeration.", "")
@@ -296,7 +296,7 @@ def doc_of(kind: type) -> str:
 
 
 @cache
-def fields_of(kind: Any) -> tuple[ClassField, ...]:
+def list_fields(kind: Any) -> tuple[ClassField, ...]:
     """Return the fields of a class for which `is_record` is true; of a pydantic model, the fields that it dumps.
 
     Raises:
@@ -389,7 +389,7 @@ def _get_read_names(name: str, info: Any, config: Mapping[str, Any]) -> list[str
 def _make_constant_default(factory: Callable[[], Any]) -> Any:
     """Return the value of a default factory, or NO_DEFAULT if the value differs for each message, such as the current time or an id."""
     if is_record(factory):
-        return NO_DEFAULT if any(field.default is NO_DEFAULT for field in fields_of(factory)) else factory()
+        return NO_DEFAULT if any(field.default is NO_DEFAULT for field in list_fields(factory)) else factory()
     default = factory()
     # A factory of a constant is only needed for mutable values.
     is_constant = isinstance(default, list | tuple | dict) or is_record(type(default))
@@ -451,7 +451,7 @@ class Hint:
         return tuple(member if member is types.NoneType else Annotated[member, self.attributes] for member in members)
 
 
-def read(annotation: Any) -> Hint:
+def read_annotation(annotation: Any) -> Hint:
     """Read the information in an annotation.
 
     Raises:

@@ -484,7 +484,7 @@ class Codec(BatchDecoder):
         has_versions = versions is not None
         if versions is None:
             versions = pa.nulls(len(payloads), pa.int64())
-        versions, version_reasons = numbers(versions)
+        versions, version_reasons = parse_versions(versions)
         if self.kind and has_versions and versions.null_count:
             unversioned_rows = np.flatnonzero(np.asarray(versions.is_null())).tolist()
             version_reasons = dict.fromkeys(unversioned_rows, NO_VERSION) | version_reasons
@@ -629,7 +629,7 @@ class Codec(BatchDecoder):
         kinds_by_number = {version.number: self.find_kind(version.number) for version in self.versions}
         own_numbers = [number for number, kind in kinds_by_number.items() if kind == self.kind]
         other_numbers = [number for number, kind in kinds_by_number.items() if kind not in ("", self.kind)]
-        version_numbers = numbers(versions)[0]
+        version_numbers = parse_versions(versions)[0]
         if with_unknown:
             return ~np.asarray(pc.is_in(version_numbers, pa.array(other_numbers, pa.int64())))
         return np.asarray(pc.is_in(version_numbers, pa.array(own_numbers, pa.int64())))
@@ -761,7 +761,7 @@ def parse_version(version: int | bytes | None) -> int | None:
     return int.from_bytes(version[:8], "big", signed=True)
 
 
-def numbers(versions: pa.Array | pa.ChunkedArray) -> tuple[pa.Int64Array, dict[int, str]]:
+def parse_versions(versions: pa.Array | pa.ChunkedArray) -> tuple[pa.Int64Array, dict[int, str]]:
     """Return the numbers of schema versions, null where a message has no version, and the reasons of rows without a valid version."""
     versions = _combine_chunks(versions)
     if pa.types.is_dictionary(versions.type):
@@ -868,7 +868,7 @@ def judge_messages(
     if against is not None and unreadable.true_count:
         rejected = (None if column is None else column.filter(unreadable) for column in (payloads, versions, keys))
         with_approved = pc.replace_with_mask(with_approved, unreadable, _collect_reasons(against, *rejected))
-    version_numbers = pa.nulls(len(payloads), pa.int64()) if versions is None else numbers(versions)[0]
+    version_numbers = pa.nulls(len(payloads), pa.int64()) if versions is None else parse_versions(versions)[0]
     return DecodingResult(version_numbers, reasons, with_approved)
 
 
@@ -923,13 +923,13 @@ def to_generic(value: Any) -> Any:
 # Values as JSON
 
 
-def json_value(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Convert a value to readable JSON: bytes to base64, dates and times to ISO 8601, decimals, NaN and infinities to text."""
     match value:
         case dict():
-            return {str(key): json_value(item) for key, item in value.items()}
+            return {str(key): to_json(item) for key, item in value.items()}
         case list() | tuple():
-            return [json_value(item) for item in value]
+            return [to_json(item) for item in value]
         case bytes():
             return base64.b64encode(value).decode()
         case datetime() | date() | time():
@@ -943,7 +943,7 @@ def json_value(value: Any) -> Any:
     return value
 
 
-def json_rows(
+def decode_to_json(
     codec: Codec, payloads: Sequence[bytes | None], version: int, keys: Sequence[bytes | None] | None = None
 ) -> list[Any]:
     """Decode messages of `version` into JSON: for each message its value, or `{"error": reason}`.
@@ -971,9 +971,8 @@ def _to_json_cell(value: Any, kind: pa.DataType) -> Any:
         return {field.name: _to_json_cell(value[field.name], field.type) for field in kind}
     if pa.types.is_map(kind):
         return sorted(
-            ([json_value(key), _to_json_cell(item, kind.item_type)] for key, item in value),
-            key=lambda pair: str(pair[0]),
+            ([to_json(key), _to_json_cell(item, kind.item_type)] for key, item in value), key=lambda pair: str(pair[0])
         )
     if pa.types.is_list(kind):
         return [_to_json_cell(item, kind.value_type) for item in value]
-    return json_value(value)
+    return to_json(value)

@@ -290,7 +290,7 @@ def _make_fit(shape: Leaf) -> Fit:
         return PLAIN[schema.type]
 
     low, high = LIMITS[schema.type]
-    factor = scale_of(shape).factor
+    factor = get_scale(shape).factor
     convert = get_storage_converter(shape.type)
 
     def fit_integer(value: Any) -> Any:
@@ -414,7 +414,7 @@ class Scale(NamedTuple):
     factor: int
 
 
-def scale_of(shape: Leaf) -> Scale:
+def get_scale(shape: Leaf) -> Scale:
     """Return the scale of a leaf that is an int or a long."""
     logical = None if isinstance(shape.schema, EnumType) else shape.schema.logical
     if logical in ("timestamp-millis", "local-timestamp-millis"):

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from schemactl.checks.samples import SampleMessage
 from schemactl.codec import Codec, Definition, KeyValue, Options, Unwritable, Version
-from schemactl.codec.arrow_types import Choice, Group, Leaf, Shape, shape_of
-from schemactl.codec.avro_schema import DecimalType, EnumType, FixedType, MapType, full_name, json_of, parse
+from schemactl.codec.arrow_types import Choice, Group, Leaf, Shape, make_shape
+from schemactl.codec.avro_schema import DecimalType, EnumType, FixedType, MapType, get_full_name, parse, parse_json
 from schemactl.codec.definition import MAX_COLUMNS
-from schemactl.codec.message import column_type_of, limit_nesting
-from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, root_of
+from schemactl.codec.message import get_column_type, limit_nesting
+from schemactl.codec.proto_schema import Message, MessagePart, Moment, Scalar, load_root
 
 _NESTING_DEPTHS: Final = (64, 6, 5, 4, 3, 2, 1)
 """The numbers of nested records to try, the highest first: each level adds as many parts as there are records and fields."""
@@ -97,19 +97,19 @@ def _value_maker(schema: Definition | KeyValue, name: str, random: Random, optio
         value = _value_maker(schema.value, name, random, options)
         return lambda: {"key": key(), "value": value()}
     if schema.type in ("AVRO", "JSON"):
-        shape = shape_of(parse(schema.text), options)
-        generator = _ValueGenerator(random, frozenset(_find_uuid_fields(json_of(schema.text), name)))
+        shape = make_shape(parse(schema.text), options)
+        generator = _ValueGenerator(random, frozenset(_find_uuid_fields(parse_json(schema.text), name)))
         return lambda: generator.whole_avro_value(shape, name)
     generator = _ValueGenerator(random, frozenset())
     if schema.type in ("PROTOBUF", "PROTOBUF_NATIVE"):
-        message = root_of(schema, options).shape
+        message = load_root(schema, options).shape
         return lambda: generator.whole_message(message)
     if schema.type == "LOCAL_TIME" and options.nanoseconds == "bigint":
         return lambda: generator.time() * 1000
     if schema.type in ("TIME", "LOCAL_TIME"):
         return generator.time
     # A column of nanoseconds also takes Python's times.
-    kind = column_type_of(schema, replace(options, nanoseconds="truncated"))[0]
+    kind = get_column_type(schema, replace(options, nanoseconds="truncated"))[0]
     if "__charset" in schema.properties:
         # Every charset has these characters.
         return lambda: _make_text(name, random).encode("ascii", "ignore").decode()
@@ -193,7 +193,7 @@ class _ValueGenerator:
         schema = shape.schema
         if isinstance(schema, EnumType):
             if not schema.symbols:
-                raise Unwritable(f"the enum {full_name(schema)} has no symbols, and so no values")
+                raise Unwritable(f"the enum {get_full_name(schema)} has no symbols, and so no values")
             return self._random.choice(schema.symbols)
         if isinstance(schema.logical, DecimalType):
             size = schema.size if isinstance(schema, FixedType) else None

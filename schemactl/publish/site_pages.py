@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from schemactl.codec import CodecError
-from schemactl.codec.topic import json_value
+from schemactl.codec.topic import to_json
 from schemactl.codegen.topics import module_paths, schema_of
 from schemactl.core import environment
 from schemactl.core.catalog import Client
@@ -1135,7 +1135,7 @@ def example_of(info: SchemaInfo, name: TopicName) -> str:
         value = next(values(schema_of(info), name.topic, Random(str(name))))  # noqa: S311  plausible, not secret
     except (CodecError, SchemactlError):
         return ""
-    text = json.dumps(json_value(value), indent=2, ensure_ascii=False)
+    text = json.dumps(to_json(value), indent=2, ensure_ascii=False)
     return text if len(text) <= _MAX_EXAMPLE else ""
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from ..codec import Codec, Decoded, KindsCodec, UnknownTarget, Unreadable
-from ..codec.topic import numbers
+from ..codec.topic import parse_versions
 from .column_types import struct_of
 from .message_columns import (
     ERROR,
@@ -255,7 +255,7 @@ def _add_message_columns(decoded: Decoded, batch: pa.RecordBatch, columns: Colum
     if columns.version is None:
         arrays[SCHEMA_VERSION] = pa.nulls(batch.num_rows, pa.int64())
     else:
-        arrays[SCHEMA_VERSION] = numbers(batch.column(columns.version))[0]
+        arrays[SCHEMA_VERSION] = parse_versions(batch.column(columns.version))[0]
     arrays |= {ERROR: decoded.errors, PAYLOAD: rejected}
     return pa.RecordBatch.from_pydict(arrays)
 

@@ -17,7 +17,7 @@ from random_avro import Maker
 from sample_codecs import codec_of, encode_both_ways, make_record
 
 from schemactl.codec import Definition, KeyValue, Options, Unwritable
-from schemactl.codec.arrow_types import shape_of
+from schemactl.codec.arrow_types import make_shape
 from schemactl.codec.avro_payload import compile_column_writer, encode_numbers
 from schemactl.codec.avro_schema import parse
 from schemactl.codec.wire_format import encode_zigzag
@@ -53,7 +53,7 @@ def test_a_batch_is_encoded_like_its_rows(seed: int) -> None:
 def test_valid_values_do_not_need_the_scalar_path(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
-    shape = shape_of(parse(json.dumps(schema)), Options())
+    shape = make_shape(parse(json.dumps(schema)), Options())
     values = pa.array([maker.draw_value(schema) for _ in range(20)], shape.type)
     assert not compile_column_writer(shape)(values)[1].any()
 

@@ -15,7 +15,7 @@ from record_json_forms import FORMS
 from sample_codecs import codec_of, make_record
 
 from schemactl.codec import Unreadable
-from schemactl.codec.topic import json_value
+from schemactl.codec.topic import to_json
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "json-forms.md"
 
@@ -74,7 +74,7 @@ def _describe_value(row: dict[str, Any]) -> str:
     value = read_form(row)
     if isinstance(value, Unreadable):
         return f"rejected: {value.message}".replace('"', "'")
-    text = value.isoformat() if hasattr(value, "isoformat") else json.dumps(json_value(value))
+    text = value.isoformat() if hasattr(value, "isoformat") else json.dumps(to_json(value))
     if isinstance(value, bytes):
         text = f"bytes {value.hex()}"
     return f"**`{text}`**" if _is_in(MISREAD, row) else f"`{text}`"

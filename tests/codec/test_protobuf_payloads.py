@@ -27,7 +27,7 @@ from schemactl.codec import (
     Unwritable,
 )
 from schemactl.codec.arrow_types import to_numbers
-from schemactl.codec.proto_schema import root_of
+from schemactl.codec.proto_schema import load_root
 from schemactl.codec.wire_format import encode_zigzag
 
 ORDER = """
@@ -62,7 +62,7 @@ def make_proto2_codec(fields: str, more: str = "", **options: Any) -> Codec:
 
 
 CODEC = make_codec(ORDER)
-MESSAGE = root_of(make_native(ORDER, "shop.Order"), Options()).message_class
+MESSAGE = load_root(make_native(ORDER, "shop.Order"), Options()).message_class
 
 
 def integers_of(bits: int, *, signed: bool = True) -> st.SearchStrategy[int]:

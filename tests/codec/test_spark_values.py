@@ -13,7 +13,7 @@ import pytest
 from sample_codecs import values_of
 
 from schemactl.codec import Codec, Definition, InvalidDefinition, Version
-from schemactl.codec.topic import json_rows
+from schemactl.codec.topic import decode_to_json
 from schemactl.codec.values import decode_text
 
 CORPUS = Path(__file__).parent.parent / "corpus" / "spark_values_public.jsonl.gz"
@@ -35,7 +35,7 @@ def test_rows_are_equal_to_those_of_from_avro(name: str) -> None:
             _ = codec.columns
         return
     payloads = [base64.b64decode(message) for message in case["messages_b64"]]
-    for number, row in enumerate(json_rows(codec, payloads, 0)):
+    for number, row in enumerate(decode_to_json(codec, payloads, 0)):
         expected = case["rows"][number]
         if expected == {"error": "IncompatibleSchemaException"} and name in ACCEPTED_HERE:
             continue

@@ -15,7 +15,7 @@ from typing import Any, overload
 from pyspark.sql.types import StructType
 
 from ...codec import Codec, CodecError, Definition, KeyValue, KindsCodec, UnknownVersion, Version
-from ...codec.avro_schema import full_name, parse
+from ...codec.avro_schema import get_full_name, parse
 from ..dataframes import AnyCodec, decoded_columns
 from ..message_columns import KEY, SCHEMA_VERSION, Columns
 from .options import Connection, PulsarProblem, full_topic_name, parse_connection
@@ -113,7 +113,7 @@ def _find_record_name(schema: Definition | KeyValue) -> str:
             from ...codec.proto_schema import load_descriptor
 
             return str(load_descriptor(schema).full_name)
-        return full_name(parse(schema.text))
+        return get_full_name(parse(schema.text))
     except CodecError:
         return ""
 

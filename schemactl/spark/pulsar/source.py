@@ -34,7 +34,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import BinaryType, DataType, MapType, StringType, StructType, TimestampType
 
 from ...codec import Codec
-from ...codec.message import KEY_FORM_PROPERTY, number_of, pair_key, payload_of
+from ...codec.message import KEY_FORM_PROPERTY, decode_pair_key, get_payload, get_version_number
 from ..column_types import struct_of
 from ..dataframes import AnyCodec, decode_batch, decoded_columns
 from ..message_columns import (
@@ -339,7 +339,7 @@ def _read_raw_range(connection: Connection, reading: ReadOptions, partition: Ran
         rows: list[tuple[Any, ...]] = []
         size_bytes = 0
         for message, message_id in _read_messages(cluster, reading, partition):
-            value = payload_of(message)
+            value = get_payload(message)
             rows.append(
                 (
                     value,
@@ -348,7 +348,7 @@ def _read_raw_range(connection: Connection, reading: ReadOptions, partition: Ran
                     message.publish_timestamp(),
                     message.event_timestamp(),
                     message.properties(),
-                    number_of(message),
+                    get_version_number(message),
                 )
             )
             if value:
@@ -368,7 +368,7 @@ def _make_key_reader(cluster: Cluster, topic: str, encoding: KeyEncoding) -> Key
 
     @cache
     def is_base64(version: int | None) -> bool:
-        """Return whether keys of the version are in base64, like the keys of SEPARATED pairs (see `pair_key`)."""
+        """Return whether keys of the version are in base64, like the keys of SEPARATED pairs (see `decode_pair_key`)."""
         if encoding != "auto" or version is None:
             return encoding == "base64"
         # Messages of a version that was deleted can still be read.
@@ -376,7 +376,7 @@ def _make_key_reader(cluster: Cluster, topic: str, encoding: KeyEncoding) -> Key
         return info is not None and info.schema_type().name == "KEY_VALUE"
 
     def get_key(text: str, version: int | None, properties: Mapping[str, str]) -> bytes | None:
-        return pair_key(text, properties) if text and is_base64(version) else text.encode() or None
+        return decode_pair_key(text, properties) if text and is_base64(version) else text.encode() or None
 
     return get_key
 
@@ -934,7 +934,7 @@ def _make_arguments(row: Mapping[str, Any], key: bytes | None, *, is_pair: bool)
         except UnicodeDecodeError:
             raise ValueError(f"the key {key!r} is not UTF-8, and pulsar-client sends keys as text") from None
         arguments["partition_key"] = text
-        if is_pair and pair_key(text) != (key or None):
+        if is_pair and decode_pair_key(text) != (key or None):
             properties[KEY_FORM_PROPERTY] = "text"
     if properties:
         arguments["properties"] = properties
