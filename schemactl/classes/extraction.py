@@ -128,7 +128,7 @@ def extract(
     """
     if _is_message(kind):
         _require_type(kind, "a protobuf message", type_, SchemaType.PROTOBUF_NATIVE)
-        return SchemaInfo(SchemaType.PROTOBUF_NATIVE, protobuf.load("rendering").of_class(kind))
+        return SchemaInfo(SchemaType.PROTOBUF_NATIVE, protobuf.load("rendering").render_class(kind))
     if is_client_record(kind):
         _require_type(kind, "a pulsar.schema.Record", type_, SchemaType.AVRO, SchemaType.JSON)
         if java != _NO_OPTIONS:

@@ -310,7 +310,7 @@ def _render_definition(info: SchemaInfo, path: Path) -> bytes:
 
         return laid_out_json(info.schema.decode()).encode()
     if spec(info).language == "protobuf" and suffix == ".binpb":
-        data: bytes = protobuf.load("definition").descriptor_set(info.schema)[0]
+        data: bytes = protobuf.load("definition").make_descriptor_set(info.schema)[0]
         return data
     if spec(info).language == "protobuf" and suffix == ".proto":
         root = protobuf.load("definition").parse(info.schema).root

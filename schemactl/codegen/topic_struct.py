@@ -474,7 +474,7 @@ class _ProtoConverter:
         self._max_depth = options.recursive_field_max_depth
         self._places_left = MAX_PLACES
         self._descriptor = protobuf.load("descriptor")
-        self._doc_of = protobuf.load("definition").doc_of
+        self._doc_of = protobuf.load("definition").get_doc
 
     def convert_message(self, message: Any, depths: dict[str, int]) -> Struct | None:
         name = message.full_name

@@ -187,13 +187,13 @@ def _is_descriptor_set(info: SchemaInfo) -> bool:
     """Return whether a definition has no client's form, and is registered with the same bytes if its descriptor set is declared."""
     if find_rendering(info):
         return False
-    data, message = load("definition").descriptor_set(info.schema)
+    data, message = load("definition").make_descriptor_set(info.schema)
     is_same: bool = load("protoc").read_descriptor_set(data, message, path="").schema == info.schema
     return is_same
 
 
 def _write_descriptor_set(info: SchemaInfo, stem: str, folder: str, files: dict[str, bytes]) -> dict[str, Value]:
-    data, message = load("definition").descriptor_set(info.schema)
+    data, message = load("definition").make_descriptor_set(info.schema)
     files[f"{stem}.binpb"] = data
     return {"definition": _make_relative(f"{stem}.binpb", folder), "message": message}
 

@@ -265,7 +265,7 @@ class SchemaWriter:
     def _message_schema(self, message: Any) -> Json:
         reference, name = self._refer((self._protobuf, message.full_name), message.full_name)
         if name:
-            kinds, doc_of = protobuf.load("descriptor"), protobuf.load("definition").doc_of
+            kinds, doc_of = protobuf.load("descriptor"), protobuf.load("definition").get_doc
             fields = message.fields().values()
             required = [field.json_name for field in fields if field.cardinality == kinds.REQUIRED]
             self.types[name].update(

@@ -247,7 +247,7 @@ def _message_rows(
             depth,
             proto_field.name,
             (*_protobuf_pieces(proto_field, Piece(short, value.type_name), kinds), Piece(f" = {number}")),
-            doc="\n".join(filter(None, (definitions.doc_of(proto_field, comments), oneof_note))),
+            doc="\n".join(filter(None, (definitions.get_doc(proto_field, comments), oneof_note))),
             holder=message.full_name,
             spark=_format_ddl(column.type) if column and not isinstance(_element_type(column.type), Struct) else "",
             symbols=tuple(value.enum.numbers()) if value.kind == kinds.ENUM else (),

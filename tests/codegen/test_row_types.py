@@ -146,7 +146,7 @@ def test_what_is_decoded_of_protobuf_and_pairs_conforms() -> None:
         "i": 7,
         "j": 8,
     }
-    payloads = [*counterexample.messages(CLICK.schema), b"", clicks.encode_one({**clicks.decode_one(b""), **most})]
+    payloads = [*counterexample.list_messages(CLICK.schema), b"", clicks.encode_one({**clicks.decode_one(b""), **most})]
     values = [clicks.decode_one(payload) for payload in payloads]
     assert values[-1]["path"] == [element]
     assert [value for value in values if not has_type(value, row)] == []

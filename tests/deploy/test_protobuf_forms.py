@@ -135,9 +135,9 @@ def test_older_versions_have_the_form_of_today(protobuf_shop: Shop) -> None:
 
 
 def test_declared_descriptor_set_is_registered_as_it_is(protobuf_shop: Shop) -> None:
-    from schemactl.formats.protobuf.definition import descriptor_set
+    from schemactl.formats.protobuf.definition import make_descriptor_set
 
-    data, _ = descriptor_set(render_as(compile_click().schema, "go"))
+    data, _ = make_descriptor_set(render_as(compile_click().schema, "go"))
     protobuf_shop.declare(
         "protobuf: {rendering: python}\n",
         schema=SCHEMA.replace(".proto, m", ".binpb, m").replace(", references: [common.proto]", ""),

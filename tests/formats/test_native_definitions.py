@@ -25,7 +25,7 @@ from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.schema import Release, SchemaInfo, SchemaType, SchemaVersion
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.counterexample import json_text, make_message_class, parse_message
-from schemactl.formats.protobuf.definition import adapt_for_python, descriptor_set, from_descriptor_set, parse
+from schemactl.formats.protobuf.definition import adapt_for_python, from_descriptor_set, make_descriptor_set, parse
 from schemactl.formats.protobuf.rendering import render_set
 
 pytestmark = pytest.mark.slow
@@ -280,7 +280,7 @@ def test_definition_with_a_package_that_is_not_a_name_is_rendered_so_that_broker
 
     schema = make_native(change, rootMessageTypeName="M")
     assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", f"{package}.M"))
-    rendered = render_set(from_descriptor_set(*descriptor_set(schema)))
+    rendered = render_set(from_descriptor_set(*make_descriptor_set(schema)))
     assert predict(rendered, Release.R4_0) == (("ok", ""), ("ok", f"{package}.M"))
 
 
@@ -301,7 +301,7 @@ def test_entry_of_a_map_can_be_the_root() -> None:
 
     schema = make_native(change, rootMessageTypeName="p.M.N")
     assert predict(schema, Release.R4_0) == (("ok", ""), ("ok", "p.M.N"))
-    assert predict(render_set(from_descriptor_set(*descriptor_set(schema))), Release.R4_0) == (
+    assert predict(render_set(from_descriptor_set(*make_descriptor_set(schema))), Release.R4_0) == (
         ("ok", ""),
         ("ok", "p.M.N"),
     )

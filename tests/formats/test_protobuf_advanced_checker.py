@@ -7,7 +7,7 @@ from protobuf_corpus import parse_root, read_public_rows
 
 from schemactl.core.rules import get_builtin_rules
 from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
-from schemactl.formats.protobuf.definition import find, parse
+from schemactl.formats.protobuf.definition import find_place, parse
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def test_every_rejection_has_a_documented_rule_and_points_at_the_named_element()
         old, new = (parse(info.schema).root for info in infos)
         for rejection in find_advanced_violations(reader=new, writer=old):
             assert rejection.rule in described
-            places = [find(side.file.image, rejection.pointer) for side in (new, old)]
+            places = [find_place(side.file.image, rejection.pointer) for side in (new, old)]
             exact = [place[0] for place in places if place and place[0].pointer == rejection.pointer]
             assert exact, (row["id"], rejection)
             if rejection.rule not in ("ROOT_MESSAGE_CHANGED", "UNSUPPORTED_FEATURE"):

@@ -17,7 +17,7 @@ from schemactl.core.rules import get_builtin_rules
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats import SPECS
 from schemactl.formats.protobuf.advanced_checker import find_advanced_violations
-from schemactl.formats.protobuf.compatibility import CATEGORIES, fields_of, find_violations
+from schemactl.formats.protobuf.compatibility import CATEGORIES, find_violations, list_fields
 from schemactl.formats.protobuf.counterexample import encode_required, make_message_class
 from schemactl.formats.protobuf.definition import parse
 from schemactl.formats.protobuf.descriptor import BYTES, ENUM, MAP, STRING, Image, ProtoField, ProtoMessage
@@ -299,7 +299,7 @@ def draw_field_value(message: Any, field: ProtoField) -> Any:
 
 def by_key(entries: list[Any], message: ProtoMessage) -> list[Any]:
     """Sort entries by key, and keep the last of two with the same key, like a map."""
-    keyed = {draw_field_value(entry, fields_of(message)[1]): entry for entry in entries}
+    keyed = {draw_field_value(entry, list_fields(message)[1]): entry for entry in entries}
     return [entry for _, entry in sorted(keyed.items())]
 
 

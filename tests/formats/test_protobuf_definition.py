@@ -20,11 +20,11 @@ from schemactl.formats import SPECS, identity, problems
 from schemactl.formats.protobuf.definition import (
     BROKER_MESSAGE,
     field_path,
-    find,
+    find_place,
     is_shipped,
+    make_source,
     parse,
     proto_text,
-    source_at,
 )
 from schemactl.formats.protobuf.descriptor import Span, default_json_name
 from schemactl.formats.protobuf.protoc import Proto, compile_all, compile_proto, read_descriptor_set
@@ -560,14 +560,14 @@ def test_parts_of_a_descriptor_set_are_located_at_the_set() -> None:
     [("\tx", 9, 2), ("a\tx", 9, 3), ("é x", 4, 3), ("😀x", 5, 2), ("abc", 2, 2), ("", 1, 1), ("é", 9, 2)],
 )
 def test_columns_are_counted_in_characters(text: str, column: int, expected: int) -> None:
-    assert source_at("a.proto", f"\n{text}\n".encode(), Span(2, column)) == Source("a.proto", 2, expected)
+    assert make_source("a.proto", f"\n{text}\n".encode(), Span(2, column)) == Source("a.proto", 2, expected)
 
 
 def test_every_breakage_of_a_public_pair_has_a_place_and_a_name() -> None:
     for row, old, new in read_public_rows():
         for reader, writer, direction in ((new, old, "new_reads_old"), (old, new, "old_reads_new")):
             for incompatibility in FORMAT.resolve(reader=reader, writer=writer):
-                place = find(parse(reader.schema).root.file.image, incompatibility.pointer)
+                place = find_place(parse(reader.schema).root.file.image, incompatibility.pointer)
                 assert place is not None
                 assert incompatibility.pointer.startswith(place[0].pointer), (row["id"], incompatibility)
                 explanation = FORMAT.explain(Breakage(incompatibility, direction, 0), new=new, old=old)  # type: ignore[arg-type]

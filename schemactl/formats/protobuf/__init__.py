@@ -108,12 +108,12 @@ class ProtobufNativeSpec(TypeSpec):
 
     def outline(self, info: SchemaInfo) -> Iterator[tuple[str, str]]:
         """Yield the messages with their fields, and the enums with their numbers."""
-        parts: Iterator[tuple[str, str]] = load("counterexample").parts(info)
+        parts: Iterator[tuple[str, str]] = load("counterexample").list_parts(info)
         return parts
 
     def list_direct_references(self, info: SchemaInfo) -> dict[str, frozenset[str]]:
         """Map each message and enum, and "" for the definition (its root message), to the types that it references directly."""
-        uses: dict[str, frozenset[str]] = load("counterexample").uses(info)
+        uses: dict[str, frozenset[str]] = load("counterexample").list_direct_references(info)
         return uses
 
     def lines(self, info: SchemaInfo) -> list[str]:
@@ -125,7 +125,7 @@ class ProtobufNativeSpec(TypeSpec):
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield small messages."""
-        yield from map(Wire, load("counterexample").messages(info.schema))
+        yield from map(Wire, load("counterexample").list_messages(info.schema))
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the message as protobuf's own parser reads it."""

@@ -27,9 +27,9 @@ from schemactl.formats.protobuf.descriptor import (
     ProtoField,
     ProtoMessage,
     can_have_default,
-    default_of,
-    extension_of,
-    field_numbers,
+    get_default,
+    list_field_numbers,
+    read_extension,
 )
 
 _MAX_PATH_LENGTH: Final = 768
@@ -46,7 +46,7 @@ class AdvancedViolation:
     Attributes:
         rule: the name of the rule.
         path: the fields from the root to the place, after the root's full name: `web.Click.user.id`.
-        pointer: the same place for `definition.find`.
+        pointer: the same place for `definition.find_place`.
     """
 
     rule: str
@@ -165,7 +165,7 @@ def _find_broken_rule(writer: ProtoField, reader: ProtoField) -> str | None:
 def _has_same_default(writer: ProtoField, reader: ProtoField) -> bool:
     if not can_have_default(reader):
         return True
-    writer_default, reader_default = default_of(writer), default_of(reader)
+    writer_default, reader_default = get_default(writer), get_default(reader)
     if isinstance(writer_default, float) and isinstance(reader_default, float):
         # Like Double.doubleToLongBits: NaN equals NaN, and minus zero does not equal zero.
         return struct.pack("<d", writer_default) == struct.pack("<d", reader_default)
@@ -279,10 +279,10 @@ def _is_supported_language(file: File) -> bool:
 
 def _are_supported(features: FeatureSet) -> bool:
     """Return whether this checker's protobuf knows all features that are set, and no value is "unknown"."""
-    numbers = field_numbers(features)
+    numbers = list_field_numbers(features)
     if JAVA_FEATURES in numbers:
         numbers.remove(JAVA_FEATURES)
-        java_features = extension_of(features, JAVA_FEATURES)
+        java_features = read_extension(features, JAVA_FEATURES)
         if not java_features.keys() <= set(_KNOWN_JAVA_FEATURES) or java_features.get(2) == 0:
             return False
     values = {field.number: value for field, value in features.ListFields() if field.number in _KNOWN_FEATURES}

@@ -33,7 +33,7 @@ from schemactl.core.errors import InvalidSchema
 from schemactl.core.findings import Incompatibility
 from schemactl.core.project import ProtoCategory
 from schemactl.formats.protobuf import descriptor
-from schemactl.formats.protobuf.definition import Place, span_of
+from schemactl.formats.protobuf.definition import Place, find_span
 from schemactl.formats.protobuf.descriptor import (
     JSON_FORMATS,
     EnumValue,
@@ -43,10 +43,10 @@ from schemactl.formats.protobuf.descriptor import (
     ProtoEnum,
     ProtoField,
     ProtoMessage,
-    declared_by,
-    edition_of,
+    collect_declarations,
+    get_edition,
+    has_same_default,
     print_default,
-    same_default,
 )
 
 MAX_PAIRS: Final = 20_000
@@ -154,8 +154,8 @@ def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[
     """
     compared_enums: set[tuple[str, str]] = set()
     for pair in iterate_pairs(reader=reader, writer=writer):
-        reader_names = {field.name for field in fields_of(pair.reader).values()}
-        writer_names = {field.name for field in fields_of(pair.writer).values()}
+        reader_names = {field.name for field in list_fields(pair.reader).values()}
+        writer_names = {field.name for field in list_fields(pair.writer).values()}
         for reader_field, writer_field in pair.pair_fields():
             if writer_field is None or not _has_same_form(reader_field, writer_field):
                 continue
@@ -240,8 +240,8 @@ class MessagePair:
 
     def pair_fields(self) -> Iterator[tuple[ProtoField, ProtoField | None]]:
         """Yield the reader's fields in file order, extensions last, each with the writer's field of this number."""
-        writer_fields = fields_of(self.writer)
-        for number, field in fields_of(self.reader).items():
+        writer_fields = list_fields(self.writer)
+        for number, field in list_fields(self.reader).items():
             yield field, writer_fields.get(number)
 
 
@@ -270,7 +270,7 @@ def iterate_pairs(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Mes
                 queue.append(MessagePair(reader_field.message_type, writer_field.message_type, path))
 
 
-def fields_of(message: ProtoMessage) -> Mapping[int, ProtoField]:
+def list_fields(message: ProtoMessage) -> Mapping[int, ProtoField]:
     """Return the fields of a message and its extensions in the image, by number."""
     extensions = message.file.image.extensions_of.get(message.full_name)
     return {**message.fields(), **extensions} if extensions else message.fields()
@@ -293,8 +293,8 @@ def _compare_messages(reader: ProtoMessage, writer: ProtoMessage) -> Iterator[In
             f"{reader.pointer}/message_set_wire_format",
             f"only one side has {reader.full_name} in the message set wire format",
         )
-    writer_fields = fields_of(writer)
-    for number, field in fields_of(reader).items():
+    writer_fields = list_fields(writer)
+    for number, field in list_fields(reader).items():
         writer_field = writer_fields.get(number)
         is_guaranteed = writer_field is not None and writer_field.cardinality == descriptor.REQUIRED
         if field.cardinality == descriptor.REQUIRED and not is_guaranteed:
@@ -328,7 +328,7 @@ def _compare_fields(reader: ProtoField, writer: ProtoField) -> Iterator[Incompat
     elif reader.is_repeated != writer.is_repeated:
         shapes = f"is written as {_describe_cardinality(writer)} and read as {_describe_cardinality(reader)}"
         yield Incompatibility("FIELD_WIRE_COMPATIBLE_CARDINALITY", reader.pointer, f"{_name_field(reader)} {shapes}")
-    elif writer.cardinality != descriptor.REQUIRED and not same_default(writer, reader):
+    elif writer.cardinality != descriptor.REQUIRED and not has_same_default(writer, reader):
         values = f"{print_default(writer)} to the writer and {print_default(reader)} to the reader"
         yield Incompatibility(
             "FIELD_SAME_DEFAULT",
@@ -373,7 +373,7 @@ class Violation:
         file: the `.proto` file with the violation.
         line: the line from 1, as buf reports it; 1 if the file has no place for it.
         column: the column from 1, as buf reports it.
-        pointer: the place for `definition.find`, also in another text of the same definition.
+        pointer: the place for `definition.find_place`, also in another text of the same definition.
     """
 
     rule: str
@@ -398,7 +398,14 @@ def find_violations(*, old: Image, new: Image, category: ProtoCategory) -> list[
     if any(_may_change_defaults(*enums) for enums in change.pair_enums()):
         # Then the fields of unchanged files can have another default.
         change = _Change(old, new, everything=True)
-    violations = set(_apply_all_rules(change, CATEGORIES[category]))
+    rules = CATEGORIES[category]
+    violations = {
+        *_apply_rules(change.files, FILE_RULES, rules),
+        *_apply_rules(change.pair_enums(), ENUM_RULES, rules),
+        *_apply_rules(change.pair_messages(), MESSAGE_RULES, rules),
+        *_apply_rules(change.pair_fields(), FIELD_RULES, rules),
+        *_apply_rules(change.pair_methods(), METHOD_RULES, rules),
+    }
     return sorted(
         violations,
         key=lambda violation: (violation.file, violation.line, violation.column, violation.rule, violation.message),
@@ -420,8 +427,8 @@ class _Change:
         ]
         removed_files = (file for name, file in old.files.items() if name not in new.files)
         added_files = (file for name, file in new.files.items() if name not in old.files)
-        self.old = declared_by(chain((old_file for old_file, _ in self.files), removed_files))
-        self.new = declared_by(chain((new_file for _, new_file in self.files), added_files))
+        self.old = collect_declarations(chain((old_file for old_file, _ in self.files), removed_files))
+        self.new = collect_declarations(chain((new_file for _, new_file in self.files), added_files))
 
     def pair_enums(self) -> _Pairs[ProtoEnum]:
         return _pair_common(self.old.enums, self.new.enums)
@@ -462,14 +469,6 @@ def _may_change_defaults(old: ProtoEnum, new: ProtoEnum) -> bool:
     return any(new_numbers.get(name, number) != number for name, number in old_numbers.items())
 
 
-def _apply_all_rules(change: _Change, rules: frozenset[str]) -> Iterator[Violation]:
-    yield from _apply_rules(change.files, FILE_RULES, rules)
-    yield from _apply_rules(change.pair_enums(), ENUM_RULES, rules)
-    yield from _apply_rules(change.pair_messages(), MESSAGE_RULES, rules)
-    yield from _apply_rules(change.pair_fields(), FIELD_RULES, rules)
-    yield from _apply_rules(change.pair_methods(), METHOD_RULES, rules)
-
-
 def _apply_rules(
     pairs: Iterable[tuple[_Part, _Part]],
     table: Mapping[str, Callable[[_Part, _Part], Iterator[Violation]]],
@@ -488,7 +487,7 @@ def make_violation(rule: str, message: str, *places: Place, pointer: str = "") -
     """
     element = places[-1][0]
     label = next(label for candidate, label in places if candidate is element)
-    line, column = next(filter(None, map(span_of, places)), (1, 1))
+    line, column = next(filter(None, map(find_span, places)), (1, 1))
     if not pointer:
         pointer = f"{element.pointer}/{label}" if label else element.pointer
     return Violation(rule, message, element.file.name, line, column, pointer)
@@ -545,12 +544,12 @@ def _check_type_name(rule: str, old: ProtoField, new: ProtoField) -> Iterator[Vi
 
 
 def _make_type_violation(rule: str, old: ProtoField, new: ProtoField, note: str) -> Violation:
-    message = f'{describe_field(new)} changed type from "{_kind_name(old)}" to "{_kind_name(new)}".{note}'
+    message = f'{describe_field(new)} changed type from "{_get_kind_name(old)}" to "{_get_kind_name(new)}".{note}'
     return make_violation(rule, message, (new, "type"))
 
 
-def _kind_name(field: ProtoField) -> str:
-    if field.kind == descriptor.GROUP and edition_of(field.file.proto) != EDITION_PROTO2:
+def _get_kind_name(field: ProtoField) -> str:
+    if field.kind == descriptor.GROUP and get_edition(field.file.proto) != EDITION_PROTO2:
         return "message (delimited encoding)"
     return descriptor.KIND_NAMES[field.kind]
 
@@ -567,7 +566,7 @@ def _make_cardinality_rule(rule: str, groups: Mapping[str, int]) -> FieldRule:
 
 def check_same_default(old: ProtoField, new: ProtoField) -> Iterator[Violation]:
     """Check FIELD_SAME_DEFAULT: readers get another value for an absent field."""
-    if not same_default(old, new):
+    if not has_same_default(old, new):
         message = f"{describe_field(new)} changed default value from {print_default(old)} to {print_default(new)}."
         yield make_violation("FIELD_SAME_DEFAULT", message, (new, "default"), (new, ""))
 
@@ -635,12 +634,14 @@ def _make_reserved_rule(rule: str, noun: str) -> Callable[[Holder, Holder], Iter
 
     def check(old: Holder, new: Holder) -> Iterator[Violation]:
         suffix = f'on {noun} "{new.proto.name}"'
-        new_ranges = _merge_ranges(_reserved_ranges(new))
-        for old_range in _reserved_ranges(old):
+        new_ranges = _merge_ranges(_list_reserved_ranges(new))
+        for old_range in _list_reserved_ranges(old):
             if missing_ranges := list(_find_missing(old_range, new_ranges)):
-                removed = ", ".join(_format_range(missing_range, _max_number(new)) for missing_range in missing_ranges)
+                removed = ", ".join(
+                    _format_range(missing_range, _get_max_number(new)) for missing_range in missing_ranges
+                )
                 message = (
-                    f'Previously present reserved range "{_format_range(old_range, _max_number(old))}" {suffix} '
+                    f'Previously present reserved range "{_format_range(old_range, _get_max_number(old))}" {suffix} '
                     f"is missing values: {removed} were removed."
                 )
                 yield make_violation(rule, message, (new, ""))
@@ -655,7 +656,7 @@ Range = tuple[int, int]
 """The first and the last number."""
 
 
-def _reserved_ranges(element: Holder) -> list[Range]:
+def _list_reserved_ranges(element: Holder) -> list[Range]:
     if isinstance(element, ProtoMessage):
         return [(item.start, item.end - 1) for item in element.proto.reserved_range]
     return [(item.start, item.end) for item in element.proto.reserved_range]
@@ -687,7 +688,7 @@ def _find_missing(numbers: Range, merged: Sequence[Range]) -> Iterator[Range]:
         yield start, end
 
 
-def _max_number(element: Holder) -> int:
+def _get_max_number(element: Holder) -> int:
     if isinstance(element, ProtoEnum):
         return MAX_ENUM_NUMBER
     return MAX_MESSAGE_SET_NUMBER if element.proto.options.message_set_wire_format else MAX_FIELD_NUMBER
@@ -705,10 +706,10 @@ def _make_no_delete_rule(noun: str, reserved: str) -> Callable[[Holder, Holder],
     rule = f"{noun}_NO_DELETE_UNLESS_{reserved.upper()}_RESERVED"
 
     def check(old: Holder, new: Holder) -> Iterator[Violation]:
-        deleted = _numbers(old) - _numbers(new)
+        deleted = _list_numbers(old) - _list_numbers(new)
         if not deleted:
             return
-        ranges, names = _merge_ranges(_reserved_ranges(new)), set(new.proto.reserved_name)
+        ranges, names = _merge_ranges(_list_reserved_ranges(new)), set(new.proto.reserved_name)
         for number, parts in _index_by_number(old).items():
             if number not in deleted:
                 continue
@@ -745,7 +746,7 @@ def check_enum_value_same_name(old: ProtoEnum, new: ProtoEnum) -> Iterator[Viola
                 yield make_violation("ENUM_VALUE_SAME_NAME", message, (value, "number"))
 
 
-def _numbers(holder: Holder) -> set[int]:
+def _list_numbers(holder: Holder) -> set[int]:
     parts = holder.proto.field if isinstance(holder, ProtoMessage) else holder.proto.value
     return {part.number for part in parts}
 

@@ -21,13 +21,13 @@ from schemactl.formats.protobuf import descriptor
 from schemactl.formats.protobuf.compatibility import (
     INTEGER_RANGES,
     MessagePair,
-    fields_of,
     iterate_pairs,
+    list_fields,
     list_swapped_numbers,
     select_independent,
 )
 from schemactl.formats.protobuf.definition import ProtoDefinition, field_path, is_shipped, parse
-from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, default_of
+from schemactl.formats.protobuf.descriptor import ENUM, KIND_NAMES, ProtoEnum, ProtoField, ProtoMessage, get_default
 from schemactl.formats.protobuf.python_runtime import build_pool
 from schemactl.formats.type_spec import Explanation
 
@@ -93,7 +93,7 @@ def counterexample(
     """
     reader_class, writer_class = make_message_class(reader), make_message_class(writer)
     for attempt in _list_attempts(incompatibility, reader.root, writer.root):
-        data = enclose(writer.root, attempt.path, attempt.body)
+        data = encode_enclosing(writer.root, attempt.path, attempt.body)
         if data is None:
             continue
         message = writer_class.FromString(data)
@@ -157,7 +157,7 @@ def _list_bodies(
     if rule in ("MESSAGE_SAME_REQUIRED_FIELDS", "FIELD_SAME_DEFAULT"):
         yield required_fields
     elif rule == "FIELD_SAME_ONEOF":
-        members = [(field, list(islice(values(field), 1))) for field in select_independent(fields)[:2]]
+        members = [(field, list(islice(list_values(field), 1))) for field in select_independent(fields)[:2]]
         yield required_fields + b"".join(
             encode(field, value) for field, first_values in members for value in first_values
         )
@@ -174,7 +174,7 @@ def _list_bodies(
                 swapped_numbers += [
                     number for number, _, _ in list_swapped_numbers(reader=reader_field.enum, writer=field.enum)
                 ]
-            for value in swapped_numbers or islice(values(field), 1):
+            for value in swapped_numbers or islice(list_values(field), 1):
                 yield required_fields + encode(field, value)
     elif rule == "NARROWER_TYPE":
         for field in fields:
@@ -184,7 +184,7 @@ def _list_bodies(
                     yield required_fields + encode(field, number)
     else:
         for field in fields:
-            for value in values(field):
+            for value in list_values(field):
                 yield required_fields + encode(field, value) * (2 if field.is_repeated else 1)
 
 
@@ -194,7 +194,7 @@ def _find_difference(attempt: _Attempt, message: Message, reader_class: type[Mes
         read_message = parse_message(data, reader_class)
     except ValueError as error:
         return f"the message is rejected: {error}"
-    writer_view, reader_view = (_view_at(_make_view(side), attempt.path) for side in (message, read_message))
+    writer_view, reader_view = (_get_inner_view(_make_view(side), attempt.path) for side in (message, read_message))
     for field, reader_field in zip(attempt.writer_fields, attempt.reader_fields, strict=False):
         number = field.proto.number
         written, read = writer_view.get(number), reader_view.get(number)
@@ -209,7 +209,7 @@ def _find_difference(attempt: _Attempt, message: Message, reader_class: type[Mes
     return ""
 
 
-def _view_at(view: View, path: Sequence[int]) -> View:
+def _get_inner_view(view: View, path: Sequence[int]) -> View:
     """Return the message at the end of `path`, the last one of a list, or {} if the path ends early."""
     for number in path:
         inner = view.get(number)
@@ -251,7 +251,7 @@ def _make_value_view(field: Any, value: Any) -> Any:
 
 
 def _get_default(field: ProtoField) -> Any:
-    value = default_of(field)
+    value = get_default(field)
     if field.kind != ENUM:
         return value
     names = {number: name for name, number in field.enum.numbers().items()}
@@ -334,7 +334,7 @@ def _translate_pointer(pointer: str, *, reader: ProtoMessage, writer: ProtoMessa
 # Outline of a definition
 
 
-def parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
+def list_parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
     """Yield the parts of protobuf messages (see TypeSpec.outline)."""
     definition = parse(info.schema)
     yield "", f"message {definition.root.full_name}"
@@ -364,7 +364,7 @@ def parts(info: SchemaInfo) -> Iterator[tuple[str, str]]:
                     pass
 
 
-def uses(info: SchemaInfo) -> dict[str, frozenset[str]]:
+def list_direct_references(info: SchemaInfo) -> dict[str, frozenset[str]]:
     """Map each message and enum, and "" for the root, to the types that it references directly (see TypeSpec.uses).
 
     A map field references the type of its values; its entry is not a type.
@@ -384,16 +384,16 @@ def uses(info: SchemaInfo) -> dict[str, frozenset[str]]:
 # Small messages
 
 
-def messages(schema: bytes) -> Iterator[bytes]:
+def list_messages(schema: bytes) -> Iterator[bytes]:
     """Yield small messages: one for each of the first fields with only this field set, then one with only required fields.
 
     Raises:
         InvalidSchema: if the definition does not parse.
     """
     root = parse(schema).root
-    for field in islice(fields_of(root).values(), _MAX_FIELDS):
+    for field in islice(list_fields(root).values(), _MAX_FIELDS):
         other_fields = encode_required(root, leave_out={field.proto.number})
-        first_values = list(islice(values(field), 1))
+        first_values = list(islice(list_values(field), 1))
         if other_fields is not None and first_values:
             yield other_fields + encode(field, first_values[0])
     required_fields = encode_required(root, leave_out=set())
@@ -430,7 +430,7 @@ def json_text(message: Message) -> str:
     return text
 
 
-def values(field: ProtoField) -> Iterator[Value]:
+def list_values(field: ProtoField) -> Iterator[Value]:
     """Yield values of the field's type, the most typical first."""
     if field.kind == descriptor.STRING:
         yield from ("a", "")
@@ -462,7 +462,7 @@ def _encode_required(
     message: ProtoMessage, leave_out: set[int], bodies: dict[str, bytes | None], depth: int
 ) -> bytes | None:
     out = b""
-    for number, field in fields_of(message).items():
+    for number, field in list_fields(message).items():
         if field.cardinality != descriptor.REQUIRED or number in leave_out:
             continue
         if field.is_message:
@@ -477,17 +477,17 @@ def _encode_required(
                 return None
             out += _encode_length_delimited(field, body)
         else:
-            out += encode(field, next(values(field)))
+            out += encode(field, next(list_values(field)))
         if len(out) > _MAX_BYTES:
             return None
     return out
 
 
-def enclose(root: ProtoMessage, path: Sequence[int], body: bytes) -> bytes | None:
+def encode_enclosing(root: ProtoMessage, path: Sequence[int], body: bytes) -> bytes | None:
     """Encode a message of `root` with `body` at the end of `path`, or return None if a message must contain itself."""
     messages, fields = [root], []
     for number in path:
-        fields.append(fields_of(messages[-1])[number])
+        fields.append(list_fields(messages[-1])[number])
         messages.append(fields[-1].message_type)
     for field, message in zip(reversed(fields), reversed(messages[:-1]), strict=True):
         other_fields = encode_required(message, leave_out={field.proto.number})

@@ -500,7 +500,7 @@ def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
     return root_file.declared.messages[message]
 
 
-def descriptor_set(schema: bytes) -> tuple[bytes, str]:
+def make_descriptor_set(schema: bytes) -> tuple[bytes, str]:
     """Return the FileDescriptorSet in `schema` with all its files in their order, and the root's full name.
 
     Raises:
@@ -539,7 +539,7 @@ def adapt_for_python(schema: bytes) -> bytes:
 # Places in the `.proto` file
 
 
-def span_of(place: Place) -> Span | None:
+def find_span(place: Place) -> Span | None:
     """Return the position of `place` in the text, or None if the text does not have it or it is a whole file.
 
     The parts of a map entry, which protoc makes for a map field, are at the type of this field.
@@ -560,7 +560,7 @@ def span_of(place: Place) -> Span | None:
     if span or not isinstance(message, ProtoMessage) or not message.is_map_entry or message.parent is None:
         return span
     map_fields = (field for field in message.parent.fields().values() if field.type_name == message.full_name)
-    return next((span_of((field, "type")) for field in map_fields), None)
+    return next((find_span((field, "type")) for field in map_fields), None)
 
 
 def _find_nearest_span(file: File, prefix: Path, rest: Path) -> Span | None:
@@ -573,7 +573,7 @@ def _find_nearest_span(file: File, prefix: Path, rest: Path) -> Span | None:
     return next(filter(None, map(file.places.span, outer_paths)), None)
 
 
-def find(image: Image, pointer: str) -> Place | None:
+def find_place(image: Image, pointer: str) -> Place | None:
     """Return the place in `image` nearest to `pointer` (the part, its element or an enclosing element), or None."""
     prefix, label = pointer, ""
     while prefix:
@@ -588,7 +588,7 @@ def find(image: Image, pointer: str) -> Place | None:
     return None
 
 
-def locator(
+def make_locator(
     read_root: Callable[[], ProtoMessage], *, paths: Mapping[str, str], texts: Mapping[str, bytes], elsewhere: Source
 ) -> Locator:
     """Return a function that finds the place in the user's files nearest to a pointer.
@@ -602,23 +602,23 @@ def locator(
     read_once = cache(read_root)
 
     def to_source(place: Place) -> Source | None:
-        span, name = span_of(place), place[0].file.name
+        span, name = find_span(place), place[0].file.name
         if span is None and isinstance(place[0], File) and not place[1]:
             span = Span(1, 1)
         if span is None or name not in paths:
             return None
-        return source_at(paths[name], texts.get(name, b""), span)
+        return make_source(paths[name], texts.get(name, b""), span)
 
     def locate(pointer: str) -> Source:
         root = read_once()
-        nearest = find(root.file.image, pointer)
+        nearest = find_place(root.file.image, pointer)
         places = [nearest, (nearest[0], ""), (root, "")] if nearest else [(root, "")]
         return next(filter(None, map(to_source, places)), elsewhere)
 
     return locate
 
 
-def source_at(path: str, text: bytes, span: Span) -> Source:
+def make_source(path: str, text: bytes, span: Span) -> Source:
     """Convert protoc's position, which counts bytes and expands a tab to the next multiple of eight, to code points."""
     lines = text.split(b"\n", span.line)
     line = lines[span.line - 1].decode(errors="replace") if span.line <= len(lines) else ""
@@ -637,7 +637,7 @@ def _to_code_point_column(line: str, protoc_column: int) -> int:
     return len(line) + 1 if line else protoc_column
 
 
-def comments(read_root: Callable[[], ProtoMessage]) -> Mapping[str, str]:
+def read_comments(read_root: Callable[[], ProtoMessage]) -> Mapping[str, str]:
     """Return the comments in the user's files, by the pointers of the elements that they describe."""
     comments_by_pointer = {}
     for pointer, element in read_root().file.image.by_pointer.items():
@@ -647,7 +647,7 @@ def comments(read_root: Callable[[], ProtoMessage]) -> Mapping[str, str]:
     return comments_by_pointer
 
 
-def doc_of(field: ProtoField, comments: Mapping[str, str]) -> str:
+def get_doc(field: ProtoField, comments: Mapping[str, str]) -> str:
     """Return the comment of a field, else the comment of its message or enum type, else ""."""
     value = field.value
     value_type = value.message_type if value.is_message else value.enum if value.kind == ENUM else None
@@ -659,7 +659,7 @@ def field_path(pointer: str, *roots: ProtoMessage) -> str:
 
     An element that no field reaches has its own name instead.
     """
-    places = [(root, find(root.file.image, pointer)) for root in roots]
+    places = [(root, find_place(root.file.image, pointer)) for root in roots]
     elements = [(root, place[0]) for root, place in places if place and pointer.startswith(place[0].pointer)]
     paths = (path for root, element in elements if (path := _find_path(root, element)))
     return next(paths, elements[0][1].nested_name if elements else roots[0].nested_name)

@@ -43,6 +43,7 @@ from google.protobuf.text_encoding import CEscape, CUnescape
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from schemactl.core.errors import InvalidSchema
+from schemactl.core.json_pointer import join_pointer
 from schemactl.formats.protobuf.java_descriptors import parse_default
 
 JAVA_FEATURES = 1001
@@ -133,7 +134,7 @@ class Image:
     @cached_property
     def declared(self) -> Declarations:
         """The declarations of all files."""
-        return declared_by(self.files.values())
+        return collect_declarations(self.files.values())
 
     @cached_property
     def has_duplicate_types(self) -> bool:
@@ -175,7 +176,7 @@ class Declarations:
     extensions: dict[tuple[str, int], ProtoField] = field(default_factory=dict)
 
 
-def declared_by(files: Iterable[File]) -> Declarations:
+def collect_declarations(files: Iterable[File]) -> Declarations:
     """Return the declarations of `files`; if two have the same name, the first."""
     declarations = Declarations()
     for file in files:
@@ -231,8 +232,7 @@ class File(Element):
     """
 
     def __init__(self, image: Image, stored_proto: FileDescriptorProto, source_info: SourceCodeInfo) -> None:
-        pointer = "/files/" + stored_proto.name.replace("~", "~0").replace("/", "~1")
-        super().__init__(self, (), stored_proto.name, pointer)
+        super().__init__(self, (), stored_proto.name, join_pointer(("files", stored_proto.name)))
         self.image = image
         self.stored_proto = stored_proto
         self.source_info = source_info
@@ -301,7 +301,7 @@ class File(Element):
     @cached_property
     def features(self) -> Features:
         """The features at the top level of the file."""
-        return file_features(self.proto)
+        return get_file_features(self.proto)
 
     @cached_property
     def context(self) -> tuple[object, ...]:
@@ -316,7 +316,7 @@ class File(Element):
     @cached_property
     def declared(self) -> Declarations:
         """The declarations of this file."""
-        return declared_by([self])
+        return collect_declarations([self])
 
     @cached_property
     def elements(self) -> tuple[ProtoMessage | ProtoEnum | ProtoField | Service, ...]:
@@ -340,11 +340,11 @@ class File(Element):
             yield _make_field(self, (*path, numbers[0], index), extension, parent, scope)
         for index, enum in enumerate(holder.enum_type):
             place = self._place((*path, numbers[1], index), "enums", prefix + enum.name)
-            yield ProtoEnum(*place, enum, parent, _features_of(scope, enum))
+            yield ProtoEnum(*place, enum, parent, _get_features(scope, enum))
         nested = self.proto.message_type if parent is None else parent.proto.nested_type
         for index, proto in enumerate(nested):
             place = self._place((*path, numbers[2], index), "messages", prefix + proto.name)
-            message = ProtoMessage(*place, proto, parent, _features_of(scope, proto))
+            message = ProtoMessage(*place, proto, parent, _get_features(scope, proto))
             yield message
             yield from self._list_elements(message)
 
@@ -642,10 +642,10 @@ def _make_field(
     is_map: bool = False,
 ) -> ProtoField:
     """Return the field `proto` in a message (or file) with the features `scope`."""
-    features = _features_of(scope, proto)
+    features = _get_features(scope, proto)
     in_map_entry = message is not None and message.is_map_entry and not proto.extendee
-    kind = kind_of(proto, features, is_map_part=is_map or in_map_entry)
-    cardinality = MAP if is_map else cardinality_of(proto, features, kind)
+    kind = get_kind(proto, features, is_map_part=is_map or in_map_entry)
+    cardinality = MAP if is_map else get_cardinality(proto, features, kind)
     name = f"{message.nested_name}.{proto.name}" if message else proto.name
     if message is None or proto.extendee:
         pointer = f"/extensions/{file.qualified(name)}"
@@ -654,13 +654,13 @@ def _make_field(
     return ProtoField(file, path, name, pointer, proto, message, features, kind, cardinality)
 
 
-def kind_of(proto: FieldDescriptorProto, features: Features, *, is_map_part: bool) -> Kind:
+def get_kind(proto: FieldDescriptorProto, features: Features, *, is_map_part: bool) -> Kind:
     """Return the kind of a field; maps and their values are always length-prefixed."""
     is_delimited = features.message_encoding == FeatureSet.DELIMITED
     return GROUP if proto.type == MESSAGE and is_delimited and not is_map_part else proto.type
 
 
-def cardinality_of(proto: FieldDescriptorProto, features: Features, kind: Kind) -> str:
+def get_cardinality(proto: FieldDescriptorProto, features: Features, kind: Kind) -> str:
     """Return the cardinality of a field that is not a map."""
     if proto.label == FieldDescriptorProto.LABEL_REPEATED:
         return REPEATED
@@ -769,22 +769,22 @@ DEFAULTS = {
 Options: TypeAlias = FileOptions | MessageOptions | FieldOptions | EnumOptions
 
 
-def edition_of(file: FileDescriptorProto) -> int:
+def get_edition(file: FileDescriptorProto) -> int:
     """Return the file's edition; proto2 and proto3 also have a number."""
     if file.syntax == "editions":
         return file.edition
     return EDITION_PROTO3 if file.syntax == "proto3" else EDITION_PROTO2
 
 
-def file_features(file: FileDescriptorProto) -> Features:
+def get_file_features(file: FileDescriptorProto) -> Features:
     """Return the features at the top level of `file`."""
-    edition = edition_of(file)
+    edition = get_edition(file)
     editions = [number for number in DEFAULTS if number <= edition]
     features = DEFAULTS[max(editions)] if editions else PROTO2
     return resolve(features, file.options) if file.HasField("options") else features
 
 
-def _features_of(scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto) -> Features:
+def _get_features(scope: Features, proto: DescriptorProto | EnumDescriptorProto | FieldDescriptorProto) -> Features:
     """Return the features of `proto` inside an element with the features `scope`."""
     return resolve(scope, proto.options) if proto.HasField("options") else scope
 
@@ -795,14 +795,14 @@ def resolve(parent: Features, options: Options) -> Features:
         return parent
     feature_set = options.features
     changed: dict[str, int] = {name: getattr(feature_set, name) for name in _STANDARD if feature_set.HasField(name)}
-    java_features = extension_of(feature_set, JAVA_FEATURES)
+    java_features = read_extension(feature_set, JAVA_FEATURES)
     for name, number in (("java_legacy_closed_enum", 1), ("java_utf8_validation", 2)):
         if number in java_features:
             changed[name] = java_features[number]
     return parent._replace(**changed)
 
 
-def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
+def read_extension(features: FeatureSet, number: int) -> dict[int, int]:
     """Return the numeric fields of the extension `number` by field number, or {} if it is not set.
 
     They are read from the wire format, because the extension's class may not be registered in this process.
@@ -817,7 +817,7 @@ def extension_of(features: FeatureSet, number: int) -> dict[int, int]:
     }
 
 
-def field_numbers(features: FeatureSet) -> set[int]:
+def list_field_numbers(features: FeatureSet) -> set[int]:
     """Return the numbers of all features that are set, including those that this protobuf release does not know."""
     return {field for field, _ in _parse_fields(features.SerializeToString())}
 
@@ -843,7 +843,7 @@ def can_have_default(field: ProtoField) -> bool:
     return not field.is_repeated and not field.is_message
 
 
-def default_of(field: ProtoField) -> Default:
+def get_default(field: ProtoField) -> Default:
     """Return the declared default, or the zero of the type: the number of an enum value, the nearest 32-bit value of a float.
 
     Raises:
@@ -892,14 +892,14 @@ def to_float32(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def same_default(old: ProtoField, new: ProtoField) -> bool:
+def has_same_default(old: ProtoField, new: ProtoField) -> bool:
     """Return whether both fields have the same default, as buf compares: numbers by value, in all types.
 
     Two fields that cannot have a default have the same, and so have two fields without a declared one.
     """
     if not can_have_default(old) or not can_have_default(new):
         return True
-    defaults = (default_of(old), default_of(new))
+    defaults = (get_default(old), get_default(new))
     if all(map(is_zero, defaults)):
         return True
     old_value, new_value = (default.encode() if isinstance(default, str) else default for default in defaults)
@@ -919,7 +919,7 @@ def is_zero(default: Default) -> bool:
 
 def print_default(field: ProtoField) -> str:
     """Return the default like buf prints it (Go's %v and %q)."""
-    value = default_of(field)
+    value = get_default(field)
     if field.kind == ENUM:
         enum = field.enum
         name = next(name for name, number in enum.numbers().items() if number == value)

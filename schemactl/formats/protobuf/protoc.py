@@ -24,15 +24,15 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from schemactl.core.errors import DependsOnProtoc, InvalidSchema, SchemactlError, Source, find_close_match
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.formats.protobuf.definition import (
-    comments,
     digest_files,
     find_message,
     from_descriptor_set,
-    locator,
-    source_at,
+    make_locator,
+    make_source,
+    read_comments,
 )
 from schemactl.formats.protobuf.descriptor import Image, ProtoMessage, Span
-from schemactl.formats.protobuf.protoc_process import describe_installation, worker
+from schemactl.formats.protobuf.protoc_process import describe_installation, open_worker
 from schemactl.formats.protobuf.rendering import render, render_set
 
 MAX_SOURCE_BYTES: Final = 5 * 2**20
@@ -119,14 +119,14 @@ def compile_all(protos: Sequence[Proto]) -> list[SchemaInfo | InvalidSchema]:
     # The definitions of one file share its parsed descriptors, of which few stay in memory.
     for number in sorted(range(len(protos)), key=digests.__getitem__):
         answers[number] = _make_definition(protos[number], _compiled[digests[number]])
-    cache_bytes = sum(map(_size, _compiled.values()))
+    cache_bytes = sum(map(_count_bytes, _compiled.values()))
     while cache_bytes > _CACHE_BYTES:
         oldest = next(iter(_compiled))
-        cache_bytes -= _size(_compiled.pop(oldest))
+        cache_bytes -= _count_bytes(_compiled.pop(oldest))
     return [answers[number] for number in range(len(protos))]
 
 
-def _size(answer: bytes | InvalidSchema) -> int:
+def _count_bytes(answer: bytes | InvalidSchema) -> int:
     return len(answer) if isinstance(answer, bytes) else len(answer.message)
 
 
@@ -147,8 +147,8 @@ def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo 
         SchemaType.PROTOBUF_NATIVE,
         schema,
         source=source,
-        locator=locator(read_root, paths=paths, texts=proto.sources, elsewhere=source),
-        comments=partial(comments, read_root),
+        locator=make_locator(read_root, paths=paths, texts=proto.sources, elsewhere=source),
+        comments=partial(read_comments, read_root),
     )
 
 
@@ -296,7 +296,7 @@ def find_problem(proto: Proto) -> InvalidSchema | None:
 def _run_jobs(site: str, include: str, jobs: Sequence[tuple[Path, Sequence[str]]]) -> list[str]:
     """Return the exit codes of the jobs (folder and arguments), up to the first that kills the process or exceeds the time."""
     command = [sys.executable, "-I", str(WORKER), site, include]
-    with worker(command) as process:
+    with open_worker(command) as process:
         return process.answers(["\t".join([str(folder), *arguments]) + "\n" for folder, arguments in jobs], TIMEOUT_S)
 
 
@@ -322,7 +322,7 @@ def _read_outcome(job: Path, code: str) -> bytes | InvalidSchema:
             name, message = match["name"], match["message"]
             text = (job / "in" / name).read_bytes() if (job / "in" / name).is_file() else b""
             span = Span(int(match["line"]), int(match["column"]))
-            return InvalidSchema(message, fix=_suggest_fix(message), source=source_at(name, text, span))
+            return InvalidSchema(message, fix=_suggest_fix(message), source=make_source(name, text, span))
     return InvalidSchema(output.strip() or f"protoc ended with exit code {code}")
 
 

@@ -30,7 +30,7 @@ def describe_installation() -> str:
 
 
 @contextmanager
-def worker(command: Sequence[str]) -> Iterator[LineProcess]:
+def open_worker(command: Sequence[str]) -> Iterator[LineProcess]:
     """Run `command` in the idle process, or in a new one."""
     key = tuple(command)
     process = _idle.pop(key, None) or LineProcess(command)

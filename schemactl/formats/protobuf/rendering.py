@@ -122,7 +122,7 @@ def normalize(schema: bytes) -> bytes:
     return _render_envelope(_encode_set(files), definition.root.full_name, definition.root.file.stored_proto, "java")
 
 
-def of_class(message: type[Message]) -> bytes:
+def render_class(message: type[Message]) -> bytes:
     """Return the bytes that Pulsar's Python client sends for a message class (ProtobufNativeSchema)."""
     protos: dict[str, FileDescriptorProto] = {}
 
