@@ -12,7 +12,8 @@ when it starts: so memory that grows is not the heap. Each part prints ratios, a
 * orders: the CPU of messages in the order of their versions, the oldest last, against the same messages mixed, and the tasks;
 * files: the files of many small tasks, with `optimizeWrite` and without;
 * formats: for each format, the CPU of `land`, and of Spark's writer over `decode` (every row with its reason), against Spark's writer over
-  `from_avro`, and the same without the time in which JVMs compile their code. Writers take turns, after at most two uncounted rounds;
+  `from_avro`, and the same without the time in which JVMs compile their code. Writers take turns, after at most two uncounted rounds, and
+  with running Python workers;
 * long: one landing of `--long` messages, against a landing of the messages `--times` over: messages for each CPU second, and memory.
 
 A part starts no new round after `--minutes`. The long landing has fewer messages if the landings before it show that it would take longer.
@@ -245,6 +246,8 @@ def compare_formats(
 ) -> None:
     """Print the CPU of `land` and of `decode` with Spark's writer, against `from_avro` with Spark's writer."""
     executors = list_executors(spark.sparkContext.applicationId)
+    start_cost = measure_cost(sides.start_workers, executors)
+    print(f"formats: to start two Python workers takes {start_cost.python_s:.1f} s of CPU")
     for kind in formats:
         # JVMs compile most of their code in the first two rounds.
         for _ in timer.count(2, f"{kind}, uncounted"):
@@ -255,6 +258,8 @@ def compare_formats(
         costs: dict[str, list[Cost]] = {writer: [] for writer in _WRITERS}
         for _ in timer.count(rounds, kind):
             for writer in _WRITERS:
+                # A round may take longer than Spark keeps idle workers.
+                sides.start_workers()
                 costs[writer].append(measure_cost(partial(sides.run, writer, kind), executors))
         for writer in _WRITERS:
             medians = [statistics.median(part) for part in zip(*costs[writer], strict=True)]

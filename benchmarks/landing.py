@@ -51,6 +51,11 @@ class Sides:
         }
         load_catalog(**self.catalog).create_namespace("shop")
 
+    def start_workers(self) -> None:
+        """Start a Python worker for each of two cores, since Spark ends workers that were idle for a minute."""
+        few_messages = self.messages.limit(1_000).repartition(2)
+        land(few_messages, self.orders.codec, f"{self.out}/few", mode="overwrite")
+
     def run(self, writer: str, kind: str, times: int = 1) -> None:
         """Write the messages that many times over; "reasons" writes every row of `decode`, rejected ones included."""
         messages = self.messages

@@ -1,6 +1,6 @@
 """Measure a job of Spark on this machine: CPU seconds of the JVMs, the Python workers and this process together, and their memory.
 
-Read from /proc, so on Linux only. Python workers stay alive between jobs, so what ended in between is not missed.
+Read from /proc, so on Linux only. Spark ends Python workers that were idle for a minute; the next job then pays for the start of others.
 """
 
 from __future__ import annotations
@@ -106,12 +106,14 @@ def measure_cost(job: Callable[[], object], executors: Sequence[int] = ()) -> Co
     driver_s = time.process_time() - began_s - watching_s[0]
     # Workers report a task's end before they have settled.
     time.sleep(0.2)
-    spent = {pid: _cpu_s(pid) - before.get(pid, 0.0) for pid in list_processes()}
-    jvm_s = sum(spent.pop(jvm, 0.0) for jvm in jvms)
+    after = {pid: _cpu_s(pid) for pid in list_processes()}
+    jvm_s = sum(after[jvm] - before[jvm] for jvm in jvms)
+    # The time of a worker that ended meanwhile is part of the time of its parent.
+    python_s = sum(after.values()) - sum(before.values()) - jvm_s + driver_s
     compilers = _read_compiler_times(jvms)
     # The time of a thread that ended meanwhile is lost.
     compiler_s = sum(compilers[thread] - compilers_before.get(thread, 0.0) for thread in compilers)
-    return Cost(jvm_s, sum(spent.values()) + driver_s, worker_mb[0], executor_mb[0], compiler_s)
+    return Cost(jvm_s, python_s, worker_mb[0], executor_mb[0], compiler_s)
 
 
 def list_executors(application: str) -> list[int]:
