@@ -689,7 +689,7 @@ STALE: dict[str, tuple[Callable[[EmbeddedRegistry], object], str]] = {
         f"{FIRST_TOPIC}: schema_validation_enforced was not set and is true",
     ),
 }
-"""What somebody changed on the registry since the plan, and a part of the message."""
+"""A change of the registry since the plan, and a part of the message."""
 
 
 @pytest.mark.parametrize(("change", "message"), STALE.values(), ids=STALE)

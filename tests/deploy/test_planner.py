@@ -370,7 +370,7 @@ REFUSALS: dict[str, tuple[Catalog | None, Catalog, dict[str, Any], tuple[int | N
     ),
     "an invalid definition, also while relaxed": (None, make_orders(INVALID), {"relax": True}, (0, "invalid", "")),
 }  # fmt: skip
-"""What was applied, the target, permissions, and of the refusal the number, a part of the message, and a part of the fix."""
+"""The applied catalog, the target, permissions, and of the refusal the number, a part of the message, and a part of the fix."""
 
 
 @pytest.mark.parametrize(("applied", "target", "permissions", "expected"), REFUSALS.values(), ids=REFUSALS)
@@ -587,7 +587,7 @@ NOT_WAIVED: dict[str, tuple[dict[str, Waiver], Catalog, tuple[SchemaInfo, ...], 
     "a waiver after the version": ({commit(2).id: make_waiver(A, BROKEN)}, TARGET, (), 1),
     "a waiver of another definition": ({commit(1).id: make_waiver(A, AFTER)}, TARGET, (), 1),
     "a waiver after another version": ({commit(1).id: make_waiver(B, BROKEN)}, TARGET, (), 1),
-    "a version that somebody else registered": (WAIVED, TARGET, (A, B), 1),
+    "a version after a foreign one": (WAIVED, TARGET, (A, B), 1),
     "a later version under a transitive strategy": (
         WAIVED, make_orders(A, BROKEN, AFTER, sales=Policies(S.BACKWARD_TRANSITIVE)), (), 2,
     ),

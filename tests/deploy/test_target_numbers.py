@@ -269,7 +269,7 @@ MEANINGS: dict[str, tuple[int, tuple[NumberEntry, ...], dict[int, int | str]]] =
         4, (NumberEntry(1, foreign=TEXTS[2]), make_git(2, 1)), {0: 0, 1: 2, 2: 1, 3: 3},
     ),
 }  # fmt: skip
-"""So many of Git's versions, the recorded entries, and the meaning of each number: Git's number, `foreign` or `rejected`."""
+"""The number of Git's versions, the recorded entries, and the meaning of each number: Git's number, `foreign` or `rejected`."""
 
 
 @pytest.mark.parametrize(("count", "entries", "expected"), MEANINGS.values(), ids=MEANINGS)
@@ -347,7 +347,7 @@ def test_a_version_whose_numbers_are_all_deleted_is_written_under_the_last_one()
         (make_record(make_deleted(1)), True),
         (make_record(make_foreign(1, 0)), True),
     ],
-    ids=["no record", "Git's number", "another of Git's numbers", "deleted", "foreign"],
+    ids=["no record", "Git's number", "another number", "deleted", "foreign"],
 )
 def test_a_record_has_other_numbers_unless_it_repeats_gits(record: TopicNumbers | None, *, expected: bool) -> None:
     assert records_other_numbers(record) is expected

@@ -227,7 +227,7 @@ HISTORY_CASES: dict[str, HistoryCase] = {
         {"v0": FIRST, "gone": GONE, "v1": {"topics/again.yaml": write_declaration(), **write_v(1)}},
         {"orders": TopicState(("v0", "v1"), 1, "v1")},
     ),
-    "a topic that takes another name starts anew": HistoryCase(
+    "a topic that takes another name has new numbers": HistoryCase(
         {"v0": FIRST, "renamed": {"topics/orders.yaml": PURCHASES}},
         {"orders": TopicState(("v0",), None, "renamed", deleted=True), "purchases": TopicState(("renamed",), 0, "renamed")},
     ),

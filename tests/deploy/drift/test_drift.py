@@ -60,7 +60,7 @@ def read_drift(estate: Estate) -> Any:
 
 
 class DriftCase(NamedTuple):
-    """A commit and writes by others after the last apply, and what `drift` reports then.
+    """A commit and writes by others after the last apply, and the report of `drift`.
 
     Attributes:
         differences: name, kind and message of each; `TIME` replaces the time of an upload, and `COMMIT` the commit.
@@ -128,7 +128,7 @@ OLD_MESSAGES = "`schemactl rebuild --target local --topic shop/sales/orders`: if
 
 DRIFT_CASES = {
     "nothing happened": DriftCase(options=("--unmanaged",)),
-    "another doc is approved": DriftCase(files={"namespaces/orders.avsc": record("id", note=0, doc="What was bought")}),
+    "another doc is approved": DriftCase(files={"namespaces/orders.avsc": record("id", note=0, doc="A purchase")}),
     "a version is approved": DriftCase(
         ((ORDERS_NAME, "missing versions", "the registry does not have Git's version 2 (COMMIT, 2023-11-14)"),),
         f"{APPLY}: it registers them",
@@ -223,7 +223,7 @@ DRIFT_CASES = {
         code=2,
         write=lambda registry: registry.relax(ORDERS),
     ),
-    "an undeclared topic is no drift": DriftCase(write=create_unmanaged),
+    "an undeclared topic is not listed": DriftCase(write=create_unmanaged),
     "an undeclared topic is listed on request": DriftCase(UNMANAGED, code=2, write=create_unmanaged, options=("--unmanaged",)),
     "an undeclared topic is listed with its namespace": DriftCase(
         UNMANAGED, code=2, write=create_unmanaged, options=("--unmanaged", "--namespace", "lab/tries")
