@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from scratch import Scratch
+from scratch import Files, Scratch
 
 pytestmark = pytest.mark.slow
 
@@ -237,25 +237,25 @@ def test_nothing_is_planned_where_nothing_is_pending(tmp_path: Path) -> None:
     assert schemactl(repository.path, "rollout", "carts", code=64).out == ""
 
 
-def test_a_change_that_brings_no_version_has_no_plan(tmp_path: Path) -> None:
+NO_VERSION: dict[str, tuple[Files, str]] = {
+    "only the doc differs": ({}, "Pulsar does not compare the changed parts"),
+    "it returns to an older version": ({"topics/orders.avsc": record(A)}, "it has an older version's schema again"),
+    "its schema is removed": ({"topics/orders.yaml": "topic: shop/sales/orders\n"}, "its schema was removed"),
+    "its declaration is removed": ({"topics/orders.yaml": None}, "it is no longer declared"),
+}
+
+
+@pytest.mark.parametrize(("files", "reason"), NO_VERSION.values(), ids=NO_VERSION)
+def test_a_change_that_adds_no_version_has_no_plan(tmp_path: Path, files: Files, reason: str) -> None:
     repository = make_project(tmp_path / "r", "ALWAYS_COMPATIBLE", [A, B, f'{B[:-1]}, "doc": "b"}}'])
-
-    def explain() -> str:
-        assert json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out) == {
-            "format_version": 1,
-            "topic": "persistent://shop/sales/orders",
-            "kind": None,
-            "pending": False,
-        }
-        return schemactl(repository.path, "rollout", "orders").out
-
-    assert "Pulsar does not compare the changed parts" in explain()
-    repository.write({"topics/orders.avsc": record(A)})
-    assert "it has an older version's schema again" in explain()
-    repository.write({"topics/orders.yaml": "topic: shop/sales/orders\n"})
-    assert "its schema was removed" in explain()
-    repository.write({"topics/orders.yaml": None})
-    assert "it is no longer declared" in explain()
+    repository.write(files)
+    assert json.loads(schemactl(repository.path, "rollout", "orders", "--format", "json").out) == {
+        "format_version": 1,
+        "topic": "persistent://shop/sales/orders",
+        "kind": None,
+        "pending": False,
+    }
+    assert reason in schemactl(repository.path, "rollout", "orders").out
 
 
 def test_a_topic_that_goes_leaves_its_clients_named(tmp_path: Path) -> None:
