@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from command import schemactl
@@ -47,59 +47,139 @@ def check(scratch: Scratch, *, code: int = 0) -> Any:
     return json.loads(schemactl(scratch.path, "check", "--base", "main", "--format", "json", code=code).out)
 
 
-def list_topics(report: Any) -> list[tuple[str, str, int | None]]:
-    return [(topic["kind"], topic["change"], topic["version"]) for topic in report["topics"]]
+class BranchCase(NamedTuple):
+    """A branch, and the report of its check.
+
+    Attributes:
+        work: the commits of the branch.
+        topics: kind, change, number and number after a rebase merge of each version.
+        findings: rule, kind and compared versions of each finding.
+        approved: the approved commits after the first one, after which the branch starts.
+        meanwhile: the files of a commit that is approved after the branch starts.
+    """
+
+    work: list[Files]
+    topics: list[tuple[str | None, str, int | None, int | None]]
+    findings: tuple[tuple[str, str | None, list[int]], ...] = ()
+    approved: tuple[Files, ...] = ()
+    meanwhile: Files | None = None
 
 
-def list_findings(report: Any) -> list[tuple[str, str | None]]:
-    return [(finding["rule"], finding["kind"]) for finding in report["findings"]]
+USERS = "topics/users.yaml"
+READER = "READER_FIELD_MISSING_DEFAULT_VALUE"
+ASKED: Files = {USERS: declare("created", "moved", "asked"), **define("asked")}
+LEFT = declare("created", "moved").replace(
+    "moved: {type: AVRO, definition: moved", "left: {type: AVRO, definition: moved"
+)
+PEOPLE = declare("created", "moved", "asked", more="renamed_from: shop/web/users\n").replace(
+    "web/users\n", "web/people\n", 1
+)
+ONE = "topic: shop/web/users\nschema_compatibility_strategy: %s\nschema: {type: AVRO, definition: created.avsc}\n"
+ONE_TOPICS: list[tuple[str | None, str, int | None, int | None]] = [
+    (None, "new version", 2, 2),
+    ("moved", "removed", None, None),
+]
+
+BRANCH_CASES = {
+    "numbers follow the versions that were approved meanwhile": BranchCase(
+        [define("moved", note=0)], [("moved", "new version", 3, 3)], meanwhile=define("created", note=0)
+    ),
+    "a kind that both sides change is compared with the approved version": BranchCase(
+        [define("created", "name")],
+        [("created", "new version", 3, 3)],
+        ((READER, "created", [2]),),
+        meanwhile=define("created", note=0),
+    ),
+    "a kind that was approved meanwhile stays": BranchCase(
+        [define("created", note=0)], [("created", "new version", 3, 3)], meanwhile=ASKED
+    ),
+    "each commit is judged for its kind": BranchCase(
+        [{**define("created", "name"), **define("moved", note=0)}, define("created", note=0)],
+        [("created", "new version", 2, 4), ("moved", "new version", 3, 3)],
+        (("STEP_REFUSED", "created", [0]), ("STEP_REFUSED", "created", [2])),
+    ),
+    "commits that keep each kind compatible are accepted": BranchCase(
+        [define("created", note=0), ASKED, {**define("asked", note=0), **define("created", note=0, more=0)}],
+        [("created", "new version", 2, 4), ("asked", "added", 3, 5)],
+    ),
+    "a kind is added": BranchCase([ASKED], [("asked", "added", 2, 2)]),
+    "a kind is removed": BranchCase(
+        [{USERS: declare("created")}], [("moved", "removed", None, None)], (("KIND_REMOVED", "moved", []),)
+    ),
+    "the order of the keys changes nothing": BranchCase([{USERS: declare("moved", "created")}], []),
+    "a key is renamed": BranchCase([{USERS: LEFT}], []),
+    "a key is renamed, and its record breaks the earlier readers": BranchCase(
+        [{USERS: LEFT, **define("moved", "name")}], [("left", "new version", 2, 2)], ((READER, "left", [1]),)
+    ),
+    "a record is renamed under its key": BranchCase(
+        [{"topics/moved.avsc": record("id", name="Left")}], [("moved", "new version", 2, 2)], (("NAME_MISMATCH", "moved", [1]),) * 2
+    ),
+    "the strategy of kinds is relaxed with a change": BranchCase(
+        [{USERS: declare("created", "moved", more="kinds_compatibility: ALWAYS_COMPATIBLE\n"), **define("moved", "name")}],
+        [(None, "policies", None, None), ("moved", "new version", 2, 2)],
+        (("STRATEGY_RELAXED", "moved", []),),
+    ),
+    "a stricter strategy of the topic names the kinds that brokers reject": BranchCase(
+        [{USERS: declare("created", "moved", "asked").replace("ALWAYS_COMPATIBLE", "FULL")}],
+        [],
+        (("STRATEGY_TIGHTENED", None, [3]),),
+        approved=(define("moved", note=0), {**ASKED, **define("asked", "text")}),
+    ),
+    "a new generation is one finding about all kinds": BranchCase(
+        [{USERS: declare("created", "moved", more="generation: 2\n")}],
+        [("created", "new version", 3, 3), ("moved", "new version", 4, 4)],
+        (("NEW_GENERATION", None, []),),
+    ),
+    "a renamed topic is compared for each kind": BranchCase(
+        [{USERS: PEOPLE, **define("created", "name"), **define("asked")}],
+        [("created", "added", 0, 0), ("moved", "added", 1, 1), ("asked", "added", 2, 2), (None, "removed", None, None)],
+        ((READER, "created", [0]),),
+    ),
+    # The schema has the record of a kind, and is compared with its versions.
+    "one schema again, which is compatible": BranchCase(
+        [{USERS: ONE % "FULL", **define("created", note=0)}], ONE_TOPICS, (("KIND_REMOVED", "moved", []),)
+    ),
+    "one schema again, which breaks readers": BranchCase(
+        [{USERS: ONE % "FULL", **define("created", "name")}],
+        ONE_TOPICS,
+        ((READER, None, [0]), ("BROKER_INCOMPATIBLE", None, []), ("KIND_REMOVED", "moved", [])),
+    ),
+    "one schema again, whose strategy protects nothing": BranchCase(
+        [{USERS: ONE % "ALWAYS_COMPATIBLE", **define("created", "name")}],
+        ONE_TOPICS,
+        (("STRATEGY_RELAXED", None, []), ("KIND_REMOVED", "moved", [])),
+    ),
+}  # fmt: skip
 
 
-def test_numbers_follow_what_was_approved_meanwhile(kinds_repository: Scratch) -> None:
-    kinds_repository.commit(define("moved", note=0), "work", branch="work", start=1)
-    kinds_repository.commit(define("created", note=0), "meanwhile")
-    report = check(kinds_repository)
-    assert list_topics(report) == [("moved", "new version", 3)]
-    assert list_findings(report) == []
+@pytest.mark.parametrize("case", BRANCH_CASES.values(), ids=BRANCH_CASES)
+def test_a_branch_is_checked_for_each_kind(kinds_repository: Scratch, case: BranchCase) -> None:
+    marks = [1, *(kinds_repository.commit(files, "approved") for files in case.approved)]
+    for number, files in enumerate(case.work):
+        kinds_repository.commit(files, f"work {number}", branch="work", start=None if number else marks[-1])
+    if case.meanwhile:
+        kinds_repository.commit(case.meanwhile, "meanwhile")
+    rules_of_errors = {READER, "STRATEGY_RELAXED", "NEW_GENERATION", "BROKER_INCOMPATIBLE"}
+    is_error = any(rule in rules_of_errors for rule, *_ in case.findings)
+    report = check(kinds_repository, code=100 if is_error else 0)
+    assert [
+        (topic["kind"], topic["change"], topic["version"], topic["version_if_rebased"]) for topic in report["topics"]
+    ] == case.topics
+    findings = [(finding["rule"], finding["kind"], finding["against"]) for finding in report["findings"]]
+    assert findings == [*case.findings]
 
 
-def test_a_kind_that_both_sides_change_is_compared_with_the_approved_version(kinds_repository: Scratch) -> None:
-    kinds_repository.commit(define("created", "name"), "work", branch="work", start=1)
-    kinds_repository.commit(define("created", note=0), "meanwhile")
-    report = check(kinds_repository, code=100)
-    assert list_topics(report) == [("created", "new version", 3)]
-    assert ("READER_FIELD_MISSING_DEFAULT_VALUE", "created") in list_findings(report)
+def test_a_schema_after_kinds_follows_the_versions_of_its_kind(kinds_repository: Scratch) -> None:
+    kinds_repository.commit({USERS: ONE % "FULL", **define("created", note=0)}, "work", branch="work", start=1)
+    [one, _] = check(kinds_repository)["topics"]
+    assert (one["version"], one["latest"]) == (2, 0)
 
 
-def test_each_commit_of_a_branch_is_judged_for_its_kind(kinds_repository: Scratch) -> None:
-    kinds_repository.commit({**define("created", "name"), **define("moved", note=0)}, "breaks", branch="work", start=1)
-    kinds_repository.commit(define("created", note=0), "repairs", branch="work")
-    report = check(kinds_repository)
-    assert list_topics(report) == [("created", "new version", 2), ("moved", "new version", 3)]
-    assert [(finding["rule"], finding["kind"], finding["against"]) for finding in report["findings"]] == [
-        ("STEP_REFUSED", "created", [0]),
-        ("STEP_REFUSED", "created", [2]),
-    ]
-    assert [topic["version_if_rebased"] for topic in report["topics"]] == [4, 3]
-
-
-def test_commits_that_keep_each_kind_compatible_are_fine(kinds_repository: Scratch) -> None:
-    kinds_repository.commit(define("created", note=0), "one", branch="work", start=1)
-    kinds_repository.commit(
-        {"topics/users.yaml": declare("created", "moved", "asked"), **define("asked")}, "two", branch="work"
-    )
-    kinds_repository.commit({**define("asked", note=0), **define("created", note=0, more=0)}, "three", branch="work")
-    report = check(kinds_repository)
-    assert list_topics(report) == [("created", "new version", 2), ("asked", "added", 3)]
-    assert list_findings(report) == []
-
-
-def test_a_branch_with_kinds_keeps_a_kind_that_was_approved_meanwhile(kinds_repository: Scratch) -> None:
-    kinds_repository.commit(define("created", note=0), "work", branch="work", start=1)
-    kinds_repository.commit({"topics/users.yaml": declare("created", "moved", "asked"), **define("asked")}, "meanwhile")
-    report = check(kinds_repository)
-    assert list_topics(report) == [("created", "new version", 3)]
-    assert list_findings(report) == []
+def test_a_new_generation_names_the_versions_that_it_deletes(kinds_repository: Scratch) -> None:
+    again = declare("created", "moved", more="generation: 2\n")
+    kinds_repository.commit({USERS: again}, "work", branch="work", start=1)
+    [finding] = check(kinds_repository, code=100)["findings"]
+    assert "deletes versions 0-1" in finding["message"]
 
 
 def test_shared_types_that_both_sides_change_are_combined_for_each_kind(tmp_path: Path) -> None:
@@ -125,89 +205,9 @@ def test_shared_types_that_both_sides_change_are_combined_for_each_kind(tmp_path
     scratch.commit({"topics/money.avsc": money % ', "default": 0'}, "meanwhile")
     report = check(scratch)
     # Meanwhile both kinds got a version with the new type; the merge adds one more of the first.
-    assert list_topics(report) == [("paid", "new version", 4)]
-
-
-@pytest.mark.parametrize(
-    ("declaration", "files", "expected", "findings"),
-    [
-        pytest.param(
-            declare("created", "moved", "asked"), define("asked"), [("asked", "added", 2)], [], id="a kind is added"
-        ),
-        pytest.param(
-            declare("created"), {}, [("moved", "removed", None)], [("KIND_REMOVED", "moved")], id="a kind is removed"
-        ),
-        pytest.param(declare("moved", "created"), {}, [], [], id="the order of the keys changes nothing"),
-        pytest.param(
-            declare("created", "moved").replace(
-                "moved: {type: AVRO, definition: moved", "left: {type: AVRO, definition: moved"
-            ),
-            {},
-            [],
-            [],
-            id="a key is renamed",
-        ),
-        pytest.param(
-            declare("created", "moved").replace(
-                "moved: {type: AVRO, definition: moved", "left: {type: AVRO, definition: moved"
-            ),
-            define("moved", "name"),
-            [("left", "new version", 2)],
-            [("READER_FIELD_MISSING_DEFAULT_VALUE", "left")],
-            id="a key is renamed, and its record breaks the former readers",
-        ),
-        pytest.param(
-            declare("created", "moved"),
-            {"topics/moved.avsc": record("id", name="Left")},
-            [("moved", "new version", 2)],
-            [("NAME_MISMATCH", "moved"), ("NAME_MISMATCH", "moved")],
-            id="a record is renamed below its key",
-        ),
-        pytest.param(
-            declare("created", "moved", more="kinds_compatibility: ALWAYS_COMPATIBLE\n"),
-            define("moved", "name"),
-            [("moved", "new version", 2)],
-            [("STRATEGY_RELAXED", "moved")],
-            id="the strategy of kinds is relaxed with a change",
-        ),
-    ],
-)
-def test_changes_of_kinds_have_verdicts(
-    kinds_repository: Scratch,
-    declaration: str,
-    files: Files,
-    expected: list[tuple[str, str, int | None]],
-    findings: list[tuple[str, str | None]],
-) -> None:
-    kinds_repository.commit({"topics/users.yaml": declaration, **files}, "work", branch="work", start=1)
-    kinds_repository.git("checkout", "-q", "work")
-    printed = schemactl(kinds_repository.path, "check", "--base", "main", "--format", "json", code=[0, 100])
-    report = json.loads(printed.out)
-    assert [topic for topic in list_topics(report) if topic[1] not in ("policies", "clients")] == expected
-    assert sorted(list_findings(report), key=str) == sorted(findings, key=str)
-
-
-def test_a_tighter_strategy_of_the_topic_names_the_kinds_that_brokers_reject(kinds_repository: Scratch) -> None:
-    kinds_repository.commit(define("moved", note=0), "more")
-    kinds_repository.commit(
-        {"topics/users.yaml": declare("created", "moved", "asked"), **define("asked", "text")}, "asked"
-    )
-    tighter = declare("created", "moved", "asked").replace("ALWAYS_COMPATIBLE", "FULL")
-    kinds_repository.commit({"topics/users.yaml": tighter}, "work", branch="work", start=3)
-    report = check(kinds_repository)
-    assert [(finding["rule"], finding["kind"], finding["against"]) for finding in report["findings"]] == [
-        ("STRATEGY_TIGHTENED", None, [3])
+    assert [(topic["kind"], topic["change"], topic["version"]) for topic in report["topics"]] == [
+        ("paid", "new version", 4)
     ]
-
-
-def test_a_new_generation_is_one_finding_about_the_versions_of_all_kinds(kinds_repository: Scratch) -> None:
-    again = declare("created", "moved", more="generation: 2\n")
-    kinds_repository.commit({"topics/users.yaml": again}, "work", branch="work", start=1)
-    report = check(kinds_repository, code=100)
-    assert list_topics(report) == [("created", "new version", 3), ("moved", "new version", 4)]
-    [finding] = report["findings"]
-    assert (finding["rule"], finding["kind"]) == ("NEW_GENERATION", None)
-    assert "deletes versions 0-1" in finding["message"]
 
 
 def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(kinds_repository: Scratch) -> None:
@@ -218,46 +218,4 @@ def test_a_second_check_of_unchanged_kinds_takes_them_from_the_cache(kinds_repos
     second = json.loads(schemactl(kinds_repository.path, "check", "--format", "json", code=100).out)
     assert [finding["message"] for finding in second["findings"] if finding["kind"]] == [
         finding["message"] for finding in first["findings"]
-    ]
-
-
-def test_a_renamed_topic_is_compared_for_each_kind(kinds_repository: Scratch) -> None:
-    renamed = declare("created", "moved", "asked", more="renamed_from: shop/web/users\n").replace(
-        "web/users\n", "web/people\n", 1
-    )
-    kinds_repository.commit(
-        {"topics/users.yaml": renamed, **define("created", "name"), **define("asked")}, "work", branch="work", start=1
-    )
-    report = check(kinds_repository, code=100)
-    assert list_topics(report) == [
-        ("created", "added", 0),
-        ("moved", "added", 1),
-        ("asked", "added", 2),
-        (None, "removed", None),
-    ]
-    assert list_findings(report) == [("READER_FIELD_MISSING_DEFAULT_VALUE", "created")]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "definition", "findings"),
-    [
-        # The schema has the record of a kind, and is compared with its versions.
-        ("FULL", define("created", note=0), [("KIND_REMOVED", "moved")]),
-        ("FULL", define("created", "name"), [("KIND_REMOVED", "moved"), ("READER_FIELD_MISSING_DEFAULT_VALUE", None)]),
-        ("ALWAYS_COMPATIBLE", define("created", "name"), [("KIND_REMOVED", "moved"), ("STRATEGY_RELAXED", None)]),
-    ],
-)
-def test_a_topic_with_one_schema_again_is_compared_with_its_kind(
-    kinds_repository: Scratch, strategy: str, definition: Files, findings: list[tuple[str, str | None]]
-) -> None:
-    one = f"topic: shop/web/users\nschema_compatibility_strategy: {strategy}\nschema: {{type: AVRO, definition: created.avsc}}\n"
-    kinds_repository.commit({"topics/users.yaml": one, **definition}, "work", branch="work", start=1)
-    kinds_repository.git("checkout", "-q", "work")
-    report = json.loads(
-        schemactl(kinds_repository.path, "check", "--base", "main", "--format", "json", code=[0, 100]).out
-    )
-    data = [finding for finding in list_findings(report) if not finding[0].startswith(("BROKER", "STRATEGY_TIGHTENED"))]
-    assert sorted(data, key=str) == sorted(findings, key=str)
-    assert [(topic["version"], topic["latest"]) for topic in report["topics"] if topic["version"] is not None] == [
-        (2, 0)
     ]

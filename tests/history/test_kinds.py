@@ -56,8 +56,8 @@ class KindsCase(NamedTuple):
     kinds: list[tuple[str, str, int]]
 
 
-def change_record(path: str, name: str, **default: Any) -> Files:
-    return {path: record("id", name=name, **default)}
+def change_record(path: str, name: str, **more: Any) -> Files:
+    return {path: record("id", name=name, **more)}
 
 
 WITHOUT_MOVED: Files = {TOPIC: declare_kinds(created="created.avsc", asked="asked.avsc")}

@@ -180,8 +180,8 @@ class HistoryCase(NamedTuple):
 
 def write_v(number: int, path: str = "topics/orders.avsc") -> Files:
     """Return the definition of version `number`, which has one field more than version 0."""
-    defaults: dict[str, Any] = {f"f{number}": 0} if number else {}
-    return {path: record("id", **defaults)}
+    fields: dict[str, Any] = {f"f{number}": 0} if number else {}
+    return {path: record("id", **fields)}
 
 
 GONE: Files = {"topics/orders.yaml": None, "topics/orders.avsc": None}
