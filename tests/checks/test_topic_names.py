@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from scratch import Scratch
+from scratch import Files, Scratch
 
 from schemactl.core.names import TopicName, is_system_topic
 
@@ -25,9 +25,7 @@ def names_repository(tmp_path: Path) -> Scratch:
     return Scratch(tmp_path / "repository")
 
 
-def check(
-    scratch: Scratch, approved: dict[str, str | None], proposed: dict[str, str | None], *, code: int | tuple[int, ...]
-) -> str:
+def check(scratch: Scratch, approved: Files, proposed: Files, *, code: int) -> str:
     scratch.commit({"schemactl.yaml": PROJECT, **approved})
     scratch.git("checkout", "-q", "-b", "work")
     scratch.commit(proposed, branch="work", start=1)
@@ -75,37 +73,6 @@ def test_the_fix_for_the_name_of_a_scalable_topic_is_a_scalable_topic(
     assert f"Fix: write {fix}\n" in out
 
 
-@pytest.mark.parametrize("topic", ["caf\u00e9", "\u8ba2\u5355", "or ders", "a;$(id)"])
-def test_visible_names_are_accepted(names_repository: Scratch, topic: str) -> None:
-    check(names_repository, {}, {FIRST: declare(topic)}, code=0)
-
-
-@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
-def test_names_that_are_equal_in_nfc_name_both_places(names_repository: Scratch, domain: str) -> None:
-    second = declare("cafe\u0301").replace("shop/", f"{domain}://shop/")
-    out = check(names_repository, {FIRST: declare("caf\u00e9")}, {SECOND: second}, code=1)
-    message = rf"'{domain}://shop/sales/cafe\u0301' and 'persistent://shop/sales/caf\xe9' ({FIRST}:2:8) are equal after"
-    assert f"{SECOND}:2:8: {message} Unicode normalization (NFC)\n" in out
-
-
-def test_two_new_names_that_are_equal_in_nfc_are_one_error(names_repository: Scratch) -> None:
-    out = check(names_repository, {}, {FIRST: declare("caf\u00e9"), SECOND: declare("cafe\u0301")}, code=1)
-    assert out.count("are equal after Unicode normalization") == 1
-
-
-def test_a_name_may_change_to_its_normal_form(names_repository: Scratch) -> None:
-    check(names_repository, {FIRST: declare("cafe\u0301")}, {FIRST: declare("caf\u00e9")}, code=0)
-
-
-def test_approved_names_stay(names_repository: Scratch) -> None:
-    approved: dict[str, str | None] = {
-        FIRST: declare("orders\u200b"),
-        SECOND: declare("caf\u00e9"),
-        "topics/c.yaml": declare("cafe\u0301"),
-    }
-    check(names_repository, approved, {FIRST: declare("orders\u200b") + "owner: sales\n"}, code=0)
-
-
 SYSTEM_TOPICS = [
     "persistent://shop/sales/__change_events",
     "non-persistent://shop/sales/__change_events",
@@ -142,19 +109,42 @@ def test_other_topics_are_not_system_topics(topic: str) -> None:
     assert not is_system_topic(TopicName.parse(topic))
 
 
-@pytest.mark.parametrize("is_approved", [False, True])
-def test_a_declared_system_topic_is_an_error_at_its_name(names_repository: Scratch, *, is_approved: bool) -> None:
-    declaration = {FIRST: declare("__change_events")}
-    out = check(names_repository, {**declaration} if is_approved else {}, {**declaration, SECOND: declare("b")}, code=1)
-    assert f"{FIRST}:2:8: persistent://shop/sales/__change_events is a system topic of Pulsar" in out
-    assert "Fix: remove this declaration, or give the topic another name\n" in out
+CAFE, CAFE_NFD = declare("caf\u00e9"), declare("cafe\u0301")
+INVISIBLE = declare("orders\u200b")
+SYSTEM = declare("__change_events")
+EQUAL = "{place}:2:8: '{domain}://shop/sales/cafe\\u0301' and 'persistent://shop/sales/caf\\xe9' (topics/a.yaml:2:8) are equal after Unicode normalization (NFC)\n"
+IS_SYSTEM = "topics/a.yaml:2:8: persistent://shop/sales/__change_events is a system topic of Pulsar"
+REMOVE = "Fix: remove this declaration, or give the topic another name\n"
+
+NAMES: dict[str, tuple[Files, Files, int, tuple[str, ...]]] = {
+    "a letter with an accent is accepted": ({}, {FIRST: CAFE}, 0, ()),
+    "Chinese characters are accepted": ({}, {FIRST: declare("\u8ba2\u5355")}, 0, ()),
+    "a blank is accepted": ({}, {FIRST: declare("or ders")}, 0, ()),
+    "characters of a shell are accepted": ({}, {FIRST: declare("a;$(id)")}, 0, ()),
+    "a name may begin with underscores": ({}, {FIRST: declare("__own")}, 0, ()),
+    "a name that equals an approved name in NFC": (
+        {FIRST: CAFE}, {SECOND: CAFE_NFD.replace("shop/", "persistent://shop/")}, 1, (EQUAL.format(place=SECOND, domain="persistent"),),
+    ),
+    "a name that equals an approved name of the other domain in NFC": (
+        {FIRST: CAFE}, {SECOND: CAFE_NFD.replace("shop/", "non-persistent://shop/")}, 1,
+        (EQUAL.format(place=SECOND, domain="non-persistent"),),
+    ),
+    "two new names that are equal in NFC": ({}, {FIRST: CAFE, SECOND: CAFE_NFD}, 1, ("are equal after Unicode normalization",)),
+    "a name may change to its normal form": ({FIRST: CAFE_NFD}, {FIRST: CAFE}, 0, ()),
+    "approved names stay": (
+        {FIRST: INVISIBLE, SECOND: CAFE, "topics/c.yaml": CAFE_NFD}, {FIRST: INVISIBLE + "owner: sales\n"}, 0, (),
+    ),
+    "a system topic is declared": ({}, {FIRST: SYSTEM, SECOND: declare("b")}, 1, (IS_SYSTEM, REMOVE)),
+    "an approved system topic is declared": ({FIRST: SYSTEM}, {SECOND: declare("b")}, 1, (IS_SYSTEM, REMOVE)),
+    "an approved system topic is removed": ({FIRST: SYSTEM, SECOND: declare("b")}, {FIRST: None}, 0, ()),
+}  # fmt: skip
+"""The approved and the proposed files, the exit code, and parts of the output, which it has once."""
 
 
-def test_a_topic_that_begins_with_underscores_is_accepted(names_repository: Scratch) -> None:
-    check(names_repository, {}, {FIRST: declare("__own")}, code=0)
-
-
-def test_an_approved_system_topic_may_be_removed(names_repository: Scratch) -> None:
-    declarations = {FIRST: declare("__change_events"), SECOND: declare("b")}
-    out = check(names_repository, {**declarations}, {FIRST: None}, code=(0, 100))
-    assert "system topic" not in out
+@pytest.mark.parametrize(("approved", "proposed", "code", "messages"), NAMES.values(), ids=NAMES)
+def test_new_names_differ_visibly_and_no_system_topic_is_declared(
+    names_repository: Scratch, approved: Files, proposed: Files, code: int, messages: tuple[str, ...]
+) -> None:
+    out = check(names_repository, approved, proposed, code=code)
+    assert [out.count(message) for message in messages] == [1] * len(messages)
+    assert messages or "system topic" not in out

@@ -178,7 +178,7 @@ class HistoryCase(NamedTuple):
     project: Project = PROJECT
 
 
-def write_v(number: int, path: str = "topics/orders.avsc") -> Files:
+def write_version(number: int, path: str = "topics/orders.avsc") -> Files:
     """Return the definition of version `number`, which has one field more than version 0."""
     fields: dict[str, Any] = {f"f{number}": 0} if number else {}
     return {path: record("id", **fields)}
@@ -205,15 +205,15 @@ HISTORY_CASES: dict[str, HistoryCase] = {
         for name, files in A_VERSION.items()
     },
     "a revert brings the old number back into force": HistoryCase(
-        {"v0": FIRST, "v1": write_v(1), "revert": {"topics/orders.avsc": record("id", indent=2)}},
+        {"v0": FIRST, "v1": write_version(1), "revert": {"topics/orders.avsc": record("id", indent=2)}},
         {"orders": TopicState(("v0", "v1"), 0, "revert")},
     ),
     "a version after a revert has the next number": HistoryCase(
-        {"v0": FIRST, "v1": write_v(1), "revert": write_v(0), "v2": write_v(2)},
+        {"v0": FIRST, "v1": write_version(1), "revert": write_version(0), "v2": write_version(2)},
         {"orders": TopicState(("v0", "v1", "v2"), 2, "v2")},
     ),
     "a bad default that was approved has a number": HistoryCase(
-        {"v0": FIRST, "v1": {"topics/orders.avsc": record("id", a="none")}, "v2": write_v(2)},
+        {"v0": FIRST, "v1": {"topics/orders.avsc": record("id", a="none")}, "v2": write_version(2)},
         {"orders": TopicState(("v0", "v1", "v2"), 2, "v2")},
     ),
     "a deleted topic keeps its versions": HistoryCase(
@@ -224,7 +224,7 @@ HISTORY_CASES: dict[str, HistoryCase] = {
         {"orders": TopicState(("v0",), 0, "back")},
     ),
     "other content after a deletion has the next number": HistoryCase(
-        {"v0": FIRST, "gone": GONE, "v1": {"topics/again.yaml": write_declaration(), **write_v(1)}},
+        {"v0": FIRST, "gone": GONE, "v1": {"topics/again.yaml": write_declaration(), **write_version(1)}},
         {"orders": TopicState(("v0", "v1"), 1, "v1")},
     ),
     "a topic that takes another name has new numbers": HistoryCase(
@@ -232,7 +232,7 @@ HISTORY_CASES: dict[str, HistoryCase] = {
         {"orders": TopicState(("v0",), None, "renamed", deleted=True), "purchases": TopicState(("renamed",), 0, "renamed")},
     ),
     "a topic that changes its domain goes on with its list": HistoryCase(
-        {"v0": FIRST, "v1": {"topics/orders.yaml": write_declaration(OTHER_DOMAIN), **write_v(1)}},
+        {"v0": FIRST, "v1": {"topics/orders.yaml": write_declaration(OTHER_DOMAIN), **write_version(1)}},
         {
             "orders": TopicState(("v0", "v1"), None, "v1", deleted=True),
             OTHER_DOMAIN: TopicState(("v0", "v1"), 1, "v1"),
@@ -250,9 +250,9 @@ HISTORY_CASES: dict[str, HistoryCase] = {
     "a topic moves from one root to another with its versions": HistoryCase(
         {
             "v0": FIRST,
-            "v1": write_v(1),
-            "moved": {"new/o.yaml": write_declaration(), **write_v(1, "new/orders.avsc"), **GONE},
-            "v2": write_v(2, "new/orders.avsc"),
+            "v1": write_version(1),
+            "moved": {"new/o.yaml": write_declaration(), **write_version(1, "new/orders.avsc"), **GONE},
+            "v2": write_version(2, "new/orders.avsc"),
         },
         {"orders": TopicState(("v0", "v1", "v2"), 2, "v2")},
         NEW_ROOT,
@@ -260,14 +260,14 @@ HISTORY_CASES: dict[str, HistoryCase] = {
     "of a topic in both roots the current root counts": HistoryCase(
         {
             "v0": FIRST,
-            "v1": {"new/o.yaml": write_declaration(), **write_v(1, "new/orders.avsc")},
-            "former root": write_v(2),
+            "v1": {"new/o.yaml": write_declaration(), **write_version(1, "new/orders.avsc")},
+            "former root": write_version(2),
         },
         {"orders": TopicState(("v0", "v1"), 1, "v1")},
         NEW_ROOT,
     ),
     "a topic left in a former root is no longer declared": HistoryCase(
-        {"v0": FIRST, "new": {"new/x.yaml": write_declaration("shop/sales/x"), **write_v(0, "new/orders.avsc")}},
+        {"v0": FIRST, "new": {"new/x.yaml": write_declaration("shop/sales/x"), **write_version(0, "new/orders.avsc")}},
         {"orders": TopicState(("v0",), None, "v0", deleted=True), "x": TopicState(("new",), 0, "new")},
         NEW_ROOT,
     ),
