@@ -33,6 +33,7 @@ from schemactl.core.project import ClassKind
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
+    from schemactl.checks.environments import CheckCache
     from schemactl.codegen.manifest import Manifest
     from schemactl.codegen.package import MergePredicate, PackageFiles, TopicFiles, VersionCode
     from schemactl.codegen.topics import Approved
@@ -135,6 +136,8 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
         ContentRejected: if `check` rejects content that is not approved yet, unless --draft is given; nothing is written.
         DeclarationError: after the package, if a requested topic cannot be read; the package has it as approved.
     """
+    from schemactl.checks.environments import CheckCache
+
     _require_compatible_options(args)
     project, top = _load_project(args, context)
     generate = project.generate
@@ -146,7 +149,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     if args.of:
         return _print_classes(args, context, project, generate)
     generate = replace(generate, classes=args.classes or generate.classes)
-    maker = _PackageMaker(args, context, project, top, generate)
+    maker = _PackageMaker(args, context, project, top, generate, CheckCache())
     merged = None if args.approved else maker.merge(by_commit=args.rebase)
     error = _find_broken(args, context, merged)
     is_packed = args.zip or args.wheel
@@ -156,7 +159,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     rejection = None
     if merged is not None and merged.history is not merged.approved:
         _list_pending_versions(package, merged, context, staged=args.staged)
-        rejection = None if args.draft else _find_rejection(args, context)
+        rejection = None if args.draft else _find_rejection(args, context, maker.checks)
         if rejection and not args.check:
             if error is None:
                 raise rejection
@@ -271,8 +274,11 @@ def _is_changed(path: str, files: Files, files_at_head: Files) -> bool:
     )
 
 
-def _find_rejection(args: argparse.Namespace, context: Context) -> ContentRejected | None:
-    """Return the errors of `check` on the topics of the package, or None if it accepts them."""
+def _find_rejection(args: argparse.Namespace, context: Context, checks: CheckCache) -> ContentRejected | None:
+    """Return the errors of `check` on the topics of the package, or None if it accepts them.
+
+    `checks` has the files that were read for the package.
+    """
     from schemactl.checks.check_report import UNDECIDED
     from schemactl.checks.project_check import CheckRequest, check_project
 
@@ -282,6 +288,7 @@ def _find_rejection(args: argparse.Namespace, context: Context) -> ContentReject
         staged=args.staged,
         topics=tuple(args.topic),
         namespaces=tuple(args.namespace),
+        cache=checks,
         requires_base=False,
     )
     try:
@@ -392,6 +399,7 @@ class _PackageMaker:
     project: Project
     top: str
     generate: Generate
+    checks: CheckCache
 
     @property
     def out(self) -> Path:
@@ -401,7 +409,9 @@ class _PackageMaker:
 
     def merge(self, *, by_commit: bool) -> Merged | None:
         """Merge the working tree, or with --staged the index, into the approved history (see `merge_working_tree`)."""
-        return merge_working_tree(self.context, self.project, self.top, by_commit=by_commit, staged=self.args.staged)
+        return merge_working_tree(
+            self.context, self.project, self.top, by_commit=by_commit, staged=self.args.staged, checks=self.checks
+        )
 
     @property
     def store(self) -> Store:

@@ -23,6 +23,7 @@ from schemactl.core.schema import get_live_versions, get_next_number
 from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
+    from schemactl.checks.environments import CheckCache
     from schemactl.codegen.topics import OnTarget
     from schemactl.core.catalog import Catalog, Topic
     from schemactl.core.names import NamespaceName, TopicName
@@ -843,13 +844,19 @@ def _make_bare_error() -> UsageError:
 
 
 def merge_working_tree(
-    context: Context, project: Project, top: str, *, by_commit: bool = False, staged: bool = False
+    context: Context,
+    project: Project,
+    top: str,
+    *,
+    by_commit: bool = False,
+    staged: bool = False,
+    checks: CheckCache | None = None,
 ) -> Merged | None:
     """Merge the working tree into the approved history; return the result, or None if the repository is bare.
 
     With `by_commit`, each commit of the branch is merged by itself, as by a rebase. With `staged`, the index takes the place of the
     working tree. Broken declarations stay as they were approved;
-    `select_readable` reports the problems of requested topics.
+    `select_readable` reports the problems of requested topics. A check with the same `checks` does not read the files again.
 
     Raises:
         HistoryError: with `staged`, if the repository is bare or a merge conflict is not resolved.
@@ -859,6 +866,7 @@ def merge_working_tree(
     from schemactl.checks.environments import paths_of, read_files
     from schemactl.checks.project_check import keep_broken_as_approved
     from schemactl.declare import files as declare_files
+    from schemactl.history.commit_files import CachedFiles
     from schemactl.history.sparse_checkout import require_complete_checkout
 
     repository = context.repository
@@ -872,7 +880,9 @@ def merge_working_tree(
         require_complete_checkout(repository, project)
         here = declare_files.WorktreeFiles(top, folders=project.roots)
     files = history.HashedFiles(here, repository.object_format)
-    declared = read_files(repository, project, files, allow_broken=True).declared
+    if checks and isinstance(here, declare_files.WorktreeFiles):
+        files = CachedFiles(here, repository.object_format, checks.files)
+    declared = read_files(repository, project, files, allow_broken=True, checks=checks).declared
     used_paths = {*paths_of(declared)}
     progress = context.reading_history()
     merged = history.read_merged(
