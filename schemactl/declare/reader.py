@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from schemactl.core.catalog import Catalog, Client, Kind, KindName, Metadata, Namespace, Topic
 from schemactl.core.errors import DeclarationError, Problem, Source
 from schemactl.core.findings import Finding
+from schemactl.core.garbage_collection import pause_garbage_collection, resume_garbage_collection
 from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import NamespaceName, TopicName, select_topics
 from schemactl.core.policies import CompatibilityStrategy, Policies
@@ -217,21 +218,24 @@ def read(files: Files, project: Project, *, cache: ValidationCache | None = None
     documents: list[Documents | KnownFile] = []
     samples = []
     unreadable: list[BrokenDeclaration] = []
-    for path in (path for path in paths if in_roots(path, project)):
-        if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
-            reason = obstacle(files, path)
-            if reason is not None:
-                problem = Problem(Source(shown(path)), reason, "put the file itself here, or remove the link")
-                unreadable.append(BrokenDeclaration(None, path, (problem,)))
-            elif path.endswith(YAML_SUFFIXES) and shown(path) != path:
-                message = "the name of this file is not UTF-8, or contains a line break or another control character"
-                problem = Problem(Source(shown(path)), message, "rename it")
-                unreadable.append(BrokenDeclaration(None, path, (problem,)))
-            elif path.endswith(YAML_SUFFIXES):
-                documents.append((cache and cache.known(path)) or _read_documents(files, path))
-            elif path.endswith(SAMPLE_SUFFIXES) and "/samples/" in f"/{path}":
-                samples.append(path)
-    declared = _Builder(files, project, cache).build(documents)
+    with pause_garbage_collection():
+        for path in (path for path in paths if in_roots(path, project)):
+            if path.endswith(YAML_SUFFIXES) or not path.endswith(SUFFIXES):
+                reason = obstacle(files, path)
+                if reason is not None:
+                    problem = Problem(Source(shown(path)), reason, "put the file itself here, or remove the link")
+                    unreadable.append(BrokenDeclaration(None, path, (problem,)))
+                elif path.endswith(YAML_SUFFIXES) and shown(path) != path:
+                    message = (
+                        "the name of this file is not UTF-8, or contains a line break or another control character"
+                    )
+                    problem = Problem(Source(shown(path)), message, "rename it")
+                    unreadable.append(BrokenDeclaration(None, path, (problem,)))
+                elif path.endswith(YAML_SUFFIXES):
+                    documents.append((cache and cache.known(path)) or _read_documents(files, path))
+                elif path.endswith(SAMPLE_SUFFIXES) and "/samples/" in f"/{path}":
+                    samples.append(path)
+        declared = _Builder(files, project, cache).build(documents)
     problems += [problem for broken in unreadable for problem in broken.problems]
     return replace(
         declared,
@@ -290,7 +294,10 @@ class _Builder:
         topics = (
             document for file in unknown_files for document in file.documents if isinstance(document, TopicDocument)
         )
-        self.definitions.prepare(declaration for topic in topics for declaration in topic.declarations)
+        declarations = [declaration for topic in topics for declaration in topic.declarations]
+        if any(map(is_compiled, declarations)):
+            resume_garbage_collection()
+        self.definitions.prepare(declarations)
         for file in documents:
             for namespace in _list_namespaces(file):
                 self.schema_properties.setdefault(namespace.name, namespace.schema_properties)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from typing import Any, Final
 
@@ -377,10 +377,15 @@ def is_folder(path: str) -> bool:
     return path.endswith("/")
 
 
-def folders_above(path: str) -> list[str]:
+def folders_above(path: str) -> tuple[str, ...]:
     """Return the folders around the file at `path`, each with `/` at its end."""
-    parts = path.split("/")
-    return ["/".join(parts[:depth]) + "/" for depth in range(1, len(parts))]
+    return _list_folders(path.rpartition("/")[0])
+
+
+@lru_cache(maxsize=1_024)  # a history has many changes in the same folders
+def _list_folders(folder: str) -> tuple[str, ...]:
+    parts = folder.split("/") if folder else []
+    return tuple("/".join(parts[:depth]) + "/" for depth in range(1, len(parts) + 1))
 
 
 def is_among(path: str, dependencies: Collection[str]) -> bool:

@@ -13,6 +13,7 @@ import posixpath
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from posixpath import dirname
 from shlex import quote
@@ -29,7 +30,6 @@ from schemactl.declare.files import (
     Kind,
     WorktreeFiles,
     check_bytes,
-    read_bytes,
     shown,
     too_large,
 )
@@ -225,6 +225,8 @@ class HashedFiles:
         self._files = files
         self._format = object_format
         self._entries: dict[str, Entry | None] = {}
+        # The ids of the contents that were read, or "" for one that is no declaration or definition.
+        self._ids: dict[str, str] = {}
 
     def paths(self) -> Iterable[str]:
         """Return every file."""
@@ -236,7 +238,14 @@ class HashedFiles:
 
     def read(self, path: str) -> bytes:
         """Return the content of the file."""
-        return self._files.read(path)
+        data = self._files.read(path)
+        if path not in self._ids:
+            try:
+                check_bytes(path, data)
+                self._ids[path] = blob_id(data, self._format)
+            except DeclarationError:
+                self._ids[path] = ""
+        return data
 
     def kind(self, path: str) -> Kind:
         """Return the kind of the entry at `path`."""
@@ -252,11 +261,10 @@ class HashedFiles:
         kind = self.kind(path)
         if kind != "file":
             return None if kind == "missing" else Entry(kind, "")
-        try:
-            data = read_bytes(self, path)
-        except DeclarationError:
-            return Entry(kind, "")
-        return Entry(kind, blob_id(data, self._format))
+        if path not in self._ids:
+            with suppress(OSError, DeclarationError):
+                self.read(path)
+        return Entry(kind, self._ids.get(path, ""))
 
 
 class FileCache:

@@ -11,13 +11,12 @@ Two definitions are one version if their fingerprints are equal; see the section
 
 from __future__ import annotations
 
-import gc
 import json
 import posixpath
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from functools import cache, partial
 from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
@@ -31,6 +30,7 @@ from schemactl.core.errors import (
     Source,
     join_first,
 )
+from schemactl.core.garbage_collection import pause_garbage_collection, resume_garbage_collection
 from schemactl.core.names import DOMAINS
 from schemactl.core.project import Project
 from schemactl.core.schema import EMPTY, Commit, SchemaType
@@ -313,7 +313,7 @@ class Derivation:
 
         try:
             derivation = VersionDerivation(self._repository, self._project, writer, approved=approved)
-            with closing(derivation), _disable_garbage_collection():
+            with closing(derivation), pause_garbage_collection():
                 derivation.follow(commits, report_progress)
         except SchemactlError:
             raise
@@ -339,27 +339,6 @@ def compare_numbers(old_state: Cache, new_state: Cache) -> list[str]:
                 renumbered.append(f"version {row.number} of {schema} becomes {becomes}")
                 break
     return renumbered
-
-
-@contextmanager
-def _disable_garbage_collection() -> Iterator[None]:
-    """Do not search for cycles, which takes an eighth of the time: only descriptors of `.proto` files are in cycles.
-
-    Code that reads these calls `_enable_garbage_collection`. The search skips the objects that exist already.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        (gc.enable if was_enabled else gc.disable)()
-
-
-def _enable_garbage_collection() -> None:
-    """Search for cycles until the end of `_disable_garbage_collection`, because descriptors are read."""
-    gc.enable()
 
 
 class StepFiles(GitFiles):
@@ -647,7 +626,7 @@ class VersionDerivation:
         if len(documents) == 1 and documents[0].declarations:
             document = documents[0]
             if document.clients and any(map(is_compiled, document.declarations)):
-                _enable_garbage_collection()
+                resume_garbage_collection()
             paths = read_clients(document, definitions, self._project).paths
             keys = [*document.kinds] or [""]
             for key, declaration in zip(keys, document.declarations, strict=True):
@@ -863,7 +842,7 @@ class Fingerprints:
             if identity_ is not None:
                 return Inspection(hash_identity(declaration.type, identity_), declaration.type, proto_input.paths)
         if is_compiled(declaration):
-            _enable_garbage_collection()
+            resume_garbage_collection()
         read = definitions.read(declaration)
         # The type of a payload is in its file, not in the declaration.
         type_ = read.info.type if read.info else declaration.type

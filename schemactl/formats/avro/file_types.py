@@ -113,7 +113,8 @@ class FileTypesReader:
     def _read_with_known_fields(self, text: str) -> FileTypes | None:
         """Read the types of a plain record with known fields, or return None if it must be parsed as a whole."""
         head = _HEAD.match(text)
-        if head is None or _STAND_IN_NUMBER in text or "//" in text or "/*" in text:
+        may_have_comments = "/" in text and ("//" in text or "/*" in text)
+        if head is None or may_have_comments or _STAND_IN_NUMBER in text:
             return None
         start, end = head.end(), text.rfind("}", 0, text.rfind("]"))
         if end <= start:
