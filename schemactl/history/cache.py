@@ -32,6 +32,8 @@ files of the definition, all policies so far, the default properties of schemas,
 _KINDS: Final[tuple[Kind, ...]] = ("file", "symlink", "submodule")
 """The kinds of entries, by the first byte of the fact; the blob's id follows."""
 
+_NO_POLICIES: Final = Policies()
+
 _INSERT_STEPS: Final = 100
 """The number of steps after which pending rows are inserted, to limit the memory that they take."""
 
@@ -659,7 +661,7 @@ class CacheWriter(Cache):
 
     def set_policies(self, name: str, declared: Policies) -> None:
         """Record the declared policies of a namespace or topic; policies that are no longer declared keep their last values."""
-        if declared != Policies():
+        if declared != _NO_POLICIES:
             old_policies = self.find_last_policies(name)
             new_policies = old_policies.override_with(declared)
             if new_policies != old_policies:
