@@ -12,9 +12,9 @@ import brokers
 import pytest
 
 KINDS = [
-    pytest.param("serve 4.0"),
-    pytest.param("serve 4.2"),
-    pytest.param("serve 5.0"),
+    pytest.param("serve 4.0", marks=pytest.mark.network),
+    pytest.param("serve 4.2", marks=pytest.mark.network),
+    pytest.param("serve 5.0", marks=pytest.mark.network),
     pytest.param("4.0", marks=pytest.mark.broker),
     pytest.param("4.2", marks=[pytest.mark.broker, pytest.mark.live]),
     pytest.param("5.0", marks=[pytest.mark.broker, pytest.mark.live]),

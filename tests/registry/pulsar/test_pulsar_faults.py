@@ -53,6 +53,7 @@ def served() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.network
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_faults_before_the_embedded_registry_lose_and_double_nothing(served: str, seed: int) -> None:
     disturbed(served, seed)

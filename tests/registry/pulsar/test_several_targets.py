@@ -203,6 +203,7 @@ def test_a_target_that_gives_no_answer_in_time_is_a_row_of_status(estate: Estate
     assert json.loads(alone)["targets"][0]["problem"].startswith("gave up after 1 s")
 
 
+@pytest.mark.network
 def test_apply_at_its_time_limit_reports_the_steps_of_each_target(estate: Estate) -> None:
     uploads = count(1)
     over = threading.Event()

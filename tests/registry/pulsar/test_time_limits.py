@@ -233,6 +233,7 @@ def test_status_has_a_row_for_each_silent_target(tmp_path: Path) -> None:
     assert rows["local"]["problem"] is None
 
 
+@pytest.mark.network
 def test_apply_ends_if_the_registry_becomes_silent(tmp_path: Path) -> None:
     with admin_rest.serve_folder() as (registry, _), run_proxy(registry, b"POST ") as url:
         with closing(admin_rest.Client(registry)) as client:
