@@ -316,12 +316,25 @@ def _compile_leaf(shape: Leaf) -> _WriteColumn:
     if isinstance(schema.logical, DecimalType):
         return _compile_decimal(schema.logical, schema.size if isinstance(schema, FixedType) else None)
     if isinstance(schema, FixedType):
-        return _compile_fixed(schema.size)
+        size = schema.size
+
+        def write_fixed(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
+            bad[rows[_get_lengths(values) != size]] = True
+            return [values]
+
+        return write_fixed
+
     if schema.type in ("int", "long"):
         return _compile_integer(shape)
-    return {"boolean": _write_booleans, "float": _write_floats, "double": _write_doubles}.get(
-        schema.type, lambda values, _rows, _bad: _write_texts(values)
-    )
+    if schema.type == "boolean":
+        return lambda values, _rows, _bad: [split_evenly(np.asarray(values.cast(pa.uint8())), 1)]
+    if schema.type == "float":
+        return _write_floats
+    if schema.type == "double":
+        return lambda values, _rows, _bad: [
+            split_evenly(_view_numbers(values).astype("<f8", copy=False).view(np.uint8), 8)
+        ]
+    return lambda values, _rows, _bad: _write_texts(values)
 
 
 def _compile_integer(shape: Leaf) -> _WriteColumn:
@@ -348,14 +361,6 @@ def _compile_enum(symbols: pa.Array) -> _WriteColumn:
         return [encode_numbers(np.asarray(index).astype(np.int64))]
 
     return write_enum
-
-
-def _compile_fixed(size: int) -> _WriteColumn:
-    def write_fixed(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
-        bad[rows[_get_lengths(values) != size]] = True
-        return [values]
-
-    return write_fixed
 
 
 def _compile_decimal(logical: DecimalType, size: int | None) -> _WriteColumn:
@@ -392,10 +397,6 @@ def _compile_decimal(logical: DecimalType, size: int | None) -> _WriteColumn:
     return write_decimal
 
 
-def _write_booleans(values: pa.Array, _rows: Ints, _bad: Mask) -> Pieces:
-    return [split_evenly(np.asarray(values.cast(pa.uint8())), 1)]
-
-
 def _write_floats(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
     numbers = _view_numbers(values)
     with np.errstate(over="ignore"):
@@ -403,10 +404,6 @@ def _write_floats(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
     if values.type.bit_width > 32:
         bad[rows[np.isinf(narrow) & ~np.isinf(numbers)]] = True
     return [split_evenly(narrow.view(np.uint8), 4)]
-
-
-def _write_doubles(values: pa.Array, _rows: Ints, _bad: Mask) -> Pieces:
-    return [split_evenly(_view_numbers(values).astype("<f8", copy=False).view(np.uint8), 8)]
 
 
 def _write_texts(values: pa.Array) -> Pieces:
