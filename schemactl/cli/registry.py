@@ -249,7 +249,7 @@ def _version_value(version: SchemaVersion) -> dict[str, Any]:
 def _upload(topic: _RegistryTopic) -> int:
     info = topic.read_upload()
     _warn_if_undeclared(topic, info)
-    if not topic.args.force and (problem := _explain_blocking(topic, info)):
+    if not topic.args.force and (problem := _find_wedge_problem(topic, info)):
         text = (
             f"{topic.name}: not uploaded\n  {problem}\n  Fix: correct the definition, or store it anyway with --force"
         )
@@ -274,7 +274,7 @@ def _upload(topic: _RegistryTopic) -> int:
     return 0
 
 
-def _explain_blocking(topic: _RegistryTopic, info: SchemaInfo) -> str:
+def _find_wedge_problem(topic: _RegistryTopic, info: SchemaInfo) -> str:
     """Return the consequence if brokers would store a definition, and no other one after it; else empty."""
     from schemactl.broker.upload import would_block_uploads
     from schemactl.formats import problems
@@ -334,13 +334,13 @@ def _test_upload(topic: _RegistryTopic) -> int:
     verdict = judge(topic.stored, info, strategy, topic.registry.release, checkers=checkers)
     upload, breakages = verdict.broker, verdict.data
     is_compatible = upload.version is not None and compatibility.outcome is Outcome.OK
-    blocking_problem = _explain_blocking(topic, info)
+    wedge_problem = _find_wedge_problem(topic, info)
     if is_compatible:
         outcome_text = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"
         lines = [f"{topic.name}: compatible under {strategy}; an upload {outcome_text} version {upload.version}"]
     else:
         lines = _render_rejection(topic, strategy, compatibility, upload)
-    lines += [f"  {blocking_problem}: `registry put` needs --force"] if blocking_problem else []
+    lines += [f"  {wedge_problem}: `registry put` needs --force"] if wedge_problem else []
     # A type that is used twice breaks in one location of the definition.
     breakage_texts = list(dict.fromkeys(map(_describe_breakage, breakages)))
     lines += [f"  {text}" for text in breakage_texts[:_MAX_BREAKAGES]]
@@ -352,9 +352,9 @@ def _test_upload(topic: _RegistryTopic) -> int:
         compatibility=_answer_value(compatibility),
         upload=_answer_value(upload),
         data=[breakage_value(breakage) for breakage in breakages],
-        blocks_uploads=blocking_problem or None,
+        wedges=wedge_problem or None,
     )
-    return 0 if is_compatible and not blocking_problem else NEGATIVE
+    return 0 if is_compatible and not wedge_problem else NEGATIVE
 
 
 def _render_rejection(

@@ -85,7 +85,7 @@ class DriftKind(StrEnum):
     RELAXED = "relaxed"
     BROKER_CONFIGURATION = "broker configuration"
     UPDATES_OFF = "updates off"
-    BLOCKED = "blocked"
+    WEDGED = "wedged"
     UNMANAGED_NAMESPACE = "unmanaged namespace"
     UNMANAGED_TOPIC = "unmanaged topic"
 
@@ -594,8 +594,8 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
             continue
         accepted_state = _build_accepted_state(name, topic.versions)
         fix = f"leave it: {advice.accept(name, unmanaged=True)}"
-        if blocking_version := find_blocking_version(topic.versions, advice.origin.release):
-            yield _make_blocked_item(name, blocking_version, advice, fix=fix, state=accepted_state)
+        if wedge := find_blocking_version(topic.versions, advice.origin.release):
+            yield _make_wedged_item(name, wedge, advice, fix=fix, state=accepted_state)
             continue
         readable = get_live_versions(topic.versions)
         types = ", ".join(sorted({version.info.type.name for version in readable if version.info}))
@@ -606,25 +606,25 @@ def _find_unmanaged(git: Catalog, state: RegistryState, advice: Advice) -> Itera
         yield DriftItem(name, DriftKind.UNMANAGED_TOPIC, message, cause, fix, state=accepted_state)
 
 
-def _make_blocked_item(
-    name: TopicName, blocking_version: SchemaVersion, advice: Advice, *, fix: str, state: Acceptance | None
+def _make_wedged_item(
+    name: TopicName, wedge: SchemaVersion, advice: Advice, *, fix: str, state: Acceptance | None
 ) -> DriftItem:
     """Return the difference of a topic whose schema Git does not declare and whose brokers store nothing after a version."""
     release = advice.origin.release
     reason, note = "", ""
-    if blocking_version.info:
-        reason = next((problem.message for problem in problems(blocking_version.info, release)), "")
+    if wedge.info:
+        reason = next((problem.message for problem in problems(wedge.info, release)), "")
         with suppress(InvalidSchema):
-            identity(blocking_version.info)
+            identity(wedge.info)
             note = ". Its messages can be read, as they do not need the default"
     return DriftItem(
         name,
-        DriftKind.BLOCKED,
-        f"the topic is blocked by the registry's v{blocking_version.number}, and Git declares no schema for the topic: brokers "
+        DriftKind.WEDGED,
+        f"the topic is blocked by the registry's v{wedge.number}, and Git declares no schema for the topic: brokers "
         f"of Pulsar {release} cannot read that version ({reason}), and reject every later schema{note}",
         "it was the first version, and a broker checks defaults only in later versions",
         f"{describe_way_out(advice.delete(name, '--force-delete'))}\n{fix}",
-        version=blocking_version,
+        version=wedge,
         state=state,
     )
 
@@ -685,8 +685,8 @@ class VersionDrift:
                 item = self._make_foreign_item(name, topic, pair, entry)
                 if not topic.versions:
                     item = replace(item, state=_build_accepted_state(name, entries))
-                is_blocked = item.kind is DriftKind.BLOCKED  # a recorded number does not change that
-                yield item if is_blocked else replace(item, accepted=decided.get(entry.number))
+                is_wedge = item.kind is DriftKind.WEDGED  # a recorded number does not change that
+                yield item if is_wedge else replace(item, accepted=decided.get(entry.number))
         if topic.schema is None:
             return
         # Where Git itself has a tombstone, a new generation began.
@@ -714,10 +714,10 @@ class VersionDrift:
             return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
         rejection = self.advice.find_rejection(name)
         cause = f"it has no property `schemactl.commit`, so `apply` did not upload it. {self._describe_uploader(name)}"
-        if rejection and rejection.blocked_by == entry.number:
-            kind, message, fix = DriftKind.BLOCKED, rejection.message, rejection.fix
+        if rejection and rejection.wedged_by == entry.number:
+            kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
         elif not topic.schema and find_blocking_version([entry], self.advice.origin.release):
-            return _make_blocked_item(name, entry, self.advice, fix=f"leave it: {self.advice.accept(name)}", state=None)
+            return _make_wedged_item(name, entry, self.advice, fix=f"leave it: {self.advice.accept(name)}", state=None)
         else:
             problem = (
                 next((reason.message for reason in problems(entry.info, self.advice.origin.release)), "")
@@ -851,13 +851,13 @@ class VersionDrift:
         ]
         if missing:
             rejection = self.advice.find_rejection(name)
-            blocking_number = rejection.blocked_by if rejection else None
-            is_gits = any(pair.git and pair.registry and pair.registry.number == blocking_number for pair in pairs)
+            wedge = rejection.wedged_by if rejection else None
+            is_gits = any(pair.git and pair.registry and pair.registry.number == wedge for pair in pairs)
             # A foreign version that blocks the topic is a separate difference.
-            stuck = rejection if blocking_number is None or is_gits else None
+            stuck = rejection if wedge is None or is_gits else None
             yield DriftItem(
                 name,
-                DriftKind.BLOCKED if is_gits else DriftKind.MISSING_VERSIONS,
+                DriftKind.WEDGED if is_gits else DriftKind.MISSING_VERSIONS,
                 f"the registry does not have Git's {', '.join(map(format_version, missing))}"
                 + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; the registry does not show which",

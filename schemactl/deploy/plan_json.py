@@ -140,7 +140,7 @@ def _refusal_value(refusal: PlanRefusal) -> Json:
         "answer": None if refusal.answer is None else answer_value(refusal.answer),
         "reason": refusal.message,
         "fix": refusal.fix,
-        "blocked_by": refusal.blocked_by,
+        "wedged_by": refusal.wedged_by,
         **({"allow": refusal.allow} if refusal.allow else {}),
     }
 
@@ -148,7 +148,7 @@ def _refusal_value(refusal: PlanRefusal) -> Json:
 def _make_left_out_value(declaration: UnreadableDeclaration) -> Json:
     topic = str(declaration.topic) if declaration.topic else None
     reason = {"reason": declaration.message, "fix": declaration.problem.fix}
-    return {"topic": topic, "version": None, "answer": None, **reason, "blocked_by": None}
+    return {"topic": topic, "version": None, "answer": None, **reason, "wedged_by": None}
 
 
 def unreadable_values(declarations: Iterable[UnreadableDeclaration]) -> list[Json]:

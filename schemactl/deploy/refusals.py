@@ -43,7 +43,7 @@ _NEVER_STORED = (
     "raise the topic's `generation` with a definition that this Pulsar release accepts, once the topic retains no "
     "messages: the present definition can never be uploaded, and neither can any later one"
 )
-_BLOCKED_BY_GIT = (
+_WEDGED_BY_GIT = (
     "raise the topic's `generation` with the next definition, once the topic retains no messages\nbring the "
     "brokers to a release that reads it"
 )
@@ -163,18 +163,16 @@ def refuse_version(
         entry for entry in registered if entry.info and not git_contents.find(entry.info) and not stamp(entry.info)
     )
     release = commands.origin.release
-    blocking_version = (
-        find_unreadable_version(registered, upload(version), release) if answer.outcome is Outcome.ERROR else None
-    )
+    wedge = find_unreadable_version(registered, upload(version), release) if answer.outcome is Outcome.ERROR else None
     broker_says = answer.message.strip().partition("\n")[0][:_MAX_MESSAGE]
-    if blocking_version:
-        git_version = git_contents.find(blocking_version.info) if blocking_version.info else None
+    if wedge:
+        git_version = git_contents.find(wedge.info) if wedge.info else None
         message = (
-            f"the topic is blocked by {_describe_version(blocking_version, git_version)}: brokers of Pulsar {release} cannot "
+            f"the topic is blocked by {_describe_version(wedge, git_version)}: brokers of Pulsar {release} cannot "
             f"read that version ({broker_says}), and reject every later schema. Git's {format_version(version)} "
             "waits"
         )
-        fix = _BLOCKED_BY_GIT if git_version else _list_fixes_by_deletion(name, blocking_version, commands, restart)
+        fix = _WEDGED_BY_GIT if git_version else _list_fixes_by_deletion(name, wedge, commands, restart)
     else:
         message = (
             f"Git's {format_version(version)} would be rejected: {answer.outcome} under {strategy}. "
@@ -198,7 +196,7 @@ def refuse_version(
         version.number,
         # A broker's message quotes both definitions in full.
         replace(answer, message=answer.message[:_MAX_MESSAGE]),
-        blocked_by=blocking_version.number if blocking_version else None,
+        wedged_by=wedge.number if wedge else None,
     )
 
 
@@ -210,13 +208,11 @@ def describe_way_out(delete_command: str) -> str:
     )
 
 
-def _list_fixes_by_deletion(
-    name: TopicName, blocking_version: SchemaVersion, commands: Commands, restart: str | None
-) -> str:
-    lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{blocking_version.number}')}"] if restart else []
+def _list_fixes_by_deletion(name: TopicName, wedge: SchemaVersion, commands: Commands, restart: str | None) -> str:
+    lines = [f"{restart}: {_READ_AS_GITS.format(what=f'v{wedge.number}')}"] if restart else []
     lines.append(
         f"{commands.delete(name, '--allow-delete')}, then {commands.apply(name)}: a tombstone uses a number and Git's "
-        f"versions follow it, so record the new numbers afterwards. Messages written with v{blocking_version.number} are "
+        f"versions follow it, so record the new numbers afterwards. Messages written with v{wedge.number} are "
         "rejected; nothing is deleted while the topic retains such messages"
     )
     return "\n".join(lines)

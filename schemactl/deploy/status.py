@@ -251,7 +251,7 @@ class TargetStatus:
 
 
 _MISSING: Final = frozenset(
-    {DriftKind.MISSING_VERSIONS, DriftKind.TOPIC_MISSING, DriftKind.TOMBSTONE, DriftKind.BLOCKED}
+    {DriftKind.MISSING_VERSIONS, DriftKind.TOPIC_MISSING, DriftKind.TOMBSTONE, DriftKind.WEDGED}
 )
 
 _REPAIRED_KINDS: Final[Mapping[type[PlanStep], frozenset[DriftKind]]] = {

@@ -18,7 +18,7 @@ from schemactl.report.plan import describe_left_out
 _MAX_TOPICS: Final = 30
 """The maximum number of topics with differing versions that are listed without `--all-topics`."""
 
-_COLUMNS = ("TARGET", "TOPICS", "VERSIONS", "PENDING", "DRIFT", "BLOCKED", "RELAXED", "ACCEPTED", "LAST APPLY")
+_COLUMNS = ("TARGET", "TOPICS", "VERSIONS", "PENDING", "DRIFT", "WEDGED", "RELAXED", "ACCEPTED", "LAST APPLY")
 
 
 Sample = tuple[Mapping[str, str], float]
@@ -95,7 +95,7 @@ def _make_target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
         status.versions,
         status.pending_versions,
         sum(differences.values()),
-        differences.get("blocked", 0),
+        differences.get("wedged", 0),
         differences.get("relaxed", 0),
         sum(status.accepted.values()),
     )

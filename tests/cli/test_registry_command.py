@@ -208,7 +208,7 @@ def test_it_works_on_a_real_pulsar_as_on_the_embedded_registry(broker: brokers.B
     assert printed["live"] == printed["local"]
 
 
-BLOCKING = [
+WEDGES = [
     ("AVRO", BAD_DEFAULT),
     ("JSON", BAD_DEFAULT),
     ("PROTOBUF", BAD_DEFAULT),
@@ -216,7 +216,7 @@ BLOCKING = [
     ("AVRO", BAD_DEFAULT.replace('"int","default":"x"', '{"type":"array","items":"int"},"default":["x"]')),
     ("AVRO", BAD_DEFAULT.replace('"int","default":"x"', '{"type":"enum","name":"E","symbols":["A"]},"default":1')),
 ]
-HARMLESS = [
+NO_WEDGES = [
     ("AVRO", BAD_DEFAULT.replace('"x"', "1")),
     ("JSON", BAD_DEFAULT.replace('"int","default":"x"', '["null","int"],"default":null')),
     # A release that accepts the default of a later branch at an upload also reads it again.
@@ -225,18 +225,18 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "definition"), [*BLOCKING, *HARMLESS])
+@pytest.mark.parametrize(("type_", "definition"), [*WEDGES, *NO_WEDGES])
 @pytest.mark.parametrize("format_", ["text", "json"])
 def test_put_refuses_what_no_upload_can_follow(
     run: Run, tmp_path: Path, type_: str, definition: str, format_: str
 ) -> None:
-    is_blocking = (type_, definition) in BLOCKING
+    is_wedge = (type_, definition) in WEDGES
     (tmp_path / "payload.json").write_text(json.dumps({"type": type_, "schema": definition, "properties": {}}))
     put = ("put", "shop/sales/new", "--file", "TMP/payload.json", "--format", format_)
-    test = run("test", "shop/sales/new", "--file", "TMP/payload.json", code=100 if is_blocking else 0)
-    assert ("then every later upload to the topic fails" in test.out) is is_blocking
-    done = run(*put, code=100 if is_blocking else 0)
-    if not is_blocking:
+    test = run("test", "shop/sales/new", "--file", "TMP/payload.json", code=100 if is_wedge else 0)
+    assert ("then every later upload to the topic fails" in test.out) is is_wedge
+    done = run(*put, code=100 if is_wedge else 0)
+    if not is_wedge:
         return
     if format_ == "json":
         answer = parse_json(done)
@@ -247,7 +247,7 @@ def test_put_refuses_what_no_upload_can_follow(
     assert "no schema" in run("list", "shop/sales/new").out
     # The registry, which answers as a broker, proves it.
     assert "stored as version 0" in run("put", "shop/sales/new", "--file", "TMP/payload.json", "--force").out
-    (tmp_path / "payload.json").write_text(json.dumps({"type": type_, "schema": HARMLESS[0][1], "properties": {}}))
+    (tmp_path / "payload.json").write_text(json.dumps({"type": type_, "schema": NO_WEDGES[0][1], "properties": {}}))
     run("put", "shop/sales/new", "--file", "TMP/payload.json", code=100)
 
 

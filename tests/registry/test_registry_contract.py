@@ -177,7 +177,7 @@ def test_an_invalid_upload_is_refused_and_stores_nothing(registry: Registry, ord
     assert topic(registry, orders) is None
 
 
-def test_a_bad_default_is_accepted_first_and_blocks_the_topic(registry: Registry, orders: TopicName) -> None:
+def test_a_bad_default_is_accepted_first_and_wedges_the_topic(registry: Registry, orders: TopicName) -> None:
     registry.put_schema(orders, record({"name": "id", "type": "long", "default": "none"}))
     for info in (record(ID), record({"name": "id", "type": "long", "default": "none"})):
         with pytest.raises(SchemaRejected) as refused:

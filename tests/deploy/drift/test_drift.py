@@ -390,7 +390,7 @@ GARBAGE = [
 ]
 
 
-BLOCKING = (2, 3, 4)
+WEDGES = (2, 3, 4)
 """The entries of GARBAGE after which a broker's search for an equal version throws."""
 
 
@@ -402,7 +402,7 @@ def test_whatever_others_stored_says_nothing_to_the_terminal(estate: Estate, rea
         for topic in (ORDERS, name):
             storage.put(topic.schema_id, lambda _stored: make_entry(garbage, 0))
     kinds = {difference["kind"] for difference in read_drift("--unmanaged")}
-    assert kinds == {"foreign version", "numbers apart", "blocked" if number in BLOCKING else "unmanaged topic"}
+    assert kinds == {"foreign version", "numbers apart", "wedged" if number in WEDGES else "unmanaged topic"}
     estate.run("drift", "--unmanaged", code=100)
     out = estate.run("log", "orders", "--target", "local", code=100).out
     assert out.replace("\n", "").isprintable()

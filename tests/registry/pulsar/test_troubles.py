@@ -361,7 +361,7 @@ LOST_WITH_MESSAGES = run_in_turn(
 )
 
 TROUBLES = {
-    "blocked by a default that no release can read": Trouble(
+    "wedged by a default that no release can read": Trouble(
         upload_foreign(BAD_DEFAULT),
         plan=(
             "the topic is blocked by the registry's v0 (AVRO, uploaded 20",
@@ -370,19 +370,19 @@ TROUBLES = {
             "would be decoded as Git's versions: do this only if no such message is left.",
             "a tombstone uses a number and Git's versions follow it, so record the new numbers afterwards.",
         ),
-        drift=("  blocked: the topic is blocked by the registry's v0",),
+        drift=("  wedged: the topic is blocked by the registry's v0",),
         ways=(Way((AGAIN,)), Way((HIDE, APPLY, RECORD_ALL), definitions=(None, None, V0))),
     ),
-    "blocked, and recorded": Trouble(
+    "wedged, and recorded": Trouble(
         run_in_turn(upload_foreign(BAD_DEFAULT), Troubled.accept),
         plan=("the topic is blocked by the registry's v0",),
-        drift=("  blocked: ",),
+        drift=("  wedged: ",),
         ways=(Way((HIDE, APPLY, RECORD_ALL), definitions=(None, None, V0)),),
     ),
-    "blocked, with messages": Trouble(
+    "wedged, with messages": Trouble(
         run_in_turn(upload_foreign(BAD_DEFAULT), Troubled.send),
         plan=("the topic is blocked by the registry's v0",),
-        drift=("  blocked: ",),
+        drift=("  wedged: ",),
         ways=(
             Way(
                 (AGAIN,),
@@ -393,10 +393,10 @@ TROUBLES = {
         ),
         only="broker",
     ),
-    "blocked by a version of Git's": Trouble(
+    "wedged by a version of Git's": Trouble(
         run_in_turn(approve(BAD_DEFAULT), Troubled.apply, approve(V1)),
         plan=("the topic is blocked by the registry's v0 (AVRO, ", "which is Git's v0", "Git's version 1 ("),
-        drift=("  blocked: the registry does not have Git's version 1 (", "the topic is blocked by the registry's v0"),
+        drift=("  wedged: the registry does not have Git's version 1 (", "the topic is blocked by the registry's v0"),
         ways=(
             Way(
                 (
@@ -478,7 +478,7 @@ TROUBLES = {
         upload_foreign(BAD_DEFAULT),
         plan=("the registry holds v0, but Git declares no schema for this topic",),
         drift=(
-            "  blocked: the topic is blocked by the registry's v0, and Git declares no schema for the topic: brokers of Pulsar ",
+            "  wedged: the topic is blocked by the registry's v0, and Git declares no schema for the topic: brokers of Pulsar ",
             "), and reject every later schema.",
         ),
         ways=(Way((DESTROY,), definitions=()), Way((RECORD,), definitions=(BAD_DEFAULT,))),

@@ -20,8 +20,8 @@ ON = ("--target", "local")
 
 
 @pytest.fixture
-def blocked_folder(tmp_path: Path) -> Path:
-    """A registry with blocked topics that Git declares with a schema (rows), without one (bytes), and not at all (other)."""
+def wedged_folder(tmp_path: Path) -> Path:
+    """A registry with wedged topics that Git declares with a schema (rows), without one (bytes), and not at all (other)."""
     repository = Scratch(tmp_path / "r")
     repository.commit(
         {
@@ -46,36 +46,36 @@ def blocked_folder(tmp_path: Path) -> Path:
     return path
 
 
-def test_drift_and_status_count_them(blocked_folder: Path) -> None:
-    report = json.loads(schemactl(blocked_folder, "drift", *ON, "--unmanaged", "--format", "json", code=(0, 100)).out)
+def test_drift_and_status_count_them(wedged_folder: Path) -> None:
+    report = json.loads(schemactl(wedged_folder, "drift", *ON, "--unmanaged", "--format", "json", code=(0, 100)).out)
     kinds = {
-        item["topic"].rpartition("/")[2]: item["kind"] for item in report["differences"] if item["kind"] == "blocked"
+        item["topic"].rpartition("/")[2]: item["kind"] for item in report["differences"] if item["kind"] == "wedged"
     }
     assert kinds.keys() >= {"rows", "bytes", "stray"}
-    text = schemactl(blocked_folder, "drift", *ON, "--unmanaged", code=100).out
-    assert text.count("blocked: the topic is blocked by the registry's v0") == len(kinds)
+    text = schemactl(wedged_folder, "drift", *ON, "--unmanaged", code=100).out
+    assert text.count("wedged: the topic is blocked by the registry's v0") == len(kinds)
     assert "schemactl registry delete shop/sales/stray --force-delete --target local" in text
     assert "declare the corrected definition" in text
-    status = json.loads(schemactl(blocked_folder, "status", *ON, "--unmanaged", "--format", "json").out)
-    assert status["targets"][0]["drift"]["blocked"] == len(kinds)
-    declared = json.loads(schemactl(blocked_folder, "status", *ON, "--format", "json").out)
-    assert declared["targets"][0]["drift"]["blocked"] == len(kinds) - 1
+    status = json.loads(schemactl(wedged_folder, "status", *ON, "--unmanaged", "--format", "json").out)
+    assert status["targets"][0]["drift"]["wedged"] == len(kinds)
+    declared = json.loads(schemactl(wedged_folder, "status", *ON, "--format", "json").out)
+    assert declared["targets"][0]["drift"]["wedged"] == len(kinds) - 1
 
 
-def test_an_accepted_one_is_not_drift(blocked_folder: Path) -> None:
+def test_an_accepted_one_is_not_drift(wedged_folder: Path) -> None:
     accept = ("drift", *ON, "--unmanaged", "--accept", "--reason", "x", "--topic", "shop/sales/stray")
-    schemactl(blocked_folder, *accept)
-    Scratch.open_existing(blocked_folder).git("add", "-A")
-    Scratch.open_existing(blocked_folder).git("commit", "-qm", "accept")
+    schemactl(wedged_folder, *accept)
+    Scratch.open_existing(wedged_folder).git("add", "-A")
+    Scratch.open_existing(wedged_folder).git("commit", "-qm", "accept")
     report = json.loads(
-        schemactl(blocked_folder, "drift", *ON, "--unmanaged", "--topic", "shop/sales/stray", "--format", "json").out
+        schemactl(wedged_folder, "drift", *ON, "--unmanaged", "--topic", "shop/sales/stray", "--format", "json").out
     )
     assert [item["topic"] for item in report["differences"] if item["accepted"] is None] == []
 
 
-def test_import_names_the_way_out(blocked_folder: Path, tmp_path: Path) -> None:
+def test_import_names_the_way_out(wedged_folder: Path, tmp_path: Path) -> None:
     other = Scratch(tmp_path / "other")
-    other.commit({"schemactl.yaml": PROJECT.replace("r.db", f"{blocked_folder}/r.db")})
+    other.commit({"schemactl.yaml": PROJECT.replace("r.db", f"{wedged_folder}/r.db")})
     other.flush()
     other.git("reset", "-q", "--hard")
     printed = schemactl(other.path, "import", *ON)
@@ -87,18 +87,16 @@ def test_import_names_the_way_out(blocked_folder: Path, tmp_path: Path) -> None:
     assert not list(other.path.rglob("rows.*"))
 
 
-def test_their_messages_decode(blocked_folder: Path) -> None:
-    schemactl(blocked_folder, "drift", *ON, "--accept", "--reason", "x", "--topic", "rows", code=(0, 100))
-    repository = Scratch.open_existing(blocked_folder)
+def test_their_messages_decode(wedged_folder: Path) -> None:
+    schemactl(wedged_folder, "drift", *ON, "--accept", "--reason", "x", "--topic", "rows", code=(0, 100))
+    repository = Scratch.open_existing(wedged_folder)
     repository.git("add", "-A")
     repository.git("commit", "-qm", "accept")
-    (blocked_folder / "m.bin").write_bytes(b"\x04")
-    printed = schemactl(
-        blocked_folder, "decode", "rows", *ON, "--version", "0", "--file", str(blocked_folder / "m.bin")
-    )
+    (wedged_folder / "m.bin").write_bytes(b"\x04")
+    printed = schemactl(wedged_folder, "decode", "rows", *ON, "--version", "0", "--file", str(wedged_folder / "m.bin"))
     assert json.loads(printed.out) == {"a": 2}
-    schemactl(blocked_folder, "generate")
-    with import_package(blocked_folder / "generated", "shop_schemas"):
+    schemactl(wedged_folder, "generate")
+    with import_package(wedged_folder / "generated", "shop_schemas"):
         rows = import_module("shop_schemas.shop.sales.rows").ROWS.for_target("local")
         assert rows.decode_one(b"\x04", 0) == {"a": 2}
         pyarrow = import_module("pyarrow")
