@@ -328,7 +328,7 @@ class AdminConnection:
         for _ in range(_MAX_REDIRECTS):
             reply = self._send_authorized(method, base, target, data)
             if reply.status not in _REDIRECTS:
-                return reply._replace(redirected_to=redirected_to)
+                return reply._replace(redirected_to=redirected_to) if redirected_to else reply
             base, target = self._parse_redirect(base + target, reply.reason)
             redirected_to = base[:_MAX_SHOWN]
         raise UnreachableError(

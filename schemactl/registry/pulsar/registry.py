@@ -223,13 +223,9 @@ class PulsarRegistry(Relaxing):
 
         def read_topic(name: TopicName) -> Topic | None:
             namespace = name.namespace_name
-            topic = self._read_topic(name, existing[namespace, name.domain])
-            if topic is None or topic.deleted:
-                return topic
-            policies = common.get(namespace) if name.domain == "persistent" else None
-            if policies is None:
-                policies = self._read_own_policies(name, namespaces.get(namespace), scope.asked(name))
-            return replace(topic, policies=policies)
+            own = common.get(namespace) if name.domain == "persistent" else None
+            settings = scope.asked(name)
+            return self._read_topic(name, existing[namespace, name.domain], own, namespaces.get(namespace), settings)
 
         topics = {}
         for number, topic in enumerate(self._map_in_threads(read_topic, topics_here), 1):
@@ -535,20 +531,30 @@ class PulsarRegistry(Relaxing):
 
         return dict(self._map_in_threads(read_first, groups))
 
-    def _read_topic(self, name: TopicName, existing: dict[TopicName, bool] | None) -> Topic | None:
-        """Return the topic without its policies, or None if neither it nor its schemas exist."""
+    def _read_topic(
+        self,
+        name: TopicName,
+        existing: dict[TopicName, bool] | None,
+        policies: Policies | None,
+        namespace: Namespace | None,
+        settings: frozenset[str],
+    ) -> Topic | None:
+        """Return the topic, or None if neither it nor its schemas exist; its own `policies` are read if they are None."""
         if existing is not None and name.domain == "non-persistent":
             # Such a topic counts as existing, although it exists only while it has clients.
             existing = {name: False, **existing}
-        if (existing is None or name not in existing) and not schemas.read_next_number(self._connection, name):
+        is_missing = existing is None or name not in existing
+        if is_missing and not schemas.read_next_number(self._connection, name):
             # This is one request; reading an empty list of versions takes two.
             return None
         versions = self.versions(name)
         current = versions[-1].info if versions else None
-        if existing is None or name not in existing:
+        if existing is None or is_missing:
             return Topic(name, current, versions, _UNSET_POLICIES, deleted=True) if versions else None
         count = self._count_partitions(name) if existing[name] else None
-        return Topic(name, current, versions, _UNSET_POLICIES, partitions=count)
+        if policies is None:
+            policies = self._read_own_policies(name, namespace, settings)
+        return Topic(name, current, versions, policies, partitions=count)
 
     def _count_partitions(self, name: TopicName) -> int | None:
         """Return the number of partitions, or None if the topic is not partitioned; raise RegistryError if it does not exist."""
