@@ -212,7 +212,17 @@ def find(
             refusals.setdefault(refusal.name, []).append(refusal)
     advice = Advice(plan.origin, lost, refusals)
     items = (
-        *(_make_scalable_item(name, state) for name in sorted(shadowed)),
+        # Nothing else of a declared topic whose name a scalable topic has is compared.
+        *(
+            DriftItem(
+                name,
+                DriftKind.SCALABLE_TOPIC,
+                describe_scalable(name, is_migrated=state.has_topic(name)),
+                "the registry does not show who created or migrated it",
+                list_scalable_fixes(name),
+            )
+            for name in sorted(shadowed)
+        ),
         *TopicAndPolicyDrift(approved, state, advice, applied, defaults).find_differences(),
         *VersionDrift(approved, state, advice, commit, apart, numbers, applied).find_differences(),
         *_find_unmanaged(git, state, advice),
@@ -223,10 +233,12 @@ def find(
     items = tuple(replace(item, is_pending=item.is_pending and item.name not in blocked) for item in items)
     accepted = numbers.accepted if numbers else {}
     scope = scope_of(git)
-    relevant = {
+    differing_parts = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
+    unused = {
         name: acceptance
-        for name, acceptance in accepted.items()
-        if is_whole or name in scope.topics or name in scope.namespaces
+        for name, acceptance in sorted(accepted.items(), key=lambda item: str(item[0]))
+        if (is_whole or name in scope.topics or name in scope.namespaces)
+        and any((name, part) not in differing_parts for part, _ in acceptance.parts)
     }
     return DriftReport(
         plan.origin,
@@ -235,15 +247,8 @@ def find(
         state.catalog,
         plan,
         apart,
-        dict(_find_unused_acceptances(relevant, items)),
+        unused,
     )
-
-
-def _make_scalable_item(name: TopicName, state: RegistryState) -> DriftItem:
-    """Return the only difference of a declared topic whose name a scalable topic has: nothing else of it is compared."""
-    message = describe_scalable(name, is_migrated=state.has_topic(name))
-    cause = "the registry does not show who created or migrated it"
-    return DriftItem(name, DriftKind.SCALABLE_TOPIC, message, cause, list_scalable_fixes(name))
 
 
 def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: date) -> DriftItem:
@@ -258,16 +263,6 @@ def _apply_acceptance(item: DriftItem, acceptance: Acceptance | None, today: dat
         changed = f"it changed after it was accepted on {acceptance.decision.accepted}"
         return replace(item, message=f"{item.message}; {changed}")
     return item
-
-
-def _find_unused_acceptances(
-    accepted: Mapping[NamespaceName | TopicName, Acceptance], items: tuple[DriftItem, ...]
-) -> Iterator[tuple[NamespaceName | TopicName, Acceptance]]:
-    """Yield the acceptances with a part that no longer differs at all."""
-    differing_parts = {(item.name, part) for item in items if item.state for part, _ in item.state.parts}
-    for name, acceptance in sorted(accepted.items(), key=lambda item: str(item[0])):
-        if any((name, part) not in differing_parts for part, _ in acceptance.parts):
-            yield name, acceptance
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,17 @@ def _make_values(plan: Plan) -> Json:
         "notes": [{"topic": str(note.name), "kind": note.kind.value, "message": note.message} for note in plan.notes],
         "left_out": [
             *map(_refusal_value, plan.refusals),
-            *(_make_left_out_value(declaration) for declaration in plan.unreadable),
+            *(
+                {
+                    "topic": str(declaration.topic) if declaration.topic else None,
+                    "version": None,
+                    "answer": None,
+                    "reason": declaration.message,
+                    "fix": declaration.problem.fix,
+                    "wedged_by": None,
+                }
+                for declaration in plan.unreadable
+            ),
         ],
         "unreadable": unreadable_values(plan.unreadable),
         "upgrade_first": dict(plan.upgrade_first),
@@ -143,12 +153,6 @@ def _refusal_value(refusal: PlanRefusal) -> Json:
         "wedged_by": refusal.wedged_by,
         **({"allow": refusal.allow} if refusal.allow else {}),
     }
-
-
-def _make_left_out_value(declaration: UnreadableDeclaration) -> Json:
-    topic = str(declaration.topic) if declaration.topic else None
-    reason = {"reason": declaration.message, "fix": declaration.problem.fix}
-    return {"topic": topic, "version": None, "answer": None, **reason, "wedged_by": None}
 
 
 def unreadable_values(declarations: Iterable[UnreadableDeclaration]) -> list[Json]:
