@@ -28,8 +28,8 @@ from schemactl.registry.pulsar.credentials import Credentials, is_private
 from schemactl.registry.pulsar.error_causes import ErrorCause, find_cause, format_cause
 from schemactl.registry.pulsar.failures import CHECK_ADDRESS, explain_failure
 from schemactl.registry.pulsar.responses import (
+    MAX_ERROR_BYTES,
     AnswerWait,
-    CompleteResponse,
     Reply,
     audit_request,
     can_succeed_later,
@@ -440,7 +440,7 @@ class AdminConnection:
             # A lookup in urllib3's manager costs as much as a request.
             pool = self._pools.get(base)
             if pool is None:
-                pool = self._pools[base] = responses.open_pool(self._manager, base, reads_bodies=True)
+                pool = self._pools[base] = responses.open_pool(self._manager, base)
             response = pool.urlopen(
                 method,
                 target,
@@ -450,18 +450,19 @@ class AdminConnection:
                 redirect=False,
                 assert_same_host=False,
                 preload_content=False,
-                release_conn=True,
             )
+            is_success = response.status < 300
+            max_bytes = responses.MAX_ANSWER_BYTES if is_success else MAX_ERROR_BYTES
+            body = responses.read_body(response, max_bytes=max_bytes, cut=not is_success)
             wait.end()
         except (HTTPError, UnicodeError) as error:
             failure = self._describe_failure(base, wait.explain(error))
             self._audit_request(method, base + target, failure.message.removeprefix(f"{self.url}: "), started_s)
             raise failure from None
-        assert isinstance(response, CompleteResponse)  # noqa: S101  as the pool returns
         self._audit_request(method, base + target, str(response.status), started_s)
         self._has_answered = True
-        if response.status < 300:
-            return Reply(response.status, body=response.body, has_schema_version=_MESSAGE_VERSION in response.headers)
+        if is_success:
+            return Reply(response.status, body=body, has_schema_version=_MESSAGE_VERSION in response.headers)
         response_headers = response.headers
         if response.status in _REDIRECTS:
             return Reply(response.status, response_headers.get("Location", ""))
@@ -469,7 +470,7 @@ class AdminConnection:
             response.status,
             response.reason or "",
             response_headers.get("Content-Type", ""),
-            response.body,
+            body,
             retry_after_s(response_headers.get("Retry-After", "")),
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import http.client
 import json
 import math
 import re
@@ -40,7 +39,7 @@ TOO_MANY_REQUESTS = 429
 _ENCODINGS: Final = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 _RETRY: Final = urllib3.Retry(retry_after_max=1 << 40)
 
-_NO_CONTENT, _UNAUTHORIZED, _FORBIDDEN, _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 204, 401, 403, 409, 412, 500
+_UNAUTHORIZED, _FORBIDDEN, _CONFLICT, _PRECONDITION_FAILED, _SERVER_ERROR = 401, 403, 409, 412, 500
 _GATEWAY = frozenset({502, 503, 504})
 
 _UNEXPECTED = "An unexpected error occurred in the server"
@@ -246,75 +245,6 @@ class _WatchedTLSConnection(_WatchedConnection, HTTPSConnection):
     pass
 
 
-class CompleteResponse(urllib3.BaseHTTPResponse):
-    """A response whose body was read and decompressed, so that its connection is free for the next request.
-
-    Attributes:
-        body: the body; of an error, at most `MAX_ERROR_BYTES` of it.
-    """
-
-    length_remaining = 0
-
-    def __init__(self, response: http.client.HTTPResponse, body: bytes) -> None:
-        super().__init__(
-            status=response.status,
-            version=response.version,
-            version_string="",
-            reason=response.reason,
-            decode_content=True,
-            request_url=None,
-        )
-        # Has the same methods; a copy of the headers takes a tenth of the time of a request.
-        self.headers = response.headers  # type: ignore[assignment]
-        self.body = body
-
-
-class _ReadingConnection(_WatchedConnection):
-    """A connection that reads whole responses, and returns a `CompleteResponse` for each."""
-
-    def getresponse(self) -> CompleteResponse:  # type: ignore[override]
-        """Read the response to the last request.
-
-        Raises:
-            ResponseLimitError: if the body is longer than `MAX_ANSWER_BYTES`.
-            HTTPError, HTTPException, OSError: if the response cannot be read.
-        """
-        if wait := getattr(current, "wait", None):
-            wait.begin(self.sock)
-        self.sock.settimeout(self.timeout)
-        response = http.client.HTTPConnection.getresponse(self)
-        is_success = response.status < 300
-        max_bytes = MAX_ANSWER_BYTES if is_success else MAX_ERROR_BYTES
-        # A copy of the headers and urllib3's reader would take a quarter of the time of a request.
-        if _has_plain_body(response) and (response.length or 0) <= max_bytes:
-            with response:
-                return CompleteResponse(response, response.read())
-        reader = urllib3.HTTPResponse(
-            response,
-            urllib3.HTTPHeaderDict(response.headers.items()),
-            response.status,
-            version=response.version,
-            reason=response.reason,
-            preload_content=False,
-            original_response=response,
-            connection=self,
-        )
-        return CompleteResponse(response, read_body(reader, max_bytes=max_bytes, cut=not is_success))
-
-
-class _ReadingTLSConnection(_ReadingConnection, HTTPSConnection):
-    pass
-
-
-def _has_plain_body(response: http.client.HTTPResponse) -> bool:
-    """Return whether the headers announce the size of the body, if there is one, without compression and chunks."""
-    names = {name.lower() for name in response.headers}
-    if "transfer-encoding" in names or "content-encoding" in names:
-        return False
-    sizes = response.headers.get_all("Content-Length") or ["0"] * (response.status == _NO_CONTENT)
-    return sizes == [str(response.length)]
-
-
 current = local()
 """The `AnswerWait` of each thread, in `wait`."""
 
@@ -368,16 +298,10 @@ class AnswerWait:
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
-def open_pool(manager: urllib3.PoolManager, url: str, *, reads_bodies: bool = False) -> urllib3.HTTPConnectionPool:
-    """Return the connections to the server of `url`, on which no response takes longer than `ANSWER_WITHIN_S`.
-
-    With `reads_bodies`, each response is a `CompleteResponse`. Pass `release_conn=True` to `urlopen` then.
-    """
+def open_pool(manager: urllib3.PoolManager, url: str) -> urllib3.HTTPConnectionPool:
+    """Return the connections to the server of `url`, on which no response takes longer than `ANSWER_WITHIN_S`."""
     pool = manager.connection_from_url(url)
-    if pool.scheme == "https":
-        pool.ConnectionCls = _ReadingTLSConnection if reads_bodies else _WatchedTLSConnection
-    else:
-        pool.ConnectionCls = _ReadingConnection if reads_bodies else _WatchedConnection
+    pool.ConnectionCls = _WatchedTLSConnection if pool.scheme == "https" else _WatchedConnection
     return pool
 
 
