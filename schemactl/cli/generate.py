@@ -155,7 +155,8 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     is_packed = args.zip or args.wheel
     # A comparison trusts no record, and the numbers of a registry are verified for all topics.
     is_recorded = not (args.check or is_packed or args.target or generate.target)
-    package = maker.make_package(merged, maker.read_manifest() if is_recorded else None)
+    manifest = maker.read_manifest() if is_recorded else None
+    package = maker.make_package(merged, manifest)
     rejection = None
     if merged is not None and merged.history is not merged.approved:
         _list_pending_versions(package, merged, context, staged=args.staged)
@@ -183,7 +184,7 @@ def run_generate(args: argparse.Namespace, context: Context) -> int:
     elif context.repository.top is None and args.out is None:
         raise UsageError("a bare repository has no working tree for the package: name a folder with --out")
     else:
-        exit_code = _check(package, maker, merged) if args.check else _write(package, maker, merged)
+        exit_code = _check(package, maker, merged) if args.check else _write(package, maker, merged, manifest)
     if error:
         raise error
     if rejection:
@@ -431,8 +432,11 @@ class _PackageMaker:
         content = self.store.read(_MANIFEST)
         return None if content is None else Manifest.decode(content)
 
-    def make_manifest(self, package: _Package, merged: Merged | None) -> Manifest | None:
-        """Return the manifest of a written package, with the topics as they are approved; None if nothing was approved yet."""
+    def make_manifest(self, package: _Package, merged: Merged | None, earlier: Manifest | None) -> Manifest | None:
+        """Return the manifest of a written package, with the topics as they are approved; None if nothing was approved yet.
+
+        `earlier` is the manifest of the files before.
+        """
         from schemactl.codegen.manifest import make_manifest
 
         history = package.setup.approved
@@ -448,7 +452,15 @@ class _PackageMaker:
             for name in package.files.topics
             if name.schema_id in changed
         }
-        return make_manifest(tip.id, package.files, pending, package.numbers, self.out, self.generate.package)
+        made = {approved.topic.name for approved in package.topics}
+        unchanged = {
+            name: topic
+            for name, topic in (earlier.topics if earlier else {}).items()
+            if name in package.files.topics and name not in made
+        }
+        return make_manifest(
+            tip.id, package.files, unchanged, pending, package.numbers, self.out, self.generate.package
+        )
 
     def make_package(self, merged: Merged | None, manifest: Manifest | None = None) -> _Package:
         """Return the package of the merged history, or of the approved history without a merge.
@@ -669,7 +681,8 @@ def _explain_stale_numbers(package: _Package, out: Path, changed: Sequence[str])
             )
 
 
-def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> int:
+def _write(package: _Package, maker: _PackageMaker, merged: Merged | None, earlier: Manifest | None) -> int:
+    """Write the package and its manifest; `earlier` is the manifest of the files before."""
     from schemactl.codegen.package import compare, write
 
     out, below = maker.out, maker.context.top
@@ -679,10 +692,14 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None) -> in
     write(package.files, out, difference, below=below)
     updated, deleted = len(difference.changed) - created, len(difference.extra)
     maker.context.summarize(f"{package.files.count} files: {created} created, {updated} updated, {deleted} deleted.")
-    manifest = maker.make_manifest(package, merged)
-    # Of a branch that is behind, files that the merge will bring are not as generated.
-    if manifest and not (merged and merged.is_behind):
-        maker.store.write(_MANIFEST, manifest.encode())
+    tip = merged.approved.tip if merged else package.setup.approved.tip
+    if earlier and tip and earlier.tip == tip.id and not (difference or package.topics):
+        manifest: Manifest | None = earlier
+    else:
+        manifest = maker.make_manifest(package, merged, earlier)
+        # Of a branch that is behind, files that the merge will bring are not as generated.
+        if manifest and not (merged and merged.is_behind):
+            maker.store.write(_MANIFEST, manifest.encode())
     if merged and merged.has_commits and not maker.args.rebase:
         rebased = maker.make_package(maker.merge(by_commit=True), manifest).files
         if compare(rebased, out, below=below, brought=brought, unchanged=rebased.unchanged):

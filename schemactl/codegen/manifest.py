@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from schemactl.codegen.package import PackageFiles, TopicFiles, VersionCode, walk_files
+from schemactl.codegen.package import PackageFiles, TopicFiles, VersionCode, list_schema_files, walk_files
 from schemactl.codegen.topics import module_paths
 from schemactl.core.names import TopicName
 
@@ -32,14 +32,21 @@ class RecordedTopic(NamedTuple):
         numbers: a description of its version numbers on targets, or "" if no target has its own.
         is_complete: whether the record has all files of the topic, not only the schema files of its approved versions.
         stamps: the stamps of its files by path.
-        versions: the code of its approved versions by number.
+        versions: the code of its approved versions by number, as JSON, which is decoded only if the topic changes.
     """
 
     module: str
     numbers: str
     is_complete: bool
     stamps: Mapping[str, _Stamp]
-    versions: Mapping[int, VersionCode]
+    versions: str
+
+    def decode_versions(self) -> dict[int, VersionCode]:
+        """Return the code of its approved versions by number."""
+        return {
+            int(number): VersionCode(kind, call, properties, tuple(files))
+            for number, (kind, call, properties, files) in json.loads(self.versions).items()
+        }
 
 
 class Manifest(NamedTuple):
@@ -61,14 +68,7 @@ class Manifest(NamedTuple):
             tip,
             {
                 TopicName.parse(name): RecordedTopic(
-                    module,
-                    numbers,
-                    is_complete,
-                    {file: tuple(stamp) for file, stamp in stamps.items()},
-                    {
-                        int(number): VersionCode(kind, call, properties, tuple(files))
-                        for number, (kind, call, properties, files) in versions.items()
-                    },
+                    module, numbers, is_complete, {file: tuple(stamp) for file, stamp in stamps.items()}, versions
                 )
                 for name, (module, numbers, is_complete, stamps, versions) in topics.items()
             },
@@ -76,17 +76,7 @@ class Manifest(NamedTuple):
 
     def encode(self) -> bytes:
         """Encode the manifest as JSON."""
-        topics = {
-            str(name): (
-                *topic[:-1],
-                {
-                    number: (version.kind, version.call, dict(version.properties), version.files)
-                    for number, version in topic.versions.items()
-                },
-            )
-            for name, topic in self.topics.items()
-        }
-        return json.dumps([self.tip, topics]).encode()
+        return json.dumps([self.tip, {str(name): topic for name, topic in self.topics.items()}]).encode()
 
     def select_unchanged(
         self,
@@ -112,19 +102,20 @@ class Manifest(NamedTuple):
             topic = self.topics.get(name)
             if topic is None or topic.module != ".".join((package, *path)):
                 continue
-            files = TopicFiles(topic.module, tuple(topic.stamps), topic.versions)
             if (
                 topic.is_complete
                 and name.schema_id not in changed
                 and topic.numbers == numbers.get(name, "")
                 and all(stamps.get(file) == stamp for file, stamp in topic.stamps.items())
             ):
-                topics[name] = files
-            elif versions := {
+                topics[name] = TopicFiles(topic.module, tuple(topic.stamps), {})
+                continue
+            versions = {
                 number: version
-                for number, version in topic.versions.items()
-                if all(stamps.get(file) == topic.stamps[file] for file in files.list_schema_files(version))
-            }:
+                for number, version in topic.decode_versions().items()
+                if all(stamps.get(file) == topic.stamps[file] for file in list_schema_files(topic.module, version))
+            }
+            if versions:
                 versions_by_topic[name] = versions
         return topics, versions_by_topic
 
@@ -132,6 +123,7 @@ class Manifest(NamedTuple):
 def make_manifest(
     tip: str,
     files: PackageFiles,
+    unchanged: Mapping[TopicName, RecordedTopic],
     pending: Mapping[TopicName, Collection[int]],
     numbers: Mapping[TopicName, str],
     out: Path,
@@ -142,6 +134,7 @@ def make_manifest(
     Args:
         tip: the id of the approved commit.
         files: the files of the package.
+        unchanged: the records of topics whose files were not made again.
         pending: the topics whose files depend on more than approved commits, with the numbers of their approved versions.
         numbers: a description of the numbers of targets for each topic that has some.
         out: the folder of the package.
@@ -150,15 +143,25 @@ def make_manifest(
     # A later write must not leave the times that are read here.
     time.sleep(_CLOCK_TICK_S)
     stamps = _read_stamps(out, package)
-    topics = {}
+    topics = dict(unchanged)
     for name, topic in files.topics.items():
+        if name in unchanged:
+            continue
         names, versions = topic.names, topic.versions
         if name in pending:
             versions = {number: version for number, version in versions.items() if number in pending[name]}
-            names = tuple(file for version in versions.values() for file in topic.list_schema_files(version))
+            names = tuple(file for version in versions.values() for file in list_schema_files(topic.module, version))
         if all(file in stamps for file in names):
             own_stamps = {file: stamps[file] for file in names}
-            topics[name] = RecordedTopic(topic.module, numbers.get(name, ""), name not in pending, own_stamps, versions)
+            versions_text = json.dumps(
+                {
+                    number: (*version[:2], dict(version.properties), version.files)
+                    for number, version in versions.items()
+                }
+            )
+            topics[name] = RecordedTopic(
+                topic.module, numbers.get(name, ""), name not in pending, own_stamps, versions_text
+            )
     return Manifest(tip, topics)
 
 

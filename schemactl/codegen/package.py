@@ -167,17 +167,18 @@ class TopicFiles(NamedTuple):
     Attributes:
         module: the importable name of its module.
         names: the paths of its files.
-        versions: the code of each version that stays as it is.
+        versions: the code of each version that stays as it is; empty if the topic itself is unchanged.
     """
 
     module: str
     names: tuple[str, ...]
     versions: Mapping[int, VersionCode]
 
-    def list_schema_files(self, version: VersionCode) -> list[str]:
-        """Return the paths of the schema files of a version."""
-        folder = self.module.rpartition(".")[0].replace(".", "/")
-        return [f"{folder}/{SCHEMAS}/{file}" for file in version.files]
+
+def list_schema_files(module: str, version: VersionCode) -> list[str]:
+    """Return the paths of the schema files of a version, given the importable name of the module."""
+    folder = module.rpartition(".")[0].replace(".", "/")
+    return [f"{folder}/{SCHEMAS}/{file}" for file in version.files]
 
 
 class PackageFiles(dict[str, str]):
