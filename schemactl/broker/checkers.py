@@ -8,15 +8,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Final, Protocol
 
-from schemactl.broker.exceptions import (
-    IO,
-    NULL_POINTER,
-    PARSE,
-    VALIDATION,
-    describe_exception,
-    is_error,
-    make_incompatible,
-)
+from schemactl.broker.exceptions import IO, NULL_POINTER, PARSE, VALIDATION, describe_exception, incompatible, is_error
 from schemactl.broker.validation import (
     SchemaData,
     find_advanced_violation,
@@ -69,7 +61,7 @@ class DefaultChecker:
         """Raise JavaException under ALWAYS_INCOMPATIBLE only."""
         del existing, new, listed
         if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE:
-            raise make_incompatible("Schema compatibility strategy is ALWAYS_INCOMPATIBLE")
+            raise incompatible("Schema compatibility strategy is ALWAYS_INCOMPATIBLE")
 
 
 @dataclass(frozen=True)
@@ -89,12 +81,12 @@ class AvroChecker:
             self._validate(schema, olds[::-1], strategy)
         except JavaException as thrown:
             if thrown.exception == PARSE:
-                raise make_incompatible(describe_exception(thrown)) from thrown
+                raise incompatible(describe_exception(thrown)) from thrown
             if thrown.exception == VALIDATION:
                 message = (
                     f"Error during schema compatibility check with strategy {strategy}: {describe_exception(thrown)}"
                 )
-                raise make_incompatible(message) from thrown
+                raise incompatible(message) from thrown
             raise
 
     def _validate(self, new: Schema, olds: Sequence[Schema], strategy: CompatibilityStrategy) -> None:
@@ -119,11 +111,11 @@ class StrictJsonChecker(AvroChecker):
         if not listed:
             # The broker catches every exception of the parser except a java.lang.Error.
             if not _is_avro_definition(existing[0], self.release, is_error):
-                raise make_incompatible(
+                raise incompatible(
                     "Incompatible schema: existing schema is not in valid Avro format for SchemaType.JSON"
                 )
             if not _is_avro_definition(new, self.release, is_error):
-                raise make_incompatible("Incompatible schema: expected Avro schema format for SchemaType.JSON")
+                raise incompatible("Incompatible schema: expected Avro schema format for SchemaType.JSON")
         super().check(existing, new, strategy, listed=listed)
 
 
@@ -142,10 +134,10 @@ class LegacyJsonChecker(AvroChecker):
             if self._is_avro(new):
                 super().check(existing, new, strategy, listed=False)
             elif not _is_legacy(new):
-                raise make_incompatible("Unknown schema format")
+                raise incompatible("Unknown schema format")
         elif _is_legacy(old) and not self._is_avro(new):
             if not _is_legacy(new):
-                raise make_incompatible("Unknown schema format")
+                raise incompatible("Unknown schema format")
             _check_ids(old, new)
 
     def _is_avro(self, data: SchemaData) -> bool:
@@ -182,7 +174,7 @@ def _check_ids(old: SchemaData, new: SchemaData) -> None:
             '"com.fasterxml.jackson.module.jsonSchema.JsonSchema.getId()" is null',
         )
     if old_schema.id != new_schema.id:
-        raise make_incompatible(f"Incompatible Schema from {old.text} + to {new.text}")
+        raise incompatible(f"Incompatible Schema from {old.text} + to {new.text}")
 
 
 class NativeChecker:
@@ -198,9 +190,9 @@ class NativeChecker:
             if strategy is CompatibilityStrategy.ALWAYS_COMPATIBLE:
                 continue
             if strategy not in READS_OLD | READ_BY_OLD:
-                raise make_incompatible("Unknown SchemaCompatibilityStrategy.")
+                raise incompatible("Unknown SchemaCompatibilityStrategy.")
             if old_name != new_name:
-                raise make_incompatible(
+                raise incompatible(
                     f"Protobuf root message change is not allowed under the '{strategy}' strategy. "
                     f"Original message name: '{old_name}', new message name: '{new_name}'."
                 )
@@ -220,7 +212,7 @@ class AdvancedNativeChecker:
             rule = (
                 "ALWAYS_INCOMPATIBLE" if strategy is CompatibilityStrategy.ALWAYS_INCOMPATIBLE else "UNKNOWN_STRATEGY"
             )
-            raise make_incompatible(f"{rule}: strategy={strategy}")
+            raise incompatible(f"{rule}: strategy={strategy}")
         for old in existing:
             for direction, strategies, reader, writer in (
                 ("BACKWARD", READS_OLD, new, old),
@@ -231,7 +223,7 @@ class AdvancedNativeChecker:
                     rule, path = violation
                     digest = sha256(old.data or b"").hexdigest()
                     location = f"direction={direction}, existingSchemaSha256={digest}, path={path}"
-                    raise make_incompatible(f"{rule}: strategy={strategy}, {location}")
+                    raise incompatible(f"{rule}: strategy={strategy}, {location}")
 
 
 class ExternalChecker:
@@ -262,7 +254,7 @@ class KeyValueChecker:
         for old in existing:
             old_key, old_value = split_key_value(old, self._release)
             if old_key.type is not key.type or old_value.type is not value.type:
-                raise make_incompatible(
+                raise incompatible(
                     "Key schemas or Value schemas are different schema type, "
                     f"from key schema type is {old_key.type.name} and to key schema is {key.type.name}, "
                     f"from value schema is {old_value.type.name} and to value schema is {value.type.name}"

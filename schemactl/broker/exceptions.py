@@ -74,12 +74,12 @@ def describe_exception(thrown: JavaException) -> str:
     return f"{name}: {thrown.message}" if thrown.message else name
 
 
-def make_incompatible(message: str) -> JavaException:
+def incompatible(message: str) -> JavaException:
     """Return the registry's exception for an incompatible definition."""
     return JavaException(INCOMPATIBLE, message)
 
 
-def make_invalid(message: str) -> JavaException:
+def invalid(message: str) -> JavaException:
     """Return the registry's exception for data that is not a definition of its type."""
     return JavaException(INVALID, message)
 

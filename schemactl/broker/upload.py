@@ -16,8 +16,8 @@ from schemactl.broker.exceptions import (
     NOT_EXIST,
     NULL_POINTER,
     describe_exception,
+    incompatible,
     is_error,
-    make_incompatible,
     to_answer,
 )
 from schemactl.broker.validation import SchemaData, identify_avro, read_stored, read_upload, validate
@@ -332,7 +332,7 @@ class VersionList:
             # Only here does the broker turn every exception into "incompatible".
             if thrown.exception == INCOMPATIBLE or is_error(thrown):
                 raise
-            raise make_incompatible(describe_exception(thrown)) from thrown
+            raise incompatible(describe_exception(thrown)) from thrown
 
 
 def _digest_plain_definition(new: SchemaData) -> bytes | None:
@@ -345,9 +345,7 @@ def _digest_plain_definition(new: SchemaData) -> bytes | None:
 
 def _require_type(new: SchemaData, old: SchemaData) -> None:
     if old.type is not new.type:
-        raise make_incompatible(
-            f"Incompatible schema: exists schema type {old.type.name}, new schema type {new.type.name}"
-        )
+        raise incompatible(f"Incompatible schema: exists schema type {old.type.name}, new schema type {new.type.name}")
 
 
 def _make_hash_error() -> JavaException:

@@ -16,9 +16,9 @@ from schemactl.broker.exceptions import (
     PARSE,
     SERIALIZATION,
     VALIDATION,
+    incompatible,
+    invalid,
     is_error,
-    make_incompatible,
-    make_invalid,
     parse_message,
 )
 from schemactl.codec.wire_format import InvalidPair, split_pair
@@ -114,11 +114,11 @@ def _validate_avro(data: SchemaData, release: Release) -> None:
             raise _make_definition_error(data) from legacy_thrown
         return
     if SPECS[data.type].payload == "avro" and schema.type == "union":
-        raise make_invalid("Avro schema typed [UNION] is not supported")
+        raise invalid("Avro schema typed [UNION] is not supported")
 
 
 def _make_definition_error(data: SchemaData) -> JavaException:
-    return make_invalid(f"Invalid schema definition data for {data.type.name} schema")
+    return invalid(f"Invalid schema definition data for {data.type.name} schema")
 
 
 def _validate_native(data: SchemaData, _release: Release) -> None:
@@ -127,17 +127,17 @@ def _validate_native(data: SchemaData, _release: Release) -> None:
     except JavaException as thrown:
         if is_error(thrown):
             raise
-        raise make_invalid("deserialize ProtobufNative Schema failed") from thrown
+        raise invalid("deserialize ProtobufNative Schema failed") from thrown
 
 
 def _validate_string(data: SchemaData, _release: Release) -> None:
     if data.data and data.data != b"null":
-        raise make_invalid(f"Invalid schema definition data for string schema : '{data.text}'")
+        raise invalid(f"Invalid schema definition data for string schema : '{data.text}'")
 
 
 def _validate_primitive(data: SchemaData, _release: Release) -> None:
     if data.data:
-        raise make_invalid(
+        raise invalid(
             "Invalid schema definition data for primitive schemas :length of schema data should be zero, "
             f"but {len(data.data)} bytes is found"
         )
@@ -153,7 +153,7 @@ def _accept(data: SchemaData, release: Release) -> None:
 
 
 def _reject(data: SchemaData, _release: Release) -> None:
-    raise make_invalid(f"Schema {data.type.name} is a client-side schema type")
+    raise invalid(f"Schema {data.type.name} is a client-side schema type")
 
 
 _VALIDATORS: Final[dict[str, Callable[[SchemaData, Release], None]]] = {
@@ -315,7 +315,7 @@ def find_advanced_violation(*, reader: SchemaData, writer: SchemaData) -> tuple[
     try:
         reader_root, writer_root = _read_native(reader).root, _read_native(writer).root
     except JavaException as thrown:
-        raise make_incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
+        raise incompatible("SCHEMA_RECONSTRUCTION_FAILED: invalid native descriptor") from thrown
     violations = protobuf.load("advanced_checker").find_advanced_violations(reader=reader_root, writer=writer_root)
     violation = next(violations, None)
     return (violation.rule, violation.path) if violation else None
