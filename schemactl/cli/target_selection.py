@@ -475,7 +475,10 @@ def open_targets(
 
 
 def read_approved(selection: TargetSelection, context: Context, *, at: str | None, base: str | None) -> History:
-    """Read the approved history as the one selected target has it, without its registry; see `opened` for `at` and `base`."""
+    """Read the approved history of the selected target, with its overlays and position, but not its registry.
+
+    `at` and `base` are as for `open_targets`.
+    """
     from schemactl.history.target_history import read_effective
 
     places, repository = choose_approved_targets(selection.names, context), context.repository

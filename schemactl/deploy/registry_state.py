@@ -195,7 +195,7 @@ def _find_value_changes(old: Json, new: Json) -> Iterator[str]:
         for number in sorted(old[key].keys() | new[key].keys(), key=int):
             old_version, new_version = old[key].get(number), new[key].get(number)
             if old_version is None:
-                yield f"{'a tombstone took' if new_version == _TOMBSTONE else 'somebody registered'} v{number}"
+                yield f"{'a tombstone took' if new_version == _TOMBSTONE else 'another client registered'} v{number}"
             elif old_version != new_version:
                 yield f"v{number} {'is gone' if new_version is None else 'is deleted' if new_version == _TOMBSTONE else 'has other content'}"
 

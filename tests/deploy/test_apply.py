@@ -183,7 +183,7 @@ def test_a_version_that_appeared_while_the_topic_was_relaxed_is_reported() -> No
         assert result.failure
         assert result.is_stale
         assert result.failure.exit_code == 4
-        assert "somebody uploaded version 2 over the admin API while the topic accepted every schema" in str(
+        assert "another client uploaded version 2 over the admin API while the topic accepted every schema" in str(
             result.failure
         )
         assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.FULL, None)
@@ -246,7 +246,7 @@ def test_schemas_that_appear_with_their_namespace_stop_the_apply() -> None:
         assert result.failure is not None
         assert f"{ORDERS}: the registry gave Git's v0 the number 1 where 0 was expected" in result.failure.message
         assert (
-            "somebody else is writing to it, or it has schemas of an earlier namespace of this name"
+            "another client is writing to it, or it has schemas of an earlier namespace of this name"
             in result.failure.message
         )
         assert read_definitions(registry, ORDERS) == [B, A]
@@ -282,7 +282,7 @@ def test_a_version_that_was_uploaded_since_the_plan_is_not_deleted(registry: Emb
     registry.put_schema(ORDERS, B)
     result = apply_plan(plan, registry, is_current=True)
     assert result.is_stale
-    assert "its schema is not deleted: somebody uploaded version 1 since the plan was made" in str(result.failure)
+    assert "its schema is not deleted: another client uploaded version 1 since the plan was made" in str(result.failure)
     assert read_definitions(registry, ORDERS) == [A, B]
     carry_out(registry, gone, **{permission: frozenset({ORDERS})})
     assert read_definitions(registry, ORDERS) == ([A, B, None] if permission == "delete" else [])
@@ -342,7 +342,7 @@ def test_a_policy_that_somebody_changed_since_the_plan_is_not_overwritten(
         return
     assert result.is_stale
     assert (
-        f"{name}: its policies were not set, because somebody has changed them since the plan was made ({change})"
+        f"{name}: its policies were not set, because another client has changed them since the plan was made ({change})"
         in str(result.failure)
     )
     assert after.items() >= meanwhile.managed().items()
@@ -675,7 +675,7 @@ def test_a_namespace_that_only_a_topic_left_out_needs_is_not_created() -> None:
 
 
 STALE: dict[str, tuple[Callable[[EmbeddedRegistry], object], str]] = {
-    "a version": (lambda registry: registry.put_schema(FIRST_TOPIC, B), f"{FIRST_TOPIC}: somebody registered v1"),
+    "a version": (lambda registry: registry.put_schema(FIRST_TOPIC, B), f"{FIRST_TOPIC}: another client registered v1"),
     "a tombstone": (lambda registry: registry.delete_schema(FIRST_TOPIC), f"{FIRST_TOPIC}: a tombstone took v1"),
     "a deleted topic": (lambda registry: registry.delete_topic(FIRST_TOPIC), f"{FIRST_TOPIC} is gone"),
     "a created topic": (lambda registry: registry.create_topic(TOPICS[2], None), str(TOPICS[2])),

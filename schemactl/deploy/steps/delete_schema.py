@@ -67,7 +67,7 @@ class DeleteSchema(Step):
         added = [version.number for version in get_live_versions(topic.versions) if version.number not in self.versions]
         if added:
             raise StalePlan(
-                f"{self.name}: its schema is not deleted: somebody uploaded {describe_versions(added)} since the plan was made",
+                f"{self.name}: its schema is not deleted: another client uploaded {describe_versions(added)} since the plan was made",
                 fix="look at a new plan: schemactl plan",
             )
         if not self.unreadable:

@@ -67,7 +67,7 @@ class RegisterVersion(Step):
         if number != self.answer.version:
             raise RegistryError(
                 f"{self.name}: the registry gave Git's v{self.version.number} the number {number} where {self.answer.version} "
-                "was expected: somebody else is writing to it, or it has schemas of an earlier namespace of this name",
+                "was expected: another client is writing to it, or it has schemas of an earlier namespace of this name",
                 fix="look at a new plan: schemactl plan",
             )
 

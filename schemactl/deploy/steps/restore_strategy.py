@@ -130,7 +130,7 @@ def _expect_nothing_after(latest: int, name: TopicName, registry: Registry) -> N
     if not appeared:
         return
     commits = sorted({commit[:9] for version in appeared if (commit := stamp(version.info))})
-    uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "somebody uploaded"
+    uploader = f"an `apply` of commit {', '.join(commits)} uploaded" if commits else "another client uploaded"
     raise StalePlan(
         f"{name}: {uploader} {format_version_numbers([version.number for version in appeared])} over the admin API "
         "while the topic accepted every schema (automatic updates were off); the strategy is restored",

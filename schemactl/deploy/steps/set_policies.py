@@ -98,7 +98,7 @@ class SetPolicies(Step):
             context.registry.set_topic_policies(self.name, self.after)
 
     def _expect_unchanged(self, registry: Registry) -> None:
-        """Raise StalePlan if a policy has neither its old nor its new value: somebody else has changed it."""
+        """Raise StalePlan if a policy has neither its old nor its new value: another client has changed it."""
         new_values = self.after.managed()
         policies = registry.read_policies(self.name, new_values.keys())
         changes = []
@@ -109,7 +109,7 @@ class SetPolicies(Step):
                 changes.append(f"{policy} was {describe_policy(old_value)} and is {describe_policy(value)}")
         if changes:
             raise StalePlan(
-                f"{self.name}: its policies were not set, because somebody has changed them since the plan was made "
+                f"{self.name}: its policies were not set, because another client has changed them since the plan was made "
                 f"({'; '.join(changes)})",
                 fix="look at a new plan: schemactl plan",
             )

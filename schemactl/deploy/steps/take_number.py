@@ -54,7 +54,7 @@ class TakeNumber(Step):
         if get_next_number(registered) != self.number:
             raise StalePlan(
                 f"{self.name}: the next number is v{get_next_number(registered)} where v{self.number} was expected: "
-                "somebody has written to it since the plan was made; no tombstone was written",
+                "another client has written to it since the plan was made; no tombstone was written",
                 fix="look at a new plan: schemactl plan",
             )
         if self.versions:
@@ -62,6 +62,6 @@ class TakeNumber(Step):
         taken = context.registry.delete_schema(self.name)
         if taken != self.number:
             raise RegistryError(
-                f"{self.name}: a tombstone took v{taken} where v{self.number} was expected: somebody else is writing to it",
+                f"{self.name}: a tombstone took v{taken} where v{self.number} was expected: another client is writing to it",
                 fix="look at a new plan: schemactl plan",
             )
