@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import atexit
 import gc
 import io
 import os
@@ -59,8 +58,6 @@ def _clean_output() -> Iterator[None]:
 def _run(arguments: list[str]) -> int:
     # Declarations and schemas are many small objects that stay alive; by default, searching them for garbage takes a tenth of the time.
     gc.set_threshold(50_000)
-    # At exit, Python searches all objects for garbage, several times, though the process ends: up to a fifth of the time of a plan.
-    atexit.register(gc.freeze)
     debug = "--debug" in arguments
     if debug:
         _print_events()
