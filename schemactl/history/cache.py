@@ -284,9 +284,7 @@ class Cache:
     def cut(self, step: int) -> Cache:
         """Remove the later steps from the database, and return the state after `step`."""
         if step < self.last or self.is_unfinished:
-            self.connection.execute("DELETE FROM unfinished")
-            for table in ("step", "fact", "topic_state", "version", "note", "undecided"):
-                self.connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  constant names
+            _delete_later_rows(self.connection, step)
         return Cache(self.connection)
 
     def read_commit(self, step: int) -> Commit:
@@ -504,6 +502,12 @@ class Cache:
         return self.connection.execute(sql, {"step": self.step, **arguments}).fetchall()
 
 
+def _delete_later_rows(connection: sqlite3.Connection, step: int) -> None:
+    connection.execute("DELETE FROM unfinished")
+    for table in ("step", "fact", "topic_state", "version", "note", "undecided"):
+        connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))  # noqa: S608  constant names
+
+
 class CacheWriter(Cache):
     """A writer that adds steps to a database, which no other object may use meanwhile.
 
@@ -597,9 +601,11 @@ class CacheWriter(Cache):
             return Cache(self.connection)
         last_complete_step = self.step - 1 if self._commit else self.step
         self._insert_rows()
+        # The current step has rows already, but is not in the table of steps until it ends.
+        _delete_later_rows(self.connection, last_complete_step)
         if self.connection.in_transaction:
             self.connection.execute("COMMIT")
-        return Cache(self.connection).cut(last_complete_step)
+        return Cache(self.connection)
 
     def finish(self) -> Cache:
         """Commit, and return the state after the newest step; no step may follow."""

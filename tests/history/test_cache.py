@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from random import Random
+from types import FrameType
 from typing import IO, Any
 
 import pytest
@@ -28,6 +30,8 @@ from schemactl.core.errors import HistoryError
 from schemactl.core.project import Project
 from schemactl.formats.digest import digest
 from schemactl.formats.protobuf import protoc_process
+from schemactl.history import cache as history_cache
+from schemactl.history import versions
 from schemactl.history.cache import Cache
 from schemactl.history.versions import encode_inputs
 
@@ -537,6 +541,73 @@ def test_a_reading_that_is_interrupted_inside_a_large_commit_goes_on_there(wide_
     assert steps[:5] == [(-1, True), (-1, True), (-1, True), (0, False), (0, True)]
     assert steps[-1] == (2, False)
     cached = open_cache(wide_repository.path)
+    assert cached
+    assert list_rows(cached) == complete
+
+
+@pytest.fixture
+def shared_type_repository(tmp_path: Path) -> Scratch:
+    """Declare eight topics that share a type, and change it, the topics and their names in twelve commits."""
+    repository = Scratch(tmp_path / "shared")
+    for edition in range(12):
+        files: dict[str, str | None] = {}
+        if edition % 3 == 0:
+            fields = ["cents", *(f"part{number}" for number in range(edition))]
+            files["topics/money.avsc"] = record(*fields, name="Money")
+        for number in range(edition % 5, 8, 1 + edition % 3):
+            price = {"name": "price", "type": "Money"}
+            note = {"name": f"note{edition}", "type": "int", "default": 0}
+            files[f"topics/a{number}.avsc"] = json.dumps({"type": "record", "name": "A", "fields": [price, note]})
+            files[f"topics/t{number}.yaml"] = (
+                f"topic: shop/sales/t{number}\n"
+                f"schema: {{type: AVRO, definition: a{number}.avsc, references: [money.avsc]}}\n"
+            )
+        if edition % 4 == 3:
+            files[f"topics/t{edition % 8}.yaml"] = None
+        repository.commit(files, f"edition {edition}")
+    repository.flush()
+    return repository
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_reading_that_is_interrupted_at_any_line_ends_with_the_same_versions(
+    shared_type_repository: Scratch, seed: int
+) -> None:
+    read(shared_type_repository)
+    cached = open_cache(shared_type_repository.path)
+    assert cached
+    complete = list_rows(cached)
+    shutil.rmtree(cache_of(shared_type_repository.path / ".git"))
+    random = Random(seed)
+    modules = {versions.__file__, history_cache.__file__}
+    interruption_count = 0
+    remaining_lines = 0
+
+    def trace_calls(frame: FrameType, _event: str, _argument: object) -> Any:
+        return trace_lines if frame.f_code.co_filename in modules else None
+
+    def trace_lines(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal remaining_lines
+        remaining_lines -= event == "line"
+        if remaining_lines == 0:
+            raise Interrupted
+        return trace_lines
+
+    with history.Repository.open(shared_type_repository.path) as repository:
+        while True:
+            remaining_lines = random.randrange(1_000, 5_000 + 500 * interruption_count)
+            tracer = sys.gettrace()
+            sys.settrace(trace_calls)
+            try:
+                history.read(repository, PROJECT)
+            except Interrupted:
+                interruption_count += 1
+            else:
+                break
+            finally:
+                sys.settrace(tracer)
+    assert interruption_count > 2
+    cached = open_cache(shared_type_repository.path)
     assert cached
     assert list_rows(cached) == complete
 
