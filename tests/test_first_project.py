@@ -10,8 +10,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
 from command import schemactl
 from scratch import ENVIRONMENT
+
+pytestmark = pytest.mark.slow
 
 PAGE: Final = Path(__file__).parent.parent / "docs/tutorial/first-project.md"
 DEFINITION: Final = "namespaces/default/greetings.avsc"

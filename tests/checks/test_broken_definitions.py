@@ -10,6 +10,8 @@ import pytest
 from command import schemactl
 from scratch import Files, Scratch, record, write_declaration
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\napproved: main\ngenerate: {package: shop_schemas, out: generated}\n"
 OPTIONAL = '{"name": "note", "type": ["null", "string"], "default": null}'
 

@@ -12,6 +12,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
+pytestmark = pytest.mark.slow
+
 Json = Any
 
 BILLING = "{name: billing, team: payments, role: consumer, language: %s}"

@@ -9,6 +9,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
 TOPIC = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n"
 AVSC = "namespaces/orders.avsc"

@@ -14,6 +14,8 @@ from schemactl.declare.numbers_file import write_numbers
 from schemactl.declare.target_numbers import NumberEntry, TargetNumbers, TopicNumbers
 from schemactl.history.early_exit import is_nothing_staged
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = "numbers/local.yaml"
 FOREIGN = "numbers/foreign/orders-1.avsc"
 FINE = f"{ORDERS}:\n  1: {{foreign: foreign/orders-1.avsc, type: AVRO}}\n  2: {{git: 0}}\n"

@@ -9,6 +9,8 @@ from command import schemactl
 from estate import PROJECT, Estate
 from scratch import Scratch, write_declaration
 
+pytestmark = pytest.mark.slow
+
 TOPIC = write_declaration("shop/sales/returns", "returns.avsc")
 
 

@@ -15,6 +15,8 @@ from scratch import Scratch, record
 
 from schemactl.core.documentation import find_documentation
 
+pytestmark = pytest.mark.slow
+
 COMMON = {"format_version", "schemactl", "command", "exit_code", "problems"}
 
 

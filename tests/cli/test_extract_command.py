@@ -17,6 +17,8 @@ from topics_to_generate import ALL, GENERATE, ID, ORDERS, make_approved, make_in
 from schemactl.codegen.package import compare, package_files, write
 from schemactl.core.schema import Release
 
+pytestmark = pytest.mark.slow
+
 SHOP = """
 from dataclasses import dataclass
 from pydantic import BaseModel

@@ -21,6 +21,8 @@ from schemactl.cli.parser import COMMANDS
 from schemactl.declare.models import editor_schemas
 from schemactl.formats import SPECS
 
+pytestmark = pytest.mark.slow
+
 CLICKS = 'syntax = "proto3";\n\npackage web;\n\nmessage Click {\n  string id = 1;\n}\n'
 MONEY = '{"type": "record", "name": "Money", "namespace": "shop", "fields": [{"name": "cents", "type": "long"}]}'
 

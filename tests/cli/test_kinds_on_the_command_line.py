@@ -12,6 +12,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch, record
 
+pytestmark = pytest.mark.slow
+
 TOPIC = "persistent://shop/web/users"
 
 USERS = """\

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from scratch import ENVIRONMENT, Scratch
 
+pytestmark = pytest.mark.slow
+
 FIELDS = [{"name": "größe", "type": "int"}, {"name": "名前", "type": "string", "doc": "→ \U0001f600"}]
 FILES = {
     "schemactl.yaml": "version: 1\nroots: [n]\n",

@@ -18,6 +18,8 @@ from schemactl.core.names import TopicName
 from schemactl.core.policies import Policies
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 TWO_TARGETS = PROJECT + '  prod: {registry: "sqlite:prod.db", namespaces: {shop/sales: shop-prod/sales}}\n'
 WRONG_DIGEST = "sha256:" + "0" * 64
 

@@ -10,6 +10,8 @@ from command import schemactl
 from scratch import Scratch, record
 from tangled_definitions import TANGLED_AVRO, TANGLED_PROTO, dump_avro
 
+pytestmark = pytest.mark.slow
+
 NODE = json.dumps(
     {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"], "default": None}]}
 )

@@ -20,6 +20,8 @@ from schemactl.core.names import NamespaceName
 from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.deploy.drift import DriftKind
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """\
 version: 1
 targets:

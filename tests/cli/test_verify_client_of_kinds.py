@@ -12,6 +12,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
+pytestmark = pytest.mark.slow
+
 KINDS = """\
 topic: shop/web/users
 schema_compatibility_strategy: ALWAYS_COMPATIBLE

@@ -22,6 +22,8 @@ from schemactl.declare import formatter
 from schemactl.declare.yaml_parser import read_yaml
 from schemactl.formats.avro.json_text import without_comments
 
+pytestmark = pytest.mark.slow
+
 MESSY = """\
 # yaml-language-server: $schema=https://example.com/topic.json
 schema:

@@ -10,6 +10,8 @@ import pytest
 from estate import ORDERS, Estate
 from scratch import record, write_declaration
 
+pytestmark = pytest.mark.slow
+
 PROMOTED = """\
 version: 1
 targets:

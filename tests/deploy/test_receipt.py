@@ -18,6 +18,8 @@ from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.deploy.receipt import MAX_SIZE_BYTES
 
+pytestmark = pytest.mark.slow
+
 LEGACY = TopicName("shop", "sales", "legacy")
 LEGACY_TEXT = "topic: shop/sales/legacy\nschema: {type: STRING}\n"
 STRING = SchemaInfo(SchemaType.STRING)

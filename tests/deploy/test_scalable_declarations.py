@@ -19,6 +19,8 @@ from schemactl.core.schema import Release, SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
 from schemactl.registry.pulsar.registry import PulsarRegistry
 
+pytestmark = pytest.mark.slow
+
 SCALABLE = "topic://shop/sales/orders"
 PERSISTENT = "persistent://shop/sales/orders"
 NAME = TopicName.parse(SCALABLE)

@@ -10,6 +10,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\ntargets: {local: {registry: 'sqlite:r.db', overlays: local.yaml}}\n"
 ON = ("--target", "local")
 

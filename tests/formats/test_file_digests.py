@@ -16,6 +16,8 @@ from schemactl.formats.protobuf import file_digests
 from schemactl.formats.protobuf.file_digests import FileDigests
 from schemactl.formats.protobuf.protoc import Proto, compile_all, compile_files, identify
 
+pytestmark = pytest.mark.slow
+
 HEAD = b'syntax = "proto3";\n'
 
 

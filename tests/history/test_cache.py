@@ -578,7 +578,7 @@ def test_a_reading_that_is_interrupted_at_any_line_ends_with_the_same_versions(
     assert cached
     complete = list_rows(cached)
     shutil.rmtree(cache_of(shared_type_repository.path / ".git"))
-    random = Random(seed)
+    random = Random(seed)  # noqa: S311  no secret
     modules = {versions.__file__, history_cache.__file__}
     interruption_count = 0
     remaining_lines = 0

@@ -11,6 +11,8 @@ import pytest
 from command import schemactl
 from scratch import Scratch, record, write_declaration
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\n"
 
 

@@ -16,6 +16,8 @@ if "CI" not in os.environ:
     pytest.importorskip("pygls", reason="pygls, of the extra `lsp`, is not installed")
 from editor import Editor, apply, run_editor
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
 YAML = "namespaces/orders.yaml"
 AVSC = "namespaces/orders.avsc"

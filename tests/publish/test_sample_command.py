@@ -14,6 +14,8 @@ from scratch import Scratch, record, write_declaration
 
 from schemactl.checks.samples import SampleMessage
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [namespaces]\n"
 TOPIC = "namespaces/orders.yaml"
 DEFINITION = "namespaces/orders.avsc"

@@ -21,6 +21,8 @@ from schemactl.formats.protobuf.protoc import Proto, compile_proto
 from schemactl.publish import sample_messages
 from schemactl.publish.sample_messages import explain_omissions, find_options, plausible
 
+pytestmark = pytest.mark.slow
+
 
 def make_values(schema: Definition | KeyValue, count: int = 3, seed: int = 0) -> list[Any]:
     """Make values of messages, which a codec must read to the last byte, one by one and in a batch."""

@@ -23,6 +23,8 @@ from schemactl.core.terminal import clean, paint_link, supports_links, wrap_text
 from schemactl.report.check_text import list_message_parts
 from schemactl.report.headline import shorten_topic
 
+pytestmark = pytest.mark.slow
+
 PROJECT = "version: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"
 CLIENTS = """\
 clients:

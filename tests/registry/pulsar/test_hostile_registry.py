@@ -31,6 +31,8 @@ from schemactl.registry.pulsar import responses
 from schemactl.registry.pulsar.http import RequestWatch
 from schemactl.registry.pulsar.responses import Reply
 
+pytestmark = pytest.mark.slow
+
 AVRO = '{"type":"record","name":"Order","fields":[{"name":"id","type":"string"}]}'
 VERSION = {"version": 0, "type": "AVRO", "timestamp": 1_700_000_000_000, "data": AVRO, "properties": {}}
 KEY_VALUE = {
