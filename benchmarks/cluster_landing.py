@@ -3,7 +3,7 @@
     python benchmarks/cluster_landing.py --jars FOLDER [--data FOLDER] [--parts NAME ...] [--formats NAME ...] [--messages N] [--times N]
         [--rounds N] [--long N] [--minutes N]
 
-It starts a master and two workers on free ports, and ends them. The messages are those of `landing.py`: nested orders in five versions,
+It starts a master and two workers on free ports, and ends them. The messages come from `landing.py`: nested orders in five versions,
 from Parquet files. More of them are more links to the same files. An executor has one core and a heap of 512 MB, which its JVM touches
 when it starts: so memory that grows is not the heap. Each part prints ratios, as CPU depends on the machine and on its load:
 

@@ -433,7 +433,7 @@ class _PackageMaker:
         return None if content is None else Manifest.decode(content)
 
     def make_manifest(self, package: _Package, merged: Merged | None, earlier: Manifest | None) -> Manifest | None:
-        """Return the manifest of a written package, with the topics as they are approved; None if nothing was approved yet.
+        """Return the manifest of a written package, with the approved topics; None if nothing was approved yet.
 
         `earlier` is the manifest of the files before.
         """
@@ -452,11 +452,11 @@ class _PackageMaker:
             for name in package.files.topics
             if name.schema_id in changed
         }
-        made = {approved.topic.name for approved in package.topics}
+        new_topics = {approved.topic.name for approved in package.topics}
         unchanged = {
             name: topic
             for name, topic in (earlier.topics if earlier else {}).items()
-            if name in package.files.topics and name not in made
+            if name in package.files.topics and name not in new_topics
         }
         return make_manifest(
             tip.id, package.files, unchanged, pending, package.numbers, self.out, self.generate.package
@@ -564,11 +564,11 @@ def _select_topics(
     names: Sequence[TopicName],
     history: History,
     records: Mapping[str, TargetNumbers | None],
-    known: Collection[TopicName],
+    known_topics: Collection[TopicName],
 ) -> list[Approved]:
     """Return topics with the recorded numbers of all targets.
 
-    Of the topics in `known`, the code of most versions is known, so their definitions are read only where they are used.
+    The code of most versions of `known_topics` is known, so their definitions are read only where they are used.
     """
     from schemactl.codegen.topics import NO_VERSION, Approved, list_kinds
     from schemactl.declare.target_numbers import target_versions
@@ -576,12 +576,12 @@ def _select_topics(
     topics = []
     for index, name in enumerate(names):
         if index % _READ_AHEAD == 0:
-            history.read_ahead([name for name in names[index : index + _READ_AHEAD] if name not in known])
+            history.read_ahead([name for name in names[index : index + _READ_AHEAD] if name not in known_topics])
         if _is_without_schema(history.catalog.topics[name]):
             topics.append(Approved(history.catalog.topics[name], NO_VERSION))
         elif (current := history.current(name)) is not None:
             topic = history.catalog.topics[name]
-            if name not in known:
+            if name not in known_topics:
                 topic.load()
             approved = Approved(topic, current)
             versions_by_target = {

@@ -167,7 +167,7 @@ class TopicFiles(NamedTuple):
     Attributes:
         module: the importable name of its module.
         names: the paths of its files.
-        versions: the code of each version that stays as it is; empty if the topic itself is unchanged.
+        versions: the code of each version that later commits do not change; empty if the topic itself is unchanged.
     """
 
     module: str
@@ -329,7 +329,7 @@ class TopicModule(NamedTuple):
         text: its text.
         schemas: the texts of its schema files by name.
         unchanged: the names of its other schema files, which are the files of known versions.
-        versions: the code of each version that stays as it is.
+        versions: the code of each version that later commits do not change.
     """
 
     text: str
@@ -490,7 +490,7 @@ class _Versions(NamedTuple):
 def _make_versions(
     versions: Iterable[SchemaVersion], schemas: _SchemaFiles, known_versions: Mapping[int, VersionCode]
 ) -> _Versions:
-    """Return the code of the versions, and add the files of those that are not known to `schemas`."""
+    """Return the code of the versions, and add the files of the other versions than `known_versions` to `schemas`."""
     calls: dict[str, str] = {}
     properties: dict[int, Mapping[str, str]] = {}
     unchanged: list[str] = []

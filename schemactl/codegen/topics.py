@@ -39,7 +39,7 @@ _PACKAGE_NAMES: Final = frozenset({"topic", "finder", "annotations"})
 """Names in the package's `__init__`, which a folder of the same name would replace once it is imported."""
 
 _FOLDER_NAMES: Final = frozenset({CLASSES})
-"""Names in a namespace's folder that are no topics."""
+"""Names that a namespace's folder has besides its topics."""
 
 NO_VERSION: Final = -1
 """The number of the version in force of a topic without schema."""

@@ -35,7 +35,7 @@ class Incompatibility:
         pointer: the JSON pointer into the reader's definition as in Java, whose last token may be a branch of the writer.
         message: the message of the reference implementation; of a misreading, how the value is written and how it is read.
         written: for a misreading, the written type or the written names; "" if the message has neither.
-        read: for a misreading, the type that it is read as; "" if the message has none.
+        read: for a misreading, the type that it is read as; "" if the message does not name it.
         strict_only: whether only strict readers reject such messages, while Pulsar's Java reader decodes them.
         trace: data by which the format finds the location again; private to the format.
         is_warning: whether a misreading changes only the meaning of a value, or only some values, which is a warning by default.

@@ -225,7 +225,7 @@ class HashedFiles:
         self._files = files
         self._format = object_format
         self._entries: dict[str, Entry | None] = {}
-        # The ids of the contents that were read, or "" for one that is no declaration or definition.
+        # The blob ids of the files that were read, or "" for a file that cannot be a declaration or definition.
         self._ids: dict[str, str] = {}
 
     def paths(self) -> Iterable[str]:

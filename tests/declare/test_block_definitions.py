@@ -1,4 +1,4 @@
-"""A file that ends with an inline definition is read alike, whatever the definition of the file read before was."""
+"""A file that ends with an inline definition is read alike after files with any other definition at their end."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(
-    ("command", "definition", "words"), [(name, *shown) for name, shown in SHOWN.items()], ids=SHOWN
+    ("command", "definition", "words"), [(command, *output) for command, output in SHOWN.items()], ids=SHOWN
 )
 def test_show_prints_a_definition_and_describes_it(
     orders_shop: Shop, command: str, definition: str, words: tuple[str, ...]

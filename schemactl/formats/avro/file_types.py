@@ -33,7 +33,7 @@ _BETWEEN_FIELDS: Final = re.compile(r"\}[ \t\r\n]*+,[ \t\r\n]*+\{")
 
 _STAND_IN_NUMBER: Final = "7071067811865476"
 _STAND_IN: Final = f"[{_STAND_IN_NUMBER}]"
-"""The JSON value that stands for known fields. A number is written in one way, so a text without these digits has no such value."""
+"""The JSON value in place of known fields. A number is written in one way, so a text without these digits has no such value."""
 
 _STAND_IN_TEXT: Final = "\0"
 """The text of known fields in the composition of a frame, whose names and defaults have no control characters."""
@@ -163,7 +163,7 @@ class FileTypesReader:
         return FileTypes(Composition(root, types), frame.types.missing, depth, is_plain=True)
 
     def _find_fields(self, bodies: list[str]) -> list[_KnownField | None]:
-        """Return the field of each text inside the braces, or None for one that is not plain, leads to a named type, or is new."""
+        """Return the field of each text inside the braces, or None for a field that is not plain, leads to a named type, or is new."""
         known_fields = self._fields
         new_bodies = [body for body in bodies if body not in known_fields]
         if len(new_bodies) > _MAX_NEW_FIELDS:
