@@ -168,12 +168,17 @@ def _read_records(batch: ByteBatch, shape: Group, programs: Sequence[tuple[Progr
     at = batch.start.copy()
     pieces: dict[str | None, list[tuple[Ints, Vector]]] = {name: [] for name in shape.fields}
     records = [(program.record, rows) for program, rows in programs if program.record]
-    rows_by_writers: dict[tuple[int, ...], Ints] = {}
+    rows_by_writers: dict[tuple[int, ...], Ints] = {(writer,): rows for writer, (_, rows) in enumerate(records)}
     pool_starts = np.cumsum([batch.pool_start, *(len(program.pool) for program, _ in programs)])
     for writers, index in _plan_turns(tuple(program.signatures for program, _ in programs)):
         read, name = records[writers[0]][0].steps[index]
         batch.pool_start = int(pool_starts[writers[0]])
-        rows = _select_rows(writers, records, rows_by_writers, batch)
+        if writers not in rows_by_writers:
+            mask: Mask = np.zeros(batch.count, bool)
+            for writer in writers:
+                mask[records[writer][1]] = True
+            rows_by_writers[writers] = batch.rows if mask.all() else np.flatnonzero(mask)
+        rows = rows_by_writers[writers]
         if rows is batch.rows:
             vector, at = read(batch, at, rows)
         else:
@@ -185,23 +190,6 @@ def _read_records(batch: ByteBatch, shape: Group, programs: Sequence[tuple[Progr
         for name, default in record.defaults.items():
             pieces[name].append((rows, default(batch, rows)))
     return [_merge_pieces(part, pieces[name], batch.count) for name, part in shape.fields.items()], at
-
-
-def _select_rows(
-    writers: tuple[int, ...],
-    records: Sequence[tuple[RecordSteps, Ints]],
-    rows_by_writers: dict[tuple[int, ...], Ints],
-    batch: ByteBatch,
-) -> Ints:
-    """Return the rows of several writers in ascending order, and keep them in `rows_by_writers`."""
-    if len(writers) == 1:
-        return records[writers[0]][1]
-    if writers not in rows_by_writers:
-        mask: Mask = np.zeros(batch.count, bool)
-        for writer in writers:
-            mask[records[writer][1]] = True
-        rows_by_writers[writers] = batch.rows if mask.all() else np.flatnonzero(mask)
-    return rows_by_writers[writers]
 
 
 # The order in which the fields of several writers are read
@@ -334,7 +322,15 @@ class _ColumnCompiler:
             return lambda batch, at, rows: (_make_blank(shape, len(rows)), read(batch, at, rows)[1])
         # One slot for each member before it, or without members one slot for all values.
         slot = sum(member is not None for member in shape.members[: action.index]) if any(shape.members) else 0
-        return _compile_slot(read, slot, shape)
+        shapes = _list_slots(shape)
+
+        def read_slot(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
+            vector, after = read(batch, at, rows)
+            count = len(rows)
+            slots = [vector if number == slot else _make_blank(part, count) for number, part in enumerate(shapes)]
+            return UnionVector(np.full(count, slot, np.int8), slots), after
+
+        return read_slot
 
     def _compile_items(self, action: avro_resolution.Container, shape: Repeated | None, *, jump: bool) -> ReadColumn:
         read_item = self.compile(action.action, None if shape is None else shape.part, jump=jump)
@@ -395,19 +391,6 @@ def _compile_rejection(shape: Shape | None) -> ReadColumn:
         return _make_blank(shape, len(rows)), at
 
     return read
-
-
-def _compile_slot(read: ReadColumn, slot: int, shape: Choice) -> ReadColumn:
-    """Compile a value that goes into a slot of the reader's union."""
-    shapes = _list_slots(shape)
-
-    def read_slot(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
-        vector, after = read(batch, at, rows)
-        count = len(rows)
-        slots = [vector if number == slot else _make_blank(part, count) for number, part in enumerate(shapes)]
-        return UnionVector(np.full(count, slot, np.int8), slots), after
-
-    return read_slot
 
 
 def _is_blank(value: Any, shape: Shape) -> bool:
@@ -482,7 +465,13 @@ def _compile_leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, stri
     if isinstance(schema.logical, DecimalType):
         return _compile_decimal(schema.logical, size)
     if size is not None:
-        return _compile_fixed(size)
+
+        def read_fixed(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
+            stop = at + size
+            # A value that exceeds its row is rejected later, but must not be copied from beyond the batch.
+            return make_pairs(np.minimum(at, batch.limit), np.minimum(stop, batch.limit)), stop
+
+        return read_fixed
     if writer.type in ("string", "bytes"):
         return _read_strict_text if strict and schema.type == "string" else _read_spans
     if writer.type in ("float", "double"):
@@ -537,25 +526,12 @@ def _read_strict_text(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, I
     try:
         raw.cast(pa.string())
     except pa.ArrowInvalid:
-        batch.mark(rows[[not _is_text(value) for value in raw.to_pylist()]])
+        for row, value in zip(rows, raw.to_pylist(), strict=True):
+            try:
+                value.decode()
+            except UnicodeDecodeError:
+                batch.mark(row)
     return spans, stop
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _compile_fixed(size: int) -> ReadColumn:
-    def read(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
-        stop = at + size
-        # A value that exceeds its row is rejected later, but must not be copied from beyond the batch.
-        return make_pairs(np.minimum(at, batch.limit), np.minimum(stop, batch.limit)), stop
-
-    return read
 
 
 def _compile_floating(writer: str, arrow_type: pa.DataType) -> ReadColumn:
@@ -901,8 +877,17 @@ def _build_array(batch: ByteBatch, shape: Shape, vector: Vector, count: int, val
     """Build the Arrow array of a vector, with null where it is not `valid`."""
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     match shape:
+        case Leaf(schema=EnumType(symbols=symbols)):
+            texts = take_rows(pa.array(symbols, pa.string()), vector) if symbols else pa.nulls(count, pa.string())
+            return _set_validity(texts, bits)
+        case Leaf() if _has_spans(shape):
+            values = _build_text_array(batch, vector) if shape.type == pa.string() else batch.take_spans(vector)
+            return _set_validity(values, bits)
+        case Leaf() if shape.type == pa.null():
+            return pa.nulls(count)
         case Leaf():
-            return _build_leaf_array(batch, shape, vector, count, bits)
+            numbers = np.packbits(vector, bitorder="little") if shape.type == pa.bool_() else vector
+            return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(np.ascontiguousarray(numbers))])
         case Group():
             parts = [
                 _build_array(batch, part, field, count)
@@ -921,37 +906,18 @@ def _build_array(batch: ByteBatch, shape: Shape, vector: Vector, count: int, val
                 items = pa.Array.from_buffers(shape.type.field(0).type, item_count, [None], children=entries)
             return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(offsets)], children=[items])
         case Choice():
-            return _build_union_array(batch, shape, vector, count, valid)
-
-
-def _build_union_array(
-    batch: ByteBatch, shape: Choice, vector: UnionVector, count: int, valid: Mask | None
-) -> pa.Array:
-    is_set = vector.slot >= 0
-    if valid is not None:
-        is_set &= valid
-    if vector.slots and not any(shape.members):
-        return _build_array(batch, _list_slots(shape)[0], vector.slots[0], count, None if is_set.all() else is_set)
-    parts = [
-        _build_array(batch, part, slot, count, vector.slot == number)
-        for number, (part, slot) in enumerate(zip(_list_slots(shape), vector.slots, strict=True))
-    ]
-    bits = pa.py_buffer(np.packbits(is_set, bitorder="little"))
-    return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
-
-
-def _build_leaf_array(batch: ByteBatch, shape: Leaf, vector: Any, count: int, bits: pa.Buffer | None) -> pa.Array:
-    if isinstance(shape.schema, EnumType):
-        symbols = pa.array(shape.schema.symbols, pa.string())
-        return _set_validity(take_rows(symbols, vector) if len(symbols) else pa.nulls(count, pa.string()), bits)
-    if _has_spans(shape):
-        values = _build_text_array(batch, vector) if shape.type == pa.string() else batch.take_spans(vector)
-        return _set_validity(values, bits)
-    if shape.type == pa.null():
-        return pa.nulls(count)
-    if shape.type == pa.bool_():
-        vector = np.packbits(vector, bitorder="little")
-    return pa.Array.from_buffers(shape.type, count, [bits, pa.py_buffer(np.ascontiguousarray(vector))])
+            is_set = vector.slot >= 0
+            if valid is not None:
+                is_set &= valid
+            if vector.slots and not any(shape.members):
+                only = _list_slots(shape)[0]
+                return _build_array(batch, only, vector.slots[0], count, None if is_set.all() else is_set)
+            parts = [
+                _build_array(batch, part, slot, count, vector.slot == number)
+                for number, (part, slot) in enumerate(zip(_list_slots(shape), vector.slots, strict=True))
+            ]
+            bits = pa.py_buffer(np.packbits(is_set, bitorder="little"))
+            return pa.Array.from_buffers(shape.type, count, [bits], children=parts)
 
 
 def _set_validity(values: pa.Array, bits: pa.Buffer | None) -> pa.Array:

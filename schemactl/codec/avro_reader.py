@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import decimal
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -101,8 +101,12 @@ class _AvroCompiler:
         match action, shape:
             case (avro_resolution.ErrorAction(), _):
                 return _compile_failure(action.reason)
+            case (avro_resolution.Promote(writer=FixedType(size=size)), None):
+                return _compile_fixed(size)
+            case (avro_resolution.Promote(writer=PrimitiveType(type="string" | "bytes")), None):
+                return _read_bytes
             case (avro_resolution.Promote(), None):
-                return _compile_skip(action.writer)
+                return _compile_number(action.writer.type, action.writer.type)
             case (avro_resolution.Promote(), Leaf()):
                 return self._compile_leaf(action.writer, shape)
             case (avro_resolution.EnumAdjust(), _):
@@ -124,8 +128,22 @@ class _AvroCompiler:
             steps: list[tuple[str, Read, bool]] = []
             fields = {} if shape is None else shape.fields
             blank: dict[str, Any] = dict.fromkeys(fields)
-            # The action is kept so that no other gets its id.
-            self._records[key] = (action, _compile_steps(steps, blank))
+
+            def read_record(data: bytes, at: int) -> tuple[Any, int]:
+                value = blank.copy()
+                name = ""
+                try:
+                    for name, read, has_column in steps:
+                        part, at = read(data, at)
+                        if has_column:
+                            value[name] = part
+                except Unreadable as error:
+                    error.prepend_path(name)
+                    raise
+                return value, at
+
+            # Kept before its fields are compiled, which may contain the record; with the action, so that no other gets its id.
+            self._records[key] = (action, read_record)
             for step in action.steps:
                 read = self.compile(step.action, fields.get(step.name), jump=jump or step.is_skipped)
                 steps.append((step.name, read, step.name in fields))
@@ -184,7 +202,18 @@ class _AvroCompiler:
         return read_map
 
     def _compile_leaf(self, writer: PrimitiveType | FixedType, shape: Leaf) -> Read:
-        read = self._compile_storage_leaf(writer, shape)
+        schema = shape.schema
+        assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have another action
+        if isinstance(schema.logical, DecimalType):
+            read = _compile_decimal(schema.logical, writer.size if isinstance(writer, FixedType) else None)
+        elif isinstance(writer, FixedType):
+            read = _compile_fixed(writer.size)
+        elif writer.type in ("string", "bytes"):
+            read = self._compile_text() if schema.type == "string" else _read_bytes
+        elif writer.type in ("int", "long") and schema.type in ("int", "long"):
+            read = _compile_integer(writer.type, shape)
+        else:
+            read = _compile_number(writer.type, schema.type)
         convert = get_python_converter(shape.type) if self._as_python else None
         if convert is None:
             return read
@@ -198,19 +227,6 @@ class _AvroCompiler:
                 raise
 
         return read_converted
-
-    def _compile_storage_leaf(self, writer: PrimitiveType | FixedType, shape: Leaf) -> Read:
-        schema = shape.schema
-        assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have another action
-        if isinstance(schema.logical, DecimalType):
-            return _compile_decimal(schema.logical, writer.size if isinstance(writer, FixedType) else None)
-        if isinstance(writer, FixedType):
-            return _compile_fixed(writer.size)
-        if writer.type in ("string", "bytes"):
-            return self._compile_text() if schema.type == "string" else _read_bytes
-        if writer.type in ("int", "long") and schema.type in ("int", "long"):
-            return _compile_integer(writer.type, shape)
-        return _compile_number(writer.type, schema.type)
 
     def _compile_text(self) -> Read:
         strict = self._options.strict
@@ -226,31 +242,6 @@ class _AvroCompiler:
             return decode_text(raw), stop
 
         return read_text
-
-
-def _compile_steps(steps: Sequence[tuple[str, Read, bool]], blank: dict[str, Any]) -> Read:
-    """Compile a record from the name, the reader and whether it has a column of each written field. Steps may be added later."""
-
-    def read_record(data: bytes, at: int) -> tuple[Any, int]:
-        value = blank.copy()
-        name = ""
-        try:
-            for name, read, has_column in steps:
-                part, at = read(data, at)
-                if has_column:
-                    value[name] = part
-        except Unreadable as error:
-            error.prepend_path(name)
-            raise
-        return value, at
-
-    return read_record
-
-
-def _compile_skip(writer: PrimitiveType | FixedType) -> Read:
-    if isinstance(writer, FixedType):
-        return _compile_fixed(writer.size)
-    return _read_bytes if writer.type in ("string", "bytes") else _compile_number(writer.type, writer.type)
 
 
 def _compile_failure(reason: str) -> Read:
@@ -374,7 +365,14 @@ def _compile_number(writer: str, schema: str) -> Read:
     if writer == "null":
         return lambda _, at: (None, at)
     if writer == "boolean":
-        return _read_boolean
+
+        def read_boolean(data: bytes, at: int) -> tuple[Any, int]:
+            try:
+                return data[at] == 1, at + 1
+            except IndexError:
+                raise Unreadable("the message ends before a boolean", at) from None
+
+        return read_boolean
     if writer in ("int", "long"):
         read = read_int if writer == "int" else read_long
         if schema in ("int", "long"):
@@ -446,13 +444,6 @@ def _read_span(data: bytes, at: int) -> tuple[int, int]:
 def _read_bytes(data: bytes, at: int) -> tuple[Any, int]:
     start, stop = _read_span(data, at)
     return data[start:stop], stop
-
-
-def _read_boolean(data: bytes, at: int) -> tuple[Any, int]:
-    try:
-        return data[at] == 1, at + 1
-    except IndexError:
-        raise Unreadable("the message ends before a boolean", at) from None
 
 
 def _read_count(data: bytes, at: int, item_size: int) -> tuple[int, int]:

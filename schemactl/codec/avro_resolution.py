@@ -133,30 +133,31 @@ class _Resolver:
                 pairs = enumerate(zip(writer.branches, reader.branches, strict=True))
                 return WriterUnion([ReaderUnion(w, index, self.resolve(w, r)) for index, (w, r) in pairs])
             return WriterUnion([self.resolve(branch, reader) for branch in writer.branches])
-        if writer.type == reader.type:
-            return self._resolve_same_type(writer, reader)
-        if isinstance(reader, UnionType):
-            index = self._find_branch(writer, reader)
-            if index is None:
-                return _fail(writer, reader)
-            return ReaderUnion(writer, index, self.resolve(writer, reader.branches[index]))
-        return _promote(writer) if (writer.type, reader.type) in _PROMOTIONS else _fail(writer, reader)
-
-    def _resolve_same_type(self, writer: Schema, reader: Schema) -> Action:
         match writer, reader:
+            case (_, UnionType()):
+                index = self._find_branch(writer, reader)
+                if index is not None:
+                    return ReaderUnion(writer, index, self.resolve(writer, reader.branches[index]))
             case (ArrayType(), ArrayType()):
                 return Container(writer, self.resolve(writer.items, reader.items))
             case (MapType(), MapType()):
                 return Container(writer, self.resolve(writer.values, reader.values))
-            case (EnumType(), EnumType()):
-                return _resolve_enum(writer, reader)
             case (RecordType(), RecordType()):
                 return self._resolve_record(writer, reader)
-            case (FixedType(), FixedType()) if writer.name != reader.name:
-                return _fail(writer, reader)
-            case (FixedType(), FixedType()) if writer.size != reader.size:
+            case (EnumType(), EnumType()) if writer.name == reader.name:
+                symbols = set(reader.symbols)
+                # The default has an effect only if it is one of the symbols.
+                default = reader.default if reader.default in symbols else None
+                table = tuple(symbol if symbol in symbols else default for symbol in writer.symbols)
+                return EnumAdjust(writer, reader, table)
+            case (FixedType(), FixedType()) if writer.name == reader.name:
+                if writer.size == reader.size:
+                    return Promote(writer)
                 return _fail(writer, reader, f": {writer.size} bytes are not {reader.size}")
-        return _promote(writer)
+            case (PrimitiveType(), PrimitiveType()):
+                if writer.type == reader.type or (writer.type, reader.type) in _PROMOTIONS:
+                    return Promote(writer)
+        return _fail(writer, reader)
 
     def _resolve_record(self, writer: RecordType, reader: RecordType) -> RecordAdjust | ErrorAction:
         pair = (id(writer), id(reader))
@@ -203,22 +204,6 @@ class _Resolver:
 
 def _fail(writer: Schema, reader: Schema, detail: str = "") -> ErrorAction:
     return ErrorAction(f"{get_full_name(writer)} was written and cannot be read as {get_full_name(reader)}{detail}")
-
-
-def _promote(writer: Schema) -> Promote:
-    assert isinstance(writer, PrimitiveType | FixedType)  # noqa: S101  other types have other actions
-    return Promote(writer)
-
-
-def _resolve_enum(writer: EnumType, reader: EnumType) -> EnumAdjust | ErrorAction:
-    if writer.name != reader.name:
-        return _fail(writer, reader)
-    reader_symbols = set(reader.symbols)
-    # The default has an effect only if it is one of the symbols.
-    default = reader.default if reader.default in reader_symbols else None
-    return EnumAdjust(
-        writer, reader, tuple(symbol if symbol in reader_symbols else default for symbol in writer.symbols)
-    )
 
 
 def _is_equivalent(left: Schema, right: Schema) -> bool:

@@ -412,10 +412,14 @@ def parse_json(text: str) -> Any:
     Raises:
         InvalidDefinition: the text is not JSON.
     """
+
+    def reject_constant(word: str) -> NoReturn:
+        raise ValueError(f"{word} is not a number there")
+
     plain = blank_comments(text)
     start = len(plain) - len(plain.lstrip())
     try:
-        value, end = json.JSONDecoder(parse_constant=_reject_constant).raw_decode(plain, start)
+        value, end = json.JSONDecoder(parse_constant=reject_constant).raw_decode(plain, start)
     except (ValueError, RecursionError) as error:
         raise InvalidDefinition(f"the definition is not JSON: {error}") from None
     if rest := text[end:].strip(_JAVA_WHITESPACE):
@@ -425,19 +429,15 @@ def parse_json(text: str) -> Any:
 
 def blank_comments(text: str) -> str:
     """Replace comments by spaces, so that all positions stay the same. An unclosed comment remains."""
-    return _STRING_OR_COMMENT.sub(_blank_comment, text) if "/" in text else text
 
+    def blank_comment(match: re.Match[str]) -> str:
+        part = match[0]
+        is_string = part[0] == '"'
+        if is_string or (part[1] == "*" and (len(part) < 4 or not part.endswith("*/"))):
+            return part
+        return re.sub(r"[^\r\n]", " ", part)
 
-def _blank_comment(match: re.Match[str]) -> str:
-    text = match[0]
-    is_string = text[0] == '"'
-    if is_string or (text[1] == "*" and (len(text) < 4 or not text.endswith("*/"))):
-        return text
-    return re.sub(r"[^\r\n]", " ", text)
-
-
-def _reject_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a number there")
+    return _STRING_OR_COMMENT.sub(blank_comment, text) if "/" in text else text
 
 
 def _is_same_type(left: Schema, right: Schema) -> bool:
