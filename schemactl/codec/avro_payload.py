@@ -8,7 +8,7 @@ writer, which knows the reason.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -44,8 +44,6 @@ _WriteValue = Callable[[Any], bytes]
 
 _WriteColumn = Callable[[pa.Array, Ints, Mask], Pieces]
 """Makes the pieces of values without nulls, given the row of each value, and marks rows with invalid values in the mask."""
-
-_Branches = Sequence[tuple[int, str | None, _WriteColumn]]
 
 _MIN_INT, _MAX_INT = LIMITS["int"]
 
@@ -116,18 +114,16 @@ class AvroWriter(ShapeWriter[bytes]):
         if isinstance(schema, EnumType):
             return {symbol: encode_zigzag(index) for index, symbol in enumerate(schema.symbols)}.__getitem__
         if isinstance(schema.logical, DecimalType):
-            return _make_decimal_writer(schema.size if isinstance(schema, FixedType) else None)
+            size = schema.size if isinstance(schema, FixedType) else None
+
+            def write_decimal(value: Any) -> bytes:
+                # The fewest bytes with one bit for the sign, as in Java's BigInteger.toByteArray.
+                shortest = ((value if value >= 0 else ~value).bit_length() + 8) // 8
+                raw: bytes = value.to_bytes(size or shortest, "big", signed=True)
+                return prefix_length(raw) if size is None else raw
+
+            return write_decimal
         return _WRITERS_BY_TYPE[schema.type]
-
-
-def _make_decimal_writer(size: int | None) -> _WriteValue:
-    def write_decimal(value: Any) -> bytes:
-        # The fewest bytes with one bit for the sign, as in Java's BigInteger.toByteArray.
-        shortest = ((value if value >= 0 else ~value).bit_length() + 8) // 8
-        raw: bytes = value.to_bytes(size or shortest, "big", signed=True)
-        return prefix_length(raw) if size is None else raw
-
-    return write_decimal
 
 
 _WRITERS_BY_TYPE: Final[dict[str, _WriteValue]] = {
@@ -250,51 +246,41 @@ def _compile_union(shape: Choice) -> _WriteColumn:
         for index, (part, member) in enumerate(zip(shape.branches, shape.members, strict=True))
         if part is not None
     ]
-    has_members = any(member is not None for _, member, _ in branches)
-    choose = _choose_members if has_members else _compile_numeric_choice(shape)
+    has_members = any(shape.members)
 
     def write_union(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
         valid = np.asarray(values.is_valid())
         if null is None:
             bad[rows[~valid]] = True
+
+        # For each branch, the column that has its values, and the mask that selects them.
+        choices: list[tuple[pa.Array, Mask]] = []
+        if has_members:
+            # Exactly one member of the struct is not null.
+            members = [values.field(member) for _, member, _ in branches]
+            masks = [valid & np.asarray(member.is_valid()) for member in members]
+            has_one = np.sum(masks, axis=0) == 1
+            choices = [(member, mask & has_one) for member, mask in zip(members, masks, strict=True)]
+        else:
+            # One branch takes all values. Of two numeric branches, the first takes the values that it can represent exactly.
+            remaining = valid
+            for number, _, _ in branches:
+                mask = remaining if len(branches) == 1 else remaining & _fits_type(kinds[number], values)
+                choices.append((values, mask))
+                remaining = remaining & ~mask
+
         index = np.full(len(values), 0 if null is None else null)
         pieces: Pieces = []
-        for (number, _, write), (chosen, is_chosen) in zip(branches, choose(values, valid, branches), strict=True):
-            index[is_chosen] = number
-            pieces += _expand_pieces(write(chosen, rows[is_chosen], bad), is_chosen)
-            valid = valid & ~is_chosen
+        for (number, _, write), (source, mask) in zip(branches, choices, strict=True):
+            index[mask] = number
+            chosen = source if mask.all() else source.filter(pa.array(mask))
+            pieces += _expand_pieces(write(chosen, rows[mask], bad), mask)
+            valid = valid & ~mask
         # Values of no branch, or of more than one.
         bad[rows[valid]] = True
         return [encode_numbers(index), *pieces]
 
     return write_union
-
-
-def _choose_members(values: pa.Array, valid: Mask, branches: _Branches) -> list[tuple[pa.Array, Mask]]:
-    """Return the values of each branch with the mask that selects them: exactly one member of the struct is not null."""
-    members = [values.field(member) for _, member, _ in branches]
-    masks = [valid & np.asarray(member.is_valid()) for member in members]
-    has_one = np.sum(masks, axis=0) == 1
-    return [(_filter(member, mask & has_one), mask & has_one) for member, mask in zip(members, masks, strict=True)]
-
-
-def _compile_numeric_choice(shape: Choice) -> Callable[[pa.Array, Mask, _Branches], list[tuple[pa.Array, Mask]]]:
-    """Compile the choice for unions without members, as `_choose_members` does.
-
-    One branch takes all values. Of two numeric branches, the first takes the values that it can represent exactly.
-    """
-
-    def choose(values: pa.Array, valid: Mask, branches: _Branches) -> list[tuple[pa.Array, Mask]]:
-        remaining = valid
-        choices = []
-        for index, _, _ in branches:
-            fits = True if len(branches) == 1 else _fits_type(shape.schema.branches[index].type, values)
-            is_chosen = remaining & fits
-            choices.append((_filter(values, is_chosen), is_chosen))
-            remaining = remaining & ~is_chosen
-        return choices
-
-    return choose
 
 
 def _fits_type(kind: str, values: pa.Array) -> Mask:
@@ -312,7 +298,17 @@ def _fits_type(kind: str, values: pa.Array) -> Mask:
 def _compile_leaf(shape: Leaf) -> _WriteColumn:
     schema = shape.schema
     if isinstance(schema, EnumType):
-        return _compile_enum(pa.array(schema.symbols, pa.string()))
+        symbols = pa.array(schema.symbols, pa.string())
+
+        def write_enum(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
+            index = pc.index_in(values, symbols)
+            if index.null_count:
+                bad[rows[np.asarray(index.is_null())]] = True
+                index = index.fill_null(0)
+            return [encode_numbers(np.asarray(index).astype(np.int64))]
+
+        return write_enum
+
     if isinstance(schema.logical, DecimalType):
         return _compile_decimal(schema.logical, schema.size if isinstance(schema, FixedType) else None)
     if isinstance(schema, FixedType):
@@ -325,7 +321,19 @@ def _compile_leaf(shape: Leaf) -> _WriteColumn:
         return write_fixed
 
     if schema.type in ("int", "long"):
-        return _compile_integer(shape)
+        factor = get_scale(shape).factor
+        is_int = schema.type == "int"
+
+        def write_integer(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
+            numbers = _view_numbers(values).astype(np.int64, copy=False)
+            if factor != 1:
+                numbers = numbers // factor
+            if is_int and values.type.bit_width > 32:
+                bad[rows[(numbers < _MIN_INT) | (numbers > _MAX_INT)]] = True
+            return [encode_numbers(numbers)]
+
+        return write_integer
+
     if schema.type == "boolean":
         return lambda values, _rows, _bad: [split_evenly(np.asarray(values.cast(pa.uint8())), 1)]
     if schema.type == "float":
@@ -335,32 +343,6 @@ def _compile_leaf(shape: Leaf) -> _WriteColumn:
             split_evenly(_view_numbers(values).astype("<f8", copy=False).view(np.uint8), 8)
         ]
     return lambda values, _rows, _bad: _write_texts(values)
-
-
-def _compile_integer(shape: Leaf) -> _WriteColumn:
-    factor = get_scale(shape).factor
-    is_int = shape.schema.type == "int"
-
-    def write_integer(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
-        numbers = _view_numbers(values).astype(np.int64, copy=False)
-        if factor != 1:
-            numbers = numbers // factor
-        if is_int and values.type.bit_width > 32:
-            bad[rows[(numbers < _MIN_INT) | (numbers > _MAX_INT)]] = True
-        return [encode_numbers(numbers)]
-
-    return write_integer
-
-
-def _compile_enum(symbols: pa.Array) -> _WriteColumn:
-    def write_enum(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
-        index = pc.index_in(values, symbols)
-        if index.null_count:
-            bad[rows[np.asarray(index.is_null())]] = True
-            index = index.fill_null(0)
-        return [encode_numbers(np.asarray(index).astype(np.int64))]
-
-    return write_enum
 
 
 def _compile_decimal(logical: DecimalType, size: int | None) -> _WriteColumn:
@@ -459,10 +441,6 @@ def _view_offsets(values: pa.Array) -> Any:
 def _get_lengths(values: pa.Array) -> Ints:
     lengths: Ints = np.diff(_view_offsets(values)).astype(np.int64)
     return lengths
-
-
-def _filter(values: pa.Array, mask: Mask) -> pa.Array:
-    return values if mask.all() else values.filter(pa.array(mask))
 
 
 def _join_groups(values: pa.BinaryArray, bounds: Ints) -> pa.BinaryArray:

@@ -95,8 +95,12 @@ def _compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Calla
     Raises:
         InvalidDefinition: a default is applied and is not valid.
     """
+
+    def reject_constant(name: str) -> Any:
+        raise ValueError(f"{name} is not a JSON value")
+
     convert = _ReaderCompiler(options, as_python=as_python).compile(shape)
-    decoder = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=_reject_constant)
+    decoder = json.JSONDecoder(parse_float=decimal.Decimal, parse_constant=reject_constant)
 
     def read(payload: bytes) -> Any:
         try:
@@ -115,10 +119,6 @@ def _compile_reader(shape: Shape, options: Options, *, as_python: bool) -> Calla
             raise Unreadable("the value is nested too deeply") from None
 
     return read
-
-
-def _reject_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 class _ReaderCompiler:
@@ -144,7 +144,9 @@ class _ReaderCompiler:
             case Choice():
                 return self._compile_union(shape)
             case Leaf():
-                return self._compile_leaf(shape)
+                convert = _compile_leaf(shape)
+                to_python = get_python_converter(shape.type) if self._as_python else None
+                return convert if to_python is None else lambda value: to_python(convert(value))
 
     def _compile_record(self, shape: Group) -> Convert:
         parts = []
@@ -239,11 +241,6 @@ class _ReaderCompiler:
 
         return convert_union
 
-    def _compile_leaf(self, shape: Leaf) -> Convert:
-        convert = _compile_storage_leaf(shape)
-        to_python = get_python_converter(shape.type) if self._as_python else None
-        return convert if to_python is None else lambda value: to_python(convert(value))
-
 
 def _compile_list(convert_item: Convert, schema: ArrayType) -> Convert:
     items_schema = schema.items
@@ -298,10 +295,22 @@ def _compile_likelihood(shape: Shape) -> Callable[[Any], bool]:
     return lambda _: True
 
 
-def _compile_storage_leaf(shape: Leaf) -> Convert:
+def _compile_leaf(shape: Leaf) -> Convert:
+    """Compile the function that reads a leaf into its storage form."""
     schema = shape.schema
     if isinstance(schema, EnumType):
-        return _compile_enum(schema)
+        symbols = frozenset(schema.symbols)
+        default = schema.default if schema.default in symbols else None
+
+        def convert_enum(value: Any) -> Any:
+            if isinstance(value, str) and value in symbols:
+                return value
+            if isinstance(value, str) and default is not None:
+                return default
+            raise Unreadable(f"{_describe_value(value)} is not a symbol of {schema.full_name}")
+
+        return convert_enum
+
     if isinstance(schema.logical, DecimalType):
         return _compile_decimal(schema, schema.logical)
     if isinstance(schema, FixedType):
@@ -314,25 +323,12 @@ def _compile_storage_leaf(shape: Leaf) -> Convert:
             return raw
 
         return convert_fixed
+
     if schema.type in LIMITS:
         return _compile_integer(schema, shape)
     if schema.type == "string" and schema.java in json_forms.TEXT_CLASSES:
         return lambda value: _convert_text(json_forms.read_number_text(value))
     return _CONVERTERS[schema.type]
-
-
-def _compile_enum(schema: EnumType) -> Convert:
-    symbols = frozenset(schema.symbols)
-    default = schema.default if schema.default in symbols else None
-
-    def convert_enum(value: Any) -> Any:
-        if isinstance(value, str) and value in symbols:
-            return value
-        if isinstance(value, str) and default is not None:
-            return default
-        raise Unreadable(f"{_describe_value(value)} is not a symbol of {schema.full_name}")
-
-    return convert_enum
 
 
 def _compile_decimal(schema: PrimitiveType | FixedType, logical: DecimalType) -> Convert:
@@ -563,7 +559,15 @@ class JsonWriter(ShapeWriter[str]):
                 return json_forms.write_character
             units_per_second = json_forms.get_units_per_second(shape.schema)
             if units_per_second:
-                return _make_time_writer(86_400 * units_per_second, str(logical or shape.schema.java))
+                end_of_day = 86_400 * units_per_second
+                kind = logical or shape.schema.java
+
+                def write_number(value: Any) -> str:
+                    if not 0 <= value < end_of_day:
+                        raise Unwritable(f"{value} is out of the range of {kind}: a day has 24 hours")
+                    return str(value)
+
+                return write_number
         return _WRITERS[shape.schema.type]
 
 
@@ -574,15 +578,6 @@ class _KeyWriter(JsonWriter):
         """See ShapeWriter."""
         write_key = json_forms.make_key_writer(shape.schema) if isinstance(shape.schema, PrimitiveType) else None
         return super().make_leaf_writer(shape) if write_key is None else lambda number: f'"{write_key(number)}"'
-
-
-def _make_time_writer(limit: int, kind: str) -> Callable[[Any], str]:
-    def write_time(value: Any) -> str:
-        if not 0 <= value < limit:
-            raise Unwritable(f"{value} is out of the range of {kind}: a day has 24 hours")
-        return str(value)
-
-    return write_time
 
 
 def _to_base64(value: Any) -> str:

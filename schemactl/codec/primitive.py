@@ -234,14 +234,17 @@ def _make_number_writer(name: str, options: Options) -> PayloadWriter:
     wire = _get_wire_format(name, options)
     packed = struct.Struct(wire.format)
     convert = get_storage_converter(wire.type)
+    # Nanoseconds may also be written as one of Python's times.
+    convert_time = None if wire.time_type is None else get_storage_converter(wire.time_type)
+    nanos_per_unit = 1 if wire.time_type == TIME else 1000
     kind: type | tuple[type, ...] = bool if wire.type == pa.bool_() else (int, float)
     if pa.types.is_integer(wire.type):
         kind = int
 
     def write(value: Any) -> bytes:
         stored = value if convert is None else convert(value)
-        if wire.time_type is not None and isinstance(value, datetime | time):
-            stored = _to_nanoseconds(value, wire.time_type)
+        if convert_time is not None and isinstance(value, datetime | time):
+            stored = convert_time(value) * nanos_per_unit
         if not isinstance(stored, kind) or (isinstance(stored, bool) and kind is not bool):
             raise Unwritable(f"expected a value of {name}, found {value!r}")
         numbers = wire.write(stored)
@@ -255,14 +258,6 @@ def _make_number_writer(name: str, options: Options) -> PayloadWriter:
         return payload
 
     return PayloadWriter(wire.type, write, _make_column_writer(wire))
-
-
-def _to_nanoseconds(value: datetime | time, time_type: pa.DataType) -> int:
-    """Return the nanoseconds since 1970 or midnight of one of Python's times."""
-    convert = get_storage_converter(time_type)
-    assert convert is not None  # noqa: S101  every type of times has one
-    stored: int = convert(value)
-    return stored if time_type == TIME else stored * 1000
 
 
 def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]:
@@ -296,17 +291,13 @@ def _make_column_reader(
         if keeps_nanos and wire.nanos is not None:
             bad |= numbers[wire.nanos] % 1000 != 0
         values = wire.read(*numbers)
-        return _build_array(values, wire.type), bad
+        if wire.type == pa.bool_():
+            return pa.array(values), bad
+        dtype = f"{'f' if pa.types.is_floating(wire.type) else 'i'}{wire.type.bit_width // 8}"
+        buffer = pa.py_buffer(np.ascontiguousarray(values.astype(dtype)))
+        return pa.Array.from_buffers(wire.type, len(values), [None, buffer]), bad
 
     return read_column
-
-
-def _build_array(values: Any, arrow_type: pa.DataType) -> pa.Array:
-    if arrow_type == pa.bool_():
-        return pa.array(values)
-    width = np.dtype(f"{'f' if pa.types.is_floating(arrow_type) else 'i'}{arrow_type.bit_width // 8}")
-    buffer = pa.py_buffer(np.ascontiguousarray(values.astype(width)))
-    return pa.Array.from_buffers(arrow_type, len(values), [None, buffer])
 
 
 def _make_column_writer(wire: _WireFormat) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:

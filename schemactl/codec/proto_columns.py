@@ -348,7 +348,12 @@ class _RowReader(BatchRows):
             return self._read_scalar(shape, array)
         present = np.asarray(array.is_valid())
         if isinstance(shape, Moment):
-            return self._read_moment(shape.type, array, rows, present)
+            seconds = np.asarray(pc.fill_null(array.field(0), 0))
+            nanos = np.asarray(pc.fill_null(array.field(1), 0)).astype(np.int64)
+            is_too_large = (seconds > _MAX_SECONDS) | (seconds < -_MAX_SECONDS)
+            self.bad[rows[is_too_large]] = True
+            micros = np.where(is_too_large, 0, seconds) * _MICROS + nanos // 1000
+            return pa.array(micros, pa.int64(), mask=~present).cast(shape.type)
         columns = self.read_fields(field.fields, array, rows, present)
         return pa.StructArray.from_arrays(columns, fields=list(shape.type), mask=pa.array(~present))
 
@@ -360,16 +365,12 @@ class _RowReader(BatchRows):
             texts = pa.array([names.get(number) or str(number) for number in numbers], pa.string())
             return texts.take(encoded.indices)
         if pa.types.is_decimal(shape.type):
-            return _to_decimals(array)
+            # Unsigned numbers of 64 bits become the low words of decimals, which have 128 bits.
+            words: npt.NDArray[np.uint64] = np.zeros((len(array), 2), np.uint64)
+            words[:, 0] = np.asarray(pc.fill_null(array, 0))
+            validity = pa.array(np.asarray(array.is_valid())).buffers()[1] if array.null_count else None
+            return pa.Array.from_buffers(shape.type, len(array), [validity, pa.py_buffer(words)])
         return array if array.type == shape.type else array.cast(shape.type)
-
-    def _read_moment(self, kind: pa.DataType, array: pa.StructArray, rows: Ints, present: Mask) -> pa.Array:
-        seconds = np.asarray(pc.fill_null(array.field(0), 0))
-        nanos = np.asarray(pc.fill_null(array.field(1), 0)).astype(np.int64)
-        is_too_large = (seconds > _MAX_SECONDS) | (seconds < -_MAX_SECONDS)
-        self.bad[rows[is_too_large]] = True
-        micros = np.where(is_too_large, 0, seconds) * _MICROS + nanos // 1000
-        return pa.array(micros, pa.int64(), mask=~present).cast(kind)
 
 
 def _fill_defaults(part: MessagePart, values: pa.Array) -> pa.Array:
@@ -382,14 +383,6 @@ def _fill_defaults(part: MessagePart, values: pa.Array) -> pa.Array:
         names = shape.names or {}
         default = names.get(default) or str(default)
     return pc.fill_null(values, pa.scalar(default, shape.type))
-
-
-def _to_decimals(array: pa.UInt64Array) -> pa.Array:
-    """Convert unsigned numbers of 64 bits to decimals, which have 128 bits."""
-    words: npt.NDArray[np.uint64] = np.zeros((len(array), 2), np.uint64)
-    words[:, 0] = np.asarray(pc.fill_null(array, 0))
-    validity = pa.array(np.asarray(array.is_valid())).buffers()[1] if array.null_count else None
-    return pa.Array.from_buffers(pa.decimal128(20, 0), len(array), [validity, pa.py_buffer(words)])
 
 
 # Writer
@@ -450,7 +443,7 @@ class _RowWriter(BatchRows):
         self.bad[rows[counts > 1]] = True
         entries = pa.StructArray.from_arrays(
             [self._write_scalar(key, keys, entry_rows), self._write_values(field, values, entry_rows)],
-            names=["f1", "f2"],
+            names=[column_name(1), column_name(2)],
         )
         return _make_list_array(counts, entries)
 
@@ -460,8 +453,12 @@ class _RowWriter(BatchRows):
             return self._write_scalar(shape, array, rows)
         present = np.asarray(array.is_valid())
         if isinstance(shape, Moment):
-            columns = [pa.array(numbers, mask=numbers == 0) for numbers in _split_moments(shape.type, array)]
-            names = ["f1", "f2"]
+            micros = np.asarray(pc.fill_null(array.cast(pa.int64()), 0))
+            # Seconds and nanoseconds of a Duration have the same sign (google/protobuf/duration.proto).
+            rest = micros % _MICROS if shape.type == TIMESTAMP else np.fmod(micros, _MICROS)
+            moments = ((micros - rest) // _MICROS, (rest * 1000).astype(np.int32))
+            columns = [pa.array(numbers, mask=numbers == 0) for numbers in moments]
+            names = [column_name(1), column_name(2)]
         else:
             columns = self.write_fields(field.fields, array, rows, present)
             names = [column_name(inner.part.number) for inner in field.fields]
@@ -502,13 +499,6 @@ def _unset_defaults(part: MessagePart, values: pa.Array) -> pa.Array:
     else:
         is_default = pc.invert(values) if kind == "bool" else pc.equal(values, pa.scalar(0, values.type))
     return pc.if_else(is_default, pa.scalar(None, values.type), values)
-
-
-def _split_moments(kind: pa.DataType, array: pa.Array) -> tuple[Any, Any]:
-    """Return seconds and nanoseconds, which have the same sign in a Duration (google/protobuf/duration.proto)."""
-    micros = np.asarray(pc.fill_null(array.cast(pa.int64()), 0))
-    rest = micros % _MICROS if kind == TIMESTAMP else np.fmod(micros, _MICROS)
-    return (micros - rest) // _MICROS, (rest * 1000).astype(np.int32)
 
 
 def _make_list_array(counts: Any, values: pa.Array) -> pa.Array:

@@ -304,7 +304,7 @@ def list_fields(kind: Any) -> tuple[ClassField, ...]:
         UnclearField: the name by which a field is read is unknown.
     """
     if hasattr(kind, "__pydantic_fields__"):
-        return (*_read_pydantic_fields(kind), *_read_computed_fields(kind))
+        return tuple(_read_pydantic_fields(kind))
     hints = get_type_hints(kind, include_extras=True)
     if hasattr(kind, "__attrs_attrs__"):
         return tuple(_read_attrs_fields(kind, hints))
@@ -360,10 +360,6 @@ def _read_pydantic_fields(kind: Any) -> Iterator[ClassField]:
         annotation = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
         argument = "" if info.init is False else argument
         yield _make_field(name, argument, annotation, default, {"name": written_name, **avro}, read_as=read_as)
-
-
-def _read_computed_fields(kind: Any) -> Iterator[ClassField]:
-    """Yield the computed fields that a pydantic model also dumps."""
     for name, computed_field in kind.__pydantic_decorators__.computed_fields.items():
         info = computed_field.info
         avro = {"name": info.alias or name, **_get_pydantic_attributes(info)}

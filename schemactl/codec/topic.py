@@ -213,7 +213,12 @@ class Codec(BatchDecoder):
         self.target = numbers.target if numbers else target
         self.targets = targets
         self._base = base
-        self.reader = reader if reader is not None else self._get_newest_schema()
+        if reader is None:
+            schemas = [version.schema for version in self.versions if version.kind == kind]
+            if not schemas:
+                raise InvalidDefinition(f"no version is of the kind {kind}")
+            reader = schemas[-1]
+        self.reader = reader
         self.options = options if options is not None else Options()
         self._by_number = {version.number: version for version in self.versions}
         self._readers: dict[int | None, MessageReader] = {}
@@ -223,13 +228,6 @@ class Codec(BatchDecoder):
         self._read_as: dict[int, Codec] = {}
         self._for_target: dict[tuple[str, bool], Codec] = {}
         self._width_checked: set[int | None] = set()
-
-    def _get_newest_schema(self) -> Definition | KeyValue:
-        """Return the schema of the newest version of the codec's kind; raises InvalidDefinition without such a version."""
-        for version in reversed(self.versions):
-            if version.kind == self.kind:
-                return version.schema
-        raise InvalidDefinition(f"no version is of the kind {self.kind}")
 
     def __reduce__(self) -> Any:
         """Pickle only the definitions: a process compiles them once for all copies."""
@@ -565,34 +563,33 @@ class Codec(BatchDecoder):
             yield Encoded(payloads, keys, make_reason_array(reasons, count))
 
     def _get_reader(self, version: int | None) -> MessageReader:
+        if version in self._readers:
+            return self._readers[version]
+        columns, is_flat = self._make_columns(None)
+        types = tuple(columns.types)
+        # These are not kept, because damaged messages may have any number.
         if version is not None and (version in self._ambiguous or version not in self._by_number):
-            # Not kept, because damaged messages may have any number.
-            return NoReader(self._explain_unknown_version(version), tuple(self._make_columns(None).columns.types))
+            return NoReader(self._explain_unknown_version(version), types)
         if version is not None and not self._is_of_kind(version):
-            return NoReader(self._explain_other_kind(version), tuple(self._make_columns(None).columns.types))
-        if version not in self._readers:
-            self._readers[version] = self._make_reader(version)
-        return self._readers[version]
+            return NoReader(self._explain_other_kind(version), types)
 
-    def _make_reader(self, version: int | None) -> MessageReader:
-        types = tuple(self._make_columns(None).columns.types)
+        reader: MessageReader
         writer = self.reader if version is None else self._by_number[version].schema
         try:
             match writer, self.reader:
                 case Definition(), Definition():
-                    return SingleReader(
-                        message.make_payload_reader(writer, self.reader, self.options), self._make_columns(None).is_flat
-                    )
+                    reader = SingleReader(message.make_payload_reader(writer, self.reader, self.options), is_flat)
                 case KeyValue(), KeyValue():
                     key = message.make_payload_reader(writer.key, self.reader.key, self.options)
                     value = message.make_payload_reader(writer.value, self.reader.value, self.options)
-                    return KeyValueReader(key, value, writer.encoding, self.options.strict)
+                    reader = KeyValueReader(key, value, writer.encoding, self.options.strict)
+                case _:
+                    names = _get_type_name(writer), _get_type_name(self.reader)
+                    reader = NoReader(f"version {version} is {names[0]}, which cannot be read as {names[1]}", types)
         except InvalidDefinition as error:
-            return NoReader(f"version {version}: {error}", types)
-        return NoReader(
-            f"version {version} is {_get_type_name(writer)}, which cannot be read as {_get_type_name(self.reader)}",
-            types,
-        )
+            reader = NoReader(f"version {version}: {error}", types)
+        self._readers[version] = reader
+        return reader
 
     def _get_writer(self, version: int | None, json_times: JsonTimes | None = None) -> MessageWriter:
         times = json_times or self.options.json_times

@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -216,9 +216,12 @@ class ShapeWriter(ABC, Generic[Piece]):
                     raise Unwritable("null, and the union has no null")
                 return self.write_branch(kinds.index("null"), self.null)
             if members:
-                name = _find_member(members, value)
-                index, write = members[name]
-                return self.write_branch(index, write(value[name]))
+                is_struct = isinstance(value, Mapping) and value.keys() <= members.keys()
+                names = [name for name, member in value.items() if member is not None] if is_struct else []
+                if len(names) != 1:
+                    raise Unwritable(f"expected exactly one of {', '.join(members)}, found {value!r}")
+                index, write = members[names[0]]
+                return self.write_branch(index, write(value[names[0]]))
             # There is one branch, or two numeric ones, of which the wider takes the numbers that the narrower cannot represent exactly.
             problem = Unwritable(f"no branch of the union fits {value!r}")
             for _, index, write in branches:
@@ -242,15 +245,6 @@ def _fits_float(value: Any) -> bool:
     except OverflowError:
         return False
     return rounded == value
-
-
-def _find_member(members: Collection[str], value: Any) -> str:
-    """Return the only member of a union's struct that is not null."""
-    if isinstance(value, Mapping) and value.keys() <= set(members):
-        names = [name for name, member in value.items() if member is not None]
-        if len(names) == 1:
-            return str(names[0])
-    raise Unwritable(f"expected exactly one of {', '.join(members)}, found {value!r}")
 
 
 def _make_fit(shape: Leaf) -> Fit:
@@ -451,10 +445,6 @@ def _to_date(days: int) -> date:
         raise Unreadable(f"{days} days since 1970 lie outside the years 1 to 9999 of Python") from None
 
 
-def _to_time(nanos: int) -> time:
-    return (EPOCH_NTZ + timedelta(microseconds=nanos // 1000)).time()
-
-
 def _to_timedelta(micros: int) -> timedelta:
     try:
         return timedelta(microseconds=micros)
@@ -502,7 +492,7 @@ _TO_PYTHON: Final[dict[pa.DataType, Convert]] = {
     TIMESTAMP: partial(_to_datetime, EPOCH),
     TIMESTAMP_NTZ: partial(_to_datetime, EPOCH_NTZ),
     pa.date32(): _to_date,
-    TIME: _to_time,
+    TIME: lambda nanos: (EPOCH_NTZ + timedelta(microseconds=nanos // 1000)).time(),
     DURATION: _to_timedelta,
 }
 
