@@ -206,7 +206,17 @@ class _ColumnShaper:
             case UnionType():
                 shape = self._make_choice(schema, depths)
             case RecordType():
-                shape = self._make_group(schema, depths)
+                inner = self._depth_limit.enter("record", schema.full_name, depths)
+                if inner is None:
+                    return None
+                # A record with two recursive fields shares their groups; otherwise the number of groups would grow exponentially.
+                state = (schema.full_name, frozenset(depths.items()))
+                if state not in self._groups:
+                    shapes = ((part.name, self.make_shape(part.schema, inner)) for part in schema.fields)
+                    fields = {name: part_shape for name, part_shape in shapes if part_shape is not None}
+                    column_type = pa.struct([pa.field(name, part_shape.type) for name, part_shape in fields.items()])
+                    self._groups[state] = Group(schema, column_type, fields)
+                shape = self._groups[state]
         return shape
 
     def _get_leaf_type(self, schema: PrimitiveType | FixedType | EnumType) -> pa.DataType:
@@ -222,19 +232,6 @@ class _ColumnShaper:
         if logical == "time-micros":
             return TIME if self._options.time_type else pa.int64()
         return _LOGICAL_TYPES[logical] if logical else _PRIMITIVE_TYPES[schema.type]
-
-    def _make_group(self, schema: RecordType, depths: dict[str, int]) -> Group | None:
-        inner = self._depth_limit.enter("record", schema.full_name, depths)
-        if inner is None:
-            return None
-        # A record with two recursive fields shares their groups; otherwise the number of groups would grow exponentially.
-        state = (schema.full_name, frozenset(depths.items()))
-        if state not in self._groups:
-            shapes = ((part.name, self.make_shape(part.schema, inner)) for part in schema.fields)
-            fields = {name: shape for name, shape in shapes if shape is not None}
-            column_type = pa.struct([pa.field(name, shape.type) for name, shape in fields.items()])
-            self._groups[state] = Group(schema, column_type, fields)
-        return self._groups[state]
 
     def _make_choice(self, schema: UnionType, depths: dict[str, int]) -> Choice | None:
         kinds = [branch.type for branch in schema.branches]

@@ -475,7 +475,16 @@ def _compile_leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, stri
     if writer.type in ("string", "bytes"):
         return _read_strict_text if strict and schema.type == "string" else _read_spans
     if writer.type in ("float", "double"):
-        return _compile_floating(writer.type, shape.type)
+        view, width = ("<f4", 4) if writer.type == "float" else ("<f8", 8)
+        dtype = _get_numpy_type(shape.type)
+
+        def read_floating(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
+            values = batch.read_items(view, at)
+            with np.errstate(invalid="ignore"):
+                # A signalling NaN becomes a quiet one.
+                return values.astype(dtype, copy=False), at + width
+
+        return read_floating
     if writer.type == "boolean":
         return lambda batch, at, _rows: (batch.read_bytes(at) == 1, at + 1)
     if writer.type == "null":
@@ -532,19 +541,6 @@ def _read_strict_text(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, I
             except UnicodeDecodeError:
                 batch.mark(row)
     return spans, stop
-
-
-def _compile_floating(writer: str, arrow_type: pa.DataType) -> ReadColumn:
-    view, size = ("<f4", 4) if writer == "float" else ("<f8", 8)
-    dtype = _get_numpy_type(arrow_type)
-
-    def read(batch: ByteBatch, at: Ints, _: Ints) -> tuple[Vector, Ints]:
-        values = batch.read_items(view, at)
-        with np.errstate(invalid="ignore"):
-            # A signalling NaN becomes a quiet one.
-            return values.astype(dtype, copy=False), at + size
-
-    return read
 
 
 def _compile_integer(writer: str, shape: Leaf) -> ReadColumn:

@@ -163,7 +163,41 @@ class _AvroCompiler:
         is_array, size = isinstance(action.writer, ArrayType), compute_min_size(item_schema)
         if shape is None:
             return _compile_skip_items(read_item, size, has_keys=not is_array, jump=jump)
-        return _compile_array(read_item, size) if is_array else self._compile_map(read_item, size)
+
+        def read_array(data: bytes, at: int) -> tuple[Any, int]:
+            items: list[Any] = []
+            while True:
+                count, at = _read_count(data, at, size)
+                if count == 0:
+                    return items, at
+                if size == 0 and len(items) + count > _max_empty_items(data):
+                    raise Unreadable(f"more than {_max_empty_items(data)} items that take no bytes", at)
+                try:
+                    for _ in range(count):
+                        item, at = read_item(data, at)
+                        items.append(item)
+                except Unreadable as error:
+                    error.prepend_path(f"[{len(items)}]")
+                    raise
+
+        read_key = self._compile_text()
+        as_python = self._as_python
+
+        def read_map(data: bytes, at: int) -> tuple[Any, int]:
+            entries: dict[str, Any] = {}
+            while True:
+                count, at = _read_count(data, at, 1 + size)
+                if count == 0:
+                    return (entries if as_python else list(entries.items())), at
+                for _ in range(count):
+                    key, at = read_key(data, at)
+                    try:
+                        entries[key], at = read_item(data, at)
+                    except Unreadable as error:
+                        error.prepend_path(f"[{shorten(repr(key), MAX_KEY_LENGTH)}]")
+                        raise
+
+        return read_array if is_array else read_map
 
     def _compile_branch(self, action: avro_resolution.ReaderUnion, shape: Choice | None, *, jump: bool) -> Read:
         branch = None if shape is None else shape.branches[action.index]
@@ -180,26 +214,6 @@ class _AvroCompiler:
             return {**blank, member: value}, at
 
         return read_member
-
-    def _compile_map(self, read_value: Read, value_size: int) -> Read:
-        read_key = self._compile_text()
-        as_python = self._as_python
-
-        def read_map(data: bytes, at: int) -> tuple[Any, int]:
-            entries: dict[str, Any] = {}
-            while True:
-                count, at = _read_count(data, at, 1 + value_size)
-                if count == 0:
-                    return (entries if as_python else list(entries.items())), at
-                for _ in range(count):
-                    key, at = read_key(data, at)
-                    try:
-                        entries[key], at = read_value(data, at)
-                    except Unreadable as error:
-                        error.prepend_path(f"[{shorten(repr(key), MAX_KEY_LENGTH)}]")
-                        raise
-
-        return read_map
 
     def _compile_leaf(self, writer: PrimitiveType | FixedType, shape: Leaf) -> Read:
         schema = shape.schema
@@ -249,26 +263,6 @@ def _compile_failure(reason: str) -> Read:
         raise Unreadable(reason, at if data else None)
 
     return fail
-
-
-def _compile_array(read_item: Read, item_size: int) -> Read:
-    def read_array(data: bytes, at: int) -> tuple[Any, int]:
-        items: list[Any] = []
-        while True:
-            count, at = _read_count(data, at, item_size)
-            if count == 0:
-                return items, at
-            if item_size == 0 and len(items) + count > _max_empty_items(data):
-                raise Unreadable(f"more than {_max_empty_items(data)} items that take no bytes", at)
-            try:
-                for _ in range(count):
-                    item, at = read_item(data, at)
-                    items.append(item)
-            except Unreadable as error:
-                error.prepend_path(f"[{len(items)}]")
-                raise
-
-    return read_array
 
 
 def _compile_skip_items(read_item: Read, item_size: int, *, has_keys: bool, jump: bool) -> Read:

@@ -119,7 +119,16 @@ def resolve(writer: Schema, reader: Schema) -> Action:
     Raises:
         InvalidDefinition: aliases of the reader give the same name to two fields of the writer.
     """
-    return _Resolver().resolve(_apply_aliases(writer, reader), reader)
+    # The fields and types of the writer get the names that the reader's aliases give them (Schema.applyAliases).
+    if not ShapeComparison(is_equal).is_same(writer, reader):
+        names: dict[str, str] = {}
+        fields: dict[str, dict[str, str]] = {}
+        _collect_aliases(reader, names, fields, set())
+        if names or fields:
+            renamer = _Renamer(names, fields)
+            writer = renamer.rename(writer)
+            renamer.check_defaults()
+    return _Resolver().resolve(writer, reader)
 
 
 class _Resolver:
@@ -222,21 +231,6 @@ def _is_equivalent(left: Schema, right: Schema) -> bool:
 # Aliases
 
 
-def _apply_aliases(writer: Schema, reader: Schema) -> Schema:
-    """Return the writer's schema with the names that the reader's aliases give it (Schema.applyAliases)."""
-    if ShapeComparison(is_equal).is_same(writer, reader):
-        return writer
-    names: dict[str, str] = {}
-    fields: dict[str, dict[str, str]] = {}
-    _collect_aliases(reader, names, fields, set())
-    if not names and not fields:
-        return writer
-    renamer = _Renamer(names, fields)
-    renamed = renamer.rename(writer)
-    renamer.check_defaults()
-    return renamed
-
-
 def _collect_aliases(
     schema: Schema, names: dict[str, str], fields: dict[str, dict[str, str]], visited: set[int]
 ) -> None:
@@ -272,25 +266,24 @@ class _Renamer:
                 return UnionType(tuple(self.rename(branch) for branch in schema.branches))
             case EnumType() | FixedType():
                 return replace(schema, full_name=self._names.get(schema.full_name, schema.full_name))
+            case RecordType() if id(schema) in self._records:
+                return self._records[id(schema)]
             case RecordType():
-                return self._rename_record(schema)
+                name = self._names.get(schema.full_name, schema.full_name)
+                renamed = self._records[id(schema)] = RecordType(name, ())
+                aliases = self._fields.get(name, {})
+                for part in schema.fields:
+                    field_name = aliases.get(part.name, part.name)
+                    renamed.fields.append(RecordField(field_name, self.rename(part.schema), part.default, ()))
+                names = [part.name for part in renamed.fields]
+                duplicates = sorted({field_name for field_name in names if names.count(field_name) > 1})
+                if duplicates:
+                    raise InvalidDefinition(
+                        f"by its aliases the reader calls two fields of {name} {', '.join(duplicates)}"
+                    )
+                return renamed
             case PrimitiveType():
                 return schema
-
-    def _rename_record(self, schema: RecordType) -> RecordType:
-        if id(schema) in self._records:
-            return self._records[id(schema)]
-        name = self._names.get(schema.full_name, schema.full_name)
-        renamed = self._records[id(schema)] = RecordType(name, ())
-        aliases = self._fields.get(name, {})
-        for part in schema.fields:
-            field_name = aliases.get(part.name, part.name)
-            renamed.fields.append(RecordField(field_name, self.rename(part.schema), part.default, ()))
-        names = [part.name for part in renamed.fields]
-        duplicates = sorted({field_name for field_name in names if names.count(field_name) > 1})
-        if duplicates:
-            raise InvalidDefinition(f"by its aliases the reader calls two fields of {name} {', '.join(duplicates)}")
-        return renamed
 
     def check_defaults(self) -> None:
         """Check the defaults of renamed records as Java does, which rejects a default with the previous name of a field.
@@ -378,7 +371,11 @@ def _encode_leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
         case "boolean":
             return b"\1" if value else b"\0"
         case "int" | "long":
-            return encode_zigzag(_to_java_integer(value, 32 if kind == "int" else 64))
+            # As Java's intValue and longValue: fractions are truncated and bounded, integers keep their low bits.
+            half = 1 << (31 if kind == "int" else 63)
+            if isinstance(value, int):
+                return encode_zigzag((value + half) % (2 * half) - half)
+            return encode_zigzag(0 if math.isnan(value) else int(max(-half, min(half - 1, value))))
         case "float" | "double":
             form = "<f" if kind == "float" else "<d"
             try:
@@ -386,16 +383,6 @@ def _encode_leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
             except OverflowError:
                 return struct.pack(form, math.inf if value > 0 else -math.inf)
     return prefix_length(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
-
-
-def _to_java_integer(value: float, bits: int) -> int:
-    """Convert a number as Java's intValue and longValue do: fractions are truncated and bounded, integers keep their low bits."""
-    half = 1 << (bits - 1)
-    if isinstance(value, int):
-        return (value + half) % (2 * half) - half
-    if math.isnan(value):
-        return 0
-    return int(max(-half, min(half - 1, value)))
 
 
 def _is_candidate(schema: Schema, value: Any) -> bool:

@@ -338,7 +338,15 @@ class _Parser:
     def _parse_named_type(self, kind: str, value: dict[str, Any], namespace: str) -> Schema:
         if id(value) in self._types:
             return self._types[id(value)]
-        name, own_namespace = _resolve_name(value, namespace)
+        local_name = value.get("name")
+        if not isinstance(local_name, str):
+            raise _make_error(f"the name of this {kind} is {_describe_value(local_name)}")
+        declared_namespace = value.get("namespace")
+        name = _qualify(local_name, declared_namespace if isinstance(declared_namespace, str) else namespace)
+        own_namespace, _, local_name = name.rpartition(".")
+        _check_name(local_name, f"the name of this {kind}")
+        if name in PRIMITIVE_TYPES:
+            raise _make_error(f"this {kind} has the name of a primitive type, {name}")
         self.definitions.setdefault(name, (value, namespace))
         aliases = tuple(_qualify(alias, own_namespace) for alias in _get_names(value, "aliases"))
         for alias in aliases:
@@ -443,21 +451,6 @@ def blank_comments(text: str) -> str:
 def _is_same_type(left: Schema, right: Schema) -> bool:
     """Compare the properties of two types that have an effect on decoding and encoding."""
     return is_equal(left, right) and getattr(left, "default", None) == getattr(right, "default", None)
-
-
-def _resolve_name(value: dict[str, Any], namespace: str) -> tuple[str, str]:
-    """Return the full name and the namespace of a named type inside `namespace`."""
-    name = value.get("name")
-    if not isinstance(name, str):
-        raise _make_error(f"the name of this {value['type']} is {_describe_value(name)}")
-    if isinstance(declared_namespace := value.get("namespace"), str):
-        namespace = declared_namespace
-    full = _qualify(name, namespace)
-    own_namespace, _, local_name = full.rpartition(".")
-    _check_name(local_name, f"the name of this {value['type']}")
-    if full in PRIMITIVE_TYPES:
-        raise _make_error(f"this {value['type']} has the name of a primitive type, {full}")
-    return full, own_namespace
 
 
 def _qualify(name: str, namespace: str) -> str:

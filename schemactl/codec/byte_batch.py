@@ -140,19 +140,6 @@ class ByteBatch:
 
     def _read_long_numbers(self, at: Ints, rows: Ints, max_bytes: int) -> tuple[Ints, Ints]:
         """Read the zig-zag number at each position, and return the numbers and their lengths in bytes."""
-        bits, size = self._read_varints(at)
-        if max_bytes == 5:
-            bits &= np.uint64(0xFFFF_FFFF)
-        too_long = size > max_bytes
-        if too_long.any():
-            self.mark(rows[too_long])
-        values: Ints = (bits >> _ONE).view(np.int64)
-        bits &= _ONE
-        values ^= -bits.view(np.int64)
-        return values, size
-
-    def _read_varints(self, at: Ints) -> tuple[Words, Ints]:
-        """Return the bits of the variable-length number at each position, and its length in bytes (11 if it does not end)."""
         at = np.minimum(at, self.limit)
         bits: Words = self._words[at]
         # In place: memory costs more time than arithmetic.
@@ -176,8 +163,17 @@ class ByteBatch:
             bits[long] |= (ninth & np.uint8(0x7F)).astype(np.uint64) << np.uint64(56)
             has_tenth = ninth >= 0x80
             bits[long] |= np.where(has_tenth, tenth & np.uint8(1), 0).astype(np.uint64) << np.uint64(63)
+            # A number that does not end counts as one of eleven bytes.
             size[long] = np.where(has_tenth, np.where(tenth >= 0x80, 11, 10), 9)
-        return bits, size
+        if max_bytes == 5:
+            bits &= np.uint64(0xFFFF_FFFF)
+        too_long = size > max_bytes
+        if too_long.any():
+            self.mark(rows[too_long])
+        values: Ints = (bits >> _ONE).view(np.int64)
+        bits &= _ONE
+        values ^= -bits.view(np.int64)
+        return values, size
 
     def read_indexes(self, at: Ints, rows: Ints, length: int) -> tuple[Ints, Ints, Mask | None]:
         """Read an int at each position that has to be an index below `length`.

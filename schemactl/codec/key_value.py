@@ -59,15 +59,31 @@ class KeyValueReader:
         return [mask_rows(column, reasons) for column in columns], reasons
 
     def _split(self, payloads: pa.BinaryArray) -> tuple[pa.BinaryArray, pa.BinaryArray, dict[int, str]]:
+        """Split INLINE payloads, and return keys, values, and the reasons of rows that `_split_payload` rejects or that are null."""
         rows = np.flatnonzero(np.asarray(payloads.is_valid()))
-        keys, values, bad = _split_pairs(payloads.drop_null(), strict=self.strict)
+        batch = ByteBatch(payloads.drop_null())
+        lengths = batch.view_as(">i4")
+        at = batch.start
+        bad: Mask = np.zeros(len(rows), bool)
+        parts = []
+        for _ in ("key", "value"):
+            length: Ints = lengths[np.minimum(at, batch.limit)].astype(np.int64)
+            bad |= (batch.end - at < 4) | (length < -1) | (length > batch.end - at - 4)
+            length = np.where(bad, -1, length)
+            start = np.minimum(at + 4, batch.limit)
+            at = start + np.maximum(length, 0)
+            part = _set_nulls(batch.take_spans(make_pairs(start, at)), length < 0)
+            parts.append(_expand_rows(part, rows, len(payloads)))
+        if self.strict:
+            bad |= at != batch.end
+
         reasons = explain_absent_payloads(payloads)
         for row in rows[bad]:
             try:
                 _split_payload(payloads[int(row)].as_py(), strict=self.strict)
             except Unreadable as error:
                 reasons[int(row)] = error.reason
-        return _expand_rows(keys, rows, len(payloads)), _expand_rows(values, rows, len(payloads)), reasons
+        return parts[0], parts[1], reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,22 +181,3 @@ def _split_payload(payload: bytes, *, strict: bool) -> tuple[bytes | None, bytes
     if strict and end != len(payload):
         raise Unreadable(f"{len(payload) - end} bytes follow the value", end)
     return key, value
-
-
-def _split_pairs(payloads: pa.BinaryArray, *, strict: bool) -> tuple[pa.BinaryArray, pa.BinaryArray, Mask]:
-    """Split many INLINE payloads, and return keys, values, and the mask of rows that `_split_payload` rejects."""
-    batch = ByteBatch(payloads)
-    lengths = batch.view_as(">i4")
-    at = batch.start
-    bad: Mask = np.zeros(len(payloads), bool)
-    parts = []
-    for _ in ("key", "value"):
-        length: Ints = lengths[np.minimum(at, batch.limit)].astype(np.int64)
-        bad |= (batch.end - at < 4) | (length < -1) | (length > batch.end - at - 4)
-        length = np.where(bad, -1, length)
-        start = np.minimum(at + 4, batch.limit)
-        at = start + np.maximum(length, 0)
-        parts.append(_set_nulls(batch.take_spans(make_pairs(start, at)), length < 0))
-    if strict:
-        bad |= at != batch.end
-    return parts[0], parts[1], bad

@@ -203,6 +203,7 @@ def _get_wire_format(name: str, options: Options) -> _WireFormat:
 def _make_number_reader(name: str, options: Options) -> PayloadReader:
     wire = _get_wire_format(name, options)
     packed, exact = struct.Struct(wire.format), wire.exact or options.strict
+    order, codes = wire.format[0], wire.format[1:]
     keeps_nanos = options.strict and not options.loses_nanoseconds
     convert = get_python_converter(wire.type)
 
@@ -225,14 +226,39 @@ def _make_number_reader(name: str, options: Options) -> PayloadReader:
     def read_value(payload: bytes) -> Any:
         return read_storage(payload) if convert is None else convert(read_storage(payload))
 
-    return PayloadReader(
-        wire.type, read_value, read_storage, _make_column_reader(wire, exact=exact, keeps_nanos=keeps_nanos)
-    )
+    def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
+        batch = ByteBatch(payloads)
+        length = batch.end - batch.start
+        bad = length != packed.size if exact else length < packed.size
+        numbers = []
+        at = batch.start
+        for code, limits in zip(codes, wire.limits, strict=True):
+            number = batch.view_as(f"{order}{'i1' if code == 'b' else code}")[at]
+            if number.dtype.kind == "i":
+                number = number.astype(np.int64)
+            if limits is not None:
+                bad |= (number < limits[0]) | (number > limits[1])
+                number = np.where(bad, 0, number)
+            numbers.append(number)
+            at = np.minimum(at + struct.calcsize(f">{code}"), batch.limit)
+        if wire.is_in_range is not None:
+            bad |= ~wire.is_in_range(*numbers)
+        if keeps_nanos and wire.nanos is not None:
+            bad |= numbers[wire.nanos] % 1000 != 0
+        values = wire.read(*numbers)
+        if wire.type == pa.bool_():
+            return pa.array(values), bad
+        dtype = f"{'f' if pa.types.is_floating(wire.type) else 'i'}{wire.type.bit_width // 8}"
+        buffer = pa.py_buffer(np.ascontiguousarray(values.astype(dtype)))
+        return pa.Array.from_buffers(wire.type, len(values), [None, buffer]), bad
+
+    return PayloadReader(wire.type, read_value, read_storage, read_column)
 
 
 def _make_number_writer(name: str, options: Options) -> PayloadWriter:
     wire = _get_wire_format(name, options)
     packed = struct.Struct(wire.format)
+    order, codes = wire.format[0], wire.format[1:]
     convert = get_storage_converter(wire.type)
     # Nanoseconds may also be written as one of Python's times.
     convert_time = None if wire.time_type is None else get_storage_converter(wire.time_type)
@@ -257,51 +283,6 @@ def _make_number_writer(name: str, options: Options) -> PayloadWriter:
             raise Unwritable(f"{value!r} is out of the range of {name}")
         return payload
 
-    return PayloadWriter(wire.type, write, _make_column_writer(wire))
-
-
-def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]:
-    """Return the numbers that are out of their limits."""
-    pairs = zip(numbers, wire.limits, strict=True)
-    return [number for number, limits in pairs if limits and not limits[0] <= number <= limits[1]]
-
-
-def _make_column_reader(
-    wire: _WireFormat, *, exact: bool, keeps_nanos: bool
-) -> Callable[[pa.BinaryArray], tuple[pa.Array, Mask]]:
-    size, order = struct.calcsize(wire.format), wire.format[0]
-
-    def read_column(payloads: pa.BinaryArray) -> tuple[pa.Array, Mask]:
-        batch = ByteBatch(payloads)
-        length = batch.end - batch.start
-        bad = length != size if exact else length < size
-        numbers = []
-        at = batch.start
-        for code, limits in zip(wire.format[1:], wire.limits, strict=True):
-            number = batch.view_as(f"{order}{'i1' if code == 'b' else code}")[at]
-            if number.dtype.kind == "i":
-                number = number.astype(np.int64)
-            if limits is not None:
-                bad |= (number < limits[0]) | (number > limits[1])
-                number = np.where(bad, 0, number)
-            numbers.append(number)
-            at = np.minimum(at + struct.calcsize(f">{code}"), batch.limit)
-        if wire.is_in_range is not None:
-            bad |= ~wire.is_in_range(*numbers)
-        if keeps_nanos and wire.nanos is not None:
-            bad |= numbers[wire.nanos] % 1000 != 0
-        values = wire.read(*numbers)
-        if wire.type == pa.bool_():
-            return pa.array(values), bad
-        dtype = f"{'f' if pa.types.is_floating(wire.type) else 'i'}{wire.type.bit_width // 8}"
-        buffer = pa.py_buffer(np.ascontiguousarray(values.astype(dtype)))
-        return pa.Array.from_buffers(wire.type, len(values), [None, buffer]), bad
-
-    return read_column
-
-
-def _make_column_writer(wire: _WireFormat) -> Callable[[pa.Array], tuple[pa.BinaryArray, Mask]]:
-    order, codes = wire.format[0], wire.format[1:]
     fields = [(f"n{number}", f"{order}{'i1' if code == 'b' else code}") for number, code in enumerate(codes)]
 
     def write_column(values: pa.Array) -> tuple[pa.BinaryArray, Mask]:
@@ -314,14 +295,20 @@ def _make_column_writer(wire: _WireFormat) -> Callable[[pa.Array], tuple[pa.Bina
             # The products of larger numbers may not fit 64 bits; nanoseconds are only divided.
             bad = bad | (plain > MAX_MILLIS) | (plain < -MAX_MILLIS)
             plain = np.where(bad, 0, plain)
-        packed = np.zeros(len(values), fields)
-        for (name, _), limits, number in zip(fields, wire.limits, wire.write(plain), strict=True):
+        rows = np.zeros(len(values), fields)
+        for (field, _), limits, number in zip(fields, wire.limits, wire.write(plain), strict=True):
             if limits is not None:
                 bad = bad | (number < limits[0]) | (number > limits[1])
-            packed[name] = number
-        return split_evenly(packed.view(np.uint8), struct.calcsize(wire.format)), bad
+            rows[field] = number
+        return split_evenly(rows.view(np.uint8), packed.size), bad
 
-    return write_column
+    return PayloadWriter(wire.type, write, write_column)
+
+
+def _find_out_of_range(numbers: tuple[Any, ...], wire: _WireFormat) -> list[Any]:
+    """Return the numbers that are out of their limits."""
+    pairs = zip(numbers, wire.limits, strict=True)
+    return [number for number, limits in pairs if limits and not limits[0] <= number <= limits[1]]
 
 
 # Text and bytes

@@ -304,22 +304,24 @@ class _RowReader(BatchRows):
         get_column = source.column if isinstance(source, pa.RecordBatch) else source.field
         arrays = [get_column(column_name(field.part.number)) for field in fields]
         self.mark_invalid(fields, arrays, rows, present)
-        return [self._read_field(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
+        columns = []
+        for field, array in zip(fields, arrays, strict=True):
+            part = field.part
+            if part.key is not None:
+                column = self._read_map(field, part.key, array, rows)
+            elif part.repeated:
+                counts = np.diff(np.asarray(array.offsets))
+                items = self._read_values(field, array.values, np.repeat(rows, counts))
+                column = pa.ListArray.from_arrays(array.offsets, items, type=part.type)
+            else:
+                column = self._read_values(field, array, rows)
+                if not part.presence or part.default is not None:
+                    column = _fill_defaults(part, column)
+            columns.append(column)
+        return columns
 
-    def _read_field(self, field: ColumnField, array: pa.Array, rows: Ints) -> pa.Array:
+    def _read_map(self, field: ColumnField, key: Scalar, array: pa.ListArray, rows: Ints) -> pa.Array:
         part = field.part
-        if part.key is not None:
-            return self._read_map(part, part.key, field, array, rows)
-        if part.repeated:
-            counts = np.diff(np.asarray(array.offsets))
-            values = self._read_values(field, array.values, np.repeat(rows, counts))
-            return pa.ListArray.from_arrays(array.offsets, values, type=part.type)
-        values = self._read_values(field, array, rows)
-        return values if part.presence and part.default is None else _fill_defaults(part, values)
-
-    def _read_map(
-        self, part: MessagePart, key: Scalar, field: ColumnField, array: pa.ListArray, rows: Ints
-    ) -> pa.Array:
         offsets, entries = array.offsets, array.values
         counts = np.diff(np.asarray(offsets))
         owners = np.repeat(np.arange(len(counts)), counts)
@@ -415,24 +417,27 @@ class _RowWriter(BatchRows):
         columns = dict(zip((part.name for part in messages.type), messages.flatten(), strict=True))
         arrays = [columns[field.part.name] for field in fields]
         self.mark_invalid(fields, arrays, rows, present)
-        return [self._write_field(field, array, rows) for field, array in zip(fields, arrays, strict=True)]
+        written = []
+        for field, array in zip(fields, arrays, strict=True):
+            part = field.part
+            if part.key is not None:
+                column = self._write_map(field, part.key, array, rows)
+            elif part.repeated:
+                counts = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
+                item_rows = np.repeat(rows, counts)
+                items = array.flatten()
+                self.bad[item_rows[np.asarray(items.is_null())]] = True
+                if field.is_unpacked:
+                    self.bad[item_rows] = True
+                column = _make_list_array(counts, self._write_values(field, items, item_rows))
+            else:
+                column = self._write_values(field, array, rows)
+                if not part.presence:
+                    column = _unset_defaults(part, column)
+            written.append(column)
+        return written
 
-    def _write_field(self, field: ColumnField, array: pa.Array, rows: Ints) -> pa.Array:
-        part = field.part
-        if part.key is not None:
-            return self._write_map(part.key, field, array, rows)
-        if part.repeated:
-            counts = np.asarray(pc.fill_null(pc.list_value_length(array), 0))
-            item_rows = np.repeat(rows, counts)
-            items = array.flatten()
-            self.bad[item_rows[np.asarray(items.is_null())]] = True
-            if field.is_unpacked:
-                self.bad[item_rows] = True
-            return _make_list_array(counts, self._write_values(field, items, item_rows))
-        values = self._write_values(field, array, rows)
-        return values if part.presence else _unset_defaults(part, values)
-
-    def _write_map(self, key: Scalar, field: ColumnField, array: pa.MapArray, rows: Ints) -> pa.Array:
+    def _write_map(self, field: ColumnField, key: Scalar, array: pa.MapArray, rows: Ints) -> pa.Array:
         # The entries of a new array do not include the entries of null maps.
         array = array.take(pa.array(np.arange(len(array))))
         counts = np.diff(np.asarray(array.offsets))

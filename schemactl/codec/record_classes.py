@@ -308,15 +308,14 @@ def list_fields(kind: Any) -> tuple[ClassField, ...]:
     hints = get_type_hints(kind, include_extras=True)
     if hasattr(kind, "__attrs_attrs__"):
         return tuple(_read_attrs_fields(kind, hints))
-    return tuple(_read_dataclass_fields(kind, hints))
-
-
-def _read_dataclass_fields(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:
+    fields = []
     for field in dataclasses.fields(kind):
         factory = field.default_factory
         default = field.default if factory is NO_DEFAULT else _make_constant_default(factory)
         argument = field.name if field.init else ""
-        yield _make_field(field.name, argument, hints[field.name], default, field.metadata.get("avro", {}))
+        avro = field.metadata.get("avro", {})
+        fields.append(_make_field(field.name, argument, hints[field.name], default, avro))
+    return tuple(fields)
 
 
 def _read_attrs_fields(kind: Any, hints: Mapping[str, Any]) -> Iterator[ClassField]:

@@ -108,9 +108,7 @@ class ShapeWriter(ABC, Generic[Piece]):
                     self._records[id(shape)] = self._make_record_writer(shape)
                 return self._records[id(shape)]
             case Repeated():
-                write_item = self.make_writer(shape.part)
-                is_array = isinstance(shape.schema, ArrayType)
-                return self._make_list_writer(write_item) if is_array else self._make_map_writer(write_item)
+                return self._make_list_writer(shape)
             case Choice():
                 return self._make_union_writer(shape)
             case Leaf():
@@ -172,7 +170,9 @@ class ShapeWriter(ABC, Generic[Piece]):
 
         return write_cut
 
-    def _make_list_writer(self, write_item: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
+    def _make_list_writer(self, shape: Repeated) -> Callable[[Any], Piece]:
+        write_item = self.make_writer(shape.part)
+
         def write_list(value: Any) -> Piece:
             pieces: list[Piece] = []
             items = check_list(value)
@@ -184,9 +184,6 @@ class ShapeWriter(ABC, Generic[Piece]):
                 raise
             return self.write_items(pieces)
 
-        return write_list
-
-    def _make_map_writer(self, write_item: Callable[[Any], Piece]) -> Callable[[Any], Piece]:
         def write_map(value: Any) -> Piece:
             pieces = []
             key = None
@@ -199,7 +196,7 @@ class ShapeWriter(ABC, Generic[Piece]):
                 raise
             return self.write_entries(pieces)
 
-        return write_map
+        return write_list if isinstance(shape.schema, ArrayType) else write_map
 
     def _make_union_writer(self, shape: Choice) -> Callable[[Any], Piece]:
         kinds = [branch.type for branch in shape.schema.branches]
