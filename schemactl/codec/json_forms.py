@@ -14,20 +14,20 @@ import decimal
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from .avro_schema import PrimitiveType, Schema
 from .definition import Unreadable, Unwritable
+from .values import EPOCH, EPOCH_DAY
 
 _NANOS_PER_SECOND: Final = 10**9
 _SECONDS_PER_DAY: Final = 86_400
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 _UNITS_PER_SECOND: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 
-_FIRST_SECOND: Final = (date.min.toordinal() - _EPOCH_DAY) * _SECONDS_PER_DAY
-_END_SECOND: Final = (date.max.toordinal() + 1 - _EPOCH_DAY) * _SECONDS_PER_DAY
+_FIRST_SECOND: Final = (date.min.toordinal() - EPOCH_DAY) * _SECONDS_PER_DAY
+_END_SECOND: Final = (date.max.toordinal() + 1 - EPOCH_DAY) * _SECONDS_PER_DAY
 """The seconds since 1970 of the years 1 to 9999."""
 
 _DATE_TIME: Final = re.compile(
@@ -66,14 +66,12 @@ def make_time_reader(schema: PrimitiveType, units_per_second: int) -> Callable[[
         a function that returns the number of units since 1970 or since midnight, or None for a value in another form, and raises
         Unreadable for a time that does not exist. Digits below the unit are dropped.
     """
-    kind = schema.logical or schema.java
-    if kind == "date":
+    name, _ = _split_time_type(schema)
+    if name == "date":
         return _read_date
-    if not isinstance(kind, str) or kind.rpartition("-")[2] not in _UNITS_PER_SECOND:
+    if not name:
         return None
-    read_nanos = {"time": _read_time, "timestamp": _read_moment, "local-timestamp": _read_local}[
-        kind.rpartition("-")[0]
-    ]
+    read_nanos = {"time": _read_time, "timestamp": _read_moment, "local-timestamp": _read_local}[name]
 
     def read_time(value: Any) -> int | None:
         nanos = read_nanos(value)
@@ -87,13 +85,12 @@ def make_time_writer(schema: PrimitiveType) -> Callable[[int], str] | None:
 
     The function takes the number of units of the schema since 1970 or since midnight, and raises Unwritable for a time that is out of range.
     """
-    kind = schema.logical or schema.java
-    if kind == "date":
+    name, units_per_second = _split_time_type(schema)
+    if name == "date":
         return lambda days: _write_list(_list_date_parts(days))
-    if not isinstance(kind, str) or kind.rpartition("-")[2] not in _UNITS_PER_SECOND:
+    if not name:
         return None
-    name, _, unit = kind.rpartition("-")
-    nanos_per_unit = _NANOS_PER_SECOND // _UNITS_PER_SECOND[unit]
+    nanos_per_unit = _NANOS_PER_SECOND // units_per_second
     write = {"time": _write_time, "timestamp": _write_moment, "local-timestamp": _write_local}[name]
     return lambda number: write(number * nanos_per_unit)
 
@@ -119,7 +116,7 @@ def _write_local(nanos: int) -> str:
 
 def _list_date_parts(days: int) -> list[int]:
     try:
-        day = date.fromordinal(days + _EPOCH_DAY)
+        day = date.fromordinal(days + EPOCH_DAY)
     except (ValueError, OverflowError):
         raise Unwritable(f"{days} days since 1970 lie outside the years 1 to 9999") from None
     return [day.year, day.month, day.day]
@@ -140,8 +137,17 @@ def _write_list(parts: list[int]) -> str:
 
 def get_units_per_second(schema: PrimitiveType) -> int | None:
     """Return the unit of a time of day that is written as a whole number, or None for other types."""
+    name, units_per_second = _split_time_type(schema)
+    return units_per_second if name == "time" else None
+
+
+def _split_time_type(schema: PrimitiveType) -> tuple[str, int]:
+    """Return the type of a date or time without its unit, or "" for other types, and the units per second of times."""
     kind = schema.logical or schema.java
-    return _UNITS_PER_SECOND[kind.removeprefix("time-")] if isinstance(kind, str) and kind.startswith("time-") else None
+    if kind == "date":
+        return kind, 0
+    name, _, unit = kind.rpartition("-") if isinstance(kind, str) else ("", "", "")
+    return (name, _UNITS_PER_SECOND[unit]) if unit in _UNITS_PER_SECOND else ("", 0)
 
 
 def _read_date(value: Any) -> int | None:
@@ -151,7 +157,7 @@ def _read_date(value: Any) -> int | None:
     if match is None or match["time"]:
         return None
     try:
-        return date.fromisoformat(match["day"]).toordinal() - _EPOCH_DAY
+        return date.fromisoformat(match["day"]).toordinal() - EPOCH_DAY
     except ValueError:
         raise Unreadable(f'"{match["day"]}" is not a date') from None
 
@@ -181,7 +187,7 @@ def _read_local(value: Any) -> int | None:
 
 def _count_days(parts: list[Any]) -> int:
     try:
-        return date(*map(_check_number, parts)).toordinal() - _EPOCH_DAY
+        return date(*map(_check_number, parts)).toordinal() - EPOCH_DAY
     except (ValueError, OverflowError):
         raise Unreadable(f"{parts} is not a date") from None
 
@@ -207,7 +213,7 @@ def _parse_date_time(match: re.Match[str]) -> int:
     offset = (match["offset"] or "Z").upper().replace("Z", "+00:00")
     try:
         moment = datetime.fromisoformat(f"{match['day']}T{match['time']}{offset}")
-        seconds = (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(seconds=1)  # noqa: UP017  the offset is one as well
+        seconds = (moment - EPOCH) // timedelta(seconds=1)
     except (ValueError, OverflowError):
         raise Unreadable(f'"{match[0]}" is not a time') from None
     return seconds * _NANOS_PER_SECOND + int((match["fraction"] or "").ljust(9, "0"))
@@ -231,19 +237,18 @@ def make_key_writer(schema: PrimitiveType) -> Callable[[int], str] | None:
 
     The function takes the number of units of the schema, raises Unwritable as `make_time_writer` does, and returns the text of Java's toString.
     """
-    kind = schema.logical or schema.java
-    if kind == "date":
+    name, units_per_second = _split_time_type(schema)
+    if name == "date":
         return lambda days: "{:04}-{:02}-{:02}".format(*_list_date_parts(days))
-    if not isinstance(kind, str) or kind.rpartition("-")[2] not in _UNITS_PER_SECOND:
+    if not name:
         return None
-    name, _, unit = kind.rpartition("-")
-    units_per_day = _SECONDS_PER_DAY * _UNITS_PER_SECOND[unit]
-    nanos_per_unit = _NANOS_PER_SECOND // _UNITS_PER_SECOND[unit]
+    units_per_day = _SECONDS_PER_DAY * units_per_second
+    nanos_per_unit = _NANOS_PER_SECOND // units_per_second
 
     def write_key(number: int) -> str:
         days, units = divmod(number, units_per_day)
         if name == "time" and days:
-            raise Unwritable(f"{number} is out of the range of {kind}: a day has 24 hours")
+            raise Unwritable(f"{number} is out of the range of {schema.logical or schema.java}: a day has 24 hours")
         hour, minute, second, nanos = [*_list_time_parts(units * nanos_per_unit), 0, 0][:4]
         text = f"{hour:02}:{minute:02}"
         if second or nanos or name == "timestamp":

@@ -21,13 +21,21 @@ from .arrow_types import TIME, TIMESTAMP, TIMESTAMP_NTZ, Options, to_numbers
 from .byte_batch import ByteBatch, Mask, split_evenly
 from .definition import Definition, InvalidDefinition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
-from .values import MAX_MILLIS, check_bytes, decode_text, get_python_converter, get_storage_converter
+from .values import (
+    DAY_MICROS,
+    MAX_MILLIS,
+    SECOND_MICROS,
+    check_bytes,
+    decode_text,
+    get_python_converter,
+    get_storage_converter,
+)
 
-_DAY_MILLIS: Final = 86_400_000
-_DAY_NANOS: Final = 86_400_000_000_000
+_DAY_MILLIS: Final = DAY_MICROS // 1000
+_DAY_NANOS: Final = DAY_MICROS * 1000
 _SECOND_NANOS: Final = 1_000_000_000
 _DAYS: Final = (-(2**31), 2**31 - 1)
-_MAX_SECONDS: Final = (2**63 - 1) // 1_000_000 - 1
+_MAX_SECONDS: Final = (2**63 - 1) // SECOND_MICROS - 1
 
 Numbers = Any
 """Integers or numpy arrays of them: the conversions work for both."""
@@ -81,8 +89,8 @@ _WIRE_FORMATS: Final = {
     "INSTANT": _WireFormat(
         ">qi",
         TIMESTAMP,
-        lambda seconds, nanos: seconds * 1_000_000 + nanos // 1000,
-        lambda micros: (micros // 1_000_000, micros % 1_000_000 * 1000),
+        lambda seconds, nanos: seconds * SECOND_MICROS + nanos // 1000,
+        lambda micros: (micros // SECOND_MICROS, micros % SECOND_MICROS * 1000),
         ((-_MAX_SECONDS, _MAX_SECONDS), None),
         exact=False,
         nanos=1,
@@ -94,8 +102,8 @@ _WIRE_FORMATS: Final = {
     "LOCAL_DATE_TIME": _WireFormat(
         ">qq",
         TIMESTAMP_NTZ,
-        lambda day, nanos: day * 86_400_000_000 + nanos // 1000,
-        lambda micros: (micros // 86_400_000_000, micros % 86_400_000_000 * 1000),
+        lambda day, nanos: day * DAY_MICROS + nanos // 1000,
+        lambda micros: (micros // DAY_MICROS, micros % DAY_MICROS * 1000),
         ((-_MAX_SECONDS // 86_400, _MAX_SECONDS // 86_400), _NANO_OF_DAY),
         exact=False,
         nanos=1,

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from .arrow_types import TIMESTAMP
 from .byte_batch import Ints, Mask
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name
+from .values import SECOND_MICROS
 
 _MAX_NUMBER: Final = 10_000
 _MAX_FIELDS: Final = 5_000
@@ -45,8 +46,7 @@ _PTARS_TYPES: Final[dict[str, pa.DataType]] = {
 }
 """The types of ptars that differ from the types of the columns."""
 
-_MICROS: Final = 1_000_000
-_MAX_SECONDS: Final = 2**63 // _MICROS - 1
+_MAX_SECONDS: Final = 2**63 // SECOND_MICROS - 1
 """Maximum number of seconds that fits 64 bits as microseconds, with any nanoseconds."""
 
 _LENGTH_TAG: Final = b"".join(re.escape(bytes([byte])) for byte in range(2, 256, 8))
@@ -354,7 +354,7 @@ class _RowReader(BatchRows):
             nanos = np.asarray(pc.fill_null(array.field(1), 0)).astype(np.int64)
             is_too_large = (seconds > _MAX_SECONDS) | (seconds < -_MAX_SECONDS)
             self.bad[rows[is_too_large]] = True
-            micros = np.where(is_too_large, 0, seconds) * _MICROS + nanos // 1000
+            micros = np.where(is_too_large, 0, seconds) * SECOND_MICROS + nanos // 1000
             return pa.array(micros, pa.int64(), mask=~present).cast(shape.type)
         columns = self.read_fields(field.fields, array, rows, present)
         return pa.StructArray.from_arrays(columns, fields=list(shape.type), mask=pa.array(~present))
@@ -460,8 +460,8 @@ class _RowWriter(BatchRows):
         if isinstance(shape, Moment):
             micros = np.asarray(pc.fill_null(array.cast(pa.int64()), 0))
             # Seconds and nanoseconds of a Duration have the same sign (google/protobuf/duration.proto).
-            rest = micros % _MICROS if shape.type == TIMESTAMP else np.fmod(micros, _MICROS)
-            moments = ((micros - rest) // _MICROS, (rest * 1000).astype(np.int32))
+            rest = micros % SECOND_MICROS if shape.type == TIMESTAMP else np.fmod(micros, SECOND_MICROS)
+            moments = ((micros - rest) // SECOND_MICROS, (rest * 1000).astype(np.int32))
             columns = [pa.array(numbers, mask=numbers == 0) for numbers in moments]
             names = [column_name(1), column_name(2)]
         else:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +17,16 @@ from .definition import CodecError, Definition, Unreadable, Unwritable
 from .payload_reader import PayloadReader, PayloadWriter
 from .proto_columns import make_column_reader, make_column_writer, make_plan
 from .proto_schema import Message, MessagePart, Moment, Root, Scalar, Shape, get_type_name, load_descriptor, load_root
-from .values import PLAIN, check_list, get_python_converter, get_storage_converter, list_entries
+from .values import (
+    LIMITS,
+    PLAIN,
+    SECOND_MICROS,
+    check_fields,
+    check_list,
+    get_python_converter,
+    get_storage_converter,
+    list_entries,
+)
 from .wire_format import decode_varint
 
 _MAX_DEPTH: Final = 100
@@ -30,9 +39,6 @@ _PACKED_SIZES: Final = {
     **dict.fromkeys(("float", "fixed32", "sfixed32"), 4),
 }
 """The size in bytes of an item of a packed list; other items are variable-length numbers."""
-
-_MICROS: Final = 1_000_000
-_LIMIT: Final = 2**63
 
 _RANGES: Final = {
     **dict.fromkeys(("int32", "sint32", "sfixed32"), (-(2**31), 2**31 - 1)),
@@ -208,8 +214,9 @@ def _read_micros(moment: Any) -> int:
     """Return the microseconds of a Timestamp or Duration; further digits are truncated."""
     seconds: int = moment.seconds
     nanos: int = moment.nanos
-    micros = seconds * _MICROS + nanos // 1000
-    if not -_LIMIT <= micros < _LIMIT:
+    low, high = LIMITS["long"]
+    micros = seconds * SECOND_MICROS + nanos // 1000
+    if not low <= micros <= high:
         raise Unreadable(f"{seconds} seconds do not fit 64 bits as microseconds")
     return micros
 
@@ -361,11 +368,7 @@ class _WriterCompiler:
         }
 
         def fill(message: Any, value: Any) -> None:
-            if not isinstance(value, Mapping):
-                raise Unwritable(f"expected the fields of {shape.full_name}, found {value!r}")
-            unknown = value.keys() - parts.keys()
-            if unknown:
-                raise Unwritable(f"{shape.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+            check_fields(value, parts.keys(), shape.full_name)
             names_by_oneof: dict[str, str] = {}
             for name, field in value.items():
                 if field is None:
@@ -482,14 +485,15 @@ def _make_scalar_fit(shape: Scalar) -> _Fit:
 
 def _compile_moment(kind: pa.DataType) -> _Fill:
     convert = get_storage_converter(kind)
+    low, high = LIMITS["long"]
 
     def fill(message: Any, value: Any) -> None:
         micros = value if convert is None else convert(value)
-        if not -(2**63) <= micros < 2**63:
+        if not low <= micros <= high:
             raise Unwritable(f"{micros} microseconds do not fit 64 bits")
         # Seconds and nanoseconds of a Duration have the same sign (google/protobuf/duration.proto).
         sign = -1 if micros < 0 and kind == DURATION else 1
-        seconds, rest = divmod(sign * micros, _MICROS)
+        seconds, rest = divmod(sign * micros, SECOND_MICROS)
         message.seconds, message.nanos = sign * seconds, sign * rest * 1000
 
     return fill

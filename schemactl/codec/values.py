@@ -10,7 +10,7 @@ import math
 import re
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -33,8 +33,9 @@ from .definition import MAX_KEY_LENGTH, Unreadable, Unwritable, shorten
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 EPOCH_NTZ: Final = datetime(1970, 1, 1)  # noqa: DTZ001  a local date-time has no zone
-_EPOCH_DAY: Final = EPOCH.toordinal()
-DAY_MICROS: Final = 86_400_000_000
+EPOCH_DAY: Final = EPOCH.toordinal()
+SECOND_MICROS: Final = 1_000_000
+DAY_MICROS: Final = 86_400 * SECOND_MICROS
 MAX_MILLIS: Final = (2**63 - 1) // 1000
 """The maximum number of milliseconds that fits 64 bits as microseconds."""
 
@@ -129,11 +130,7 @@ class ShapeWriter(ABC, Generic[Piece]):
         join_fields = self.make_record_joiner(schema)
 
         def write_record(value: Any) -> Piece:
-            if not isinstance(value, Mapping):
-                raise Unwritable(f"expected the fields of {schema.full_name}, found {value!r}")
-            unknown = value.keys() - names
-            if unknown:
-                raise Unwritable(f"{schema.full_name} has no field {', '.join(sorted(map(str, unknown)))}")
+            check_fields(value, names, schema.full_name)
             pieces = []
             name = ""
             try:
@@ -367,6 +364,15 @@ PLAIN: Final[dict[str, Fit]] = {
 """The validation of types without attributes, by name, in Avro and protobuf."""
 
 
+def check_fields(value: Any, names: Collection[str], record: str) -> None:
+    """Raise Unwritable if the value is not a mapping, or has a field that is not among the `names` of the fields of `record`."""
+    if not isinstance(value, Mapping):
+        raise Unwritable(f"expected the fields of {record}, found {value!r}")
+    unknown = value.keys() - names
+    if unknown:
+        raise Unwritable(f"{record} has no field {', '.join(sorted(map(str, unknown)))}")
+
+
 def check_list(value: Any) -> Sequence[Any]:
     """Return the value if it is a list. Raises Unwritable if it is not."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray | memoryview):
@@ -437,7 +443,7 @@ def _to_datetime(epoch: datetime, micros: int) -> datetime:
 
 def _to_date(days: int) -> date:
     try:
-        return date.fromordinal(days + _EPOCH_DAY)
+        return date.fromordinal(days + EPOCH_DAY)
     except (ValueError, OverflowError):
         raise Unreadable(f"{days} days since 1970 lie outside the years 1 to 9999 of Python") from None
 
@@ -461,7 +467,7 @@ def _from_datetime(epoch: datetime, value: Any) -> int:
 
 def _from_date(value: Any) -> int:
     if isinstance(value, date) and not isinstance(value, datetime):
-        return value.toordinal() - _EPOCH_DAY
+        return value.toordinal() - EPOCH_DAY
     return _check_integer(value, "a date")
 
 

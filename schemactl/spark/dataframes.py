@@ -140,8 +140,20 @@ def decode_column(
     result_type = StructType().add("value", columns if codec.is_record else columns[0].dataType).add("error", "string")
     has_version = version is not None
 
-    def decode_values(*arrays: pa.Array) -> pa.Array:
-        return _decode_values(*arrays, codec=codec, has_version=has_version, mode=mode)
+    def decode_values(payloads: pa.Array, *versions_and_keys: pa.Array) -> pa.Array:
+        reduce_worker_overhead()
+        versions = versions_and_keys[0] if has_version else None
+        decoded = codec.decode_batch(payloads, versions, versions_and_keys[-1] if codec.separated else None)
+        rows, errors = decoded.rows, decoded.errors
+        if codec.kind:
+            # A value of another kind is null, which is not an error.
+            errors = pc.if_else(pa.array(codec.select_kind(versions, len(errors))), errors, None)
+        if mode == "FAILFAST":
+            _fail_at_first(errors)
+        value = rows.columns[0]
+        if codec.is_record:
+            value = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=decoded.errors.is_valid())
+        return pa.StructArray.from_arrays([value, errors], names=["value", "error"])
 
     arguments = (payload, version, key if codec.separated else None)
     # The type of `arrow_udf` requires a `functionType`, although Spark prefers the annotations of the function.
@@ -150,25 +162,6 @@ def decode_column(
         *(argument for argument in arguments if argument is not None)
     )
     return column
-
-
-def _decode_values(
-    payloads: pa.Array, *versions_and_keys: pa.Array, codec: AnyCodec, has_version: bool, mode: ParseMode
-) -> pa.Array:
-    """Decode the values of a batch for `decode_column`, in a worker; `versions_and_keys` has the columns that are used."""
-    reduce_worker_overhead()
-    versions = versions_and_keys[0] if has_version else None
-    decoded = codec.decode_batch(payloads, versions, versions_and_keys[-1] if codec.separated else None)
-    rows, errors = decoded.rows, decoded.errors
-    if codec.kind:
-        # A value of another kind is null, which is not an error.
-        errors = pc.if_else(pa.array(codec.select_kind(versions, len(errors))), errors, None)
-    if mode == "FAILFAST":
-        _fail_at_first(errors)
-    value = rows.columns[0]
-    if codec.is_record:
-        value = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema), mask=decoded.errors.is_valid())
-    return pa.StructArray.from_arrays([value, errors], names=["value", "error"])
 
 
 def _check_mode(mode: str, *modes: str) -> None:

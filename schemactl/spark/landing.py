@@ -480,7 +480,12 @@ def replay_with(session: SparkSession, codec: AnyCodec, path: str | PathLike[str
     if struct is None:
         return Landed()
     has_versions = options.get("version", "") is not None
-    messages = _read_messages(session, folder, names, struct, has_versions=has_versions)
+    omitted = (ERROR,) if has_versions else (ERROR, SCHEMA_VERSION)
+    message_struct = spark.StructType([field for field in struct if field.name not in omitted])
+    files = session.createDataFrame([(name,) for name in names], "name string")
+    files = files.repartition(max(1, min(len(names), _MAX_REPLAY_TASKS)))
+    read_files = partial(_read_files, folder=folder, schema=pa.schema(map(to_arrow_field, message_struct)))
+    messages = map_in_arrow(files, read_files, message_struct)
     landing = prepare_landing(messages, codec, path, {**options, "payload": PAYLOAD})
     try:
         return _run_replay(landing, messages, names)
@@ -519,18 +524,6 @@ def _commit_rows(landing: Landing, transaction: Transaction) -> None:
     """Commit the rows that belong to the rejected messages of the transaction, unless they were committed before."""
     landing.commit_to(landing.rows, landing.rejected.table.read_row_files(transaction) or (), transaction)
     landing.rejected.table.clear_row_files(transaction)
-
-
-def _read_messages(
-    session: SparkSession, folder: Folder, names: Sequence[str], struct: spark.StructType, *, has_versions: bool
-) -> DataFrame:
-    omitted = (ERROR,) if has_versions else (ERROR, SCHEMA_VERSION)
-    message_struct = spark.StructType([field for field in struct if field.name not in omitted])
-    files = session.createDataFrame([(name,) for name in names], "name string")
-    files = files.repartition(max(1, min(len(names), _MAX_REPLAY_TASKS)))
-    schema = pa.schema(map(to_arrow_field, message_struct))
-    read_files = partial(_read_files, folder=folder, schema=schema)
-    return map_in_arrow(files, read_files, message_struct)
 
 
 def _read_files(batches: Iterable[pa.RecordBatch], *, folder: Folder, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

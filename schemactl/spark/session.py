@@ -125,7 +125,10 @@ def session(master: str, name: str, *, carried: Callable[[], Path]) -> Iterator[
             try:
                 spark = _start(conf)
             except Exception as error:
-                cause = _find_cause_in_log(read_stderr()) or first_line(error)
+                # The reason why Java ended, if the log has it.
+                pattern = r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$"
+                causes = re.findall(pattern, read_stderr(), re.MULTILINE)
+                cause = causes[-1] if causes else first_line(error)
                 if "stopped SparkContext" in cause:
                     # The context of a cluster stops itself if no master responds, and the reason is only in its log.
                     cause = f"{master} does not answer"
@@ -191,12 +194,6 @@ def _redirect_stderr() -> Iterator[Callable[[], str]]:
         finally:
             os.dup2(original_stderr, 2)
             os.close(original_stderr)
-
-
-def _find_cause_in_log(log: str) -> str:
-    """Return the reason why Java ended, or "" if the log does not have it."""
-    causes = re.findall(r"^(?:Exception in thread \S+|Caused by:|Error:) (?:[\w.$]+: )?(.+)$", log, re.MULTILINE)
-    return causes[-1] if causes else ""
 
 
 @contextmanager

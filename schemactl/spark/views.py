@@ -6,7 +6,7 @@ renamed column has its new name in all rows, a widened column its new type, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as sql
@@ -69,7 +69,12 @@ def view(
     columns = _Columns(codec, former_names or {}, fold)
     if format == "parquet":
         versioned = spark.StructType([*columns.with_former_names.fields, *columns.dropped])
-        others = _subtract(_read_parquet_columns(session, path), versioned, fold)
+        # The columns of the files, and the partition columns of the folders.
+        try:
+            existing = session.read.option("mergeSchema", "true").parquet(path).schema
+        except SPARK_ERRORS:
+            existing = session.read.parquet(path).schema
+        others = _subtract(existing, versioned, fold)
         table = session.read.schema(spark.StructType([*versioned.fields, *others])).parquet(path)
     else:
         table = session.read.format(format).load(path) if "/" in path else session.table(path)
@@ -215,14 +220,6 @@ def _list_columns_of_versions(codec: Codec, fold: Callable[[str], str]) -> list[
         for field in columns:
             fields_by_name.setdefault(fold(field.name), field)
     return [*fields_by_name.values()]
-
-
-def _read_parquet_columns(session: SparkSession, path: str) -> Iterator[spark.StructField]:
-    """Yield the columns of the files and the partition columns of the folders."""
-    try:
-        yield from session.read.option("mergeSchema", "true").parquet(path).schema
-    except SPARK_ERRORS:
-        yield from session.read.parquet(path).schema
 
 
 def _subtract(

@@ -779,7 +779,11 @@ class Sender:
                 for topic in dict.fromkeys(name for name in topics if name is not None):
                     if topic not in routes:
                         with cluster.explain_errors(f"send to {topic}"):
-                            routes[topic] = self._open_route(cluster, topic)
+                            info = self._get_schema(cluster, topic)
+                            timeout_s = self.sending.send_timeout_s
+                            producer = open_producer(cluster, topic, info, send_timeout_s=timeout_s, router=_Router())
+                            is_pair = info.schema_type().name == "KEY_VALUE"
+                            routes[topic] = _Route(producer, self._validate_with(info, topic), is_pair)
                 messages, reasons = _make_messages(batch, topics, topic_reasons, routes)
                 if reasons and rejected is None:
                     raise PulsarProblem(
@@ -816,11 +820,6 @@ class Sender:
                 problems[name] = "a row has no __topic, and there is no option topic"
         reasons = {row: problems[name] for row, name in enumerate(names) if name in problems}
         return [topics[name] for name in names], reasons
-
-    def _open_route(self, cluster: Cluster, topic: str) -> _Route:
-        info = self._get_schema(cluster, topic)
-        producer = open_producer(cluster, topic, info, send_timeout_s=self.sending.send_timeout_s, router=_Router())
-        return _Route(producer, self._validate_with(info, topic), info.schema_type().name == "KEY_VALUE")
 
     def commit(self, messages: Sequence[Any]) -> None:
         """Make the rejected rows of all tasks visible, on the driver."""

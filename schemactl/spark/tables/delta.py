@@ -43,7 +43,7 @@ from .parquet import SUCCESS
 
 if TYPE_CHECKING:
     import deltalake
-    from deltalake.transaction import AddAction, RemoveAction
+    from deltalake.transaction import AddAction
 
 _MARK: Final = "schemactl.commit"
 _ROW_FILES: Final = "schemactl.beside"
@@ -129,11 +129,12 @@ class DeltaTable(LandingTable):
             raise WrongArgument(
                 f"with storage_options the tasks cannot write to {url.scheme}: give the same settings as an Arrow file system, `filesystem`"
             )
-        return Folder.from_location(url.netloc + url.path, self.filesystem or self._make_s3())
-
-    def _make_s3(self) -> fs.S3FileSystem:
-        options = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
-        return fs.S3FileSystem(**{_S3_OPTIONS[name]: value for name, value in options.items() if name in _S3_OPTIONS})
+        files = self.filesystem
+        if files is None:
+            options = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
+            arguments = {_S3_OPTIONS[name]: value for name, value in options.items() if name in _S3_OPTIONS}
+            files = fs.S3FileSystem(**arguments)
+        return Folder.from_location(url.netloc + url.path, files)
 
     def columns(self) -> spark.StructType | None:
         """Return the table's columns, or None if the table does not exist."""
@@ -370,6 +371,7 @@ class DeltaTable(LandingTable):
         self, table: deltalake.DeltaTable, addition: Addition, actions: list[AddAction], info: Mapping[str, str]
     ) -> None:
         import deltalake
+        from deltalake.transaction import RemoveAction
 
         # Check the table again, which may have changed since the start of the landing.
         try:
@@ -404,21 +406,17 @@ class DeltaTable(LandingTable):
                 return
 
         # Add and remove the files.
+        if addition.removes and not set(_list_files(table)).issuperset(addition.removes):
+            raise Conflict(f"another writer replaced files of {self.place} meanwhile: nothing was changed; try again")
+        now_ms = time.time_ns() // 1_000_000
+        removals = [RemoveAction(name, data_change=True, deletion_timestamp=now_ms) for name in addition.removes]
         table.create_write_transaction(
-            [*self._make_remove_actions(table, addition), *actions],
+            [*removals, *actions],
             "overwrite" if addition.overwrite else "append",
             table.schema(),
             list(partitions),
             commit_properties=_make_properties(addition.transaction, info),
         )
-
-    def _make_remove_actions(self, table: deltalake.DeltaTable, addition: Addition) -> list[RemoveAction]:
-        from deltalake.transaction import RemoveAction
-
-        if addition.removes and not set(_list_files(table)).issuperset(addition.removes):
-            raise Conflict(f"another writer replaced files of {self.place} meanwhile: nothing was changed; try again")
-        now_ms = time.time_ns() // 1_000_000
-        return [RemoveAction(name, data_change=True, deletion_timestamp=now_ms) for name in addition.removes]
 
     def _has_commit(self, transaction: Transaction | None, mark: str, *, after_version: int) -> bool:
         """Return whether a commit was made although delta-rs raised: it also raises for steps after a commit."""

@@ -88,10 +88,24 @@ def make_statements(needed: Sequence[Change], table: str) -> list[str]:
     Raises:
         WrongArgument: if Iceberg does not have one of the widenings.
     """
+    statements = []
     for change in needed:
-        if change.kind == "widen":
-            _check_widening_in_iceberg(change)
-    return [f"ALTER TABLE {table} {_make_clause(change)}" for change in needed]
+        match change.kind:
+            case "add":
+                clause = f"ADD COLUMNS ({change.column} {change.type})"
+            case "widen":
+                have, want = (re.fullmatch(r"decimal\(\d+,(\d+)\)", sql) for sql in (change.former, change.type))
+                is_more_digits = have and want and have[1] == want[1]
+                if (change.former, change.type) not in _IN_ICEBERG and not is_more_digits:
+                    raise WrongArgument(
+                        f"Iceberg does not widen {change.column} from {change.former} to {change.type}: {_REWRITE_ADVICE}"
+                    )
+                clause = f"ALTER COLUMN {change.column} TYPE {change.type}"
+            case "rename":
+                *outer, name = path_of(change.column)
+                clause = f"RENAME COLUMN {_to_sql(*outer, change.former)} TO {_to_sql(name)}"
+        statements.append(f"ALTER TABLE {table} {clause}")
+    return statements
 
 
 def widens(have: spark.DataType, want: spark.DataType) -> bool:
@@ -200,23 +214,3 @@ def _describe(change: Change) -> str:
             return f"widen {change.column} from {change.former} to {change.type}"
         case "rename":
             return f"rename {change.former} to {change.column}"
-
-
-def _make_clause(change: Change) -> str:
-    match change.kind:
-        case "add":
-            return f"ADD COLUMNS ({change.column} {change.type})"
-        case "widen":
-            return f"ALTER COLUMN {change.column} TYPE {change.type}"
-        case "rename":
-            *outer, name = path_of(change.column)
-            return f"RENAME COLUMN {_to_sql(*outer, change.former)} TO {_to_sql(name)}"
-
-
-def _check_widening_in_iceberg(change: Change) -> None:
-    have, want = (re.fullmatch(r"decimal\(\d+,(\d+)\)", sql) for sql in (change.former, change.type))
-    is_more_digits = have and want and have[1] == want[1]
-    if (change.former, change.type) not in _IN_ICEBERG and not is_more_digits:
-        raise WrongArgument(
-            f"Iceberg does not widen {change.column} from {change.former} to {change.type}: {_REWRITE_ADVICE}"
-        )

@@ -94,31 +94,36 @@ class _NameTaken(Conflict):
 
 
 @dataclass
-class IcebergTable:
+class IcebergTable(LandingTable):
     """A table of an Iceberg catalog, which need not exist yet.
 
     Attributes:
-        name: the name with its namespace: shop.orders.
+        full_name: the name with its namespace: shop.orders.
         catalog: the catalog's name in pyiceberg's configuration, or its properties in pyiceberg's spelling, including `name`.
     """
 
-    name: str
-    catalog: str | Mapping[str, str] = field(repr=False)
-    in_place: ClassVar[frozenset[str]] = LandingTable.in_place
     partitions_inside: ClassVar[bool] = True
+
+    full_name: str
+    catalog: str | Mapping[str, str] = field(repr=False)
     # Kept, since a catalog may propose another location for a new table each time.
     _place: _TableLocation | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raise WrongArgument if the name lacks a namespace or is malformed."""
-        if not re.fullmatch(r"[^.]+(\.[^.]+)+", self.name):
+        if not re.fullmatch(r"[^.]+(\.[^.]+)+", self.full_name):
             raise WrongArgument(
-                f"{self.name or 'an empty name'} is not a table of Iceberg: give its namespace as well, such as shop.orders"
+                f"{self.full_name or 'an empty name'} is not a table of Iceberg: give its namespace as well, such as shop.orders"
             )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the connection."""
         return {name: value for name, value in self.__dict__.items() if name != "_catalog"}
+
+    @property
+    def name(self) -> str:
+        """The name with its namespace."""
+        return self.full_name
 
     def folder(self) -> Folder:
         """Return the folder where tasks write the files, in the file system of the properties of the catalog and the table."""
@@ -138,12 +143,6 @@ class IcebergTable:
         """Return the table's partition columns, or None if the table does not exist."""
         table = self._open()
         return None if table is None else tuple(filter(None, self._partition_columns(table.metadata)))
-
-    def check_rewrite(self, struct: spark.StructType, changes: Sequence[Change]) -> None:
-        """Do nothing: pyiceberg changes columns in place."""
-
-    def rewrite(self, struct: spark.StructType, changes: Sequence[Change]) -> None:
-        """Do nothing: pyiceberg changes columns in place."""
 
     def check(
         self,
@@ -198,9 +197,6 @@ class IcebergTable:
                 return
             if self._commit(table.transaction().remove_properties(_ROW_FILES + transaction.app)):
                 return
-
-    def discard(self) -> None:
-        """Do nothing: `remove_orphan_files` of Spark removes files that are in no commit."""
 
     def commit(self, addition: Addition) -> None:
         """Make the addition, in one step for all readers, unless its transaction was made before.

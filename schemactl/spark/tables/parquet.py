@@ -13,7 +13,7 @@ import posixpath
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import types as spark
 
+from ...codec.values import EPOCH, EPOCH_DAY
 from .landing_table import Addition, Change, DataFile, Folder, LandingTable, WrongArgument, has_part, iterate_leaves
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -103,9 +104,6 @@ _INDEXED_COLUMNS: Final = 32
 # The bounds of longer texts are prefixes of this length, as in Spark; an upper bound gets the greatest character after it.
 _BOUND_CHARACTERS: Final = 32
 _GREATEST_CHARACTER: Final = chr(0x10FFFF)
-
-_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _SPARK_DIGITS: Final = Context(prec=38)
 """Enough precision for every digit of Spark's decimals."""
@@ -275,7 +273,12 @@ class ParquetFiles:
             self._close(folder)
         while rows.num_rows:
             # Removed and inserted again, so that the least recently used file comes first.
-            file = self._open_files.pop(folder, None) or self._create_file(folder, rows, nan_columns)
+            file = self._open_files.pop(folder, None)
+            if file is None:
+                suffix = COMPRESSIONS[self._shape.compression].suffix
+                name = posixpath.join(folder, f"{self._prefix}-{self._file_count:04}{suffix}.parquet")
+                self._file_count += 1
+                file = _File(self._folder, name, rows, self._shape, nan_columns)
             self._open_files[folder] = file
             room = rows.num_rows if self._shape.file_rows is None else self._shape.file_rows - file.rows
             file.add(rows.slice(0, room))
@@ -284,12 +287,6 @@ class ParquetFiles:
                 self._close(folder)
         if len(self._open_files) > _OPEN_FILES:
             self._close(next(iter(self._open_files)))
-
-    def _create_file(self, folder: str, rows: pa.Table, without_statistics: set[str]) -> _File:
-        suffix = COMPRESSIONS[self._shape.compression].suffix
-        name = posixpath.join(folder, f"{self._prefix}-{self._file_count:04}{suffix}.parquet")
-        self._file_count += 1
-        return _File(self._folder, name, rows, self._shape, without_statistics)
 
     def _close(self, folder: str) -> None:
         file = self._open_files.pop(folder)
@@ -319,6 +316,11 @@ class _File:
         self._shape = shape
         self._footers: list[pq.FileMetaData] = []
         self.rows = 0
+        columns = [
+            column_path
+            for column in rows.schema
+            for column_path, _ in _iterate_arrays(pa.nulls(0, column.type), column.name)
+        ]
         path = folder.place(name)
         Folder(folder.files, posixpath.dirname(path)).create()
         self._sink = folder.files.open_output_stream(path)
@@ -327,7 +329,7 @@ class _File:
             rows.schema,
             compression=COMPRESSIONS[shape.compression].codec,
             use_dictionary=find_repeating_columns(rows),
-            write_statistics=[path for path in _list_paths(rows.schema) if path not in without_statistics]
+            write_statistics=[column for column in columns if column not in without_statistics]
             if without_statistics
             else True,
             # Like Spark: decimals as numbers, indexes and checksums of pages, and no schema of Arrow's own.
@@ -403,11 +405,6 @@ def _measure_repetition(values: pa.Array) -> float:
     return 1 - pc.count_distinct(values).as_py() / count if count else 1.0
 
 
-def _list_paths(schema: pa.Schema) -> list[str]:
-    """Return Parquet's paths of the columns of a file with this schema."""
-    return [path for column in schema for path, _ in _iterate_arrays(pa.nulls(0, column.type), column.name)]
-
-
 def _iterate_arrays(values: pa.Array, path: str) -> Iterator[tuple[str, pa.Array]]:
     """Yield Parquet's path and the values of each column that a file has for these values."""
     arrow_type = values.type
@@ -443,9 +440,13 @@ def _split_by_partition(rows: pa.RecordBatch, shape: Shape) -> Iterator[tuple[st
     if not shape.partition_by:
         yield "", rows
         return
-    segments = [
-        _name_folders(column, rows.column(column), inside=shape.partitions_inside) for column in shape.partition_by
-    ]
+    # The name of the folder of each row, for each partition column.
+    segments = []
+    for column in shape.partition_by:
+        values = rows.column(column).dictionary_encode(null_encoding="encode")
+        texts = values.dictionary.cast(pa.string()).to_pylist()
+        folders = [partition_folder(column, text, inside=shape.partitions_inside) for text in texts]
+        segments.append(pa.array(folders, pa.string()).take(values.indices))
     encoded = pc.binary_join_element_wise(*segments, "/").dictionary_encode()
     names, groups = encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
     if len(names) == 1:
@@ -454,14 +455,6 @@ def _split_by_partition(rows: pa.RecordBatch, shape: Shape) -> Iterator[tuple[st
     order = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
     for name, indices in zip(names, order, strict=True):
         yield name, rows.take(pa.array(indices))
-
-
-def _name_folders(column: str, values: pa.Array, *, inside: bool) -> pa.Array:
-    """Return the name of the folder of each value."""
-    encoded = values.dictionary_encode(null_encoding="encode")
-    texts = encoded.dictionary.cast(pa.string()).to_pylist()
-    names = [partition_folder(column, value, inside=inside) for value in texts]
-    return pa.array(names, pa.string()).take(encoded.indices)
 
 
 def partition_folder(column: str, value: str | None, *, inside: bool = False) -> str:
@@ -570,10 +563,10 @@ def _to_bound(arrow_type: pa.DataType, raw: Any, *, up: bool) -> Any:
         return None if is_greatest else text[:_BOUND_CHARACTERS] + _GREATEST_CHARACTER
     try:
         if pa.types.is_date32(arrow_type):
-            return date.fromordinal(_EPOCH_DAY + raw).isoformat()
+            return date.fromordinal(EPOCH_DAY + raw).isoformat()
         if pa.types.is_timestamp(arrow_type) and arrow_type.unit == "us":
             # Rounded in the right direction, since readers with microseconds take a bound as exact.
-            time = _EPOCH + timedelta(milliseconds=-(-raw // 1000) if up else raw // 1000)
+            time = EPOCH + timedelta(milliseconds=-(-raw // 1000) if up else raw // 1000)
             return time.replace(tzinfo=None).isoformat(timespec="milliseconds") + ("Z" if arrow_type.tz else "")
     except (ValueError, OverflowError):
         # Python has no date of this year.
