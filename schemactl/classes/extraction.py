@@ -561,25 +561,23 @@ class _DefaultWriter:
         """
         node = type_[0] if isinstance(type_, list) else type_
         node = self.definitions.get(node, {}) if isinstance(node, str) else node
+        kind: Any = type(value)
         match value:
             case list() | tuple():
                 return [self.to_json(item, node.get("items")) for item in value]
             case dict():
                 return {key: self.to_json(item, node.get("values")) for key, item in value.items()}
-        kind: Any = type(value)
-        if is_record(kind):
-            types = {field["name"]: field["type"] for field in node["fields"]}
-            fields = list_fields(kind)
-            if types.keys() != {field.name for field in fields}:
-                raise SchemactlError(
-                    f"{self.place}: its default is an instance of the class itself, whose fields are not known yet",
-                    fix="leave out the default",
-                )
-            return {field.name: self.to_json(getattr(value, field.attribute), types[field.name]) for field in fields}
-        return self._leaf_to_json(value, node)
-
-    def _leaf_to_json(self, value: Any, node: Mapping[str, Any]) -> Json:
-        match value:
+            case _ if is_record(kind):
+                types = {field["name"]: field["type"] for field in node["fields"]}
+                fields = list_fields(kind)
+                if types.keys() != {field.name for field in fields}:
+                    raise SchemactlError(
+                        f"{self.place}: its default is an instance of the class itself, whose fields are not known yet",
+                        fix="leave out the default",
+                    )
+                return {
+                    field.name: self.to_json(getattr(value, field.attribute), types[field.name]) for field in fields
+                }
             case Enum():
                 return get_symbol(value)
             case float() if not math.isfinite(value):

@@ -23,7 +23,7 @@ from .avro_schema import (
     Schema,
     UnionType,
 )
-from .definition import MAX_COLUMNS, InvalidDefinition
+from .definition import MAX_COLUMNS, MAX_PRECISION, InvalidDefinition
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
@@ -224,8 +224,10 @@ class _ColumnShaper:
             return pa.string()
         logical = schema.logical
         if isinstance(logical, DecimalType):
-            if logical.precision > 38:
-                raise InvalidDefinition(f"a decimal of {logical.precision} digits: Spark and Arrow allow at most 38")
+            if logical.precision > MAX_PRECISION:
+                raise InvalidDefinition(
+                    f"a decimal of {logical.precision} digits: Spark and Arrow allow at most {MAX_PRECISION}"
+                )
             return pa.decimal128(logical.precision, logical.scale)
         if isinstance(schema, FixedType):
             return pa.binary()

@@ -33,7 +33,7 @@ _LOGICAL_TYPES: Final = (
 _OTHER_TIMES: Final = (("int", "time-millis"), ("long", "timestamp-nanos"), ("long", "local-timestamp-nanos"))
 """The logical types of times that are read as their base type."""
 
-_JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
+JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
 """Properties with which Avro ignores a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
 
 _MAX_FIXED_SIZE: Final = 2**31 - 9
@@ -477,7 +477,7 @@ def _get_names(value: dict[str, Any], key: str) -> list[str]:
 def _get_logical_type(value: dict[str, Any]) -> str | None:
     """Return the logical type, or None if the definition also names a Java class, with which Avro ignores it (LogicalType.validate)."""
     logical = value.get("logicalType")
-    if not isinstance(logical, str) or any(isinstance(value.get(name), str) for name in _JAVA_CLASSES):
+    if not isinstance(logical, str) or any(isinstance(value.get(name), str) for name in JAVA_CLASSES):
         return None
     return logical
 

@@ -19,8 +19,18 @@ from typing import Final, Literal
 _MAX_MESSAGE_LENGTH: Final = 1000
 MAX_KEY_LENGTH: Final = 100
 """Maximum number of characters of a map's key in a path."""
+MAX_PRECISION: Final = 38
+"""Maximum number of digits of a decimal in Spark and Arrow (DecimalType.MAX_PRECISION)."""
 MAX_COLUMNS: Final = 100_000
 """Maximum number of columns, with nested ones, for batches. A recursive schema with a high depth can have more than fit into memory."""
+
+SCHEMA_VERSION: Final = "__schemaVersion"
+ERROR: Final = "__error"
+PAYLOAD: Final = "__payload"
+"""The columns that DataFrames and tables have in addition to the values."""
+
+RESERVED_NAMES: Final = frozenset(name.casefold() for name in (SCHEMA_VERSION, ERROR, PAYLOAD))
+"""The names of these columns in the form in which Spark compares names, which ignores case."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from .arrow_types import Options
 from .byte_batch import Ints
-from .definition import CodecUnavailable, Definition, InvalidDefinition, KeyValue, Unreadable
+from .definition import RESERVED_NAMES, CodecUnavailable, Definition, InvalidDefinition, KeyValue, Unreadable
 from .key_value import (
     NO_PAYLOAD,
     KeyValueReader,
@@ -31,14 +31,6 @@ from .payload_reader import PayloadReader, PayloadWriter, make_rejecting_reader,
 
 SENDABLE: Final = ("AVRO", "JSON", "STRING", "PROTOBUF", "PROTOBUF_NATIVE")
 """The schema types that pulsar-client can send (docs/how-to/read-topics.md explains the others)."""
-
-SCHEMA_VERSION: Final = "__schemaVersion"
-ERROR: Final = "__error"
-PAYLOAD: Final = "__payload"
-"""The columns that DataFrames and tables have in addition to the values."""
-
-_RESERVED_NAMES: Final = frozenset(name.casefold() for name in (SCHEMA_VERSION, ERROR, PAYLOAD))
-"""In the form in which Spark compares names, which ignores case."""
 
 
 class MessageColumns(NamedTuple):
@@ -68,7 +60,7 @@ def make_columns(schema: Definition | KeyValue, options: Options) -> MessageColu
             pa.schema([(name, get_column_type(part, options)[0]) for name, part in parts]), is_flat=True
         )
     column_type, is_record = get_column_type(schema, options)
-    is_flat = is_record and not any(field.name.casefold() in _RESERVED_NAMES for field in column_type)
+    is_flat = is_record and not any(field.name.casefold() in RESERVED_NAMES for field in column_type)
     return MessageColumns(pa.schema(list(column_type) if is_flat else [("value", column_type)]), is_flat)
 
 

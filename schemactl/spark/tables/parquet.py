@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import types as spark
 
+from ...codec.definition import MAX_PRECISION
 from ...codec.values import EPOCH, EPOCH_DAY
 from .landing_table import Addition, Change, DataFile, Folder, LandingTable, WrongArgument, has_part, iterate_leaves
 
@@ -105,7 +106,7 @@ _INDEXED_COLUMNS: Final = 32
 _BOUND_CHARACTERS: Final = 32
 _GREATEST_CHARACTER: Final = chr(0x10FFFF)
 
-_SPARK_DIGITS: Final = Context(prec=38)
+_SPARK_DIGITS: Final = Context(prec=MAX_PRECISION)
 """Enough precision for every digit of Spark's decimals."""
 
 
