@@ -76,7 +76,7 @@ _FEW_ROWS: Final = 32
 """With fewer rows than this left, a numpy operation for each further item costs more than the scalar path."""
 
 _MAX_LONG: Final = 2**63 - 1
-_FIXED_SIZES: Final = {"boolean": 1, "float": 4, "double": 8}
+_FIXED_SIZES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _NUMPY_TYPES: Final[dict[pa.DataType, Any]] = {
     pa.null(): np.int8,
     pa.bool_(): np.bool_,
@@ -460,11 +460,18 @@ def _compile_union(branches: Sequence[ReadColumn | None], shape: Shape | None) -
 
 def _compile_leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, strict: bool) -> ReadColumn:
     """Compile a primitive or fixed of `writer` that becomes `shape`; without a shape it is skipped."""
+    size = writer.size if isinstance(writer, FixedType) else None
     if shape is None:
-        return _compile_skip(writer)
+        skipped_size = _FIXED_SIZES.get(writer.type, size)
+        if skipped_size is not None:
+            return lambda _batch, at, _rows: (None, at + skipped_size)
+        if writer.type in ("string", "bytes"):
+            return lambda batch, at, rows: (None, batch.read_spans(at, rows)[1])
+        max_bytes = 5 if writer.type == "int" else 10
+        return lambda batch, at, rows: (None, batch.read_numbers(at, rows, max_bytes=max_bytes)[1])
+
     schema = shape.schema
     assert isinstance(schema, PrimitiveType | FixedType)  # noqa: S101  enums have another action
-    size = writer.size if isinstance(writer, FixedType) else None
     if isinstance(schema.logical, DecimalType):
         return _compile_decimal(schema.logical, size)
     if size is not None:
@@ -493,18 +500,6 @@ def _compile_leaf(writer: PrimitiveType | FixedType, shape: Leaf | None, *, stri
     if writer.type == "null":
         return lambda _batch, at, _rows: (np.zeros(len(at), np.int8), at)
     return _compile_integer(writer.type, shape)
-
-
-def _compile_skip(schema: PrimitiveType | FixedType) -> ReadColumn:
-    size = schema.size if isinstance(schema, FixedType) else _FIXED_SIZES.get(schema.type)
-    if schema.type == "null":
-        return lambda _batch, at, _rows: (None, at)
-    if size is not None:
-        return lambda _batch, at, _rows: (None, at + size)
-    if schema.type in ("string", "bytes"):
-        return lambda batch, at, rows: (None, batch.read_spans(at, rows)[1])
-    max_bytes = 5 if schema.type == "int" else 10
-    return lambda batch, at, rows: (None, batch.read_numbers(at, rows, max_bytes=max_bytes)[1])
 
 
 def _compile_enum(action: avro_resolution.EnumAdjust) -> ReadColumn:
@@ -571,6 +566,8 @@ def _compile_integer(writer: str, shape: Leaf) -> ReadColumn:
 def _compile_decimal(logical: DecimalType, size: int | None) -> ReadColumn:
     """Compile a decimal: a big-endian two's complement of any length, which becomes two words of 64 bits."""
     bound = 10**logical.precision
+    upper_high, upper_low = _split_words(bound)
+    lower_high, lower_low = _split_words(-bound)
 
     def read(batch: ByteBatch, at: Ints, rows: Ints) -> tuple[Vector, Ints]:
         start, stop = batch.read_spans(at, rows) if size is None else (at, at + size)
@@ -581,7 +578,13 @@ def _compile_decimal(logical: DecimalType, size: int | None) -> ReadColumn:
         wrong = length == 0
         if len(length) and length.max() > 8:
             high = np.where(length > 8, _read_words(batch, stop - 16, np.clip(16 - length, 0, 7)), high)
-            wrong |= ~_is_sign_extended(batch, start, stop) | ~_is_within(high, low.view(np.uint64), bound)
+            # The bytes in front of the last sixteen have to repeat the sign.
+            for row in np.flatnonzero(length > 16):
+                front = batch.data[start[row] : stop[row] - 16]
+                wrong[row] |= (front != (0xFF if batch.data[stop[row] - 16] >= 0x80 else 0)).any()
+            low_bits = low.view(np.uint64)
+            wrong |= (high > upper_high) | ((high == upper_high) & (low_bits >= upper_low))
+            wrong |= (high < lower_high) | ((high == lower_high) & (low_bits <= lower_low))
         elif bound <= _MAX_LONG:
             wrong |= (low >= bound) | (low <= -bound)
         if wrong.any():
@@ -596,25 +599,6 @@ def _read_words(batch: ByteBatch, at: Ints, leading: Ints) -> Ints:
     word: Ints = batch.read_items(">u8", at).astype(np.uint64).view(np.int64)
     shift = leading * 8
     return (word << shift) >> shift
-
-
-def _is_sign_extended(batch: ByteBatch, start: Ints, stop: Ints) -> npt.NDArray[np.bool_]:
-    """Return whether the bytes of each value in front of the last sixteen only repeat its sign."""
-    is_extended = np.ones(len(start), bool)
-    for row in np.flatnonzero(stop - start > 16):
-        front = batch.data[start[row] : stop[row] - 16]
-        is_extended[row] = (front == (0xFF if batch.data[stop[row] - 16] >= 0x80 else 0)).all()
-    return is_extended
-
-
-def _is_within(high: Ints, low: npt.NDArray[np.uint64], bound: int) -> npt.NDArray[np.bool_]:
-    """Return whether each number of 128 bits lies strictly between `-bound` and `bound`."""
-    upper_high, upper_low = _split_words(bound)
-    lower_high, lower_low = _split_words(-bound)
-    below = (high < upper_high) | ((high == upper_high) & (low < upper_low))
-    above = (high > lower_high) | ((high == lower_high) & (low > lower_low))
-    is_within: npt.NDArray[np.bool_] = below & above
-    return is_within
 
 
 def _split_words(number: int) -> tuple[np.int64, np.uint64]:

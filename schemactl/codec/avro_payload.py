@@ -337,7 +337,17 @@ def _compile_leaf(shape: Leaf) -> _WriteColumn:
     if schema.type == "boolean":
         return lambda values, _rows, _bad: [split_evenly(np.asarray(values.cast(pa.uint8())), 1)]
     if schema.type == "float":
-        return _write_floats
+
+        def write_float(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
+            numbers = _view_numbers(values)
+            with np.errstate(over="ignore"):
+                narrow = numbers.astype("<f4", copy=False)
+            if values.type.bit_width > 32:
+                bad[rows[np.isinf(narrow) & ~np.isinf(numbers)]] = True
+            return [split_evenly(narrow.view(np.uint8), 4)]
+
+        return write_float
+
     if schema.type == "double":
         return lambda values, _rows, _bad: [
             split_evenly(_view_numbers(values).astype("<f8", copy=False).view(np.uint8), 8)
@@ -377,15 +387,6 @@ def _compile_decimal(logical: DecimalType, size: int | None) -> _WriteColumn:
         return [encode_numbers(length), make_binary_array(np.cumsum(length), big_endian[is_significant])]
 
     return write_decimal
-
-
-def _write_floats(values: pa.Array, rows: Ints, bad: Mask) -> Pieces:
-    numbers = _view_numbers(values)
-    with np.errstate(over="ignore"):
-        narrow = numbers.astype("<f4", copy=False)
-    if values.type.bit_width > 32:
-        bad[rows[np.isinf(narrow) & ~np.isinf(numbers)]] = True
-    return [split_evenly(narrow.view(np.uint8), 4)]
 
 
 def _write_texts(values: pa.Array) -> Pieces:

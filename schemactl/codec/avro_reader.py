@@ -110,13 +110,28 @@ class _AvroCompiler:
             case (avro_resolution.Promote(), Leaf()):
                 return self._compile_leaf(action.writer, shape)
             case (avro_resolution.EnumAdjust(), _):
-                return _compile_enum(action)
+                writer_symbols, table = action.writer.symbols, action.table
+
+                def read_symbol(data: bytes, at: int) -> tuple[Any, int]:
+                    index, after = _read_index(data, at, len(table), "enum symbol")
+                    symbol = table[index]
+                    if symbol is None:
+                        raise Unreadable(f"the symbol {writer_symbols[index]}, which the reader does not know", at)
+                    return symbol, after
+
+                return read_symbol
             case (avro_resolution.Container(), Repeated() | None):
                 return self._compile_items(action, shape, jump=jump)
             case (avro_resolution.RecordAdjust(), Group() | None):
                 return self._compile_record(action, shape, jump=jump)
             case (avro_resolution.WriterUnion(), _):
-                return _compile_union([self.compile(branch, shape, jump=jump) for branch in action.branches])
+                branches = [self.compile(branch, shape, jump=jump) for branch in action.branches]
+
+                def read_union(data: bytes, at: int) -> tuple[Any, int]:
+                    index, after = _read_index(data, at, len(branches), "union branch")
+                    return branches[index](data, after)
+
+                return read_union
             case (avro_resolution.ReaderUnion(), Choice() | None):
                 return self._compile_branch(action, shape, jump=jump)
         raise AssertionError(f"{type(action).__name__} into {type(shape).__name__}")
@@ -286,27 +301,6 @@ def _compile_skip_items(read_item: Read, item_size: int, *, has_keys: bool, jump
                 at = read_item(data, at)[1]
 
     return skip_items
-
-
-def _compile_union(branches: list[Read]) -> Read:
-    def read_union(data: bytes, at: int) -> tuple[Any, int]:
-        index, after = _read_index(data, at, len(branches), "union branch")
-        return branches[index](data, after)
-
-    return read_union
-
-
-def _compile_enum(action: avro_resolution.EnumAdjust) -> Read:
-    writer_symbols, table = action.writer.symbols, action.table
-
-    def read_symbol(data: bytes, at: int) -> tuple[Any, int]:
-        index, after = _read_index(data, at, len(table), "enum symbol")
-        symbol = table[index]
-        if symbol is None:
-            raise Unreadable(f"the symbol {writer_symbols[index]}, which the reader does not know", at)
-        return symbol, after
-
-    return read_symbol
 
 
 def _compile_fixed(size: int) -> Read:

@@ -343,8 +343,28 @@ def _encode(out: bytearray, schema: Schema, value: Any) -> None:
                 raise _make_default_error(schema, value)
             out += encode_zigzag(index)
             _encode(out, schema.branches[index], value)
-        case FixedType() | PrimitiveType() if _is_candidate(schema, value):
-            out += _encode_leaf(schema, value)
+        case FixedType() if _is_candidate(schema, value):
+            # Java pads or cuts to the size.
+            out += value.encode("latin-1", "replace")[: schema.size].ljust(schema.size, b"\0")
+        case PrimitiveType(type="null") if value is None:
+            return
+        case PrimitiveType(type="boolean") if _is_candidate(schema, value):
+            out.append(value)
+        case PrimitiveType(type="int" | "long" as kind) if _is_candidate(schema, value):
+            # As Java's intValue and longValue: fractions are truncated and bounded, integers keep their low bits.
+            half = 1 << (31 if kind == "int" else 63)
+            if isinstance(value, int):
+                out += encode_zigzag((value + half) % (2 * half) - half)
+            else:
+                out += encode_zigzag(0 if math.isnan(value) else int(max(-half, min(half - 1, value))))
+        case PrimitiveType(type="float" | "double" as kind) if _is_candidate(schema, value):
+            form = "<f" if kind == "float" else "<d"
+            try:
+                out += struct.pack(form, float(value))
+            except OverflowError:
+                out += struct.pack(form, math.inf if value > 0 else -math.inf)
+        case PrimitiveType(type="string" | "bytes" as kind) if _is_candidate(schema, value):
+            out += prefix_length(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
         case _:
             raise _make_default_error(schema, value)
 
@@ -357,32 +377,6 @@ def _encode_items(out: bytearray, items: list[tuple[str | None, Any]], schema: S
             out += prefix_length(key.encode("utf-8", "replace"))
         _encode(out, schema, item)
     out.append(0)
-
-
-def _encode_leaf(schema: FixedType | PrimitiveType, value: Any) -> bytes:
-    if isinstance(schema, FixedType):
-        # Java pads or cuts to the size.
-        padded: bytes = value.encode("latin-1", "replace")[: schema.size].ljust(schema.size, b"\0")
-        return padded
-    kind = schema.type
-    match kind:
-        case "null":
-            return b""
-        case "boolean":
-            return b"\1" if value else b"\0"
-        case "int" | "long":
-            # As Java's intValue and longValue: fractions are truncated and bounded, integers keep their low bits.
-            half = 1 << (31 if kind == "int" else 63)
-            if isinstance(value, int):
-                return encode_zigzag((value + half) % (2 * half) - half)
-            return encode_zigzag(0 if math.isnan(value) else int(max(-half, min(half - 1, value))))
-        case "float" | "double":
-            form = "<f" if kind == "float" else "<d"
-            try:
-                return struct.pack(form, float(value))
-            except OverflowError:
-                return struct.pack(form, math.inf if value > 0 else -math.inf)
-    return prefix_length(value.encode("utf-8" if kind == "string" else "latin-1", "replace"))
 
 
 def _is_candidate(schema: Schema, value: Any) -> bool:

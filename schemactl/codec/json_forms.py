@@ -23,6 +23,7 @@ from .values import EPOCH, EPOCH_DAY
 
 _NANOS_PER_SECOND: Final = 10**9
 _SECONDS_PER_DAY: Final = 86_400
+_NANOS_PER_DAY: Final = _SECONDS_PER_DAY * _NANOS_PER_SECOND
 
 _UNITS_PER_SECOND: Final = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 
@@ -71,11 +72,25 @@ def make_time_reader(schema: PrimitiveType, units_per_second: int) -> Callable[[
         return _read_date
     if not name:
         return None
-    read_nanos = {"time": _read_time, "timestamp": _read_moment, "local-timestamp": _read_local}[name]
 
     def read_time(value: Any) -> int | None:
-        nanos = read_nanos(value)
-        return None if nanos is None else nanos * units_per_second // _NANOS_PER_SECOND
+        match = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
+        if name == "time" and isinstance(value, list):
+            nanos = _count_nanos(value)
+        elif name == "local-timestamp" and isinstance(value, list) and len(value) > 3:
+            nanos = _count_days(value[:3]) * _NANOS_PER_DAY + _count_nanos(value[3:])
+        elif name == "timestamp" and isinstance(value, decimal.Decimal):
+            if not _FIRST_SECOND <= value < _END_SECOND:
+                raise Unreadable(f"{value} seconds since 1970 lie outside the years 1 to 9999")
+            # Before 1970, Java writes the whole seconds rounded down, then the fraction that is added: -1.9 is 0.1 seconds before 1970.
+            seconds = int(value)
+            fraction = int((value - seconds) * _NANOS_PER_SECOND)
+            nanos = seconds * _NANOS_PER_SECOND + (abs(fraction) if seconds < 0 else fraction)
+        elif name != "time" and match and match["time"] and bool(match["offset"]) == (name == "timestamp"):
+            nanos = _parse_date_time(match)
+        else:
+            return None
+        return nanos * units_per_second // _NANOS_PER_SECOND
 
     return read_time
 
@@ -91,27 +106,23 @@ def make_time_writer(schema: PrimitiveType) -> Callable[[int], str] | None:
     if not name:
         return None
     nanos_per_unit = _NANOS_PER_SECOND // units_per_second
-    write = {"time": _write_time, "timestamp": _write_moment, "local-timestamp": _write_local}[name]
-    return lambda number: write(number * nanos_per_unit)
 
+    def write_time(number: int) -> str:
+        nanos = number * nanos_per_unit
+        if name == "timestamp":
+            seconds, fraction = divmod(nanos, _NANOS_PER_SECOND)
+            if not _FIRST_SECOND <= seconds < _END_SECOND:
+                raise Unwritable(f"{seconds} seconds since 1970 lie outside the years 1 to 9999")
+            # The fraction is added to the seconds, also before 1970, as DecimalUtils.toDecimal writes it and InstantDeserializer reads it.
+            return f"{seconds}.{fraction:09d}" if nanos else "0.0"
+        days, nanos_of_day = divmod(nanos, _NANOS_PER_DAY)
+        if name == "local-timestamp":
+            return _write_list([*_list_date_parts(days), *_list_time_parts(nanos_of_day)])
+        if days:
+            raise Unwritable(f"{nanos} nanoseconds are not a time of day: a day has 24 hours")
+        return _write_list(_list_time_parts(nanos_of_day))
 
-def _write_time(nanos: int) -> str:
-    if not 0 <= nanos < _SECONDS_PER_DAY * _NANOS_PER_SECOND:
-        raise Unwritable(f"{nanos} nanoseconds are not a time of day: a day has 24 hours")
-    return _write_list(_list_time_parts(nanos))
-
-
-def _write_moment(nanos: int) -> str:
-    seconds, fraction = divmod(nanos, _NANOS_PER_SECOND)
-    if not _FIRST_SECOND <= seconds < _END_SECOND:
-        raise Unwritable(f"{seconds} seconds since 1970 lie outside the years 1 to 9999")
-    # The fraction is added to the seconds, also before 1970, as DecimalUtils.toDecimal writes it and InstantDeserializer reads it.
-    return f"{seconds}.{fraction:09d}" if nanos else "0.0"
-
-
-def _write_local(nanos: int) -> str:
-    days, nanos_of_day = divmod(nanos, _SECONDS_PER_DAY * _NANOS_PER_SECOND)
-    return _write_list([*_list_date_parts(days), *_list_time_parts(nanos_of_day)])
+    return write_time
 
 
 def _list_date_parts(days: int) -> list[int]:
@@ -160,29 +171,6 @@ def _read_date(value: Any) -> int | None:
         return date.fromisoformat(match["day"]).toordinal() - EPOCH_DAY
     except ValueError:
         raise Unreadable(f'"{match["day"]}" is not a date') from None
-
-
-def _read_time(value: Any) -> int | None:
-    return _count_nanos(value) if isinstance(value, list) else None
-
-
-def _read_moment(value: Any) -> int | None:
-    if isinstance(value, decimal.Decimal):
-        if not _FIRST_SECOND <= value < _END_SECOND:
-            raise Unreadable(f"{value} seconds since 1970 lie outside the years 1 to 9999")
-        # Before 1970, Java writes the whole seconds rounded down, then the fraction that is added: -1.9 is 0.1 seconds before 1970.
-        seconds = int(value)
-        nanos = int((value - seconds) * _NANOS_PER_SECOND)
-        return seconds * _NANOS_PER_SECOND + (abs(nanos) if seconds < 0 else nanos)
-    match = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
-    return _parse_date_time(match) if match and match["offset"] else None
-
-
-def _read_local(value: Any) -> int | None:
-    if isinstance(value, list) and len(value) > 3:
-        return _count_days(value[:3]) * _SECONDS_PER_DAY * _NANOS_PER_SECOND + _count_nanos(value[3:])
-    match = _DATE_TIME.fullmatch(value) if isinstance(value, str) else None
-    return _parse_date_time(match) if match and match["time"] and not match["offset"] else None
 
 
 def _count_days(parts: list[Any]) -> int:

@@ -117,25 +117,25 @@ _TIMES: Final = {
 """The wire formats of types that become a time with `Options.time_type`."""
 
 
-def _fits_bigint(count: Numbers, nanos: Numbers, unit: int) -> Any:
-    """Return whether `count` units of `unit` nanoseconds and `nanos` nanoseconds are at most 64 bits of nanoseconds, without overflow."""
-    count, nanos = count + nanos // unit, nanos % unit
-    (first, first_nanos), (last, last_nanos) = divmod(-(2**63), unit), divmod(2**63 - 1, unit)
-    is_after_first = (count > first) | ((count == first) & (nanos >= first_nanos))
-    return is_after_first & ((count < last) | ((count == last) & (nanos <= last_nanos)))
-
-
 def _make_bigint_format(format: str, unit: int, nano_limits: _Limits | None, time_type: pa.DataType) -> _WireFormat:  # noqa: A002  as in _WireFormat
     """Return the wire format of units of `unit` nanoseconds and further nanoseconds, whose column is the number of all nanoseconds."""
+    (first, first_nanos), (last, last_nanos) = divmod(-(2**63), unit), divmod(2**63 - 1, unit)
+
+    def fits_bigint(count: Numbers, nanos: Numbers) -> Any:
+        # Without products, which may overflow.
+        count, nanos = count + nanos // unit, nanos % unit
+        is_after_first = (count > first) | ((count == first) & (nanos >= first_nanos))
+        return is_after_first & ((count < last) | ((count == last) & (nanos <= last_nanos)))
+
     return _WireFormat(
         format,
         pa.int64(),
-        # Products that overflow are in range again with the nanoseconds, because `_fits_bigint` is true.
+        # Products that overflow are in range again with the nanoseconds, because `fits_bigint` is true.
         lambda count, nanos: count * unit + nanos,
         lambda nanos: (nanos // unit, nanos % unit),
         (None, nano_limits),
         exact=False,
-        is_in_range=lambda count, nanos: _fits_bigint(count, nanos, unit),
+        is_in_range=fits_bigint,
         time_type=time_type,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, overload
@@ -181,24 +181,18 @@ def make_version(topic: str, response: Mapping[str, Any]) -> Version:
         properties = {str(name): str(value) for name, value in (response.get("properties") or {}).items()}
         if response["type"] != "KEY_VALUE":
             return Version(number, Definition(str(response["type"]), text, properties), foreign=True)
-        parts = dict(_make_parts(json.loads(text), properties))
+        # The API shows the definitions of key and value as JSON in the text of a KEY_VALUE.
+        texts, parts = json.loads(text), {}
+        for name in ("key", "value"):
+            part_text = texts[name] if isinstance(texts[name], str) else json.dumps(texts[name])
+            part_properties = json.loads(properties.get(f"{name}.schema.properties") or "{}")
+            parts[name] = Definition(
+                properties.get(f"{name}.schema.type", "BYTES"),
+                part_text,
+                {str(key): str(value) for key, value in part_properties.items()},
+            )
         encoding = properties.get("kv.encoding.type") or "INLINE"
         pair = KeyValue(parts["key"], parts["value"], "SEPARATED" if encoding == "SEPARATED" else "INLINE")
         return Version(number, pair, foreign=True)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise PulsarProblem(f"{topic}: the response of the registry is not a schema: {error!r}") from None
-
-
-def _make_parts(texts: Mapping[str, Any], properties: Mapping[str, str]) -> Iterator[tuple[str, Definition]]:
-    """Yield the definitions of key and value, which the API shows as JSON in the text of a KEY_VALUE."""
-    for name in ("key", "value"):
-        part = texts[name]
-        part_properties = json.loads(properties.get(f"{name}.schema.properties") or "{}")
-        yield (
-            name,
-            Definition(
-                properties.get(f"{name}.schema.type", "BYTES"),
-                part if isinstance(part, str) else json.dumps(part),
-                {str(key): str(value) for key, value in part_properties.items()},
-            ),
-        )

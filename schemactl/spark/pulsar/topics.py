@@ -9,7 +9,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -144,21 +144,19 @@ def list_partitions(cluster: Cluster, topics: Topics) -> list[str]:
         listed = _list_topics(cluster.connection, namespace_of(topics.pattern))
         topics = tuple(filter(topics.fullmatch, listed))
     elif cluster.connection.admin_url is not None:
-        _check_existence(cluster.connection, topics)
+        topics_by_namespace = {
+            namespace: _list_topics(cluster.connection, namespace) for namespace in {*map(namespace_of, topics)}
+        }
+        for topic in topics:
+            namespace = namespace_of(topic)
+            existing = topics_by_namespace[namespace]
+            if topic not in existing and topic_of(topic) not in existing:
+                raise PulsarProblem(f"unknown topic {topic}; {namespace} has {', '.join(sorted(existing)) or 'none'}")
     partitions = []
     for topic in topics:
         with cluster.explain_errors(f"look up {topic}"):
             partitions += cluster.client.get_topic_partitions(topic)
     return sorted(partitions)
-
-
-def _check_existence(connection: Connection, topics: Iterable[str]) -> None:
-    topics_by_namespace = {namespace: _list_topics(connection, namespace) for namespace in {*map(namespace_of, topics)}}
-    for topic in topics:
-        namespace = namespace_of(topic)
-        existing = topics_by_namespace[namespace]
-        if topic not in existing and topic_of(topic) not in existing:
-            raise PulsarProblem(f"unknown topic {topic}; {namespace} has {', '.join(sorted(existing)) or 'none'}")
 
 
 def _list_topics(connection: Connection, namespace: str) -> set[str]:

@@ -351,14 +351,20 @@ class IcebergTable(LandingTable):
                 staged.remove_properties(_ROW_FILES + app)
 
         # Remove and add files.
+        files_by_uri = {}
+        if addition.removes and table is not None:
+            files_by_uri = {task.file.file_path: task.file for task in table.scan().plan_files()}
+        removed_uris = [f"{place.uri}/{name}" for name in addition.removes]
+        if not files_by_uri.keys() >= set(removed_uris):
+            raise WrongArgument("files of it were replaced; try again")
         if addition.overwrite and staged.table_metadata.current_snapshot_id is not None:
             with staged.update_snapshot(summary).delete() as deletion:
                 deletion.delete_by_predicate(AlwaysTrue())
         # A snapshot is made even without files: it fails if another snapshot came first, while a change of properties does not.
         snapshot = staged.update_snapshot(summary)
         with snapshot.overwrite() if addition.removes else snapshot.fast_append() as update:
-            for removed_file in _get_files(table, place, addition.removes):
-                update.delete_data_file(removed_file)
+            for uri in removed_uris:
+                update.delete_data_file(files_by_uri[uri])
             for file, footer in zip(addition.files, footers, strict=True):
                 update.append_data_file(_make_data_file(metadata, partition_fields, place.uri, file, footer))
         return staged
@@ -514,17 +520,6 @@ def _iterate_attempts() -> Iterator[None]:
     for number in range(_MAX_ATTEMPTS):
         yield
         time.sleep(random.uniform(0, min(_MAX_PAUSE_S, 0.02 * 2**number)))  # noqa: S311  no secret
-
-
-def _get_files(table: Table | None, place: _TableLocation, names: Sequence[str]) -> list[manifest.DataFile]:
-    """Return the table's entries of the files; raises WrongArgument if it no longer has one of them."""
-    if not names:
-        return []
-    files_by_uri = {} if table is None else {task.file.file_path: task.file for task in table.scan().plan_files()}
-    files = [files_by_uri[uri] for name in names if (uri := f"{place.uri}/{name}") in files_by_uri]
-    if len(files) < len(names):
-        raise WrongArgument("files of it were replaced; try again")
-    return files
 
 
 def _get_last_version(table: Table | None, app: str) -> int | None:
