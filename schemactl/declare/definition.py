@@ -298,10 +298,17 @@ class Definitions:
         """
         if path not in self._avro:
             blob_id = self._blob(path) if self._shared else ""
-            cached = self._shared.avro_files.get((path, blob_id)) if self._shared and blob_id else None
-            self._avro[path] = cached or self._parse_avro_file(path)
-            if self._shared and blob_id and not cached:
-                self._shared.add_avro_file(path, blob_id, self._avro[path])
+            file = self._shared.avro_files.get((path, blob_id)) if self._shared and blob_id else None
+            if file is None:
+                try:
+                    text = decode(path, read_bytes(self.files, path))
+                    json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
+                    file = AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n")
+                except DeclarationError as error:
+                    file = error
+                if self._shared and blob_id:
+                    self._shared.add_avro_file(path, blob_id, file)
+            self._avro[path] = file
         file = self._avro[path]
         if isinstance(file, DeclarationError):
             raise file
@@ -323,14 +330,6 @@ class Definitions:
                     self._shared.add_proto_text(path, blob_id, text)
             self._proto_texts[path] = text
         return self._proto_texts[path]
-
-    def _parse_avro_file(self, path: str) -> tuple[AvroFile, str] | DeclarationError:
-        try:
-            text = decode(path, read_bytes(self.files, path))
-            json_text = JsonText(text, lambda offset: place(shown(path), text, offset))
-            return AvroFile(path, read_json(json_text), json_text), text.replace("\r\n", "\n")
-        except DeclarationError as error:
-            return error
 
 
 class _DefinitionReader:
@@ -509,7 +508,12 @@ class _DefinitionReader:
         if inlined.used or text is None:
             text = self._render_json(inlined.value)
         info = self._build_info(text.encode(), source, lambda pointer: inlined.locate(split_pointer(pointer)))
-        info = replace(info, editor=partial(_edit_inlined, inlined))
+
+        def edit_origin(edit: DefinitionEdit) -> TextEdit | None:
+            origin, parts = inlined.find_origin(split_pointer(edit.pointer))
+            return make_text_edit(origin, replace(edit, pointer=join_pointer(parts)))
+
+        info = replace(info, editor=edit_origin)
         return replace(info, proto=self._compile_proto("proto")) if self.declaration.proto else info
 
     def _find_missing_types(
@@ -574,22 +578,21 @@ class _DefinitionReader:
 
     def _read_protobuf_native(self) -> SchemaInfo | None:
         written = str(self.declaration.definition)
-        is_set = written.endswith(DESCRIPTOR_SUFFIX)
-        info = self._read_descriptor_set(written) if is_set else self._compile_proto("definition")
-        if info is None:
-            return None
-        schema = info.schema if is_set else load("rendering").render_as(info.schema, self.rendering)
-        return replace(info, schema=schema, properties=self.declaration.properties)
-
-    def _read_descriptor_set(self, written: str) -> SchemaInfo | None:
+        if not written.endswith(DESCRIPTOR_SUFFIX):
+            info = self._compile_proto("definition")
+            if info is None:
+                return None
+            schema = load("rendering").render_as(info.schema, self.rendering)
+            return replace(info, schema=schema, properties=self.declaration.properties)
         path = self._resolve_path(written, (PROTO_SUFFIX, DESCRIPTOR_SUFFIX), "definition")
-        info: SchemaInfo | None = None
         with self._collect_problems("definition"):
             if path is not None:
                 data = read_bytes(self.definitions.files, path)
-                message = self.declaration.message
-                info = load("protoc").read_descriptor_set(data, message, path=shown(path))
-        return info
+                compiled: SchemaInfo = load("protoc").read_descriptor_set(
+                    data, self.declaration.message, path=shown(path)
+                )
+                return replace(compiled, properties=self.declaration.properties)
+        return None
 
     def _compile_proto(self, key: str) -> SchemaInfo | None:
         """Return the compiled `.proto` file that the key `key` names, or None with a problem."""
@@ -884,12 +887,6 @@ def _add_default_properties(info: SchemaInfo, defaults: Mapping[str, str]) -> Sc
     return replace(info, properties={**joined.properties, **info.properties, **part_properties})
 
 
-def _edit_inlined(inlined: Inlined, edit: DefinitionEdit) -> TextEdit | None:
-    """Return the edit of a definition in the file that defines the edited part, or None if only a person can make it."""
-    file, parts = inlined.find_origin(split_pointer(edit.pointer))
-    return make_text_edit(file, replace(edit, pointer=join_pointer(parts)))
-
-
 def _edit_proto(proto: Any, info: SchemaInfo, edit: DefinitionEdit) -> TextEdit | None:
     """Return the edit of a compiled definition in its `.proto` file, or None if only a person can make it."""
     source = info.locate(edit.pointer)
@@ -1051,21 +1048,11 @@ def gather(
                         raise
                     continue
                 unread_texts.append(sources[name])
-    imports = {name: paths[name] for name in paths if name != entry}
-    name = file_name or _find_entry_name(path, imports) or include.find_name(path) or ""
+    folders = {paths[name].removesuffix(name) for name in paths if name != entry and paths[name].endswith(name)}
+    folder = folders.pop() if len(folders) == 1 else None
+    name_in_folder = path.removeprefix(folder) if folder is not None and path.startswith(folder) else ""
+    name = file_name or name_in_folder or include.find_name(path) or ""
     if name and name not in sources:
         sources[name], paths[name] = sources.pop(entry), paths.pop(entry)
         entry = name
     return ProtoFiles(entry, sources, paths, frozenset(used), frozenset(included), unlisted)
-
-
-def _find_entry_name(path: str, paths: Mapping[str, str]) -> str:
-    """Return the name of the file `path` in the folder in which all imports begin, or "" if there is no such folder.
-
-    Args:
-        path: the file.
-        paths: the paths of its imports by import name.
-    """
-    folders = {imported.removesuffix(name) for name, imported in paths.items() if imported.endswith(name)}
-    folder = folders.pop() if len(folders) == 1 else None
-    return path.removeprefix(folder) if folder is not None and path.startswith(folder) else ""

@@ -181,14 +181,14 @@ class WorktreeFiles:
         for parent, folders, names in os.walk(start):
             relative_path = Path(parent).relative_to(self.top).as_posix()
             prefix = "" if relative_path == "." else relative_path + "/"
-            separate = [name for name in folders if self._is_separate(parent, name)]
+            # A link or another repository is listed but not entered.
+            separate = []
+            for name in folders:
+                path = os.path.join(parent, name)  # noqa: PTH118  a Path for every folder of a large tree is slow
+                if name != ".git" and (os.path.islink(path) or os.path.lexists(os.path.join(path, ".git"))):  # noqa: PTH114, PTH118  same
+                    separate.append(name)
             yield from (prefix + name for name in sorted([*names, *separate]))
             folders[:] = sorted(name for name in folders if name != ".git" and name not in separate)
-
-    def _is_separate(self, parent: str, name: str) -> bool:
-        """Return whether a folder is a link or another repository, which is listed but not entered."""
-        path = os.path.join(parent, name)  # noqa: PTH118  a Path for every folder of a large tree is slow
-        return name != ".git" and (os.path.islink(path) or os.path.lexists(os.path.join(path, ".git")))  # noqa: PTH114, PTH118  same
 
 
 def too_large(path: str, size_bytes: int) -> Problem:
@@ -267,22 +267,15 @@ def suggestion(files: Files, path: str, suffixes: tuple[str, ...]) -> str | None
     stem = find_close_match(Path(name).stem, siblings)
     if stem is None:
         return None
-    has_other_topic = stem != Path(name).stem and _is_named_in_folder(
-        files, folder, posixpath.basename(siblings[stem]), besides=name
-    )
-    return None if has_other_topic else siblings[stem]
-
-
-def _is_named_in_folder(files: Files, folder: str, name: str, *, besides: str) -> bool:
-    """Return whether a YAML file in the folder has the name of a file in its text, other than as a part of `besides`."""
-    for path in files.paths():
-        if path.endswith(YAML_SUFFIXES) and posixpath.dirname(path) == folder:
-            with suppress(OSError, DeclarationError):
-                if re.search(
-                    rf"(?<![\w.-]){re.escape(name)}(?![\w.-])".encode(), files.read(path).replace(besides.encode(), b"")
-                ):
-                    return True
-    return False
+    sibling = siblings[stem]
+    if stem != Path(name).stem:
+        sibling_name = re.compile(rf"(?<![\w.-]){re.escape(posixpath.basename(sibling))}(?![\w.-])".encode())
+        for declaration in files.paths():
+            if declaration.endswith(YAML_SUFFIXES) and posixpath.dirname(declaration) == folder:
+                with suppress(OSError, DeclarationError):
+                    if sibling_name.search(files.read(declaration).replace(name.encode(), b"")):
+                        return None
+    return sibling
 
 
 def list_folders_with_yaml(files: Files, folder: str) -> list[str]:

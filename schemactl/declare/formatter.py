@@ -87,14 +87,16 @@ def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Lay
         read_count += 1
         try:
             text = decode(path, read_bytes(files, path))
-            new = _format_file(path, text)
+            new = laid_out_yaml(path, text) if path.endswith(YAML_SUFFIXES) else laid_out_json(text)
         except DeclarationError as error:
             problems += error.problems
             continue
+        except JsonSyntaxError as error:
+            problems.append(Problem(place(shown(path), text, error.offset), error.message, error.fix))
+            continue
         if new == text:
             continue
-        parse = _parse_yaml if path.endswith(YAML_SUFFIXES) else _parse_json
-        if parse(path, text) == parse(path, new):
+        if _parse_values(path, text) == _parse_values(path, new):
             contents[path] = new.encode()
         else:
             refused.append(path)
@@ -105,7 +107,13 @@ def layout(files: Files, project: Project, wanted: Sequence[str] = ("",)) -> Lay
         problems += [problem for problem in declared.problems if problem.source.path in contents]
         broken_paths = {problem.source.path for problem in problems}
         contents = {path: data for path, data in contents.items() if path not in broken_paths}
-        proved_contents = proved(files, project, declared, contents, _is_same_version)
+        proved_contents = proved(
+            files,
+            project,
+            declared,
+            contents,
+            lambda old, new: identity(old) == identity(new) and has_same_text(old, new),
+        )
         refused += sorted(contents.keys() - proved_contents.keys())
         contents = proved_contents
     return Layout(contents, tuple(refused), read_count, tuple(sorted(set(problems))))
@@ -128,6 +136,7 @@ def paths(files: Files, project: Project) -> Iterator[str]:
 
 def _find_definitions(files: Files, path: str) -> Iterator[str]:
     """Yield the Avro files that the declarations in a YAML file name, inside and outside the roots."""
+    folder = posixpath.dirname(path)
     documents: Sequence[TopicDocument | NamespaceDocument] = ()
     with suppress(DeclarationError):
         documents = read_documents(path, read_bytes(files, path)).documents
@@ -137,57 +146,30 @@ def _find_definitions(files: Files, path: str) -> Iterator[str]:
             if part and part.type is SchemaType.EXTERNAL:
                 continue
             for written in (part.definition, *part.references) if part else ():
-                if isinstance(written, str):
-                    with suppress(ValueError):
-                        yield from _resolve_definitions(files, posixpath.dirname(path), written)
+                if not isinstance(written, str):
+                    continue
+                # A path that leads out of the repository is a problem of the declaration.
+                with suppress(ValueError):
+                    if is_pattern(written):
+                        yield from files_of(files, folder, written)
+                    elif written.endswith(AVRO_SUFFIXES):
+                        yield resolve(folder, written)
 
 
-def _resolve_definitions(files: Files, folder: str, written: str) -> Iterator[str]:
-    """Yield the Avro files that a path, glob or folder in a file of `folder` names.
+def _parse_values(path: str, text: str) -> list[str]:
+    """Return the value of each document in a YAML or JSON text, as JSON that is equal if the values are.
 
-    Raises:
-        ValueError: if it leads out of the repository.
-    """
-    if is_pattern(written):
-        yield from files_of(files, folder, written)
-    elif written.endswith(AVRO_SUFFIXES):
-        yield resolve(folder, written)
-
-
-def _format_file(path: str, text: str) -> str:
-    """Format the text of a file.
-
-    Raises:
-        DeclarationError: if it is neither YAML nor JSON.
+    The keys of YAML are sorted. In JSON, the order of keys and the digits of numbers count.
     """
     if path.endswith(YAML_SUFFIXES):
-        return laid_out_yaml(path, text)
-    try:
-        return laid_out_json(text)
-    except JsonSyntaxError as error:
-        problem = Problem(place(shown(path), text, error.offset), error.message, error.fix)
-        raise DeclarationError([problem]) from None
+        documents, _ = read_yaml(path, text.encode())
+        return [json.dumps(document.value, sort_keys=True) for document in documents]
 
+    def keep_digits(digits: str) -> list[str]:
+        # A string of the same digits differs from this list.
+        return ["number", digits]
 
-def _is_same_version(old: SchemaInfo, new: SchemaInfo) -> bool:
-    """Return whether two schemas are the same version with the same text."""
-    return identity(old) == identity(new) and has_same_text(old, new)
-
-
-def _parse_yaml(path: str, text: str) -> list[str]:
-    """Return the values of the documents of a YAML file, as JSON with sorted keys."""
-    documents, _ = read_yaml(path, text.encode())
-    return [json.dumps(document.value, sort_keys=True) for document in documents]
-
-
-def _parse_json(_path: str, text: str) -> str:
-    """Return a JSON text without comments and blanks; the order of keys and the digits of numbers stay."""
-    return json.dumps(json.loads(without_comments(text), parse_float=_keep_digits, parse_int=_keep_digits))
-
-
-def _keep_digits(digits: str) -> list[str]:
-    """Return the digits of a number, in a form that differs from a string of these digits."""
-    return ["number", digits]
+    return [json.dumps(json.loads(without_comments(text), parse_float=keep_digits, parse_int=keep_digits))]
 
 
 # Proof of a rewrite
@@ -526,7 +508,15 @@ def _sort_entries(lines: list[str], node: yaml.MappingNode, kind: str, *, is_roo
     ranks = [order.index(key.value if key.value in order else "") for key, _ in node.value]
     if ranks == sorted(ranks):
         return
-    ends = [_skip_comments(lines, _find_last_line(value) + 1, node.start_mark.column) for _, value in node.value]
+    ends = []
+    for _, value in node.value:
+        end = _find_last_line(value) + 1
+        # Comments that are further right than the keys belong to the entry above them.
+        while (
+            end < len(lines) and lines[end].lstrip().startswith("#") and lines[end].index("#") > node.start_mark.column
+        ):
+            end += 1
+        ends.append(end)
     first = starts[0]
     while not is_root and lines[first - 1].lstrip().startswith("#"):
         first -= 1
@@ -535,28 +525,17 @@ def _sort_entries(lines: list[str], node: yaml.MappingNode, kind: str, *, is_roo
     lines[first : ends[-1]] = [line for number in order_of_entries for line in entries[number]]
 
 
-def _skip_comments(lines: Sequence[str], line: int, column: int) -> int:
-    """Return the number of the first line, from `line` on, that is not a comment further right than `column`."""
-    while line < len(lines) and lines[line].lstrip().startswith("#") and lines[line].index("#") > column:
-        line += 1
-    return line
-
-
 def _find_last_line(node: yaml.Node) -> int:
     """Return the number of the last line of a value, without the blank lines after a block scalar."""
     if isinstance(node, yaml.ScalarNode):
         if node.style in ("|", ">"):
-            return int(node.start_mark.line) + max(1, _count_block_lines(node))
+            # The mark after a block scalar is on the next line, except at the end of a file without a line end.
+            return max(int(node.start_mark.line) + 1, int(node.end_mark.line) - (0 if node.end_mark.column else 1))
         return int(node.end_mark.line)
     if not isinstance(node, yaml.CollectionNode) or node.flow_style or not node.value:
         return int(node.end_mark.line)
     last = node.value[-1]
     return _find_last_line(last[1] if isinstance(node, yaml.MappingNode) else last)
-
-
-def _count_block_lines(node: yaml.ScalarNode) -> int:
-    """Return the number of lines of a block scalar below its header."""
-    return int(node.end_mark.line) - int(node.start_mark.line) - (0 if node.end_mark.column else 1)
 
 
 # Indentation and blank lines of YAML
@@ -713,13 +692,11 @@ class _YamlIndenter:
             return level.content + _YAML_STEP * self.depth
         if isinstance(token, _CLOSING):
             return level.content
-        if isinstance(token, yaml.BlockEntryToken) or self._is_key(token):
+        if isinstance(token, yaml.BlockEntryToken) or (
+            not self.levels[-1].is_sequence and token.start_mark.column == self.levels[-1].old
+        ):
             return level.new
         return level.content + (0 if level.is_sequence else _YAML_STEP)
-
-    def _is_key(self, token: Any) -> bool:
-        """Return whether a token starts an entry of the innermost mapping."""
-        return not self.levels[-1].is_sequence and token.start_mark.column == self.levels[-1].old
 
     def _get_gap(self, token: Any) -> str:
         """Return the blanks between the previous token and this one on the same line."""
@@ -738,22 +715,15 @@ class _YamlIndenter:
         inner = inner if self.levels else 0
         if token.style not in ("|", ">"):
             first, *rest = written.split("\n")
-            return "\n".join(
-                [
-                    first.rstrip(" ") if not first.endswith("\\ ") else first,
-                    *(_indent_line(line, inner) for line in rest),
-                ]
-            )
+            contents = [line.lstrip(" \t") for line in rest]
+            first = first if first.endswith("\\ ") else first.rstrip(" ")
+            return "\n".join([first, *(" " * inner + content if content else "" for content in contents)])
         header, *lines = self._read_block(token).split("\n")
-        return "\n".join([header.rstrip(), *self._indent_block(header, lines, inner)])
-
-    def _indent_block(self, header: str, lines: Sequence[str], column: int) -> Iterator[str]:
-        """Yield the lines of a block scalar, which start at `column` unless its header has an indentation indicator."""
         old = self._find_block_column(header, lines)
         if self.levels and any(letter.isdigit() for letter in header.partition("#")[0]):
-            column = old - self.levels[-1].old + self.levels[-1].new
-        for line in lines:
-            yield " " * column + line[old:] if len(line) > old else ""
+            # The header has an indentation indicator, which counts from the column of the level.
+            inner = old - self.levels[-1].old + self.levels[-1].new
+        return "\n".join([header.rstrip(), *(" " * inner + line[old:] if len(line) > old else "" for line in lines)])
 
     def _format_lines(self) -> Iterator[tuple[str, _Row | None]]:
         """Yield every line with its row, or None for a blank line or comment."""
@@ -797,9 +767,3 @@ class _YamlIndenter:
             if min(row.columns, default=row.old) < old:
                 break
         return below.new if below else 0
-
-
-def _indent_line(line: str, column: int) -> str:
-    """Indent the second or a further line of a plain or quoted scalar to `column`."""
-    stripped = line.lstrip(" \t")
-    return " " * column + stripped if stripped else ""

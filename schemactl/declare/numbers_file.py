@@ -286,7 +286,11 @@ class _NumbersReader:
             return None, None
         try:
             data = read_bytes(self.files, path)
-            return _build_info(path, data, shape.type or SchemaType.NONE, shape.properties), path
+            type_ = shape.type or SchemaType.NONE
+            if SPECS[type_].language == "pair" and not path.endswith(".bin"):
+                # The file has the admin API's text of a KEY_VALUE definition.
+                data = SPECS[type_].from_text(type_, data.decode(), shape.properties).schema
+            return SchemaInfo(type_, data, dict(shape.properties), Source(shown(path))), path
         except DeclarationError as error:
             self.problems += error.problems
         except (InvalidSchema, UnicodeDecodeError) as error:
@@ -310,14 +314,6 @@ class _NumbersReader:
 
 def _build_reason(shape: AcceptanceShape | BrokersShape) -> AcceptanceReason:
     return AcceptanceReason(shape.reason.strip(), shape.owner.strip(), shape.accepted, shape.until)
-
-
-def _build_info(path: str, data: bytes, kind: SchemaType, properties: Mapping[str, str]) -> SchemaInfo:
-    """Build the definition in the file `path`. A KEY_VALUE definition is the admin API's text, unless the file is a `.bin`."""
-    if SPECS[kind].language == "pair" and not path.endswith(".bin"):
-        read = SPECS[kind].from_text(kind, data.decode(), properties)
-        return SchemaInfo(kind, read.schema, dict(properties), Source(shown(path)))
-    return SchemaInfo(kind, data, dict(properties), Source(shown(path)))
 
 
 # Writing
@@ -347,7 +343,8 @@ def write_numbers(numbers: TargetNumbers, top: Path) -> list[str]:
     for recorded in topics.values():
         for entry in recorded.entries.values():
             if entry.foreign and entry.path:
-                data = _encode_foreign(entry.foreign, entry.path)
+                is_text = spec(entry.foreign).language == "pair" and not entry.path.endswith(".bin")
+                data = _encode_pair_text(entry.foreign) if is_text else entry.foreign.schema
                 if files.kind(entry.path) != "file" or files.read(entry.path) != data:
                     _write(top, entry.path, data)
                     written_paths.append(entry.path)
@@ -433,18 +430,10 @@ def _add_path(numbers: TargetNumbers, name: TopicName, entry: NumberEntry) -> Nu
         numbers.target if _PLAIN.fullmatch(numbers.target) else hashlib.sha256(numbers.target.encode()).hexdigest()[:12]
     )
     content = hashlib.sha256(entry.foreign.schema).hexdigest()[:8]
-    file = f"foreign/{target}/{label}-{entry.number}-{content}{_choose_suffix(entry.foreign)}"
+    is_binary = spec(entry.foreign).language == "pair" and not _encode_pair_text(entry.foreign)
+    suffix = ".bin" if is_binary else spec(entry.foreign).suffix
+    file = f"foreign/{target}/{label}-{entry.number}-{content}{suffix}"
     return replace(entry, path=posixpath.join(posixpath.dirname(numbers.path), file))
-
-
-def _choose_suffix(info: SchemaInfo) -> str:
-    return ".bin" if spec(info).language == "pair" and not _encode_pair_text(info) else spec(info).suffix
-
-
-def _encode_foreign(info: SchemaInfo, path: str) -> bytes:
-    if spec(info).language == "pair" and not path.endswith(".bin"):
-        return _encode_pair_text(info)
-    return info.schema
 
 
 def _encode_pair_text(info: SchemaInfo) -> bytes:
@@ -598,16 +587,15 @@ def contradictions(
                     continue
                 if name not in known_numbers:
                     known_numbers[name] = _list_versions(name, declared, catalogs)
-                if entry.git not in known_numbers[name]:
-                    problems.add(
-                        Problem(entry.source, _describe_missing_version(name, entry, known_numbers[name]), _VERSION)
+                versions = known_numbers[name]
+                if entry.git not in versions:
+                    range_ = f"its versions are {min(versions)} to {max(versions)}" if versions else "it has none"
+                    message = (
+                        f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: "
+                        f"{range_}"
                     )
+                    problems.add(Problem(entry.source, message, _VERSION))
     return tuple(sorted(problems))
-
-
-def _describe_missing_version(name: TopicName, entry: NumberEntry, known_numbers: frozenset[int]) -> str:
-    versions = f"its versions are {min(known_numbers)} to {max(known_numbers)}" if known_numbers else "it has none"
-    return f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: {versions}"
 
 
 def _list_versions(name: TopicName, declared: Catalog, histories: Iterable[Catalog]) -> frozenset[int]:

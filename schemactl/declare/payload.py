@@ -79,7 +79,9 @@ def read_payload(path: str, data: bytes) -> Payload:
     number = text.scan().child(0, "schema")
     assert number is not None  # noqa: S101  checked above
     start, stop = text.scan().offsets[number] + 1, text.scan().stops[number] - 1
-    escaped = EscapedText(content, _find_offsets(content, start, stop))
+    offsets = array("q", (character.start() for character in _ESCAPED.finditer(content, start, stop)))
+    offsets.append(stop)
+    escaped = EscapedText(content, offsets)
     definition = JsonText(
         value["schema"], lambda offset: place(shown(path), content, escaped.offsets[offset]), escaped=escaped
     )
@@ -120,8 +122,13 @@ def _find_problems(value: Any, text: JsonText) -> Iterator[Problem]:
     for key in ("type", "schema"):
         if key not in value and not ("data" in value and key == "schema") and "schemaInfo" not in value:
             yield Problem(text.locate(()), f"the key `{key}` is missing", _TEMPLATE)
-    if "type" in value:
-        yield from _find_type_problems(value["type"], text)
+    name = value.get("type")
+    if "type" in value and not (isinstance(name, str) and name in SchemaType.__members__):
+        types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
+        near = find_close_match(name.upper(), types) if isinstance(name, str) else None
+        fix = f'write "{near}"' if near else f"write one of {', '.join(types)}"
+        shown_name = f"`{shorten(name)}`" if isinstance(name, str) else describe_value(name)
+        yield Problem(text.locate(("type",)), f"{shown_name} is not a schema type", fix)
     if "schema" in value and not isinstance(value["schema"], str):
         fix = "put the definition into quotes, as one text with escapes"
         if isinstance(value["schema"], dict | list):
@@ -132,24 +139,14 @@ def _find_problems(value: Any, text: JsonText) -> Iterator[Problem]:
     properties = value.get("properties")
     if properties is not None and not isinstance(properties, dict):
         yield Problem(text.locate(("properties",)), f"expected an object of texts, found {describe_value(properties)}")
-    for name, property_ in properties.items() if isinstance(properties, dict) else ():
+    for property_name, property_ in properties.items() if isinstance(properties, dict) else ():
         if not isinstance(property_, str):
             fix = "put it in quotes: Pulsar's properties are text"
-            yield Problem(text.locate(("properties", name)), f"expected text, found {describe_value(property_)}", fix)
+            yield Problem(
+                text.locate(("properties", property_name)), f"expected text, found {describe_value(property_)}", fix
+            )
     if not isinstance(value.get("name", ""), str | None):
         yield Problem(text.locate(("name",)), f"expected text, found {describe_value(value['name'])}", "remove it")
-
-
-def _find_type_problems(name: object, text: JsonText) -> Iterator[Problem]:
-    """Yield the problem of a value of `type` that is not a schema type."""
-    source = text.locate(("type",))
-    types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
-    if isinstance(name, str) and name in SchemaType.__members__:
-        return
-    near = find_close_match(name.upper(), types) if isinstance(name, str) else None
-    fix = f'write "{near}"' if near else f"write one of {', '.join(types)}"
-    shown_name = f"`{shorten(name)}`" if isinstance(name, str) else describe_value(name)
-    yield Problem(source, f"{shown_name} is not a schema type", fix)
 
 
 def _describe_unknown_key(key: str) -> tuple[str, str]:
@@ -177,12 +174,3 @@ def _describe_unknown_key(key: str) -> tuple[str, str]:
     near = find_close_match(key, _KEYS)
     fix = f"write `{near}`" if near else f"the keys here are {', '.join(_KEYS)}"
     return f"unknown key `{shorten(key)}`", fix
-
-
-def _find_offsets(content: str, start: int, stop: int) -> array[int]:
-    """Return the offset in `content` of each character of the JSON string from `start` to `stop`, and `stop` at the end."""
-    offsets = array("q")
-    for match in _ESCAPED.finditer(content, start, stop):
-        offsets.append(match.start())
-    offsets.append(stop)
-    return offsets

@@ -177,19 +177,17 @@ class _Inliner:
         fields = value.get("fields")
         if not isinstance(fields, list):
             return value
-        return {
-            **value,
-            "fields": [self._inline_field(field_, within, index, parts, origin) for index, field_ in enumerate(fields)],
-        }
-
-    def _inline_field(self, value: Any, namespace: str | None, index: int, parts: Tokens, origin: Tokens) -> Any:
-        if not isinstance(value, dict) or "type" not in value:
-            return value
-        # Most fields need no other type, and stay unchanged.
-        if len(parts) < MAX_DEPTH - 4 and _has_only_primitives(value["type"]):
-            return value
-        type_parts = ("fields", str(index), "type")
-        return {**value, "type": self._inline_schema(value["type"], namespace, parts + type_parts, origin + type_parts)}
+        inlined_fields = []
+        for index, field_ in enumerate(fields):
+            has_type = isinstance(field_, dict) and "type" in field_
+            # Most fields need no other type, and stay unchanged.
+            if not has_type or (len(parts) < MAX_DEPTH - 4 and _has_only_primitives(field_["type"])):
+                inlined_fields.append(field_)
+                continue
+            type_parts = ("fields", str(index), "type")
+            inlined = self._inline_schema(field_["type"], within, parts + type_parts, origin + type_parts)
+            inlined_fields.append({**field_, "type": inlined})
+        return {**value, "fields": inlined_fields}
 
     def _resolve_reference(self, name: str, written: Any, namespace: str | None, parts: Tokens, origin: Tokens) -> Any:
         """Return `written`, which refers to `name`, or the definition of the type at its first use."""

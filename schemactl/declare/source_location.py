@@ -153,7 +153,9 @@ class Scan:
             if number not in self.members:
                 # Backwards, so that the first of equal keys stays.
                 members = reversed(list(self.members_of(number)))
-                self.members[number] = {self._read_key(member): member for member in members}
+                self.members[number] = {
+                    json.loads(self.text[self.keys[member] : self.key_end(member)]): member for member in members
+                }
             return self.members[number].get(token)
         if opening == "[" and _INDEX.fullmatch(token):
             if number not in self.items:
@@ -173,10 +175,6 @@ class Scan:
         """Return the offset of the end of the key of a member of an object."""
         match = _STRING.match(self.text, self.keys[number])
         return match.end() if match else self.keys[number]
-
-    def _read_key(self, number: int) -> str:
-        text: str = json.loads(self.text[self.keys[number] : self.key_end(number)])
-        return text
 
 
 # Jackson, as Avro sets it up, allows both kinds of comments (Schema.Parser).
@@ -228,23 +226,20 @@ class _Scanner:
         self.result.stops.append(self.offset)
         character = self._peek()
         if character and character in "[{":
-            return self._enter_container(number, set() if character == "{" else None)
+            if len(self.open) == MAX_DEPTH:
+                raise JsonSyntaxError(self.offset, f"this is nested more than {MAX_DEPTH} levels deep")
+            self.open.append((number, set() if character == "{" else None))
+            self.offset += 1
+            self._skip_blanks()
+            if self._close_container():
+                return False
+            self._read_key()
+            return True
         match = SCALAR.match(self.text, self.offset)
         if match is None:
             raise _build_syntax_error(self.text, self.offset, "a value")
         self.offset = self.result.stops[number] = match.end()
         return False
-
-    def _enter_container(self, number: int, keys: set[str] | None) -> bool:
-        if len(self.open) == MAX_DEPTH:
-            raise JsonSyntaxError(self.offset, f"this is nested more than {MAX_DEPTH} levels deep")
-        self.open.append((number, keys))
-        self.offset += 1
-        self._skip_blanks()
-        if self._close_container():
-            return False
-        self._read_key()
-        return True
 
     def _read_separator(self) -> bool:
         """Close all containers that end here, and return whether another value follows."""

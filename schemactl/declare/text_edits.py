@@ -17,7 +17,7 @@ from schemactl.core.errors import Source
 from schemactl.core.json_pointer import split_pointer
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import EscapedText, JsonSyntaxError, JsonText, Scan, Tokens, find_key_node
+from schemactl.declare.source_location import JsonSyntaxError, JsonText, Scan, Tokens, find_key_node
 from schemactl.declare.yaml_parser import YamlPart, scalar
 
 _Replacement = tuple[int, int, str]
@@ -50,7 +50,10 @@ def make_text_edit(file: AvroFile, edit: DefinitionEdit) -> TextEdit | None:
         content = block
     elif text.escaped is not None:
         replacement = _edit_json(text, edit)
-        replacement = replacement and _escape_replacement(text.escaped, replacement)
+        if replacement:
+            start, end, new_text = replacement
+            escaped_text = json.dumps(new_text, ensure_ascii=False)[1:-1]
+            replacement = text.escaped.offsets[start], text.escaped.offsets[end], escaped_text
         content = text.escaped.content
     elif file.path.endswith(AVRO_SUFFIXES):
         replacement = _edit_json(text, edit)
@@ -68,7 +71,9 @@ def _edit_json(text: JsonText, edit: AvroEdit) -> _Replacement | None:
         values = text.scan()
     except JsonSyntaxError:
         return None
-    number = _find_value(values, split_pointer(edit.pointer))
+    number: int | None = 0
+    for part in split_pointer(edit.pointer):
+        number = None if number is None else values.child(number, part)
     if number is None:
         return None
     if isinstance(edit, RenameKey):
@@ -85,16 +90,6 @@ def _edit_json(text: JsonText, edit: AvroEdit) -> _Replacement | None:
     if type_number is None or values.text[values.offsets[type_number]] != '"':
         return None
     return values.offsets[type_number], values.stops[type_number], json.dumps(edit.name)
-
-
-def _find_value(values: Scan, parts: Tokens) -> int | None:
-    """Return the number of the value at `parts`, or None."""
-    number: int | None = 0
-    for part in parts:
-        if number is None:
-            return None
-        number = values.child(number, part)
-    return number
 
 
 def _add_json_key(values: Scan, number: int, edit: AddKey) -> _Replacement | None:
@@ -155,12 +150,6 @@ def _add_json_item(values: Scan, number: int, name: str) -> _Replacement | None:
         return None
     separator = _find_separator(values, number, [values.offsets[item] for item in items], len(items) - 1)
     return _insert_after(text, values.stops[items[-1]], separator, written)
-
-
-def _escape_replacement(escaped: EscapedText, replacement: _Replacement) -> _Replacement:
-    """Convert a replacement in a text to the replacement in the JSON file that has the text in quotes."""
-    start, end, new_text = replacement
-    return escaped.offsets[start], escaped.offsets[end], json.dumps(new_text, ensure_ascii=False)[1:-1]
 
 
 def _move_into_block(text: JsonText, content: str, replacement: _Replacement) -> _Replacement | None:

@@ -120,11 +120,11 @@ def _build_schema(
                 files |= needed
                 values["references"] = [_make_relative(path, folder) for path in needed]
     elif kind == "protobuf":
-        is_printed = printed and not _is_descriptor_set(info)
-        if is_printed:
+        if printed and not _is_descriptor_set(info):
             values |= _print_protobuf(info, stem, folder, files, shared)
         else:
-            values |= _write_descriptor_set(info, stem, folder, files)
+            files[f"{stem}.binpb"], message = load("definition").make_descriptor_set(info.schema)
+            values |= {"definition": _make_relative(f"{stem}.binpb", folder), "message": message}
     elif spec(info).declared_as == "text":
         if info.schema:
             values["definition"] = _make_relative(f"{stem}.txt", folder)
@@ -190,12 +190,6 @@ def _is_descriptor_set(info: SchemaInfo) -> bool:
     data, message = load("definition").make_descriptor_set(info.schema)
     is_same: bool = load("protoc").read_descriptor_set(data, message, path="").schema == info.schema
     return is_same
-
-
-def _write_descriptor_set(info: SchemaInfo, stem: str, folder: str, files: dict[str, bytes]) -> dict[str, Value]:
-    data, message = load("definition").make_descriptor_set(info.schema)
-    files[f"{stem}.binpb"] = data
-    return {"definition": _make_relative(f"{stem}.binpb", folder), "message": message}
 
 
 class Paths:
@@ -418,8 +412,10 @@ def new_topic_files(
 
 def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, files: dict[str, str]) -> dict[str, Value]:
     """Build the `schema` of a new declaration, or its key or value, and add the new definitions to `files`."""
+    words = re.findall("[A-Za-z0-9]+", name.topic)
     names = {
-        "record": _make_record_name(name.topic),
+        # The topic `page-views` has the record `PageViews`.
+        "record": _make_identifier("".join(word[0].upper() + word[1:] for word in words) or "Message"),
         "package": ".".join(_make_identifier(part) for part in (name.tenant, name.namespace)),
         "topic": str(name),
         "doc": json.dumps(f"A message of {name}."),
@@ -453,12 +449,6 @@ def _new_schema(type_: SchemaType, name: TopicName, stem: str, start: Start, fil
         else:
             files.pop(proto, None)
     return values
-
-
-def _make_record_name(text: str) -> str:
-    """Make the name of a record from the name of a topic: `page-views` becomes `PageViews`."""
-    parts = re.findall("[A-Za-z0-9]+", text)
-    return _make_identifier("".join(part[0].upper() + part[1:] for part in parts) or "Message")
 
 
 def _make_identifier(text: str) -> str:

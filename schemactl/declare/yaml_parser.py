@@ -80,28 +80,6 @@ _PREFIXED_INTEGER: Final = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 
 
-def _parse_plain(text: str) -> Any:
-    """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2).
-
-    Raises:
-        ValueError: if a number exceeds the range of a double, or Python's limit on digits.
-    """
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if text[0] not in _NUMBER_STARTS:
-        return text
-    if _INTEGER.fullmatch(text):
-        return int(text)
-    if _PREFIXED_INTEGER.fullmatch(text):
-        return int(text, base=0)
-    if _FLOAT.fullmatch(text):
-        number = float(text)
-        if math.isinf(number):
-            raise ValueError("beyond a double")
-        return number
-    return text
-
-
 class _ValueBuilder:
     """Builds the values of the documents of a file, and collects their problems."""
 
@@ -158,11 +136,27 @@ class _ValueBuilder:
             )
 
     def _build_plain(self, node: yaml.Node) -> Any:
+        """Return the value of an unquoted scalar (YAML 1.2.2, section 10.3.2), or 0, with a problem, for a number that is too large."""
+        text = node.value
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        if text[0] not in _NUMBER_STARTS:
+            return text
         try:
-            return _parse_plain(node.value)
+            if _INTEGER.fullmatch(text):
+                return int(text)
+            if _PREFIXED_INTEGER.fullmatch(text):
+                return int(text, base=0)
+            if not _FLOAT.fullmatch(text):
+                return text
+            number = float(text)
+            if not math.isinf(number):
+                return number
         except ValueError:
-            self._add_problem(node, f"the number `{node.value[:20]}...` is too large", "put it in quotes if it is text")
-            return 0
+            # Python limits the digits of an integer.
+            pass
+        self._add_problem(node, f"the number `{text[:20]}...` is too large", "put it in quotes if it is text")
+        return 0
 
     def _build_shared(self, node: yaml.Node) -> Any:
         """Build the value of `node` once for all its aliases, and add its size for each of them.
