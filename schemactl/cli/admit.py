@@ -106,18 +106,26 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
         missing = "TOPIC is missing" if args.role else "ROLE and TOPIC are missing"
         raise UsageError(missing, fix="schemactl admit producer|consumer|reader TOPIC, or --all TOPIC")
     from schemactl.broker.connect import TopicState, admit
+    from schemactl.formats import find_variants
 
-    question = _make_question(args, context)
-    state = TopicState(question.topic.versions, args.producers, args.consumers, args.has_data)
-    decision = admit(args.role, question.client, state, question.policies, question.release)
+    if sum((is_given(args), args.without_schema, args.auto)) > 1:
+        raise UsageError("give only one of --file or --type, --without-schema, --auto")
+    approved = context.approved(topics=[args.topic])
+    chosen = choose(args.topic, approved.catalog)
+    client, client_text = _choose_client(args, context, chosen)
+    topic, policies, release = _read_topic(args, context, chosen.topic, approved.catalog)
+    variants = find_variants(client, args.language) if client and args.language else []
+    question = _Question(topic, client, client_text, policies, release, variants)
+    state = TopicState(topic.versions, args.producers, args.consumers, args.has_data)
+    decision = admit(args.role, client, state, policies, release)
     if args.format == "json":
         context.report_json(
             role=args.role,
-            topic=str(question.topic.name),
-            client=question.client.type.name if question.client else None,
+            topic=str(topic.name),
+            client=client.type.name if client else None,
             **_decision_value(decision),
-            variants=question.variants,
-            policies=_policies_value(question.policies),
+            variants=variants,
+            policies=_policies_value(policies),
         )
     else:
         context.report(_render_decision(question, decision, args.role))
@@ -159,19 +167,6 @@ class _Question(NamedTuple):
     policies: PoliciesInForce
     release: Release
     variants: list[str]
-
-
-def _make_question(args: argparse.Namespace, context: Context) -> _Question:
-    from schemactl.formats import find_variants
-
-    if sum((is_given(args), args.without_schema, args.auto)) > 1:
-        raise UsageError("give only one of --file or --type, --without-schema, --auto")
-    approved = context.approved(topics=[args.topic])
-    chosen = choose(args.topic, approved.catalog)
-    client, client_text = _choose_client(args, context, chosen)
-    topic, policies, release = _read_topic(args, context, chosen.topic, approved.catalog)
-    variants = find_variants(client, args.language) if client and args.language else []
-    return _Question(topic, client, client_text, policies, release, variants)
 
 
 def _choose_client(args: argparse.Namespace, context: Context, chosen: ChosenTopic) -> tuple[SchemaInfo | None, str]:
@@ -312,7 +307,16 @@ def connect(request: Request) -> Answer:
     with closing(EmbeddedRegistry(MEMORY, release=Release.R4_0, defaults=defaults)) as registry:
         registry.create_namespace(_JSONL_NAMESPACE)
         _make_topic(registry, topic, state)
-        _set_policies(registry, topic, policies)
+        # The policies of the line count from here on; a flag that no level sets has the broker's default.
+        auto_update = policies.get("allow_auto_update", True) is not False
+        enforced = policies.get("validation_enforced") is True
+        namespace_strategy = _get_strategy(policies, "namespace_strategy") or CompatibilityStrategy.UNDEFINED
+        registry.set_namespace_policies(_JSONL_NAMESPACE, Policies(namespace_strategy, auto_update, enforced))
+        topic_strategy = _get_strategy(policies, "topic_strategy")
+        if topic_strategy is not None:
+            if registry.topic(topic) is None:
+                registry.create_topic(topic, None)
+            registry.set_topic_policies(topic, Policies(topic_strategy))
         decision = registry.connect(
             topic,
             role,  # type: ignore[arg-type]  # one of the roles
@@ -333,6 +337,7 @@ def connect(request: Request) -> Answer:
 
 def _make_topic(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, Any]) -> None:
     """Create the state of the topic by running its steps, under policies that allow everything."""
+    from schemactl.broker.connect import Role
     from schemactl.formats import InvalidInput
 
     registry.set_namespace_policies(
@@ -347,48 +352,28 @@ def _make_topic(registry: EmbeddedRegistry, topic: TopicName, state: dict[str, A
     for position, step in enumerate(steps):
         where = f"topic_state.steps[{position}]"
         try:
-            _run_step(registry, topic, step, where)
+            info = _parse_schema(step.get("schema"), f"{where}.schema")
+            match step.get("op"):
+                case "create_topic":
+                    registry.create_topic(topic, None)
+                case "upload" if info is not None:
+                    registry.put_schema(topic, info)
+                case "open" | "publish":
+                    role = _check_choice(step.get("role", "producer"), get_args(Role), f"{where}.role")
+                    decision = registry.connect(topic, role, info)  # type: ignore[arg-type]  # one of the roles
+                    if not decision.allowed:
+                        raise InvalidInput(f"`{where}` is rejected: {decision.message}")
+                case "delete":
+                    registry.delete_schema(topic)
+                case "force_delete":
+                    registry.delete_schema(topic, force=True)
+                case "consume_all":
+                    pass  # Consumed messages stay stored; whether there are any is in `has_data`.
+                case op:
+                    raise InvalidInput(f"`{where}.op` is {op!r}, which is not a step")
         except RegistryError as error:
             rejection = " is rejected" if isinstance(error, SchemaRejected) else ""
             raise InvalidInput(f"`{where}`{rejection}: {error.message}") from None
-
-
-def _run_step(registry: EmbeddedRegistry, topic: TopicName, step: dict[str, Any], where: str) -> None:
-    from schemactl.broker.connect import Role
-    from schemactl.formats import InvalidInput
-
-    info = _parse_schema(step.get("schema"), f"{where}.schema")
-    match step.get("op"):
-        case "create_topic":
-            registry.create_topic(topic, None)
-        case "upload" if info is not None:
-            registry.put_schema(topic, info)
-        case "open" | "publish":
-            role = _check_choice(step.get("role", "producer"), get_args(Role), f"{where}.role")
-            decision = registry.connect(topic, role, info)  # type: ignore[arg-type]  # one of the roles
-            if not decision.allowed:
-                raise InvalidInput(f"`{where}` is rejected: {decision.message}")
-        case "delete":
-            registry.delete_schema(topic)
-        case "force_delete":
-            registry.delete_schema(topic, force=True)
-        case "consume_all":
-            pass  # Consumed messages stay stored; whether there are any is in `has_data`.
-        case op:
-            raise InvalidInput(f"`{where}.op` is {op!r}, which is not a step")
-
-
-def _set_policies(registry: EmbeddedRegistry, topic: TopicName, values: dict[str, Any]) -> None:
-    # A flag that no level sets has the broker's default.
-    auto_update = values.get("allow_auto_update", True) is not False
-    enforced = values.get("validation_enforced") is True
-    strategy = _get_strategy(values, "namespace_strategy") or CompatibilityStrategy.UNDEFINED
-    registry.set_namespace_policies(_JSONL_NAMESPACE, Policies(strategy, auto_update, enforced))
-    topic_strategy = _get_strategy(values, "topic_strategy")
-    if topic_strategy is not None:
-        if registry.topic(topic) is None:
-            registry.create_topic(topic, None)
-        registry.set_topic_policies(topic, Policies(topic_strategy))
 
 
 def _parse_schema(value: object, where: str) -> SchemaInfo | None:
@@ -403,21 +388,17 @@ def _parse_schema(value: object, where: str) -> SchemaInfo | None:
         return SchemaInfo(SchemaType.AUTO_PUBLISH)
     if not isinstance(name, str) or name not in SchemaType.__members__:
         raise InvalidInput(f"`{where}.type` is {name!r}, which is not a schema type")
-    return SchemaInfo(SchemaType[name], _parse_content(value, where), read_json_properties(value, where))
-
-
-def _parse_content(schema: dict[str, Any], where: str) -> bytes:
-    from schemactl.formats import InvalidInput
-
-    text, encoded = schema.get("text"), schema.get("base64")
+    text, encoded = value.get("text"), value.get("base64")
     if isinstance(encoded, str):
         try:
-            return base64.b64decode(encoded, validate=True)
+            data = base64.b64decode(encoded, validate=True)
         except ValueError:
             raise InvalidInput(f"`{where}.base64` is not base64") from None
-    if text is not None and not isinstance(text, str):
+    elif text is None or isinstance(text, str):
+        data = (text or "").encode(errors="replace")
+    else:
         raise InvalidInput(f"`{where}.text` is not a string")
-    return (text or "").encode(errors="replace")
+    return SchemaInfo(SchemaType[name], data, read_json_properties(value, where))
 
 
 def _get_object(request: Request, name: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from importlib import import_module
 from itertools import islice
@@ -513,7 +513,15 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
         messages = _make_messages(args, context, chosen, schema)
     samples = list(islice(messages, args.count))
     if args.brokers:
-        _note_absent_fields(context, _group_by_version(chosen.topic, [message for message, _ in samples]))
+        infos_by_number = {version.number: version.info for version in chosen.topic.versions}
+        payloads_by_version: dict[int, tuple[Definition | KeyValue, list[bytes | None]]] = {}
+        for message, _ in samples:
+            # With a target, the number is not Git's.
+            if message.version is None or message.target is not None:
+                continue
+            if info := infos_by_number.get(message.version):
+                payloads_by_version.setdefault(message.version, (schema_of(info), []))[1].append(message.payload)
+        _note_absent_fields(context, payloads_by_version)
     if is_container:
         _write_container(resolve_relative_path(args.out, context), samples, chosen, context)
     elif args.out:
@@ -526,21 +534,6 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
         for message, value in samples:
             print(json.dumps(to_json(value), ensure_ascii=False) if form == "json" else message.to_line(value))
     return 0
-
-
-def _group_by_version(
-    topic: Topic, messages: Iterable[SampleMessage]
-) -> dict[int, tuple[Definition | KeyValue, list[bytes | None]]]:
-    """Return the payloads of real messages by Git's version, each with the definition."""
-    from schemactl.codegen.topics import schema_of
-
-    infos = {version.number: version.info for version in topic.versions}
-    groups: dict[int, tuple[Definition | KeyValue, list[bytes | None]]] = {}
-    for message in messages:
-        info = infos.get(message.version) if message.version is not None and message.target is None else None
-        if info and message.version is not None:
-            groups.setdefault(message.version, (schema_of(info), []))[1].append(message.payload)
-    return groups
 
 
 def _make_messages(

@@ -92,9 +92,19 @@ class Side:
 
 def run_diff(args: argparse.Namespace, context: Context) -> int:
     """Print the differences; return 2 if there are some and --detailed-exitcode is set, else 0."""
+    from schemactl.report import changes, changes_json
+
     states = States(context, [*filter(None, [args.old, args.new]), *args.topic], args.namespace)
     if args.old is None or (args.new is None and is_range(args.old, states)):
-        return _print_all(args, states, context)
+        revision = read_revision(states, args.old, args.topic, args.namespace)
+        error = states.find_broken(args.topic, args.namespace)
+        if args.format == "json":
+            print(changes_json.render_revision_json(revision))
+        else:
+            context.report(changes.render_revision_text(revision, color=context.color))
+        if error:
+            raise error
+        return CHANGES if args.detailed_exitcode and revision.subjects else 0
     if args.topic or args.namespace:
         raise UsageError("--topic, --namespace and --skip select among all topics, and cannot be combined with TOPIC")
     name, at, range_ = args.old.rpartition("@")
@@ -132,20 +142,6 @@ def _list_parts(states: States, old: str, new: str | None) -> list[str]:
     names = [name for source in (catalog, states.work.catalog) if (name := source.topics.get(topic.name))]
     keys = dict.fromkeys(kind.key for name in names for kind in name.kinds)
     return [format_kind_name(topic.name, key) for key in keys] or [old]
-
-
-def _print_all(args: argparse.Namespace, states: States, context: Context) -> int:
-    from schemactl.report import changes, changes_json
-
-    revision = read_revision(states, args.old, args.topic, args.namespace)
-    error = states.find_broken(args.topic, args.namespace)
-    if args.format == "json":
-        print(changes_json.render_revision_json(revision))
-    else:
-        context.report(changes.render_revision_text(revision, color=context.color))
-    if error:
-        raise error
-    return CHANGES if args.detailed_exitcode and revision.subjects else 0
 
 
 def _choose_sides(states: States, old: str, new: str | None) -> tuple[Side, Side]:

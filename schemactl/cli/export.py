@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from schemactl.core.project import Project
     from schemactl.core.schema import SchemaInfo, SchemaVersion
     from schemactl.history import History
-    from schemactl.publish.asyncapi import AsyncApiDocument
     from schemactl.publish.repository_links import RepositoryLinks
     from schemactl.publish.sql_dialects import Dialect
 
@@ -100,7 +99,14 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     approved = context.approved(project, topics=[*args.topics, *args.topic], namespaces=args.namespace)
     topics = [*_select_topics(args, approved)]
     if args.kind == "asyncapi":
-        document = _make_asyncapi(args, context, project, approved, topics)
+        from schemactl.publish import asyncapi
+
+        servers = dict(map(asyncapi.server_of, args.server))
+        title = args.title or context.folder_name
+        document_version = approved.tip.short if approved.tip else "0"
+        document = asyncapi.make_document(
+            title, document_version, approved.catalog, topics, servers=servers, release=project.release
+        )
         text = json_text(document.content) + "\n"
         for name, reason in document.skipped.items():
             context.note(f"{name}: left out: {reason}")
@@ -172,22 +178,6 @@ def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tupl
             if part.schema is not None and number is not None:
                 version = next(version for version in part.versions if version.number == number)
                 yield part, replace(version.load(), info=part.schema.load())
-
-
-def _make_asyncapi(
-    args: argparse.Namespace,
-    context: Context,
-    project: Project,
-    approved: History,
-    topics: Sequence[tuple[Topic, SchemaVersion]],
-) -> AsyncApiDocument:
-    """Return the document, and the topics and kinds of events that it lacks, each with the reason."""
-    from schemactl.publish import asyncapi
-
-    servers = dict(map(asyncapi.server_of, args.server))
-    title = args.title or context.folder_name
-    version = approved.tip.short if approved.tip else "0"
-    return asyncapi.make_document(title, version, approved.catalog, topics, servers=servers, release=project.release)
 
 
 def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:

@@ -240,13 +240,25 @@ def _check_version(
     from schemactl.comparison.changes import content_identity, has_same_text
     from schemactl.core.catalog import Topic
     from schemactl.core.names import TopicName
+    from schemactl.formats import find_rendering
 
     name, expected = declared or (args.out, read_file(args.out, context, type_=info.type, message=_message_name(info)))
     if content_identity(expected) == content_identity(info):
         if declared is None and args.out.endswith(".proto"):
             expected = render_for_client(expected, "python")
         if info.type is SchemaType.PROTOBUF_NATIVE and expected.schema != info.schema:
-            print(_explain_form(name, args.class_, expected))
+            rendering = find_rendering(expected)
+            form = (
+                f"as {rendering.capitalize()}'s client sends it"
+                if rendering
+                else "in a form that no Pulsar client sends"
+            )
+            print(
+                f"{name} and {args.class_} have the same content, but are two versions to a broker, which compares bytes: {name} is registered "
+                f"{form}, and {args.class_} is sent as Python's client does.\n"
+                "  Fix: declare `protobuf: {rendering: python}` if its producers use Python, or send the registered text: "
+                "`schemactl docs protobuf-forms`"
+            )
             return NEGATIVE
         docs = "" if has_same_text(expected, info) else "; docs, aliases or properties differ, which makes no version"
         print(f"{name} and {args.class_} are one version{docs}.")
@@ -257,20 +269,6 @@ def _check_version(
     print("\n".join(render_differences(old, new, color=context.color)))
     print(f"\n{name} and {args.class_} are two versions.")
     return NEGATIVE
-
-
-def _explain_form(name: str, class_: str, registered: SchemaInfo) -> str:
-    """Explain that a broker takes a class for another version because Python's client sends its definition in another form."""
-    from schemactl.formats import find_rendering
-
-    rendering = find_rendering(registered)
-    form = f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no Pulsar client sends"
-    return (
-        f"{name} and {class_} have the same content, but are two versions to a broker, which compares bytes: {name} is registered "
-        f"{form}, and {class_} is sent as Python's client does.\n"
-        "  Fix: declare `protobuf: {rendering: python}` if its producers use Python, or send the registered text: "
-        "`schemactl docs protobuf-forms`"
-    )
 
 
 def _write_definition(args: argparse.Namespace, context: Context, info: SchemaInfo) -> int:
@@ -394,7 +392,7 @@ def configure_verify_client(parser: argparse.ArgumentParser) -> None:
 
 def run_verify_client(args: argparse.Namespace, context: Context) -> int:
     """Compare the class with the approved versions; return 100 if it cannot read or write their messages, else 0."""
-    from schemactl.classes.extraction import is_client_record, load_class
+    from schemactl.classes.extraction import find_json_differences, is_client_record, load_class
     from schemactl.comparison.changes import Contents
     from schemactl.formats import get_pair
 
@@ -425,23 +423,16 @@ def run_verify_client(args: argparse.Namespace, context: Context) -> int:
         elif role == "producer" and matching_version and not args.package:
             reasons += find_other_form(schemas[role], matching_version)
         reasons += find_rejections(role, schemas[role], contract, args.class_)
-        reasons += _find_json_reasons(args, folder, role, schemas[role])
+        if schemas[role].type.name == "JSON":
+            for difference in find_json_differences(load_class(args.class_, folder)):
+                if role in difference.roles:
+                    reasons.append(Reason(role, difference.text, difference.fix, field=difference.field))
     verdict = ClientVerdict(args.class_, args.role, contract, against, matching_version, reasons)
     if args.format == "json":
         context.report_json(**_verdict_value(verdict))
     else:
         context.report("\n".join(_render_verdict(verdict)))
     return NEGATIVE if verdict.failed_roles else 0
-
-
-def _find_json_reasons(args: argparse.Namespace, folder: str, role: Role, info: SchemaInfo) -> Iterator[Reason]:
-    """Yield the fields of a JSON message that Python's client writes or reads otherwise than other clients."""
-    from schemactl.classes.extraction import find_json_differences, load_class
-
-    if info.type.name == "JSON":
-        for difference in find_json_differences(load_class(args.class_, folder)):
-            if role in difference.roles:
-                yield Reason(role, difference.text, difference.fix, field=difference.field)
 
 
 def _read_git_contract(args: argparse.Namespace, context: Context) -> Contract:

@@ -85,7 +85,15 @@ def run_import(args: argparse.Namespace, context: Context) -> int:
     trusting_context = replace(context, trust_working_tree=is_new or context.trust_working_tree)
     chosen = choose_approved_target(args.target, project, str(top), trusting_context)
     target = chosen.target
-    root = _choose_root(args, context, project, top)
+    if args.out is None:
+        root = project.roots[0]
+    else:
+        root = _relative_to_top(args.out, context, top)
+        if not any(not parent or root == parent or root.startswith(f"{parent}/") for parent in project.roots):
+            raise UsageError(
+                f"--out {args.out} is in none of the roots of {project.path}: {', '.join(project.roots)}",
+                fix="name a folder inside one of them, or add it to `roots`",
+            )
     require_complete_checkout(repository, project)
     files = declare_files.WorktreeFiles(str(top), folders=project.roots)
     declared = Catalog() if is_new else reader.load(files, project)
@@ -159,19 +167,6 @@ def _load_or_make_project(args: argparse.Namespace, context: Context, top: Path)
         roots=(_relative_to_top(args.out or "namespaces", context, top),),
         targets={target.name: target},
     ), True
-
-
-def _choose_root(args: argparse.Namespace, context: Context, project: Project, top: Path) -> str:
-    """Return the folder for declarations, relative to the repository's top level."""
-    if args.out is None:
-        return project.roots[0]
-    folder = _relative_to_top(args.out, context, top)
-    if not any(not root or folder == root or folder.startswith(f"{root}/") for root in project.roots):
-        raise UsageError(
-            f"--out {args.out} is in none of the roots of {project.path}: {', '.join(project.roots)}",
-            fix="name a folder inside one of them, or add it to `roots`",
-        )
-    return folder
 
 
 def _relative_to_top(folder: str, context: Context, top: Path) -> str:

@@ -179,20 +179,15 @@ class Parser(argparse.ArgumentParser):
         self._reject_unknown_options(args)
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._suggest_option(unknown[0])}")
+            word = unknown[0]
+            options = ["--registry"] if re.match("[a-z]+://", word) else []
+            if self.find_option("--target") and word in _list_targets(parse_global_options(self.arguments)):
+                options = ["--target"]
+            options.append("--topic")
+            option = next((option for option in options if self.find_option(option)), None)
+            suggestion = f"; did you mean {option} {word}?" if option else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
         return parsed, unknown
-
-    def _suggest_option(self, word: str) -> str:
-        """Return the end of a message that proposes the option whose value an unexpected `word` is, or "".
-
-        A word is the name of a target if the project file has such a target, and most often a topic.
-        """
-        options = ["--registry"] if re.match("[a-z]+://", word) else []
-        if self.find_option("--target") and word in _list_targets(parse_global_options(self.arguments)):
-            options = ["--target"]
-        options.append("--topic")
-        option = next((option for option in options if self.find_option(option)), None)
-        return f"; did you mean {option} {word}?" if option else ""
 
     def _reject_unknown_options(self, args: Sequence[str]) -> None:
         """Report an unknown long option before argparse reports the arguments that are missing because of it."""

@@ -29,7 +29,6 @@ from schemactl.core.errors import (
 from schemactl.core.findings import Answer, Breakage, Outcome
 from schemactl.core.json_values import breakage_value
 from schemactl.core.names import TopicName
-from schemactl.core.policies import CompatibilityStrategy
 from schemactl.core.project import Project
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaVersion, get_live_versions
 from schemactl.core.wording import format_ranges, format_time, format_version_numbers
@@ -339,7 +338,17 @@ def _test_upload(topic: _RegistryTopic) -> int:
         outcome_text = "stores it as" if upload.outcome is Outcome.OK else "stores nothing, it equals"
         lines = [f"{topic.name}: compatible under {strategy}; an upload {outcome_text} version {upload.version}"]
     else:
-        lines = _render_rejection(topic, strategy, compatibility, upload)
+        rejection = upload if upload.version is None else compatibility
+        lines = [
+            f"{topic.name}: {rejection.outcome.value} under {strategy}",
+            f"  the registry answers: {_first_line(rejection.message)}",
+        ]
+        if compatibility.outcome is Outcome.OK:
+            lines.append(
+                "  the broker's compatibility endpoint would report it as compatible, because an upload checks more"
+            )
+        elif upload.version is not None:
+            lines.append(f"  an upload would still get version {upload.version}, which has the same content")
     lines += [f"  {wedge_problem}: `registry put` needs --force"] if wedge_problem else []
     # A type that is used twice breaks in one location of the definition.
     breakage_texts = list(dict.fromkeys(map(_describe_breakage, breakages)))
@@ -355,23 +364,6 @@ def _test_upload(topic: _RegistryTopic) -> int:
         wedges=wedge_problem or None,
     )
     return 0 if is_compatible and not wedge_problem else NEGATIVE
-
-
-def _render_rejection(
-    topic: _RegistryTopic, strategy: CompatibilityStrategy, compatibility: Answer, upload: Answer
-) -> list[str]:
-    rejection = upload if upload.version is None else compatibility
-    lines = [
-        f"{topic.name}: {rejection.outcome.value} under {strategy}",
-        f"  the registry answers: {_first_line(rejection.message)}",
-    ]
-    if compatibility.outcome is Outcome.OK:
-        lines.append(
-            "  the broker's compatibility endpoint would report it as compatible, because an upload checks more"
-        )
-    elif upload.version is not None:
-        lines.append(f"  an upload would still get version {upload.version}, which has the same content")
-    return lines
 
 
 def _describe_breakage(breakage: Breakage) -> str:

@@ -139,6 +139,9 @@ def read_file(
         UsageError: if the suffix is unknown, or `message` is missing.
         SchemactlError: if the file cannot be read, or has not the format of its suffix.
     """
+    from schemactl.declare.files import decode
+    from schemactl.formats import SPECS
+
     path = Path(context.directory, name)
     if not path.is_file():
         raise SchemactlError(f"there is no file {name}")
@@ -157,14 +160,27 @@ def read_file(
         raise UsageError(
             f"{name}: its extension is not known", fix="name an .avsc, .proto, .binpb, .txt, .yaml or .json file"
         )
-    return _read_definition(
-        path,
-        type_ or _TYPES_BY_SUFFIX[suffix],
-        message,
-        [Path(context.directory, reference) for reference in references],
-        context,
-        topic,
-    )
+    kind = type_ or _TYPES_BY_SUFFIX[suffix]
+    if SPECS[kind].declared_as == "proto" and not message:
+        raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")
+    if SPECS[kind].declared_as == "text":
+        data = path.read_bytes()
+        decode(path.name, data)
+        # The registry says whether it knows the type; the project may be for an older release.
+        return SchemaInfo(kind, data)
+    schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
+    if message:
+        schema["message"] = message
+    if references:
+        schema["references"] = [
+            os.path.relpath(Path(context.directory, reference), path.parent) for reference in references
+        ]
+    # JSON is YAML, so the definition gets a declaration next to it.
+    text = json.dumps({"topic": str(topic), "schema": schema})
+    info = _build_catalog(path, "--file", text.encode(), context).catalog.topics[topic].schema
+    if info is None:
+        raise SchemactlError(f"{path.name} declares no schema")
+    return info
 
 
 def _read_declaration(path: Path, context: Context, topic: TopicName) -> SchemaInfo:
@@ -178,33 +194,6 @@ def _read_declaration(path: Path, context: Context, topic: TopicName) -> SchemaI
         names = ", ".join(map(str, schemas))
         raise UsageError(f"{path.name} declares {names}, and not {topic}")
     return schema
-
-
-def _read_definition(
-    path: Path, kind: SchemaType, message: str | None, references: Sequence[Path], context: Context, topic: TopicName
-) -> SchemaInfo:
-    """Return the schema of a definition without a declaration, by building one next to it."""
-    from schemactl.declare.files import decode
-    from schemactl.formats import SPECS
-
-    if SPECS[kind].declared_as == "proto" and not message:
-        raise UsageError("a .proto declares many messages", fix="name one: --message package.Name")
-    if SPECS[kind].declared_as == "text":
-        data = path.read_bytes()
-        decode(path.name, data)
-        # The registry says whether it knows the type; the project may be for an older release.
-        return SchemaInfo(kind, data)
-    schema: dict[str, Any] = {"type": kind.name, "definition": path.name}
-    if message:
-        schema["message"] = message
-    if references:
-        schema["references"] = [os.path.relpath(reference, path.parent) for reference in references]
-    # JSON is YAML.
-    text = json.dumps({"topic": str(topic), "schema": schema})
-    info = _build_catalog(path, "--file", text.encode(), context).catalog.topics[topic].schema
-    if info is None:
-        raise SchemactlError(f"{path.name} declares no schema")
-    return info
 
 
 def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Declared:
@@ -267,36 +256,25 @@ def answer_lines(
                 id_, problem = None, str(request)
             else:
                 id_ = request.get("id")
-                response, problem = _answer_request(request, answer)
+                try:
+                    response, problem = answer(request), ""
+                except (InvalidInput, SchemactlError) as error:
+                    problem = str(error)
+                except RecursionError:
+                    problem = "it is nested too deeply"
+                except Exception as error:  # noqa: BLE001  a mistake of the program is the error of one line, and not the loss of the others
+                    problem = f"{INTERNAL_ERROR}: {type(error).__name__}: {error}"
             if problem:
                 is_complete, response = False, {"error": problem}
-            out.write(_format_response({"id": id_, **response}) + "\n")
+            text = json.dumps({"id": id_, **response}, ensure_ascii=False)
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                # UTF-8 has no lone surrogates.
+                text = json.dumps({"id": id_, **response})
+            out.write(text + "\n")
         out.flush()
     return is_complete
-
-
-def _answer_request(request: Request, answer: Callable[[Request], Answer]) -> tuple[Answer, str]:
-    """Return the answer and "", or no answer and the problem."""
-    from schemactl.formats import InvalidInput
-
-    try:
-        return answer(request), ""
-    except (InvalidInput, SchemactlError) as error:
-        return {}, str(error)
-    except RecursionError:
-        return {}, "it is nested too deeply"
-    except Exception as error:  # noqa: BLE001  a mistake of the program is the error of one line, and not the loss of the others
-        return {}, f"{INTERNAL_ERROR}: {type(error).__name__}: {error}"
-
-
-def _format_response(response: Answer) -> str:
-    text = json.dumps(response, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        # UTF-8 has no lone surrogates.
-        return json.dumps(response)
-    return text
 
 
 def _read_batches(stream: BinaryIO) -> Iterator[list[bytes]]:

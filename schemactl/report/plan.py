@@ -79,10 +79,18 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
         target, planned = plan.origin.target, bool(plan.steps)
         problems.append(misread_block(misread, target=target, after=not plan.apart_now, planned=planned))
     shade: Shade = "bad" if plan.leaves_out or plan.misread else "doubtful" if plan.steps else "good"
+    origin = plan.origin
+    tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"
+    tip = "" if origin.proposed else tip
+    # A broker of an unknown release is predicted as the nearest lower known release.
+    is_known_release = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
+    release_note = "" if is_known_release else f" (it is {origin.version})"
+    later = f" ({format_count(origin.later, 'later commit')} not planned)" if origin.later else ""
+    heading = f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{release_note}"
     return TargetReport(
         "plan",
         plan.origin.target,
-        _describe_origin(plan),
+        heading,
         tuple(blocks),
         tuple(problems),
         (summarize_plan(plan), shade),
@@ -147,17 +155,6 @@ def describe_left_out(plan: Plan, *, rejected_only: bool = False) -> str:
     return " and ".join([*parts, *([f"the policies of {format_count(namespaces, 'namespace')}"] if namespaces else [])])
 
 
-def _describe_origin(plan: Plan) -> str:
-    origin = plan.origin
-    tip = f" at {origin.tip.short}, {format_day(origin.tip)}" if origin.tip else ", without commits"
-    tip = "" if origin.proposed else tip
-    # A broker of an unknown release is predicted as the nearest lower known release.
-    is_known_release = not origin.version or origin.version.split(".")[:2] == origin.release.split(".")
-    release_note = "" if is_known_release else f" (it is {origin.version})"
-    later = f" ({format_count(origin.later, 'later commit')} not planned)" if origin.later else ""
-    return f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{release_note}"
-
-
 def _block_lines(name: NamespaceName | TopicName, steps: list[PlanStep], plan: Plan) -> Iterator[ReportLine]:
     creation = next((step for step in steps if isinstance(step, (CreateNamespace, CreateTopic))), None)
     sign: Sign = "+" if creation else "-" if isinstance(steps[0], DeleteSchema) else "~"
@@ -181,7 +178,19 @@ def list_effect_lines(effect: VersionEffect) -> Iterator[tuple[Sign, str]]:
     yield from lines[:_MAX_PARTS]
     if len(lines) > _MAX_PARTS:
         yield "~", f"and {format_count(len(lines) - _MAX_PARTS, 'more change')}"
-    yield from _list_break_lines(change)
+    for breakage in change.breaks:
+        if breakage.is_error:
+            against = wording.format_version_numbers(breakage.against)
+            match breakage.direction:
+                case "new_reads_old":
+                    readers = f"cannot read {against}"
+                case "old_reads_new":
+                    readers = f"readers with {against} cannot read it"
+                case "both":
+                    readers = f"it and {against} cannot read each other"
+            yield "!", f"{readers}: {breakage.reason}"
+            if breakage.waiver:
+                yield "=", describe_waiver(breakage.waiver)
     clients_by_reason: dict[str, list[str]] = {}
     for client, reason in effect.broken:
         clients_by_reason.setdefault(reason, []).append(client)
@@ -215,23 +224,6 @@ def _list_part_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
             type_text, separator, default = text.partition(", default ")
             text = f"{type_text} of {', '.join(members[part.part])}{separator}{default}"
         yield sign, f"{text}{' (widened)' if part.kind == 'widened' else ''}"
-
-
-def _list_break_lines(change: NewVersion) -> Iterator[tuple[Sign, str]]:
-    """Yield the readers that a version breaks, with the reason and the waiver."""
-    for breakage in change.breaks:
-        if breakage.is_error:
-            against = wording.format_version_numbers(breakage.against)
-            match breakage.direction:
-                case "new_reads_old":
-                    readers = f"cannot read {against}"
-                case "old_reads_new":
-                    readers = f"readers with {against} cannot read it"
-                case "both":
-                    readers = f"it and {against} cannot read each other"
-            yield "!", f"{readers}: {breakage.reason}"
-            if breakage.waiver:
-                yield "=", describe_waiver(breakage.waiver)
 
 
 def render_result(result: Result, *, color: bool = False) -> str:

@@ -115,7 +115,20 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if isinstance(status, UnknownStatus):
         yield from (f"  {line}" for line in status.problem.split("\n"))
         return
-    yield from _pending_lines(status)
+    other_steps = status.pending_steps - status.pending_versions
+    counts = [format_count(status.pending_versions, "version")] * bool(status.pending_versions)
+    counts += [format_count(other_steps, "other step")] * bool(other_steps)
+    if counts:
+        yield f"  pending: {', '.join(counts)}"
+    if status.rejected:
+        yield f"  rejected: {describe_left_out(status.drift.plan, rejected_only=True)}"
+    for target, count in status.waiting.items():
+        yield f"  waiting for {target}: {format_count(count, 'topic')}"
+    if status.unpromoted:
+        commits = format_count(status.drift.origin.later, "later commit")
+        yield f"  not promoted: {format_count(status.unpromoted, 'version')} of {commits}"
+    if counts or status.rejected:
+        yield f"    Next: schemactl plan --target {quote(status.target)}"
     if status.differences:
         repairs = f"; an `apply` repairs it in {format_count(len(status.repairs), 'step')}" if status.repairs else ""
         yield f"  drift: {_format_counts(status.differences)}{repairs}"
@@ -136,23 +149,6 @@ def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
     if status.last_upload and not status.last_apply:
         yield "  last apply: its result is not here, or older than the upload; name it: schemactl status --results FILE,"
         yield "    which `apply --result FILE` wrote"
-
-
-def _pending_lines(status: TargetStatus) -> Iterator[str]:
-    other_steps = status.pending_steps - status.pending_versions
-    counts = [format_count(status.pending_versions, "version")] * bool(status.pending_versions)
-    counts += [format_count(other_steps, "other step")] * bool(other_steps)
-    if counts:
-        yield f"  pending: {', '.join(counts)}"
-    if status.rejected:
-        yield f"  rejected: {describe_left_out(status.drift.plan, rejected_only=True)}"
-    for target, count in status.waiting.items():
-        yield f"  waiting for {target}: {format_count(count, 'topic')}"
-    if status.unpromoted:
-        commits = format_count(status.drift.origin.later, "later commit")
-        yield f"  not promoted: {format_count(status.unpromoted, 'version')} of {commits}"
-    if counts or status.rejected:
-        yield f"    Next: schemactl plan --target {quote(status.target)}"
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
