@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import base64
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_format, add_options, make_number_type
-from schemactl.cli.schema_input import Answer, Request, is_given, read_schema, render_for_client
+from schemactl.cli.schema_input import Answer, Request, answer_standard_input, is_given, read_schema, render_for_client
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
 from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
@@ -97,9 +96,7 @@ def run_admit(args: argparse.Namespace, context: Context) -> int:
     if args.jsonl:
         if args.role or args.topic or args.all:
             raise UsageError("--jsonl reads its queries from standard input, not from the command line")
-        from schemactl.cli.schema_input import answer_lines
-
-        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, connect) else 1
+        return answer_standard_input(connect)
     if args.all:
         return _print_matrix(args, context)
     if args.role is None or args.topic is None:

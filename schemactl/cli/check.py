@@ -110,7 +110,7 @@ def run_check(args: argparse.Namespace, context: Context) -> int:
         )
     if args.rename and not (args.fix or args.diff):
         raise UsageError("--rename is an edit: add --fix to make it, or --diff to see it")
-    outputs = parse_outputs(args.format or ["text"], CHECK_FORMATS)
+    outputs = parse_outputs(args.format, CHECK_FORMATS)
     try:
         return run_within(args.timeout, lambda deadline: _check(args, context, outputs, deadline))
     except UsageError:

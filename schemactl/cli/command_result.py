@@ -38,7 +38,7 @@ def run_with_result(
     Raises:
         SchemactlError: the error of the command, after its result is written, or if a file cannot be written.
     """
-    outputs = parse_outputs(args.format or ["text"], _FORMATS)
+    outputs = parse_outputs(args.format, _FORMATS)
     if any(name == "text" and path for name, path in outputs):
         raise UsageError("--format text=FILE: this command can write text only to standard output")
     error: SchemactlError | None = None

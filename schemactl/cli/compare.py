@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -110,7 +109,7 @@ def _parse_category(text: str) -> str:
 def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Answer the lines on standard input; return 1 if one has an error, else 0."""
     from schemactl.broker.checkers import create_checkers
-    from schemactl.cli.schema_input import answer_lines
+    from schemactl.cli.schema_input import answer_standard_input
 
     if args.fingerprint:
         answer: Callable[[Request], Answer] = _compute_fingerprints
@@ -120,7 +119,7 @@ def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG
         release, optional = Release(args.pulsar), tuple(args.checker)
         create_checkers(release, optional)  # Raises UsageError if the release does not have such a checker.
         answer = partial(_judge_request, release=release, category=args.proto_rules, optional=optional)
-    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, answer, ahead=_compile_ahead) else 1
+    return answer_standard_input(answer, ahead=_compile_ahead)
 
 
 def _compile_ahead(requests: Sequence[Request]) -> None:
@@ -261,14 +260,14 @@ def configure_struct(parser: argparse.ArgumentParser) -> None:
 
 def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Answer the lines on standard input; return 1 if one has an error, else 0."""
-    from schemactl.cli.schema_input import answer_lines
+    from schemactl.cli.schema_input import answer_standard_input
     from schemactl.codegen.topic_struct import StructOptions
 
     try:
         _ = StructOptions(args.spark).release
     except SchemactlError as error:
         raise UsageError(f"--spark: {error.message}", fix=error.fix) from None
-    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, partial(_convert_schema, spark=args.spark)) else 1
+    return answer_standard_input(partial(_convert_schema, spark=args.spark))
 
 
 def _convert_schema(request: Request, *, spark: str) -> Answer:

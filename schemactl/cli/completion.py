@@ -14,15 +14,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import COMMANDS, Parser, build_parser, find_command, parse_global_options
+from schemactl.cli.parser import COMMANDS, Parser, build_parser, find_command, load_named_project, parse_global_options
 from schemactl.core.errors import SchemactlError
 from schemactl.core.terminal import get_raw_stream
-
-if TYPE_CHECKING:
-    from schemactl.core.project import Project
 
 _SCRIPTS: Final = {
     "bash": r"""_schemactl() {
@@ -162,7 +159,7 @@ def _list_values(action: argparse.Action, current: str, options: argparse.Namesp
             if re.fullmatch(r"[-=:.\w]+/[-=:.\w]+", name)
         ]
     if action.dest == "target":
-        project, _ = _load_project(options)
+        project, _ = load_named_project(options)
         return [(name, "") for name in project.targets if _PLAIN_NAME.fullmatch(name)]
     if action.dest == "rule":
         from schemactl.core.rules import get_builtin_rules
@@ -196,15 +193,9 @@ def _shorten_names(names: set[str], current: str) -> list[str]:
     return sorted(short_names)
 
 
-def _load_project(options: argparse.Namespace) -> tuple[Project, str]:
-    from schemactl.declare import project as declare_project
-
-    return declare_project.load_project(str(Path(options.directory).absolute()), options.config)
-
-
 def _search_declarations(options: argparse.Namespace, pattern: re.Pattern[str]) -> set[str]:
     """Return the matches of `pattern` in the YAML files below the roots; search for a second, and do not follow links."""
-    project, top = _load_project(options)
+    project, top = load_named_project(options)
     deadline = time.monotonic() + _MAX_SEARCH_S
     matches: set[str] = set()
     for root in project.roots:

@@ -18,6 +18,7 @@ from schemactl.core.terminal import get_raw_stream, get_terminal_width, on_one_l
 
 if TYPE_CHECKING:
     from schemactl.core.project import Project, Target
+    from schemactl.declare.files import WorktreeFiles
     from schemactl.history import History, Repository
     from schemactl.history.approved_history import HistoryNote
 
@@ -239,16 +240,28 @@ class Context:
             self.note(*select_notes(history.notes, history, [*topics], [*namespaces]))
         return history
 
-    def require_complete_checkout(self, project: Project) -> None:
-        """Raise HistoryError if a sparse checkout omits files of the project. The folder may be outside of a Git repository."""
+    def open_working_tree(self) -> tuple[WorktreeFiles, Project, str]:
+        """Return the files of the working tree, their project, and the folder that its relative paths start from.
+
+        The folder may be outside of a Git repository.
+
+        Raises:
+            HistoryError: if a sparse checkout omits files of the project.
+            SchemactlError: if there is no project, or its file has problems.
+        """
         from schemactl.core.errors import HistoryError
+        from schemactl.declare.files import WorktreeFiles
+        from schemactl.declare.project import load_project
         from schemactl.history.sparse_checkout import require_complete_checkout
 
+        project, top = load_project(self.directory, self.config)
         try:
             repository = self.repository
         except HistoryError:
-            return
-        require_complete_checkout(repository, project)
+            pass
+        else:
+            require_complete_checkout(repository, project)
+        return WorktreeFiles(top, folders=project.roots), project, top
 
     def reading_history(self) -> Callable[[int, int | None], None]:
         """Return a function that shows the progress of reading the approved history, which is slow while little is cached."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_command_timeout, add_options, make_number_type, parse_seconds
+from schemactl.cli.report_files import write_data
 from schemactl.cli.target_selection import EnvironmentTarget
 from schemactl.cli.topic_selection import (
     PART_HELP,
@@ -158,9 +159,9 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(
                 "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
             )
-        from schemactl.cli.schema_input import answer_lines
+        from schemactl.cli.schema_input import answer_standard_input
 
-        return 0 if answer_lines(sys.stdin.buffer, sys.stdout, _decode_line) else 1
+        return answer_standard_input(_decode_line)
     if (container_path := _find_container(args, context)) is not None:
         return _decode_container(args, context, container_path)
     if not args.topic:
@@ -703,7 +704,6 @@ def _write_container(
     """Write the values of messages to an Avro container file with the definition of `chosen`."""
     from schemactl.codec import Codec, CodecError, Definition, Version
     from schemactl.codegen.topics import schema_of
-    from schemactl.core import atomic_files
     from schemactl.core.wording import format_count
     from schemactl.publish.avro_files import AVRO_TYPES, make_container
 
@@ -728,10 +728,7 @@ def _write_container(
     if chosen.number is not None:
         metadata["schemactl.version"] = str(chosen.number)
     data = make_container(definition, [payload for payload in payloads if payload is not None], metadata)
-    try:
-        atomic_files.write(path, data, below=context.top)
-    except OSError as error:
-        raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
+    write_data(path, data, context)
     context.say(f"wrote {format_count(len(payloads), 'value')} to {path}")
 
 
@@ -739,7 +736,6 @@ def _write_files(
     folder: Path, form: str, samples: list[tuple[SampleMessage, Any]], chosen: NamedDefinition, context: Context
 ) -> None:
     """Write the messages in the format that `check` reads."""
-    from schemactl.core import atomic_files
     from schemactl.core.wording import format_count
 
     name = chosen.topic.name.topic
@@ -756,9 +752,6 @@ def _write_files(
             files[f"{name}.v{message.version}.{position}.bin"] = message.payload
     replaced_count = sum((folder / file).exists() for file in files)
     for file, data in files.items():
-        try:
-            atomic_files.write(folder / file, data, below=context.top)
-        except OSError as error:
-            raise SchemactlError(f"cannot write {folder / file}: {error.strerror}") from error
+        write_data(folder / file, data, context)
     replacement = f", in place of {format_count(replaced_count, 'file')} of an earlier run" if replaced_count else ""
     context.say(f"wrote {format_count(len(samples), 'message')} to {folder}{replacement}")

@@ -112,7 +112,7 @@ def run_drift(args: argparse.Namespace, context: Context) -> int:
     from schemactl.deploy.geo_replication import replicated
     from schemactl.report.drift import make_drift_document, make_drift_report, make_short_drift_report
 
-    outputs = parse_outputs(args.format or ["text"], TARGET_FORMATS)
+    outputs = parse_outputs(args.format, TARGET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError(
             "--summary cannot be combined with --format json, which has every difference", fix="remove --summary"

@@ -531,13 +531,10 @@ def configure_new(parser: argparse.ArgumentParser) -> None:
 def run_new(args: argparse.Namespace, context: Context) -> int:
     """Write the files of a new topic or namespace."""
     from schemactl.declare import files as declare_files
-    from schemactl.declare import project as declare_project
     from schemactl.declare import reader as declare_catalog
     from schemactl.declare import writer
 
-    project, top = declare_project.load_project(context.directory, context.config)
-    context.require_complete_checkout(project)
-    files = declare_files.WorktreeFiles(top, folders=project.roots)
+    files, project, top = context.open_working_tree()
     # Problems in other files do not matter here.
     catalog = declare_catalog.read(files, project).catalog
     metadata = {key: text for key in ("owner", "description") if (text := getattr(args, key))}

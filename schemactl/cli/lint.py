@@ -71,7 +71,7 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
     from schemactl.declare import reader
     from schemactl.declare.formatter import write
 
-    outputs = parse_outputs(args.format or ["text"], CHECK_FORMATS)
+    outputs = parse_outputs(args.format, CHECK_FORMATS)
     files, project, top = _choose_files(args, context)
     declared = reader.read(files, project)
     with suppress(HistoryError):  # Outside of a repository, no file can be restored.
@@ -97,15 +97,12 @@ def run_lint(args: argparse.Namespace, context: Context) -> int:
 def _choose_files(args: argparse.Namespace, context: Context) -> tuple[Files, Project, str]:
     """Return the index with --staged, else the working tree, with its project and the top of the repository."""
     from schemactl import history
-    from schemactl.declare import files as declare_files
-    from schemactl.declare import project as declare_project
+    from schemactl.declare.project import load_project
 
     if not args.staged:
-        project, top = declare_project.load_project(context.directory, context.config)
-        context.require_complete_checkout(project)
-        return declare_files.WorktreeFiles(top, folders=project.roots), project, top
+        return context.open_working_tree()
     files = history.IndexFiles(context.repository)
-    project, top = declare_project.load_project(context.directory, context.config, files=files)
+    project, top = load_project(context.directory, context.config, files=files)
     files.folders = project.roots
     return files, project, top
 

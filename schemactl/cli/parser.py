@@ -14,10 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
 
 from schemactl.core.deadline import MAX_PARALLEL, PARALLEL
-from schemactl.core.errors import UsageError, did_you_mean
+from schemactl.core.errors import SchemactlError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from schemactl.cli.context import Context
+    from schemactl.core.project import Project
 
 
 class CommandEntry(NamedTuple):
@@ -342,13 +343,8 @@ def _format_command(name: str) -> str:
 
 def _list_targets(options: argparse.Namespace) -> Collection[str]:
     """Return the names of the targets in the project file that the global options name, or nothing if it cannot be read."""
-    from pathlib import Path
-
-    from schemactl.core.errors import SchemactlError
-    from schemactl.declare.project import load_project
-
     try:
-        return load_project(str(Path(options.directory).absolute()), options.config)[0].targets
+        return load_named_project(options)[0].targets
     except (SchemactlError, OSError):
         return ()
 
@@ -440,6 +436,15 @@ def parse_global_options(arguments: Sequence[str]) -> argparse.Namespace:
         return parser.parse_known_args(arguments)[0]
     except argparse.ArgumentError:
         return argparse.Namespace(words=[], directory=".", config=None)
+
+
+def load_named_project(options: argparse.Namespace) -> tuple[Project, str]:
+    """Return the project that the global options name, and the folder that its relative paths start from."""
+    from pathlib import Path
+
+    from schemactl.declare.project import load_project
+
+    return load_project(str(Path(options.directory).absolute()), options.config)
 
 
 def expand_help(arguments: Sequence[str]) -> list[str]:

@@ -156,7 +156,7 @@ def run_plan(args: argparse.Namespace, context: Context) -> int:
         is_file = Path(context.directory, args.action).exists()
         fix = f"schemactl plan {'show' if is_file else '--target'} {quote(args.action)}"
         raise UsageError(f"plan {args.action}: `plan` shows the file of a plan, or plans for a target", fix=fix)
-    outputs = parse_outputs(args.format or ["text"], TARGET_FORMATS)
+    outputs = parse_outputs(args.format, TARGET_FORMATS)
     if args.summary and any(name == "json" for name, _ in outputs):
         raise UsageError("--summary cannot be combined with --format json")
     with write_error_reports("plan", TargetSelection.of(args), outputs, context):

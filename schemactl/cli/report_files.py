@@ -41,10 +41,14 @@ def add_formats(parser: argparse.ArgumentParser, formats: Iterable[str]) -> None
     )
 
 
-def parse_outputs(entries: list[str], formats: Iterable[str]) -> Outputs:
-    """Return the formats that the option names; raise UsageError for an unknown one, or if several go to standard output."""
+def parse_outputs(entries: list[str] | None, formats: Iterable[str]) -> Outputs:
+    """Return the formats that the option names, by default text on standard output.
+
+    Raises:
+        UsageError: if a format is unknown, or several go to standard output.
+    """
     outputs: Outputs = []
-    for entry in entries:
+    for entry in entries or ["text"]:
         name, separator, path = entry.partition("=")
         if name not in formats:
             near = did_you_mean(name, formats)
@@ -159,10 +163,14 @@ def _to_pieces(report: str | Iterable[str]) -> Iterable[str]:
 
 
 def write_file(path: Path, pieces: Iterable[str], context: Context) -> None:
-    """Write the pieces of a text to the file; if that fails, the file does not change."""
-    content = b"".join(piece.encode("utf-8", "backslashreplace") for piece in pieces)
+    """Write the pieces of a text to the file, and print its path to standard error."""
+    write_data(path, b"".join(piece.encode("utf-8", "backslashreplace") for piece in pieces), context)
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def write_data(path: Path, data: bytes, context: Context) -> None:
+    """Write the file; raise SchemactlError if that fails, and then the file does not change."""
     try:
-        write(path, content, below=context.top)
+        write(path, data, below=context.top)
     except OSError as error:
         raise SchemactlError(f"cannot write {path}: {error.strerror}") from error
-    print(f"wrote {path}", file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -222,6 +223,13 @@ def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Decl
 
 
 # Requests on JSON lines.
+
+
+def answer_standard_input(
+    answer: Callable[[Request], Answer], *, ahead: Callable[[Sequence[Request]], None] | None = None
+) -> int:
+    """Answer the lines on standard input, as `answer_lines` does; return 1 if one has an error, else 0."""
+    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, answer, ahead=ahead) else 1
 
 
 def answer_lines(

@@ -731,14 +731,10 @@ def _read_candidate(subject: TopicOfMessages, context: Context) -> dict[str, Sch
         DeclarationError: if the files have problems.
         SchemactlError: if they declare no schema for the topic.
     """
-    from schemactl.declare import files
-    from schemactl.declare import project as declare_project
-    from schemactl.declare import reader as declare_reader
-    from schemactl.history.sparse_checkout import require_complete_checkout
+    from schemactl.declare import reader
 
-    project, top = declare_project.load_project(context.directory, context.config)
-    require_complete_checkout(context.repository, project)
-    declared = declare_reader.read(files.WorktreeFiles(top, folders=(*project.roots,)), project)
+    files, project, _ = context.open_working_tree()
+    declared = reader.read(files, project)
     if declared.problems:
         raise DeclarationError(declared.problems)
     topic = declared.catalog.topics.get(subject.topic.name)

@@ -71,7 +71,7 @@ def run_status(args: argparse.Namespace, context: Context) -> int:
 def _run(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.deploy.status import StatusReport, TargetStatus, UnknownStatus
 
-    outputs = parse_outputs(args.format or ["text"], STATUS_FORMATS)
+    outputs = parse_outputs(args.format, STATUS_FORMATS)
     selection = TargetSelection.of(args)
     if selection.names == [None]:
         selection = TargetSelection(are_all=True)
