@@ -413,7 +413,12 @@ def _merge_topic(declared: Topic | None, *, base: Topic | None, approved: Topic 
         return approved if declared is base else declared
     if approved is None:
         # Removed from the approved files since the merge base: the topic stays only if the branch changed it.
-        return None if _is_same_topic(declared, base) else declared
+        is_unchanged = (
+            _is_same_content(declared, base)
+            and declared.policies == base.policies
+            and all(getattr(declared, name) == getattr(base, name) for name in _MERGED_ATTRIBUTES)
+        )
+        return None if is_unchanged else declared
     merged_values = {
         name: getattr(approved, name) for name in _MERGED_ATTRIBUTES if getattr(declared, name) == getattr(base, name)
     }
@@ -462,15 +467,6 @@ def _merge_policies(declared: Policies, *, base: Policies, approved: Policies) -
         policy: approved.get(policy) for policy in Policies.names() if declared.get(policy) == base.get(policy)
     }
     return Policies.of({**declared.managed(), **approved_values})
-
-
-def _is_same_topic(left: Topic, right: Topic) -> bool:
-    """Return whether both declarations are equal, apart from their locations."""
-    return (
-        _is_same_content(left, right)
-        and left.policies == right.policies
-        and all(getattr(left, name) == getattr(right, name) for name in _MERGED_ATTRIBUTES)
-    )
 
 
 def is_same_schema(left: SchemaInfo | None, right: SchemaInfo | None) -> bool:

@@ -321,16 +321,10 @@ class NumbersContradicted(SchemactlError):
     exit_code = NEGATIVE
 
 
-def add_numbers_of(parser: argparse.ArgumentParser, default: str = "") -> None:
-    """Add the argument for the target that the messages come from.
-
-    `default` describes the default of a command that ignores SCHEMACTL_TARGET.
-    """
-    default_text = default or "$SCHEMACTL_TARGET, or Git's numbers"
+def add_numbers_of(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for the target that the messages come from."""
     add_target(
-        parser,
-        f"the target whose version numbers the messages carry (default: {default_text})",
-        from_environment=not default,
+        parser, "the target whose version numbers the messages carry (default: $SCHEMACTL_TARGET, or Git's numbers)"
     )
 
 
@@ -572,16 +566,8 @@ def view_versions(target: str, versions: Sequence[TargetVersion], reader: int | 
     )
 
 
-def read_setup(
-    context: Context, target: str | None, *, project: tuple[Project, str] | None = None, merged: Merged | None = None
-) -> ReadingSetup:
-    """Return the schemas to read messages of the project with.
-
-    Args:
-        context: where to work.
-        target: the name of the target that the messages come from, if the user named one.
-        project: the project and its top folder, if they have been read.
-        merged: the result of merging the working tree, which replaces the approved history.
+def read_setup(context: Context, target: str | None) -> ReadingSetup:
+    """Return the schemas to read messages of the project with; `target` names the target that the messages come from, if any.
 
     Raises:
         UsageError: if there is no such target.
@@ -591,16 +577,12 @@ def read_setup(
     from schemactl.declare.numbers_file import read_numbers
     from schemactl.history.target_history import recorded_elsewhere, view_on_target
 
-    working_project, top = project or context.project()
+    working_project, top = context.project()
     chosen = choose_approved_target(target, working_project, top, context) if target is not None else None
-    files: Files
     repository = context.repository
-    if merged:
-        approved, files = merged.history, merged.files
-    else:
-        reviewed_project = chosen.project if chosen else working_project
-        approved = history.read(repository, reviewed_project, progress=context.reading_history())
-        files = history.CommitFiles(repository, approved.tip)
+    project = chosen.project if chosen else working_project
+    approved = history.read(repository, project, progress=context.reading_history())
+    files = history.CommitFiles(repository, approved.tip)
     if chosen is not None:
         approved = view_on_target(repository, approved, chosen.project, chosen.target, files)
         numbers = read_numbers(files, chosen.project, chosen.target)

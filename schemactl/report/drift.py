@@ -64,7 +64,19 @@ def make_drift_report(report: DriftReport, spaces: Sequence[ReplicatedNamespace]
         blocks.append((head_line, *pending_lines, *next_lines))
     if report.plan.unreadable:
         blocks.append(unreadable_block(report.plan.unreadable))
-    blocks += _accepted_blocks(report)
+    if report.accepted:
+        lines = [ReportLine("Accepted:")]
+        for item in report.accepted:
+            lines.append(ReportLine(f"{on_one_line(str(item.name))}: {item.kind}: {item.message}", depth=1))
+            lines.append(ReportLine(on_one_line(str(item.accepted)), depth=2))
+        blocks.append(tuple(lines))
+    if report.unused:
+        unused = (
+            f"{on_one_line(str(name))}: {', '.join(sorted(part for part, _ in acceptance.parts))} ({acceptance.source})"
+            for name, acceptance in report.unused.items()
+        )
+        unused_head = ReportLine("Accepted, but no longer present: remove it")
+        blocks.append((unused_head, *(ReportLine(line, depth=1) for line in unused)))
     if cluster_lines := describe_replication(select_namespaces_of_target(report, spaces)):
         blocks.append(tuple(ReportLine(on_one_line(text), depth=depth) for depth, text in cluster_lines))
     origin = report.origin
@@ -95,23 +107,6 @@ def _sum_lines(items: Sequence[DriftItem]) -> list[ReportLine]:
         ReportLine(f"{kind}: {len(names)}: {join_first([*dict.fromkeys(names)], 3)}", "~")
         for kind, names in names_by_kind.items()
     ]
-
-
-def _accepted_blocks(report: DriftReport) -> Iterator[ReportBlock]:
-    """Yield a block of the accepted differences, and one of the acceptances without a difference."""
-    if report.accepted:
-        lines = [ReportLine("Accepted:")]
-        for item in report.accepted:
-            lines.append(ReportLine(f"{on_one_line(str(item.name))}: {item.kind}: {item.message}", depth=1))
-            lines.append(ReportLine(on_one_line(str(item.accepted)), depth=2))
-        yield tuple(lines)
-    if report.unused:
-        unused = (
-            f"{on_one_line(str(name))}: {', '.join(sorted(part for part, _ in acceptance.parts))} ({acceptance.source})"
-            for name, acceptance in report.unused.items()
-        )
-        head = ReportLine("Accepted, but no longer present: remove it")
-        yield (head, *(ReportLine(line, depth=1) for line in unused))
 
 
 def _summarize_drift(report: DriftReport) -> tuple[str, Shade]:

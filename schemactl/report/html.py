@@ -127,7 +127,7 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     where = f" <code>{_escape_text(cause.place)}</code>" if cause.primary_finding.source else ""
     head = f'<span class="tag">{cause.level}</span> <h3>{_escape_text(rule.id)}</h3>{where}'
     diff = cause.find_diff()
-    edit_diffs = [render_diff(diff_lines(edit), _MAX_LINES, caption="Edits of the fix") for edit in cause.edits]
+    edit_diffs = [render_diff(diff_lines(edit), caption="Edits of the fix") for edit in cause.edits]
     # Findings of one cause often have one fix.
     parts = [*dict.fromkeys(cause.list_lines())]
     links = [
@@ -141,7 +141,7 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
         head + (f" {count} topics" if count > 1 else ""),
         f"<p><b>{_escape_text(make_title(cause))}</b></p>",
         *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
-        render_diff(diff, _MAX_LINES) if diff else "",
+        render_diff(diff) if diff else "",
         *_render_messages(cause),
         *_render_labels(parts),
         "<h4>Edit</h4>" if edit_diffs else "",
@@ -187,7 +187,7 @@ def _render_definition(check: TopicCheck, schema: SchemaInfo) -> str:
         f"<h3>{_escape_text(check.topic)}</h3>{targets}",
         f"<p>Owner: {_escape_text(check.owner)}</p>" if check.owner else "",
         f"<h4>Fields</h4>{_render_field_tree(old, schema)}",
-        f"<h4>Side by side</h4>{render_diff(diff, _MAX_LINES)}" if diff else "",
+        f"<h4>Side by side</h4>{render_diff(diff)}" if diff else "",
         _render_matrix(check, schema),
     )
 
@@ -439,10 +439,10 @@ def _wrap_table(element: str, label: str) -> str:
     return f'<div class="wide" role="region" tabindex="0" aria-label="{_escape_text(label)}">{element}</div>'
 
 
-def render_diff(diff: SchemaDiff, max_lines: int, *, caption: str = "What changed in the definition") -> str:
-    """Return a table with both sides of a diff, cut after `max_lines` lines."""
+def render_diff(diff: SchemaDiff, *, caption: str = "What changed in the definition") -> str:
+    """Return a table with both sides of a diff, cut after `_MAX_LINES` lines."""
     rows: list[str] = []
-    remaining = max_lines
+    remaining = _MAX_LINES
     for number, hunk in enumerate(diff.hunks):
         rows += ['<tr class="far"><td></td><td></td></tr>'] * (number > 0)
         for old, new in _pair_lines(hunk[:remaining]):

@@ -87,6 +87,19 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
     release_note = "" if is_known_release else f" (it is {origin.version})"
     later = f" ({format_count(origin.later, 'later commit')} not planned)" if origin.later else ""
     heading = f"Plan for {origin.target} ({origin.registry}) from {origin.ref}{tip}{later}, answers as of Pulsar {origin.release}{release_note}"
+    versions_by_client: dict[str, list[str]] = {}
+    for (name, number), effect in plan.effects.items():
+        for client, _ in effect.broken:
+            versions_by_client.setdefault(client, []).append(f"{str(name).rpartition('/')[2]} v{number}")
+    broken_clients = ""
+    if versions_by_client:
+        clients_by_versions: dict[str, list[str]] = {}
+        for client, versions in versions_by_client.items():
+            clients_by_versions.setdefault(" and ".join(versions), []).append(client)
+        groups = [f"{join_first(clients)} by {versions}" for versions, clients in clients_by_versions.items()]
+        broken_clients = on_one_line(
+            f"{format_count(len(versions_by_client), 'client')} will break: {join_first(groups)}."
+        )
     return TargetReport(
         "plan",
         plan.origin.target,
@@ -95,23 +108,8 @@ def make_plan_report(plan: Plan, digest: str = "") -> TargetReport:
         tuple(problems),
         (summarize_plan(plan), shade),
         digest,
-        broken_clients=_describe_broken_clients(plan),
+        broken_clients=broken_clients,
     )
-
-
-def _describe_broken_clients(plan: Plan) -> str:
-    """Return a sentence with the declared clients that the versions of a plan break, or "" without any."""
-    versions_by_client: dict[str, list[str]] = {}
-    for (name, number), effect in plan.effects.items():
-        for client, _ in effect.broken:
-            versions_by_client.setdefault(client, []).append(f"{str(name).rpartition('/')[2]} v{number}")
-    if not versions_by_client:
-        return ""
-    clients_by_versions: dict[str, list[str]] = {}
-    for client, versions in versions_by_client.items():
-        clients_by_versions.setdefault(" and ".join(versions), []).append(client)
-    groups = [f"{join_first(clients)} by {versions}" for versions, clients in clients_by_versions.items()]
-    return on_one_line(f"{format_count(len(versions_by_client), 'client')} will break: {join_first(groups)}.")
 
 
 def make_short_plan_report(plan: Plan, digest: str = "") -> TargetReport:
