@@ -388,7 +388,16 @@ EnvironmentReport = tuple[tuple[str, ...], CheckReport]
 def join_reports(parts: Sequence[EnvironmentReport]) -> CheckReport:
     """Join the reports for several environments; each finding, topic and policy lists its targets."""
     if len(parts) == 1:
-        return _mark_targets(*parts[0])
+        [(targets, report)] = parts
+        if not targets:
+            return report
+        return replace(
+            report,
+            findings=tuple(replace(finding, targets=_select_targets(targets, finding)) for finding in report.findings),
+            topics=tuple(_select_clients(replace(topic, targets=targets)) for topic in report.topics),
+            policies=tuple(replace(policy, targets=targets) for policy in report.policies),
+            targets=dict.fromkeys(targets, report.release),
+        )
     findings = _join_items([(targets, report.findings) for targets, report in parts], lambda item: item.topic)
     topics = _join_items([(targets, report.topics) for targets, report in parts], lambda item: (item.topic, item.kind))
     policies = _join_items([(targets, report.policies) for targets, report in parts], lambda item: item.name)
@@ -400,18 +409,6 @@ def join_reports(parts: Sequence[EnvironmentReport]) -> CheckReport:
         policies=tuple(policies),
         notes=tuple(dict.fromkeys(note for _, report in parts for note in report.notes)),
         targets={name: report.release for targets, report in parts for name in targets},
-    )
-
-
-def _mark_targets(targets: tuple[str, ...], report: CheckReport) -> CheckReport:
-    if not targets:
-        return report
-    return replace(
-        report,
-        findings=tuple(replace(finding, targets=_select_targets(targets, finding)) for finding in report.findings),
-        topics=tuple(_select_clients(replace(topic, targets=targets)) for topic in report.topics),
-        policies=tuple(replace(policy, targets=targets) for policy in report.policies),
-        targets=dict.fromkeys(targets, report.release),
     )
 
 

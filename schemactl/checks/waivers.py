@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Final
@@ -103,52 +103,39 @@ def apply_waivers(report: CheckReport, run: Run, file: WaiverFile, *, is_whole: 
                 expired[waiver.key] = finding.severity
     findings: list[Finding] = []
     for key, group in waivers_by_key.items():
+        first, *others = group
         if key in expired:
-            findings += _report_expired(run, group[0], expired[key])
+            message = (
+                f"The waiver of {first.rule} on {first.topic} ended with {first.until}, before the change was approved."
+            )
+            # An expired waiver is as severe as the finding that it no longer waives.
+            severity = expired[key]
+            findings += (
+                replace(finding, severity=severity) for finding in _report(run, "WAIVER_EXPIRED", first, message)
+            )
         if len(group) > max(1, file.counts_before[key]):
-            findings += _report_overlap(run, group)
+            places = ", ".join(str(waiver.source) for waiver in others)
+            message = (
+                f"{format_count(len(group), 'waiver')} are for one finding, {first.rule} on {first.topic}: this one and {places}. "
+                f"The waiver that ends first counts, which is this one ({first.until})."
+            )
+            findings += _report(run, "WAIVER_OVERLAPS", first, message)
         is_known = key in used or key in file.counts_before
-        if is_whole and not is_known and run.is_enabled(group[0].rule, group[0].topic):
-            findings += _report_unused(run, group[0], unwaived)
+        if is_whole and not is_known and run.is_enabled(first.rule, first.topic):
+            fingerprints = [
+                finding.fingerprint
+                for finding in unwaived
+                if finding.topic == first.topic and finding.rule == first.rule and finding.fingerprint
+            ]
+            hint = (
+                f" The current finding of that rule on the topic is {', '.join(fingerprints)}." if fingerprints else ""
+            )
+            message = (
+                "This change does not cause the finding that this waiver names: "
+                f"{first.rule} on {first.topic}, {first.fingerprint}.{hint}"
+            )
+            findings += _report(run, "WAIVER_UNUSED", first, message)
     return replace(report, findings=(*findings, *unwaived), waived=tuple(waived), waiver_path=run.project.waivers)
-
-
-def _report_expired(run: Run, waiver: Waiver, severity: Severity) -> Iterator[Finding]:
-    findings = _report(
-        run,
-        "WAIVER_EXPIRED",
-        waiver,
-        f"The waiver of {waiver.rule} on {waiver.topic} ended with {waiver.until}, before the change was approved.",
-    )
-    # An expired waiver is as severe as the finding that it no longer waives.
-    yield from (replace(finding, severity=severity) for finding in findings)
-
-
-def _report_overlap(run: Run, group: Sequence[Waiver]) -> Iterator[Finding]:
-    first, *others = group
-    places = ", ".join(str(waiver.source) for waiver in others)
-    yield from _report(
-        run,
-        "WAIVER_OVERLAPS",
-        first,
-        f"{format_count(len(group), 'waiver')} are for one finding, {first.rule} on {first.topic}: this one and {places}. The waiver that "
-        f"ends first counts, which is this one ({first.until}).",
-    )
-
-
-def _report_unused(run: Run, waiver: Waiver, findings: Iterable[Finding]) -> Iterator[Finding]:
-    fingerprints = [
-        finding.fingerprint
-        for finding in findings
-        if finding.topic == waiver.topic and finding.rule == waiver.rule and finding.fingerprint
-    ]
-    hint = f" The current finding of that rule on the topic is {', '.join(fingerprints)}." if fingerprints else ""
-    yield from _report(
-        run,
-        "WAIVER_UNUSED",
-        waiver,
-        f"This change does not cause the finding that this waiver names: {waiver.rule} on {waiver.topic}, {waiver.fingerprint}.{hint}",
-    )
 
 
 def _report(run: Run, rule: str, waiver: Waiver, message: str) -> Iterator[Finding]:

@@ -176,29 +176,25 @@ class Parser(argparse.ArgumentParser):
         self.exit(UsageError.exit_code, f"{self.prog}: error: {message}\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse `args`; report an unknown option before any other error."""
-        self._reject_unknown_options(args)
-        parsed, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            word = unknown[0]
-            options = ["--registry"] if re.match("[a-z]+://", word) else []
-            if self.find_option("--target") and word in _list_targets(parse_global_options(self.arguments)):
-                options = ["--target"]
-            options.append("--topic")
-            option = next((option for option in options if self.find_option(option)), None)
-            suggestion = f"; did you mean {option} {word}?" if option else ""
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
-        return parsed, unknown
-
-    def _reject_unknown_options(self, args: Sequence[str]) -> None:
-        """Report an unknown long option before argparse reports the arguments that are missing because of it."""
+        """Parse `args`; report an unknown option before argparse reports the arguments that are missing because of it."""
         for word in args:
             # The parser of a subcommand handles the arguments after it.
             if word == "--" or (not word.startswith("-") and self.subcommands):
-                return
+                break
             option = word.partition("=")[0]
             if word.startswith("--") and " " not in word and option not in self._option_string_actions:
                 self.error(f"unknown option {option}{self._suggest_replacement(option)}")
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            # A word is the name of a target if the project file has such a target, and most often a topic.
+            word = unknown[0]
+            names = ["--registry"] if re.match("[a-z]+://", word) else []
+            if self.find_option("--target") and word in _list_targets(parse_global_options(self.arguments)):
+                names = ["--target"]
+            name = next((name for name in (*names, "--topic") if self.find_option(name)), None)
+            suggestion = f"; did you mean {name} {word}?" if name else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
+        return parsed, unknown
 
     def _suggest_replacement(self, option: str) -> str:
         """Return the end of the message about an unknown option."""

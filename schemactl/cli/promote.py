@@ -160,6 +160,16 @@ def _make_promotion(
         for version in change.versions
     ]
     waivers = cache(lambda commit: waivers_at(repository, project, commit))
+    targets_behind = []
+    for name in target.after:
+        try:
+            position = whole.promoted(project.targets[name])
+        except HistoryError:
+            is_behind = True
+        else:
+            is_behind = whole.until(position).commits < after.commits
+        if is_behind:
+            targets_behind.append(name)
     effects = find_version_effects([] if is_back else versions, newer.catalog, project.defaults, waivers, target.name)
     return Promotion(
         target.name,
@@ -170,7 +180,7 @@ def _make_promotion(
         is_back,
         changes,
         tuple(_find_added_waivers(repository, project, older, newer, changes)),
-        tuple(_find_targets_behind(project, whole, target, after)),
+        tuple(targets_behind),
         effects,
     )
 
@@ -192,18 +202,6 @@ def _find_added_waivers(
             if waiver not in known_waivers:
                 known_waivers.add(waiver)
                 yield waiver
-
-
-def _find_targets_behind(project: Project, whole: History, target: Target, after: History) -> Iterator[str]:
-    """Yield the names of the targets that `target` waits for and that have not reached the new position."""
-    for name in target.after:
-        try:
-            other = whole.promoted(project.targets[name])
-        except HistoryError:
-            yield name
-        else:
-            if whole.until(other).commits < after.commits:
-                yield name
 
 
 class _Pointer(NamedTuple):

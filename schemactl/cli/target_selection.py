@@ -180,9 +180,15 @@ def _choose_target(
                 f"target {', '.join(sorted(unapproved))} is not in {approved.project.path} at {approved.ref}",
                 fix="merge it first; or, if you trust the project file here, use --trust-working-tree",
             ) from error
-        if _differs_in(project, chosen):
+        approved_project = approved.project
+        differs = (
+            project.targets.get(target.name) != target
+            or project.defaults != approved_project.defaults
+            or (target.release is None and project.release != approved_project.release)
+        )
+        if differs:
             context.say(
-                f"warning: target {chosen.target.name} is used as {approved.ref} defines it; {project.path} in the working tree differs "
+                f"warning: target {target.name} is used as {approved.ref} defines it; {project.path} in the working tree differs "
                 "(--trust-working-tree uses it)"
             )
     origin = f", from {TARGET_VARIABLE}" if isinstance(name, EnvironmentTarget) else ""
@@ -197,16 +203,6 @@ def read_approved_project(project: Project, context: Context) -> ApprovedProject
     if context.trust_working_tree:
         return None
     return history.approved_project(context.directory, context.config, project)
-
-
-def _differs_in(project: Project, chosen: ChosenTarget) -> bool:
-    """Return whether `project` has other settings of the target, or other defaults for its registry."""
-    approved = chosen.project
-    return (
-        project.targets.get(chosen.target.name) != chosen.target
-        or project.defaults != approved.defaults
-        or (chosen.target.release is None and project.release != approved.release)
-    )
 
 
 def format_target_option(name: str | None) -> str:

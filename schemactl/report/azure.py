@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from schemactl.checks.check_report import CheckReport
 from schemactl.core.terminal import clean, truncate
-from schemactl.report.causes import ShownCause
 from schemactl.report.check import summarize_check, summarize_upgrades
 from schemactl.report.github import list_annotations
 
@@ -14,34 +13,29 @@ _MAX_MESSAGE = 4_000
 
 def render(report: CheckReport) -> str:
     """Return a command for each error and warning, at most ten of each, notes and waived causes as plain text, and the summary."""
-    return "\n".join(
-        [
-            *(_render_annotation(level, annotation) for level, annotation in list_annotations(report)),
-            clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip()),
-        ]
-    )
-
-
-def _render_annotation(level: str, annotation: ShownCause | str) -> str:
-    properties = {"type": level}
-    if isinstance(annotation, str):
-        text = annotation
-    else:
-        primary, source = annotation.primary_finding, annotation.primary_finding.place
-        suffix = " (waived)" if annotation.level == "waived" else ""
-        text = f"{primary.rule}{suffix}: {annotation.message}"
-        properties |= {"code": primary.rule}
-        if source:
-            properties |= {
-                "sourcepath": source.path,
-                "linenumber": str(source.line),
-                "columnnumber": str(source.column),
-            }
-    if level == "notice":
-        # Azure Pipelines does not have this level.
-        return clean(text.replace("\n", "\n  "))
-    parameters = "".join(f"{name}={_escape(value)};" for name, value in properties.items())
-    return f"##vso[task.logissue {parameters}]{_escape(truncate(text, _MAX_MESSAGE))}"
+    lines = []
+    for level, annotation in list_annotations(report):
+        properties: dict[str, str] = {"type": level}
+        if isinstance(annotation, str):
+            text = annotation
+        else:
+            primary, source = annotation.primary_finding, annotation.primary_finding.place
+            text = f"{annotation.label}: {annotation.message}"
+            properties |= {"code": primary.rule}
+            if source:
+                properties |= {
+                    "sourcepath": source.path,
+                    "linenumber": str(source.line),
+                    "columnnumber": str(source.column),
+                }
+        if level == "notice":
+            # Azure Pipelines does not have this level.
+            lines.append(clean(text.replace("\n", "\n  ")))
+        else:
+            parameters = "".join(f"{name}={_escape(value)};" for name, value in properties.items())
+            lines.append(f"##vso[task.logissue {parameters}]{_escape(truncate(text, _MAX_MESSAGE))}")
+    lines.append(clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip()))
+    return "\n".join(lines)
 
 
 def _escape(text: str) -> str:

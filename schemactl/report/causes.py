@@ -114,6 +114,11 @@ class ShownCause:
         return "waived" if self.cause.waivers else self.cause.severity
 
     @property
+    def label(self) -> str:
+        """The rule, marked if the cause is waived."""
+        return f"{self.primary_finding.rule}{' (waived)' if self.level == 'waived' else ''}"
+
+    @property
     def place(self) -> str:
         """The source location, marked if the change removes it, or "" without a location."""
         source = str(self.primary_finding.source or "")

@@ -12,7 +12,6 @@ from schemactl.core.environment import get_version
 from schemactl.core.errors import join_first
 from schemactl.core.json_values import Json, commit_value, schema_value
 from schemactl.core.names import TopicName
-from schemactl.core.schema import SchemaInfo, SchemaVersion
 from schemactl.core.terminal import format_table, on_one_line, paint
 from schemactl.core.wording import format_count, format_day, format_time, format_version, get_name_type
 from schemactl.declare.target_numbers import decision_value
@@ -209,20 +208,19 @@ def _make_difference_value(difference: DriftItem) -> Json:
             "schema": schema_value(entry.info),
         }
     if difference.version and difference.version.info:
-        value["nearest"] = _make_nearest_value(difference.version.info, difference.nearest)
+        if difference.nearest is None or difference.nearest.info is None:
+            value["nearest"] = None
+        else:
+            changed = differences(old=difference.nearest.info, new=difference.version.info)
+            value["nearest"] = {
+                "version": difference.nearest.number,
+                "commit": commit_value(difference.nearest.commit),
+                "changes": [{"sign": sign, "what": text} for sign, text in changed],
+                "diff": diff_definitions(
+                    old=difference.nearest.info, new=difference.version.info, labels=("git", "registry")
+                ),
+            }
     return value
-
-
-def _make_nearest_value(new: SchemaInfo, nearest: SchemaVersion | None) -> Json | None:
-    if nearest is None or nearest.info is None:
-        return None
-    changed = differences(old=nearest.info, new=new)
-    return {
-        "version": nearest.number,
-        "commit": commit_value(nearest.commit),
-        "changes": [{"sign": sign, "what": text} for sign, text in changed],
-        "diff": diff_definitions(old=nearest.info, new=new, labels=("git", "registry")),
-    }
 
 
 def replicated_values(spaces: Sequence[ReplicatedNamespace]) -> list[Json]:

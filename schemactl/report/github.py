@@ -37,21 +37,20 @@ _PATTERN_CHARACTERS: Final = re.compile(r"[#*?\[\]\\!\t]")
 
 def render_check(report: CheckReport) -> str:
     """Return an annotation for each cause, waived ones first, at most ten of each level, and the summary as plain text."""
-    commands = [_render_annotation(level, annotation) for level, annotation in list_annotations(report)]
-    return "\n".join([*commands, clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip())])
-
-
-def _render_annotation(level: str, annotation: ShownCause | str) -> str:
-    if isinstance(annotation, str):
-        return f"::{level} title=schemactl::{_escape(annotation)}"
-    suffix = " (waived)" if annotation.level == "waived" else ""
-    properties, source = {"title": f"{annotation.primary_finding.rule}{suffix}"}, annotation.primary_finding.place
-    if source:
-        properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
-        properties |= {"endColumn": str(source.end_column)} if source.end_column else {}
-    parameters = ",".join(f"{name}={_escape(value, of_property=True)}" for name, value in properties.items())
-    message = "\n".join([annotation.message, *map(render_suggestion, annotation.edits)])
-    return f"::{level} {parameters}::{_escape(message)}"
+    lines = []
+    for level, annotation in list_annotations(report):
+        if isinstance(annotation, str):
+            lines.append(f"::{level} title=schemactl::{_escape(annotation)}")
+            continue
+        properties, source = {"title": annotation.label}, annotation.primary_finding.place
+        if source:
+            properties |= {"file": source.path, "line": str(source.line), "col": str(source.column)}
+            properties |= {"endColumn": str(source.end_column)} if source.end_column else {}
+        parameters = ",".join(f"{name}={_escape(value, of_property=True)}" for name, value in properties.items())
+        message = "\n".join([annotation.message, *map(render_suggestion, annotation.edits)])
+        lines.append(f"::{level} {parameters}::{_escape(message)}")
+    lines.append(clean(f"{summarize_check(report)} {summarize_upgrades(report)}".rstrip()))
+    return "\n".join(lines)
 
 
 def render_suggestion(edit: LineEdit) -> str:

@@ -16,7 +16,7 @@ def render(report: CheckReport) -> str:
     return json.dumps(
         [
             {
-                "description": f"{cause.primary_finding.rule}{' (waived)' if cause.level == 'waived' else ''}: {cause.message}",
+                "description": f"{cause.label}: {cause.message}",
                 "check_name": cause.primary_finding.rule,
                 "fingerprint": compute_fingerprint(cause.cause),
                 "severity": _SEVERITIES[cause.level],

@@ -57,9 +57,22 @@ def _render_suite(
     waived = [cause for cause in shown_causes if cause.level == "waived"]
     errors = [cause for cause in shown_causes if cause.level == "error"]
     others = [cause for cause in shown_causes if cause.level in ("warning", "note")]
-    cases = [_render_case(name, cause) for cause in (*waived, *errors)] or [
-        f"    <testcase classname={_quote_attribute(name)} name={_quote_attribute(change)}></testcase>"
-    ]
+    suite_attribute = f"classname={_quote_attribute(name)}"
+    cases = []
+    for cause in (*waived, *errors):
+        primary, source = cause.primary_finding, cause.primary_finding.place
+        place = f" file={_quote_attribute(source.path)} line={_quote_attribute(str(source.line))}" if source else ""
+        case_name = f"{primary.rule} {primary.pointer} {primary.direction or ''}".strip()
+        text = cause.message
+        if cause.level == "waived":
+            outcome = f"<skipped message={_quote_attribute(text)}></skipped>"
+        else:
+            first_line = _quote_attribute(primary.message.partition("\n")[0])
+            outcome = (
+                f"<failure type={_quote_attribute(primary.rule)} message={first_line}>{_escape_text(text)}</failure>"
+            )
+        cases.append(f"    <testcase {suite_attribute} name={_quote_attribute(case_name)}{place}>{outcome}</testcase>")
+    cases = cases or [f"    <testcase {suite_attribute} name={_quote_attribute(change)}></testcase>"]
     text = "".join(f"{cause.primary_finding.rule}: {cause.message}\n" for cause in others)
     output = [f"    <system-out>{_escape_text(text)}</system-out>"] if text else []
     head = f'  <testsuite name={_quote_attribute(name)} tests="{len(cases)}" failures="{len(errors)}" errors="0" skipped="{len(waived)}">'
@@ -69,21 +82,6 @@ def _render_suite(
     )
     properties = [f"    <properties>{order_properties}</properties>"] if orders else []
     return "\n".join([head, *properties, *cases, *output, "  </testsuite>"])
-
-
-def _render_case(suite: str, cause: ShownCause) -> str:
-    primary, source = cause.primary_finding, cause.primary_finding.place
-    place = f" file={_quote_attribute(source.path)} line={_quote_attribute(str(source.line))}" if source else ""
-    name = f"{primary.rule} {primary.pointer} {primary.direction or ''}".strip()
-    text = cause.message
-    if cause.level == "waived":
-        outcome = f"<skipped message={_quote_attribute(text)}></skipped>"
-    else:
-        first = _quote_attribute(primary.message.partition("\n")[0])
-        outcome = f"<failure type={_quote_attribute(primary.rule)} message={first}>{_escape_text(text)}</failure>"
-    return (
-        f"    <testcase classname={_quote_attribute(suite)} name={_quote_attribute(name)}{place}>{outcome}</testcase>"
-    )
 
 
 def _quote_attribute(text: str) -> str:

@@ -144,7 +144,10 @@ def _render_place(cause: ShownCause) -> str:
 def _render_table(
     rows: Sequence[Sequence[Cell]], limit: int, rest: str, sources: Mapping[str, Source | None] | None = None
 ) -> str:
-    """Return a table, with the first cell of a row as a link to its source if the host of the repository is known."""
+    """Return a table, with the first cell of a row as a link to its source if the host of the repository is known.
+
+    The table is cut after `limit` characters; then the number of remaining rows follows, with the hint `rest`.
+    """
     head, *others = rows
 
     def render_name(text: str) -> str:
@@ -153,8 +156,16 @@ def _render_table(
         name = code(_shorten_cell(text))
         return f"[{name}]({address})" if address else name
 
-    body = [[render_name(row[0].text), *map(_render_cell, row[1:])] for row in others]
-    return _join_table([[*map(_render_cell, head)], *body], limit=limit, rest=rest)
+    lines = [f"| {' | '.join(map(_render_cell, head))} |", "|" + "---|" * len(head)]
+    size = 0
+    for row in others[:_MAX_ROWS]:
+        line = f"| {' | '.join([render_name(row[0].text), *map(_render_cell, row[1:])])} |"
+        size += len(line) + 1
+        if size > limit:
+            break
+        lines.append(line)
+    remaining = len(others) + 2 - len(lines)
+    return "\n".join([*lines, *(["", f"_{remaining} more: {rest}._"] if remaining else [])])
 
 
 def _shorten_cell(text: str) -> str:
@@ -384,19 +395,6 @@ def fenced(lines: Iterable[str], language: str) -> str:
     text = "\n".join(lines)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _join_table(rows: Sequence[Sequence[str]], *, limit: int, rest: str) -> str:
-    """Return a table of Markdown cells, cut after `limit` characters, then the number of remaining rows with the hint `rest`."""
-    head, *others = (f"| {' | '.join(row)} |" for row in rows)
-    lines, size = [head, "|" + "---|" * len(rows[0])], 0
-    for row in others[:_MAX_ROWS]:
-        size += len(row) + 1
-        if size > limit:
-            break
-        lines.append(row)
-    remaining = len(others) + 2 - len(lines)
-    return "\n".join([*lines, *(["", f"_{remaining} more: {rest}._"] if remaining else [])])
 
 
 def _render_details(title: str, body: str, *, is_open: bool = False) -> str:
