@@ -513,7 +513,7 @@ def _render_matrix(matrix: Matrix) -> str:
     blocks.append("\n".join(format_table([head, *((built, *texts) for built, texts in decisions_by_build.items())])))
     used = {entry.decision.row for entry in matrix.entries}
     legend = [(row, f"{rule.when}: {rule.then}") for row, rule in read_connect_rules().items() if row in used]
-    blocks.append("\n".join(["the connect rules:", *(f"  {line}" for line in format_table(legend))]))
+    blocks.append("\n".join(["the connect rules:", *format_table(legend, indent=2)]))
     return "\n\n".join(blocks)
 
 

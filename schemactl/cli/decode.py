@@ -587,7 +587,7 @@ def _read_messages(
         setup = read_setup(context, args.target)
         setup.require_target([topic], context)
         setup = setup.verify_numbers([topic], context, read_foreign=True)
-    source_name = setup.target.names.to_target(topic.name) if setup.target else topic.name
+    source_name = setup.get_source_name(topic.name)
     has_separate_keys = isinstance(schema, KeyValue) and schema.encoding == "SEPARATED"
     versions = setup.list_versions(topic)
     git_numbers = {version.number: version.git.number for version in versions if version.git}

@@ -408,7 +408,7 @@ def _render_target(target: dict[str, Any], declared: int) -> str:
             continue
         items = [f"{name}: {text}" for name, text in value.items()] if isinstance(value, dict) else value
         rows.append((key, value if isinstance(value, str) else ", ".join(items)))
-    return "\n".join([f"{target['target']}  {target['registry']}", *(f"  {line}" for line in format_table(rows))])
+    return "\n".join([f"{target['target']}  {target['registry']}", *format_table(rows, indent=2)])
 
 
 # `schemactl clients`.
@@ -636,7 +636,7 @@ def _render_clients(topic: Topic, matches: Sequence[_ConnectedClient], target: T
             cells += [client.language or "-", ", ".join(client.targets) or "all", client.contact or "-"]
         rows.append([on_one_line(cell) for cell in cells])
     on_target = f" on {target.name}" if target else ""
-    lines = [f"{topic.name}{on_target}", *(f"  {line}" for line in format_table(rows))]
+    lines = [f"{topic.name}{on_target}", *format_table(rows, indent=2)]
     if target:
         absent = [match.client.name for match in matches if match.client and not match.connections]
         undeclared_count = sum(match.client is None for match in matches)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -106,7 +106,13 @@ def run_registry(args: argparse.Namespace, context: Context) -> int:
         "delete": _delete_versions,
         "test": _test_upload,
     }
-    with _open_topic(args, context) as topic:
+    chosen = choose_target(args.target, context)
+    target = chosen.target
+    declared, approved = _resolve_topic(args, chosen.project, context)
+    name = target.names.to_target(declared)
+    with closing(chosen.open(context)) as registry:
+        stored, properties = registry.versions(name), target.properties
+        topic = _RegistryTopic(args, context, registry, target.name, declared, name, stored, approved, properties)
         return actions[args.action](topic)
 
 
@@ -154,17 +160,6 @@ class _RegistryTopic:
             self.context.report(text)
         else:
             self.context.report_json(target=self.target, topic=str(self.name), **facts)
-
-
-@contextmanager
-def _open_topic(args: argparse.Namespace, context: Context) -> Iterator[_RegistryTopic]:
-    chosen = choose_target(args.target, context)
-    target = chosen.target
-    declared, approved = _resolve_topic(args, chosen.project, context)
-    name = target.names.to_target(declared)
-    with closing(chosen.open(context)) as registry:
-        stored = registry.versions(name)
-        yield _RegistryTopic(args, context, registry, target.name, declared, name, stored, approved, target.properties)
 
 
 def _resolve_topic(args: argparse.Namespace, project: Project, context: Context) -> tuple[TopicName, SchemaInfo | None]:

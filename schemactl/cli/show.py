@@ -438,7 +438,7 @@ def _show_effective(args: argparse.Namespace, context: Context) -> int:
         return 0
     rows = [(value.key, format_policy_value(value.value), value.origin) for value in values]
     head = f"{topic.name}{f' on {target.name}' if target else ''}, as {approved.ref} has it"
-    context.report("\n".join([head, *(f"  {line}" for line in format_table(rows))]))
+    context.report("\n".join([head, *format_table(rows, indent=2)]))
     return 0
 
 
@@ -519,8 +519,7 @@ def _show_live(
             )
         )
     head = f"{topic.name} as {approved.ref} has it, and {target.name} ({target.registry})"
-    columns = get_terminal_width()
-    blocks = ["\n".join([head, *(f"  {line}" for line in format_table(rows, width=columns and columns - 2))])]
+    blocks = ["\n".join([head, *format_table(rows, width=get_terminal_width(), indent=2)])]
     blocks += ["\n".join(text_lines(block, color=context.color)) for block in make_broker_blocks(comparison)]
     if live is None:
         blocks.append(f"The registry does not have {name}.")
@@ -859,8 +858,7 @@ def _render_log(history: History, topic: Topic, *, color: bool) -> str:
         commit_cells = (commit.short, format_day(commit), commit.subject) if commit else ("", "", "")
         rows.append((f"{version.number}{mark}", type_, *kind_cells, *commit_cells))
     if topic.versions:
-        columns = get_terminal_width()
-        lines += [f"  {line}" for line in format_table(rows, width=columns and columns - 2)]
+        lines += format_table(rows, width=get_terminal_width(), indent=2)
     return "\n".join(lines)
 
 

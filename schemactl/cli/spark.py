@@ -307,7 +307,7 @@ def choose_subject(args: argparse.Namespace, context: Context) -> TopicOfMessage
     else:
         raise UsageError(f"{topic.name} has no approved schema: there is nothing to read its messages with")
     setup = setup.verify_numbers([topic], context)
-    source_name = setup.target.names.to_target(topic.name) if setup.target else topic.name
+    source_name = setup.get_source_name(topic.name)
     return TopicOfMessages(setup.project, topic, reader, number, source_name, setup.on_target(topic, number))
 
 
@@ -315,7 +315,7 @@ def _choose_kinds(topic: Topic, key: str, version: SchemaVersion | None, setup: 
     """Return the kind of events that the command line names by its key or by a version, or else all kinds of the topic."""
     from schemactl.codegen.topics import info_of, list_kinds
 
-    source_name = setup.target.names.to_target(topic.name) if setup.target else topic.name
+    source_name = setup.get_source_name(topic.name)
     parts = []
     for approved in list_kinds(topic):
         kind = approved.topic.kind
@@ -461,9 +461,7 @@ def _column_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 def _render_table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the indented lines of a table; the first two columns are text, the others are numbers."""
-    columns = get_terminal_width()
-    width = columns and columns - 2
-    return [f"  {line}" for line in format_table(rows, width=width, numeric=range(2, len(rows[0])))]
+    return format_table(rows, width=get_terminal_width(), numeric=range(2, len(rows[0])), indent=2)
 
 
 # `schemactl spark land`.

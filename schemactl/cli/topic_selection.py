@@ -355,6 +355,10 @@ class ReadingSetup:
         """The target that the messages come from, or None if their numbers are Git's."""
         return self.place.target if self.place else None
 
+    def get_source_name(self, name: TopicName) -> TopicName:
+        """Return the name that a topic has where its messages come from: a target may rename namespaces."""
+        return self.target.names.to_target(name) if self.target else name
+
     def require_target(self, topics: Iterable[Topic], context: Context) -> None:
         """Raise UsageError if no target was named, and the numbers of one of `topics` are not Git's on some target."""
         if self.target is not None:

@@ -200,6 +200,7 @@ def format_table(
     numeric: Collection[int] = (),
     styles: Sequence[Sequence[str]] | None = None,
     whole: Collection[int] = (),
+    indent: int = 0,
 ) -> list[str]:
     """Return the lines of a table with aligned columns.
 
@@ -209,9 +210,12 @@ def format_table(
         numeric: the indices of columns that are aligned to the right.
         styles: the style of each cell, "" for none, or None for no styles.
         whole: the indices of columns that are shortened last.
+        indent: the number of blanks before each line, which count for the width.
     """
     if not rows:
         return []
+    if width is not None:
+        width -= indent
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     while width is not None and sum(widths) + 2 * len(widths) - 2 > width and max(widths) > _MIN_COLUMN_WIDTH:
         others = [index for index, size in enumerate(widths) if index not in whole and size > _MIN_COLUMN_WIDTH + 2]
@@ -224,7 +228,8 @@ def format_table(
         return blanks + painted if index in numeric else painted + ("" if is_last else blanks)
 
     return [
-        "  ".join(
+        " " * indent
+        + "  ".join(
             format_cell(index, text, styles[number][index] if styles else "", is_last=index == len(row) - 1)
             for index, text in enumerate(row)
         ).rstrip()

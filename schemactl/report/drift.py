@@ -324,9 +324,7 @@ def render_version_numbers(name: TopicName, pairs: Sequence[NumberPair], *, colo
     rows: list[tuple[str, ...]] = [("REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT")]
     rows += [_make_pair_row(pair) for pair in reversed(pairs)]
     lines = [paint(str(name), "bold", color=color)]
-    lines += (
-        [f"  {line}" for line in format_table(rows)] if pairs else ["  no version, neither in Git nor in the registry"]
-    )
+    lines += format_table(rows, indent=2) if pairs else ["  no version, neither in Git nor in the registry"]
     return "\n".join(lines)
 
 
