@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
@@ -30,23 +30,6 @@ if TYPE_CHECKING:
     from schemactl.publish.sql_dialects import Dialect
 
 
-_FORMATS: Final = {
-    "asyncapi": "one AsyncAPI 3 document of all topics, with Pulsar's bindings",
-    "jsonschema": "a JSON Schema (draft 7) for each topic: its messages as JSON",
-    "ddl": "CREATE TABLE for Spark SQL, Trino, Flink or Hive, for each topic",
-    "datacontract": "an Open Data Contract Standard 3 contract for each topic",
-    "avro": "the Avro definition of each topic that has one",
-    "schemainfo": "the file that `pulsar-admin schemas upload` takes, for each topic",
-}
-
-_SUFFIXES: Final = {
-    "jsonschema": ".schema.json",
-    "ddl": ".sql",
-    "datacontract": ".odcs.yaml",
-    "avro": ".avsc",
-    "schemainfo": ".json",
-}
-
 _SITE_LIST: Final = ".schemactl-site"
 """The file in the folder of a site that lists its files, so that the next run can remove those it does not write."""
 
@@ -58,7 +41,7 @@ def configure_export(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `export`."""
     parser.description = (
         "Print the approved schemas in force as other tools read them:\n\n"
-        + "\n".join(f"  {name:<14}{text}" for name, text in _FORMATS.items())
+        + "\n".join(f"  {name:<14}{entry.summary}" for name, entry in _FORMATS.items())
         + "\n\nParts that a format cannot express are omitted, with a message on standard error."
     )
     parser.epilog = (
@@ -98,7 +81,8 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     project, _ = context.project()
     approved = context.approved(project, topics=[*args.topics, *args.topic], namespaces=args.namespace)
     topics = [*_select_topics(args, approved)]
-    if args.kind == "asyncapi":
+    render = _FORMATS[args.kind].render
+    if render is None:
         from schemactl.publish import asyncapi
 
         servers = dict(map(asyncapi.server_of, args.server))
@@ -118,17 +102,19 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
         context.report(f"wrote {format_count(len(document.content['channels']), 'topic')} to {path}")
         return 0
     dialect: Dialect = args.dialect or "spark"
-    render = partial(_render_ddl, dialect=dialect) if args.kind == "ddl" else _RENDERERS[args.kind]
     texts = {}
     for topic, version in topics:
+        assert version.info  # noqa: S101  `_select_topics` selects only versions with a schema
+        metadata = approved.catalog.metadata(topic.name)
+        exported = _ExportedSchema(topic, version.number, version.info, metadata, project, dialect)
         try:
-            texts[topic.name, topic.kind] = render(topic, version, project, approved.catalog.metadata(topic.name))
+            texts[topic.name, topic.kind] = render(exported)
             if args.kind == "ddl" and dialect == "spark":
-                context.note(*_find_equal_names(topic, version, project))
+                context.note(*_find_equal_names(exported))
         except SchemactlError as error:
-            context.note(f"{format_kind_name(topic.name, topic.kind)}: left out: {error.message}")
+            context.note(f"{exported.name}: left out: {error.message}")
         except RecursionError:
-            context.note(f"{format_kind_name(topic.name, topic.kind)}: left out: it is nested too deeply")
+            context.note(f"{exported.name}: left out: it is nested too deeply")
     if args.out is not None:
         _write_files(args, context, texts)
     elif len(texts) > 1 and args.kind != "ddl":
@@ -138,20 +124,6 @@ def run_export(args: argparse.Namespace, context: Context) -> int:
     else:
         print("\n".join(texts.values()), end="")
     return 0
-
-
-def _find_equal_names(topic: Topic, version: SchemaVersion, project: Project) -> Iterator[str]:
-    """Yield a note for each set of columns that Spark rejects in one table."""
-    from schemactl.checks.table_impact import find_equal_names
-    from schemactl.codegen.topic_struct import StructOptions
-
-    spark_release = project.generate.spark if project.generate else StructOptions().spark
-    if version.info:
-        for names in find_equal_names(version.info, spark_release, project.release).values():
-            yield (
-                f"{format_kind_name(topic.name, topic.kind)}: {', '.join(names)} differ only in case: Spark rejects "
-                "the table unless spark.sql.caseSensitive is true"
-            )
 
 
 def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tuple[Topic, SchemaVersion]]:
@@ -180,70 +152,120 @@ def _select_topics(args: argparse.Namespace, approved: History) -> Iterator[tupl
                 yield part, replace(version.load(), info=part.schema.load())
 
 
-def _render_json_schema(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
+class _ExportedSchema(NamedTuple):
+    """The schema in force of a topic, or of one of its kinds of events, and the context that formats need.
+
+    Attributes:
+        topic: the topic, or its part for the kind.
+        number: the number of the version in force.
+        info: the current text of its definition.
+        metadata: the metadata of the topic.
+        project: the project file.
+        dialect: the SQL of CREATE TABLE.
+    """
+
+    topic: Topic
+    number: int
+    info: SchemaInfo
+    metadata: Metadata
+    project: Project
+    dialect: Dialect
+
+    @property
+    def name(self) -> str:
+        """The name of the topic, with `#KIND` for a kind of events."""
+        return format_kind_name(self.topic.name, self.topic.kind)
+
+
+def _render_json_schema(schema: _ExportedSchema) -> str:
     from schemactl.publish.json_schema import json_schema
 
-    title = f"{format_kind_name(topic.name, topic.kind)}, version {version.number}"
-    schema = json_schema(_require_schema(version), project.release, title=title, description=metadata.description)
-    return json_text(schema) + "\n"
+    title = f"{schema.name}, version {schema.number}"
+    value = json_schema(schema.info, schema.project.release, title=title, description=schema.metadata.description)
+    return json_text(value) + "\n"
 
 
-def _render_ddl(
-    topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata, dialect: Dialect = "spark"
-) -> str:
+def _render_ddl(schema: _ExportedSchema) -> str:
     from schemactl.codegen.topic_struct import decoded_options
     from schemactl.codegen.topics import module_paths
     from schemactl.publish.data_contract import create_table
 
+    topic, project = schema.topic, schema.project
     # Spark accepts letters, digits and _ in a table's name.
     name = module_paths([topic.name])[topic.name][2] + (f"_{topic.kind}" if topic.kind else "")
     options = decoded_options(project.generate, topic)
-    return create_table(name, _require_schema(version), project.release, options, metadata.description, dialect)
+    return create_table(name, schema.info, project.release, options, schema.metadata.description, schema.dialect)
 
 
-def _render_contract(topic: Topic, version: SchemaVersion, project: Project, metadata: Metadata) -> str:
+def _find_equal_names(schema: _ExportedSchema) -> Iterator[str]:
+    """Yield a note for each set of columns that Spark rejects in one table."""
+    from schemactl.checks.table_impact import find_equal_names
+    from schemactl.codegen.topic_struct import StructOptions
+
+    project = schema.project
+    spark_release = project.generate.spark if project.generate else StructOptions().spark
+    for names in find_equal_names(schema.info, spark_release, project.release).values():
+        yield (
+            f"{schema.name}: {', '.join(names)} differ only in case: Spark rejects the table unless "
+            "spark.sql.caseSensitive is true"
+        )
+
+
+def _render_contract(schema: _ExportedSchema) -> str:
     from schemactl.codegen.topic_struct import decoded_options
     from schemactl.publish.data_contract import contract_text, data_contract
 
+    topic, project = schema.topic, schema.project
     options = decoded_options(project.generate, topic)
-    info = _require_schema(version)
     return contract_text(
-        data_contract(topic.name, version.number, info, metadata, project.release, options, topic.kind)
+        data_contract(topic.name, schema.number, schema.info, schema.metadata, project.release, options, topic.kind)
     )
 
 
-def _render_avro(_topic: Topic, version: SchemaVersion, _project: Project, _metadata: Metadata) -> str:
+def _render_avro(schema: _ExportedSchema) -> str:
     from schemactl.formats import spec
 
-    info = _require_schema(version)
-    if spec(info).language != "avro":
-        raise SchemactlError(f"{info.type.name} has no Avro definition")
-    return info.schema.decode().rstrip("\n") + "\n"
+    if spec(schema.info).language != "avro":
+        raise SchemactlError(f"{schema.info.type.name} has no Avro definition")
+    return schema.info.schema.decode().rstrip("\n") + "\n"
 
 
-def _render_schema_info(_topic: Topic, version: SchemaVersion, _project: Project, _metadata: Metadata) -> str:
+def _render_schema_info(schema: _ExportedSchema) -> str:
     from schemactl.formats import spec
 
-    info = _require_schema(version)
+    info = schema.info
     text = spec(info).text(info)
     if text is None:
         raise SchemactlError("its definition is not text")
     return json_text({"type": info.type.name, "schema": text, "properties": dict(info.properties)}) + "\n"
 
 
-def _require_schema(version: SchemaVersion) -> SchemaInfo:
-    assert version.info is not None  # noqa: S101  `_select_topics` selects only versions with a schema
-    return version.info
+class _Format(NamedTuple):
+    """A format of `export`.
+
+    Attributes:
+        summary: a line of help.
+        suffix: the end of a file's name, for a format that has a file for each topic.
+        render: returns the document of one schema; raises SchemactlError if the format cannot express it. None for one document of all topics.
+    """
+
+    summary: str
+    suffix: str = ""
+    render: Callable[[_ExportedSchema], str] | None = None
 
 
-_RENDERERS: Final = {
-    "jsonschema": _render_json_schema,
-    "ddl": _render_ddl,
-    "datacontract": _render_contract,
-    "avro": _render_avro,
-    "schemainfo": _render_schema_info,
+_FORMATS: Final = {
+    "asyncapi": _Format("one AsyncAPI 3 document of all topics, with Pulsar's bindings"),
+    "jsonschema": _Format(
+        "a JSON Schema (draft 7) for each topic: its messages as JSON", ".schema.json", _render_json_schema
+    ),
+    "ddl": _Format("CREATE TABLE for Spark SQL, Trino, Flink or Hive, for each topic", ".sql", _render_ddl),
+    "datacontract": _Format("an Open Data Contract Standard 3 contract for each topic", ".odcs.yaml", _render_contract),
+    "avro": _Format("the Avro definition of each topic that has one", ".avsc", _render_avro),
+    "schemainfo": _Format(
+        "the file that `pulsar-admin schemas upload` takes, for each topic", ".json", _render_schema_info
+    ),
 }
-"""The function that renders a topic in each format; it raises SchemactlError if the format cannot express the schema."""
 
 
 def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[tuple[TopicName, str], str]) -> None:
@@ -257,7 +279,9 @@ def _write_files(args: argparse.Namespace, context: Context, texts: Mapping[tupl
     for (topic, kind), text in texts.items():
         tenant, namespace, name = paths[topic]
         file_name = f"{name}.{kind}" if kind else name
-        write(folder / tenant / namespace / f"{file_name}{_SUFFIXES[args.kind]}", text.encode(), below=context.top)
+        write(
+            folder / tenant / namespace / f"{file_name}{_FORMATS[args.kind].suffix}", text.encode(), below=context.top
+        )
     context.report(f"wrote {format_count(len(texts), 'file')} to {args.out}")
 
 
