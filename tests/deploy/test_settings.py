@@ -40,71 +40,68 @@ VALUES: dict[str, tuple[Any, Any]] = {
 """Of each setting two values, of which the second loses nothing that the first keeps."""
 
 
-def write_settings(settings: dict[str, Any]) -> list[str]:
-    """YAML of these settings."""
-    return [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Apply a namespace and a topic that declare no setting."""
+    applied_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
+    applied_estate.run("apply", "--auto-approve")
+    return applied_estate
 
 
-def declare(new_estate: Estate, namespace: dict[str, Any], topic: dict[str, Any] | None = None) -> None:
-    """A commit in which the namespace and the topic have these settings."""
-    new_estate.scratch.commit(
-        {
-            "namespaces/sales.yaml": NAMESPACE + "".join(write_settings(namespace)),
-            "namespaces/orders.yaml": write_declaration(more="".join(write_settings(topic or {}))),
-        }
-    )
+def declare(estate: Estate, namespace: dict[str, Any], topic: dict[str, Any] | None = None) -> None:
+    """Commit declarations in which the namespace and the topic have these settings."""
+
+    def write(settings: dict[str, Any]) -> str:
+        return "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
+
+    files = {
+        "namespaces/sales.yaml": NAMESPACE + write(namespace),
+        "namespaces/orders.yaml": write_declaration(more=write(topic or {})),
+    }
+    estate.scratch.commit(files)
 
 
-def read_settings(new_estate: Estate) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings that the registry has of the namespace and of the topic."""
+def read_settings(estate: Estate) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings that the registry has of the namespace and of the topic."""
     names = frozenset(SETTINGS)
-    with new_estate.registry() as registry:
-        found = registry.read(Scope(frozenset({SALES}), frozenset({ORDERS}), {SALES: names, ORDERS: names}))
-    return dict(found.namespaces[SALES].policies.settings), dict(found.topics[ORDERS].policies.settings)
+    with estate.registry() as registry:
+        catalog = registry.read(Scope(frozenset({SALES}), frozenset({ORDERS}), {SALES: names, ORDERS: names}))
+    return dict(catalog.namespaces[SALES].policies.settings), dict(catalog.topics[ORDERS].policies.settings)
 
 
-def set_on_namespace(new_estate: Estate, **settings: Any) -> None:
-    """Somebody else has set these on the namespace."""
-    with new_estate.registry() as registry:
-        registry.set_namespace_policies(SALES, Policies.of(settings))
-
-
-def test_every_row_is_declared_planned_applied_and_seen_to_drift(tmp_path: Path) -> None:
+def test_every_row_is_declared_planned_applied_and_seen_to_drift(estate: Estate) -> None:
     assert VALUES.keys() == {name for name, row in SETTINGS.items() if row.topic_path}
-    new_estate = Estate(tmp_path / "r")
-    new_estate.run("apply", "--auto-approve")
-    declare(new_estate, {}, {})
-    assert read_settings(new_estate) == ({}, {})
+    declare(estate, {}, {})
+    assert read_settings(estate) == ({}, {})
     firsts, seconds = ({name: pair[index] for name, pair in VALUES.items()} for index in (0, 1))
-    declare(new_estate, firsts, firsts)
-    plan = json.loads(new_estate.run("plan", "--format", "json").out)
+    declare(estate, firsts, firsts)
+    plan = json.loads(estate.run("plan", "--format", "json").out)
     set_ = [(step["action"], *step["after"]) for step in plan["steps"]]
     assert set_ == [(f"set_{kind}_policies", name) for kind in ("namespace", "topic") for name in VALUES]
-    new_estate.run("plan", "--out", "plan.json")
-    new_estate.run("apply", "plan.json")
-    assert read_settings(new_estate) == (firsts, firsts)
-    assert "No changes" in new_estate.run("plan").out
-    declare(new_estate, seconds, seconds)
-    assert (
-        "retention_policies: {retentionTimeInMinutes: 1440, retentionSizeInMB: -1} -> {" in new_estate.run("plan").out
-    )
-    assert "compaction_threshold is 1000000, but Git approved 0" in new_estate.run("drift").out
-    new_estate.run("apply", "--auto-approve")
-    assert read_settings(new_estate) == (seconds, seconds)
-    assert "No drift" in new_estate.run("drift").out
+    estate.run("plan", "--out", "plan.json")
+    estate.run("apply", "plan.json")
+    assert read_settings(estate) == (firsts, firsts)
+    assert "No changes" in estate.run("plan").out
+    declare(estate, seconds, seconds)
+    assert "retention_policies: {retentionTimeInMinutes: 1440, retentionSizeInMB: -1} -> {" in estate.run("plan").out
+    assert "compaction_threshold is 1000000, but Git approved 0" in estate.run("drift").out
+    estate.run("apply", "--auto-approve")
+    assert read_settings(estate) == (seconds, seconds)
+    assert "No drift" in estate.run("drift").out
 
 
-def test_what_is_not_declared_is_left_alone_and_what_is_declared_no_longer_is_reset(tmp_path: Path) -> None:
-    new_estate = Estate(tmp_path / "r")
-    new_estate.run("apply", "--auto-approve")
-    set_on_namespace(new_estate, message_ttl_in_seconds=60, deduplicationEnabled=True)
-    declare(new_estate, {"deduplicationEnabled": True})
-    assert "No changes" in new_estate.run("plan").out
-    declare(new_estate, {})
-    assert "- deduplicationEnabled: true (now false, the broker's default)" in new_estate.run("plan").out
-    new_estate.run("apply", "--auto-approve")
-    assert read_settings(new_estate)[0] == {"message_ttl_in_seconds": 60}
-    assert "No drift" in new_estate.run("drift").out
+def test_what_is_not_declared_is_left_alone_and_what_is_declared_no_longer_is_reset(estate: Estate) -> None:
+    with estate.registry() as registry:
+        registry.set_namespace_policies(
+            SALES, Policies.of({"message_ttl_in_seconds": 60, "deduplicationEnabled": True})
+        )
+    declare(estate, {"deduplicationEnabled": True})
+    assert "No changes" in estate.run("plan").out
+    declare(estate, {})
+    assert "- deduplicationEnabled: true (now false, the broker's default)" in estate.run("plan").out
+    estate.run("apply", "--auto-approve")
+    assert read_settings(estate)[0] == {"message_ttl_in_seconds": 60}
+    assert "No drift" in estate.run("drift").out
 
 
 LOSSES = [
@@ -123,105 +120,91 @@ LOSSES = [
 
 @pytest.mark.parametrize(("before", "after", "setting", "why"), LOSSES)
 def test_what_can_lose_messages_needs_its_address(
-    before: Any, after: Any, setting: str, why: str, tmp_path: Path
+    estate: Estate, before: Any, after: Any, setting: str, why: str
 ) -> None:
-    new_estate = Estate(tmp_path / "r")
-    new_estate.run("apply", "--auto-approve", "--quiet")
-    declare(new_estate, {} if before is None else {setting: before})
+    declare(estate, {} if before is None else {setting: before})
     address = f"shop/sales:{setting}"
-    new_estate.run("apply", "--auto-approve", "--allow-data-loss", address)
-    new_estate.commit_orders("id", more=0)
-    declare(new_estate, {} if after is None else {setting: after})
-    plan = new_estate.run("plan", "--out", "plan.json", code=100).out
+    estate.run("apply", "--auto-approve", "--allow-data-loss", address)
+    estate.commit_orders("id", more=0)
+    declare(estate, {} if after is None else {setting: after})
+    plan = estate.run("plan", "--out", "plan.json", code=100).out
     assert why in plan
     assert f"--allow-data-loss {address}" in plan
-    was = read_settings(new_estate)
+    was = read_settings(estate)
     for arguments in (["--auto-approve"], ["plan.json"]):
-        assert why in new_estate.run("apply", *arguments, code=100).out
-        assert read_settings(new_estate) == was
-        assert "2 versions" not in new_estate.run("log", "shop/sales/orders").out
-    new_estate.run("plan", "--allow-data-loss", address, "--out", "plan.json")
-    assert "which can lose messages" in new_estate.run("apply", "plan.json", code=1).err
-    new_estate.run("apply", "plan.json", "--allow-data-loss", address)
-    assert read_settings(new_estate)[0].get(setting) == after
+        assert why in estate.run("apply", *arguments, code=100).out
+        assert read_settings(estate) == was
+        assert "2 versions" not in estate.run("log", "shop/sales/orders").out
+    estate.run("plan", "--allow-data-loss", address, "--out", "plan.json")
+    assert "which can lose messages" in estate.run("apply", "plan.json", code=1).err
+    estate.run("apply", "plan.json", "--allow-data-loss", address)
+    assert read_settings(estate)[0].get(setting) == after
 
 
-def test_a_setting_of_a_topic_loses_what_its_namespace_keeps(tmp_path: Path) -> None:
-    new_estate = Estate(tmp_path / "r")
-    declare(new_estate, {"retention_policies": WEEK})
-    new_estate.run("apply", "--auto-approve")
-    declare(new_estate, {"retention_policies": WEEK}, {"retention_policies": DAY})
-    assert f"--allow-data-loss {ORDERS}:retention_policies" in new_estate.run("plan", code=100).out
-    new_estate.run("apply", "--auto-approve", "--allow-data-loss", "shop/sales/orders:retention_policies")
-    assert read_settings(new_estate)[1] == {"retention_policies": DAY}
+def test_a_setting_of_a_topic_loses_what_its_namespace_keeps(estate: Estate) -> None:
+    declare(estate, {"retention_policies": WEEK})
+    estate.run("apply", "--auto-approve")
+    declare(estate, {"retention_policies": WEEK}, {"retention_policies": DAY})
+    assert f"--allow-data-loss {ORDERS}:retention_policies" in estate.run("plan", code=100).out
+    estate.run("apply", "--auto-approve", "--allow-data-loss", "shop/sales/orders:retention_policies")
+    assert read_settings(estate)[1] == {"retention_policies": DAY}
 
 
 @pytest.mark.parametrize("setting", ["retention_policies", "message_ttl_in_seconds"])
 @pytest.mark.parametrize("before", [(1, 0), (0, 1), (1, 1), (1, 2), (2, 1)])
 @pytest.mark.parametrize("after", [(0, 0), (2, 0), (0, 2), (1, 2), (2, 1)])
 def test_one_apply_with_the_losses_that_a_plan_names_is_enough(
-    before: tuple[int, int], after: tuple[int, int], setting: str, tmp_path: Path
+    estate: Estate, before: tuple[int, int], after: tuple[int, int], setting: str
 ) -> None:
     """The namespace and the topic change in one commit; 0 declares nothing, 2 keeps less than 1."""
     values: dict[int, Any] = {1: WEEK, 2: DAY} if setting == "retention_policies" else {1: 7200, 2: 60}
-
-    def declare_both(numbers: tuple[int, int]) -> None:
-        declare(new_estate, *({setting: values[number]} if number else {} for number in numbers))
-
-    def apply_as_advised() -> None:
-        plan = new_estate.run("plan", code=(0, 100)).out
-        new_estate.run("apply", "--auto-approve", *" ".join(re.findall(r"--allow-data-loss [^ `]+", plan)).split())
-
-    new_estate = Estate(tmp_path / "r")
-    new_estate.run("apply", "--auto-approve")
     for numbers in (before, after):
-        declare_both(numbers)
-        apply_as_advised()
-        new_estate.run("plan", "--detailed-exitcode")
+        declare(estate, *({setting: values[number]} if number else {} for number in numbers))
+        plan = estate.run("plan", code=(0, 100)).out
+        estate.run("apply", "--auto-approve", *" ".join(re.findall(r"--allow-data-loss [^ `]+", plan)).split())
+        estate.run("plan", "--detailed-exitcode")
 
 
-def test_a_rebuild_asks_for_the_same_word(tmp_path: Path) -> None:
-    new_estate = Estate(tmp_path / "r")
-    new_estate.run("apply", "--auto-approve")
-    declare(new_estate, {"message_ttl_in_seconds": 60})
-    with new_estate.registry() as registry:
+def test_a_rebuild_asks_for_the_same_word(estate: Estate) -> None:
+    declare(estate, {"message_ttl_in_seconds": 60})
+    with estate.registry() as registry:
         registry.delete_schema(ORDERS, force=True)
-    assert "shop/sales:message_ttl_in_seconds" in new_estate.run("rebuild", "--auto-approve", code=100).out
-    new_estate.run("rebuild", "--auto-approve", "--allow-data-loss", "shop/sales:message_ttl_in_seconds")
-    assert read_settings(new_estate)[0] == {"message_ttl_in_seconds": 60}
-    with new_estate.registry() as registry:
+    assert "shop/sales:message_ttl_in_seconds" in estate.run("rebuild", "--auto-approve", code=100).out
+    estate.run("rebuild", "--auto-approve", "--allow-data-loss", "shop/sales:message_ttl_in_seconds")
+    assert read_settings(estate)[0] == {"message_ttl_in_seconds": 60}
+    with estate.registry() as registry:
         assert len(registry.versions(ORDERS)) == 1
 
 
 def test_a_new_namespace_has_nothing_to_lose(tmp_path: Path) -> None:
-    new_estate = Estate(tmp_path / "r")
-    declare(new_estate, {"message_ttl_in_seconds": 60}, {"inactive_topic_policies": DELETES})
-    new_estate.run("apply", "--auto-approve")
-    assert read_settings(new_estate) == ({"message_ttl_in_seconds": 60}, {"inactive_topic_policies": DELETES})
+    estate = Estate(tmp_path / "r")
+    declare(estate, {"message_ttl_in_seconds": 60}, {"inactive_topic_policies": DELETES})
+    estate.run("apply", "--auto-approve")
+    assert read_settings(estate) == ({"message_ttl_in_seconds": 60}, {"inactive_topic_policies": DELETES})
 
 
 @pytest.mark.parametrize("address", ["shop/sales", "shop/sales:partitions", "orders:retention_policies"])
-def test_an_address_of_nothing_is_wrong_usage(address: str, tmp_path: Path) -> None:
-    message = Estate(tmp_path / "r").run("plan", "--allow-data-loss", address, code=64).err
+def test_an_address_of_nothing_is_wrong_usage(estate: Estate, address: str) -> None:
+    message = estate.run("plan", "--allow-data-loss", address, code=64).err
     assert "copy it from the plan" in message
 
 
 def test_a_target_has_settings_of_its_own_and_show_says_where_they_come_from(tmp_path: Path) -> None:
     project = PROJECT.replace("}\n", ", overlays: environments/local.yaml}\n")
-    new_estate = Estate(tmp_path / "r", project=project)
-    declare(new_estate, {"retention_policies": WEEK, "deduplicationEnabled": True})
-    new_estate.scratch.commit(
+    estate = Estate(tmp_path / "r", project=project)
+    declare(estate, {"retention_policies": WEEK, "deduplicationEnabled": True})
+    estate.scratch.commit(
         {
             "environments/local.yaml": "namespace: shop/sales\nmessage_ttl_in_seconds: 60\n---\n"
             f"topic: shop/sales/orders\nretention_policies: {json.dumps(DAY)}\n"
         }
     )
-    new_estate.run("apply", "--auto-approve")
-    assert read_settings(new_estate) == (
+    estate.run("apply", "--auto-approve")
+    assert read_settings(estate) == (
         {"retention_policies": WEEK, "message_ttl_in_seconds": 60, "deduplicationEnabled": True},
         {"retention_policies": DAY},
     )
-    shown_text = " ".join(new_estate.run("show", "shop/sales/orders", "--effective", "--target", "local").out.split())
+    shown_text = " ".join(estate.run("show", "shop/sales/orders", "--effective", "--target", "local").out.split())
     assert "{retentionTimeInMinutes: 1440, retentionSizeInMB: -1} environments/local.yaml:5:21 (overlay)" in shown_text
     assert "message_ttl_in_seconds 60 environments/local.yaml:2:25 (namespace, overlay)" in shown_text
     assert "compaction_threshold" not in shown_text
@@ -246,10 +229,10 @@ for line in sys.stdin:
 
 
 def test_another_row_of_the_table_is_all_that_another_setting_takes(tmp_path: Path) -> None:
-    new_estate = Estate(tmp_path / "r")
-    new_estate.run("apply", "--auto-approve")
-    declare(new_estate, {"max_producers_per_topic": 5})
-    new_estate.scratch.flush()
+    estate = Estate(tmp_path / "r")
+    estate.run("apply", "--auto-approve")
+    declare(estate, {"max_producers_per_topic": 5})
+    estate.scratch.flush()
     lines = (
         "apply --auto-approve",
         "apply --auto-approve --allow-data-loss shop/sales:max_producers_per_topic",
@@ -259,7 +242,7 @@ def test_another_row_of_the_table_is_all_that_another_setting_takes(tmp_path: Pa
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", WITH_ANOTHER_ROW],
-        cwd=new_estate.scratch.path,
+        cwd=estate.scratch.path,
         input="\n".join(lines),
         capture_output=True,
         text=True,
@@ -277,4 +260,4 @@ def test_another_row_of_the_table_is_all_that_another_setting_takes(tmp_path: Pa
     assert "+ max_producers_per_topic: 5" in out
     assert "No drift" in out
     assert "namespaces/sales.yaml:3:26 (namespace)" in out
-    assert "max_producers_per_topic" in new_estate.run("check", code=1).err, "not in this process"
+    assert "max_producers_per_topic" in estate.run("check", code=1).err, "not in this process"
