@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import schemactl
-from scratch import Scratch
+from scratch import Files, Scratch
 
 from schemactl.checks.check_report import CheckReport, ClientImpact, TopicCheck
 from schemactl.core.catalog import Client
@@ -31,21 +32,34 @@ def record(*fields: str) -> str:
     return json.dumps({"type": "record", "name": "Order", "fields": [json.loads(f"{{{field}}}") for field in fields]})
 
 
+TARGETS = "targets: {dev: {registry: 'sqlite:dev.db'}, prod: {registry: 'sqlite:prod.db'}}\n"
 ID = '"name": "id", "type": "string"'
 NOTE = '"name": "note", "type": "string"'
 OPTIONAL = '"name": "note", "type": "string", "default": ""'
 ORDERS = "topic: shop/sales/orders\nschema: {type: AVRO, definition: orders.avsc}\n" + CLIENTS
 
 
-def make_repository(path: Path, clients: str = CLIENTS) -> Scratch:
-    """Make a repository with two versions: the second makes `note` optional, so that the third can omit it."""
+def make_repository(
+    path: Path,
+    clients: str = CLIENTS,
+    versions: Sequence[str] = (record(ID, NOTE), record(ID, OPTIONAL)),
+    strategy: str = "FORWARD",
+) -> Scratch:
+    """Make a repository with these versions: as default, the second makes `note` optional, so that a third can omit it."""
     repository = Scratch(path)
+    project = PROJECT.replace("FORWARD", strategy)
     declared = ORDERS.replace(CLIENTS, clients)
-    files = {"topics/orders.yaml": declared, "topics/orders.avsc": record(ID, NOTE)}
-    repository.commit({"schemactl.yaml": PROJECT, "topics/audit.avsc": record(ID), **files})
-    repository.commit({"topics/orders.avsc": record(ID, OPTIONAL)})
+    repository.commit({"schemactl.yaml": project, "topics/orders.yaml": declared, "topics/audit.avsc": record(ID)})
+    for version in versions:
+        repository.commit({"topics/orders.avsc": version})
     repository.flush()
     return repository
+
+
+def check(repository: Scratch, code: int) -> dict[str, Any]:
+    """Return the report of `check`, which must exit with this code."""
+    report: dict[str, Any] = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    return report
 
 
 def test_a_broken_client_is_reported_with_its_owner(tmp_path: Path) -> None:
@@ -71,7 +85,7 @@ def test_a_broken_client_is_reported_with_its_owner(tmp_path: Path) -> None:
         "risk": ["reader", "audit.avsc", "reads it"],
         "web": ["producer", "0..1", "is read"],
     }
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    report = check(repository, code=100)
     [topic] = report["topics"]
     assert [(client["name"], client["versions"], client["fine"]) for client in topic["clients"]] == [
         ("mail", [1], True),
@@ -122,10 +136,9 @@ def test_clients_that_break_alike_have_one_fix_in_a_comment(tmp_path: Path) -> N
 
 def test_a_finding_is_for_the_targets_that_its_client_runs_on(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "r", CLIENTS.replace("schema: 0,", "schema: 0, targets: [prod],"))
-    targets = "targets: {dev: {registry: 'sqlite:dev.db'}, prod: {registry: 'sqlite:prod.db'}}\n"
-    repository.commit({"schemactl.yaml": PROJECT + targets})
+    repository.commit({"schemactl.yaml": PROJECT + TARGETS})
     repository.write({"topics/orders.avsc": record(ID), "topics/audit.avsc": record(ID, NOTE)})
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
+    report = check(repository, code=100)
     targets_by_owner = {
         finding["owner"]: finding["targets"] for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"
     }
@@ -168,144 +181,110 @@ def test_only_a_contact_that_is_a_user_or_a_team_is_mentioned(
     assert (f"**Owner of the client:** {contact}" in comment) is is_reported
 
 
-@pytest.mark.parametrize(
-    ("changed", "code", "rules"),
-    [
-        # Only the file of a client has changed.
-        ({"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')}, 0, ["CLIENT_BREAKS"]),
-        ({"topics/audit.avsc": record(ID, OPTIONAL)}, 0, []),
-        ({"topics/orders.yaml": ORDERS.replace("schema: 0,", "schema: 5,")}, 100, ["CLIENT_VERSION_UNKNOWN"]),
-        ({"topics/orders.yaml": ORDERS.replace("team: crm", "team: post")}, 0, []),
-        ({"topics/audit.avsc": None}, 1, ["NOT_DECIDED"]),
-    ],
-)
+CHANGES: dict[str, tuple[Files, int, list[str]]] = {
+    "only the file of a client that cannot read": (
+        {"topics/audit.avsc": record(ID, '"name": "more", "type": "int"')}, 0, ["CLIENT_BREAKS"],
+    ),
+    "only the file of a client that can read": ({"topics/audit.avsc": record(ID, OPTIONAL)}, 0, []),
+    "an unknown version": (
+        {"topics/orders.yaml": ORDERS.replace("schema: 0,", "schema: 5,")}, 100, ["CLIENT_VERSION_UNKNOWN"],
+    ),
+    "another team": ({"topics/orders.yaml": ORDERS.replace("team: crm", "team: post")}, 0, []),
+    "the file of a client is gone": ({"topics/audit.avsc": None}, 1, ["NOT_DECIDED"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "code", "rules"), CHANGES.values(), ids=CHANGES)
 def test_a_client_is_judged_when_what_it_is_built_with_changes(
-    tmp_path: Path, changed: dict[str, str | None], code: int, rules: Sequence[str]
+    tmp_path: Path, changed: Files, code: int, rules: Sequence[str]
 ) -> None:
     repository = make_repository(tmp_path / "r")
     # The second run uses the cache of the first.
     schemactl(repository.path, "check")
     repository.write(changed)
     for _ in range(2):
-        report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
-        assert [finding["rule"] for finding in report["findings"]] == rules
-    repository.commit({path: text for path, text in changed.items() if text}, branch="main")
+        assert [finding["rule"] for finding in check(repository, code)["findings"]] == rules
 
 
 AMOUNT, REQUIRED = '"name": "amount", "type": "int", "default": 0', '"name": "amount", "type": "int"'
 ON_LATEST = "{name: billing, role: consumer}"
+ON_DEV, SHOP_ON_PROD = (
+    "{name: billing, role: consumer, targets: [dev]}",
+    "{name: shop, role: producer, targets: [prod]}",
+)
+SHOP, OLD_SHOP = "{name: shop, role: producer}", "{name: shop, role: producer, schema: 0}"
+NEXT_BUILDS = {
+    "a producer that is not upgraded first": (
+        "BACKWARD", f"{ON_LATEST}, {OLD_SHOP}", ["READER_FIELD_MISSING_DEFAULT_VALUE", "CLIENT_BREAKS"],
+    ),
+    "consumers first": ("BACKWARD", f"{ON_LATEST}, {SHOP}", ["READER_FIELD_MISSING_DEFAULT_VALUE"]),
+    "a producer that stays behind": ("FORWARD", f"{ON_LATEST}, {OLD_SHOP}", ["CLIENT_BREAKS"]),
+    "any order, and an old producer": ("ALWAYS_COMPATIBLE", f"{ON_LATEST}, {OLD_SHOP}", ["CLIENT_BREAKS"]),
+    "any order": ("ALWAYS_COMPATIBLE", f"{ON_LATEST}, {SHOP}", ["CLIENT_BREAKS"]),
+    "producers first": ("FORWARD", f"{ON_LATEST}, {SHOP}", []),
+    "no declared producer": ("ALWAYS_COMPATIBLE", ON_LATEST, []),
+    "no producer on the same target": ("ALWAYS_COMPATIBLE", f"{ON_DEV}, {SHOP_ON_PROD}", []),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("strategy", "clients", "reads", "rules"),
-    [
-        # The next build of billing cannot read what a producer writes that is not upgraded first.
-        ("BACKWARD", f"{ON_LATEST}, {{name: shop, role: producer, schema: 0}}", False, ["READER_FIELD_MISSING_DEFAULT_VALUE", "CLIENT_BREAKS"]),
-        ("BACKWARD", f"{ON_LATEST}, {{name: shop, role: producer}}", False, ["READER_FIELD_MISSING_DEFAULT_VALUE"]),
-        ("FORWARD", f"{ON_LATEST}, {{name: shop, role: producer, schema: 0}}", False, ["CLIENT_BREAKS"]),
-        ("ALWAYS_COMPATIBLE", f"{ON_LATEST}, {{name: shop, role: producer, schema: 0}}", False, ["CLIENT_BREAKS"]),
-        ("ALWAYS_COMPATIBLE", f"{ON_LATEST}, {{name: shop, role: producer}}", False, ["CLIENT_BREAKS"]),
-        # Producers are upgraded first under FORWARD.
-        ("FORWARD", f"{ON_LATEST}, {{name: shop, role: producer}}", True, []),
-        # No producer is declared, or none on the same target.
-        ("ALWAYS_COMPATIBLE", ON_LATEST, True, []),
-        ("ALWAYS_COMPATIBLE", "{name: billing, role: consumer, targets: [dev]}, {name: shop, role: producer, targets: [prod]}", True, []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("strategy", "clients", "rules"), NEXT_BUILDS.values(), ids=NEXT_BUILDS)
 def test_a_consumer_on_latest_is_judged_after_its_next_build(
-    tmp_path: Path,
-    strategy: str,
-    clients: str,
-    reads: bool,  # noqa: FBT001  a parameter of a test
-    rules: Sequence[str],
+    tmp_path: Path, strategy: str, clients: str, rules: Sequence[str]
 ) -> None:
     repository = make_repository(tmp_path / "r", f"clients: [{clients}]\n")
-    targets = "targets: {dev: {registry: 'sqlite:dev.db'}, prod: {registry: 'sqlite:prod.db'}}\n"
-    repository.commit(
-        {"schemactl.yaml": PROJECT.replace("FORWARD", strategy) + targets, "topics/orders.avsc": record(ID)}
-    )
+    project = PROJECT.replace("FORWARD", strategy) + TARGETS
+    repository.commit({"schemactl.yaml": project, "topics/orders.avsc": record(ID)})
     repository.write({"topics/orders.avsc": record(ID, REQUIRED)})
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100 if rules else 0).out)
+    report = check(repository, code=100 if rules else 0)
     errors = [finding for finding in report["findings"] if finding["severity"] == "error"]
     assert list(dict.fromkeys(finding["rule"] for finding in errors if finding["verdict"] != "broker")) == rules
     fine_by_client = {client["name"]: client["fine"] for topic in report["topics"] for client in topic["clients"]}
-    assert fine_by_client["billing"] is reads
+    assert fine_by_client["billing"] is not bool(rules)
 
 
-@pytest.mark.parametrize(
-    ("orders", "code", "severities"),
-    [
-        # billing cannot read version 1 either: it has no `note`.
-        (record(ID, AMOUNT), 0, ["note"]),
-        # A further field that billing needs is an error of the change.
-        (record(AMOUNT), 100, ["error", "note"]),
-        # The change repairs what was broken.
-        (record(ID, NOTE), 0, []),
-    ],
-)
+ON_V0, ON_FILE = "schema: 0", "schema: audit.avsc"
+DAMAGES: dict[str, tuple[str, Files, list[str]]] = {
+    "billing cannot read the approved version either": (ON_V0, {"topics/orders.avsc": record(ID, AMOUNT)}, ["note"]),
+    "a further field that billing needs": (ON_V0, {"topics/orders.avsc": record(AMOUNT)}, ["error", "note"]),
+    "the change repairs it": (ON_V0, {"topics/orders.avsc": record(ID, NOTE)}, []),
+    "the change declares it": (
+        ON_FILE, {"topics/audit.avsc": record(ID, NOTE), "topics/orders.avsc": record(ID, AMOUNT)}, ["error"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "changed", "severities"), DAMAGES.values(), ids=DAMAGES)
 def test_damage_to_a_client_that_is_older_than_the_change_is_a_note(
-    tmp_path: Path, orders: str, code: int, severities: Sequence[str]
+    tmp_path: Path, schema: str, changed: Files, severities: Sequence[str]
 ) -> None:
-    repository = Scratch(tmp_path / "r")
-    project = PROJECT.replace("FORWARD", "ALWAYS_COMPATIBLE")
-    declared = ORDERS.replace(CLIENTS, "clients: [{name: billing, role: consumer, schema: 0}]\n")
-    repository.commit(
-        {"schemactl.yaml": project, "topics/orders.yaml": declared, "topics/orders.avsc": record(ID, NOTE)}
-    )
-    repository.commit({"topics/orders.avsc": record(ID)})
-    repository.flush()
-    repository.write({"topics/orders.avsc": orders})
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    clients = f"clients: [{{name: billing, role: consumer, {schema}}}]\n"
+    repository = make_repository(tmp_path / "r", clients, [record(ID, NOTE), record(ID)], "ALWAYS_COMPATIBLE")
+    repository.write(changed)
+    report = check(repository, code=100 if "error" in severities else 0)
     findings = [finding for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"]
     assert [finding["severity"] for finding in findings] == severities
     assert [finding["predates_change"] for finding in findings] == [severity == "note" for severity in severities]
 
 
-def test_a_client_that_the_change_declares_has_no_older_damage(tmp_path: Path) -> None:
-    repository = Scratch(tmp_path / "r")
-    project = PROJECT.replace("FORWARD", "ALWAYS_COMPATIBLE")
-    clients = "clients: [{name: billing, role: consumer, schema: billing.avsc}]\n"
-    repository.commit(
-        {
-            "schemactl.yaml": project,
-            "topics/orders.yaml": ORDERS.replace(CLIENTS, clients),
-            "topics/orders.avsc": record(ID),
-            "topics/billing.avsc": record(ID),
-        }
-    )
-    repository.flush()
-    repository.write({"topics/billing.avsc": record(ID, NOTE), "topics/orders.avsc": record(ID, AMOUNT)})
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=100).out)
-    findings = [finding for finding in report["findings"] if finding["rule"] == "CLIENT_BREAKS"]
-    assert [(finding["severity"], finding["predates_change"]) for finding in findings] == [("error", False)]
-
-
 @pytest.mark.parametrize(
-    ("after", "severities", "data"),
+    ("symbols", "severities", "data"),
     [
-        # v1 dropped C without a default; a harmless change of v2 does not do so again.
-        (["A", "B", "D"], ["note"], "compatible"),
-        # Against v1 B is missing, and against v0 B and C.
-        (["A"], ["error", "error"], "breaking"),
+        pytest.param(
+            "ABD", ["note"], "compatible", id="v1 dropped C without a default, and a harmless change does not"
+        ),
+        pytest.param("A", ["error", "error"], "breaking", id="B is missing against v1, and B and C against v0"),
     ],
 )
 def test_a_break_that_the_latest_version_has_is_not_an_error_of_the_next_version(
-    tmp_path: Path, after: list[str], severities: Sequence[str], data: str
+    tmp_path: Path, symbols: str, severities: Sequence[str], data: str
 ) -> None:
-    def make_status(*symbols: str) -> str:
-        return json.dumps({"type": "enum", "name": "Status", "symbols": symbols})
+    def make_status(symbols: str) -> str:
+        return json.dumps({"type": "enum", "name": "Status", "symbols": [*symbols]})
 
-    repository = Scratch(tmp_path / "r")
-    project = PROJECT.replace("FORWARD", "BACKWARD_TRANSITIVE")
-    topic = "topic: shop/sales/status\nschema: {type: AVRO, definition: status.avsc}\n"
-    repository.commit(
-        {"schemactl.yaml": project, "topics/status.yaml": topic, "topics/status.avsc": make_status("A", "B", "C")}
-    )
-    repository.commit({"topics/status.avsc": make_status("A", "B")})
-    repository.flush()
-    repository.write({"topics/status.avsc": make_status(*after)})
-    code = 100 if "error" in severities else 0
-    report = json.loads(schemactl(repository.path, "check", "--format", "json", code=code).out)
+    versions = [make_status("ABC"), make_status("AB")]
+    repository = make_repository(tmp_path / "r", "", versions, "BACKWARD_TRANSITIVE")
+    repository.write({"topics/orders.avsc": make_status(symbols)})
+    report = check(repository, code=100 if "error" in severities else 0)
     findings = [finding for finding in report["findings"] if finding["rule"] == "MISSING_ENUM_SYMBOLS"]
     assert [finding["severity"] for finding in findings] == severities
     assert report["topics"][0]["data"] == data

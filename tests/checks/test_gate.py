@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import command
 import pytest
 import yaml
 from hypothesis import given
@@ -15,7 +16,6 @@ from property_runs import REPOSITORIES
 from scratch import Files, Scratch, record, write_declaration
 
 import schemactl
-from schemactl.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +43,13 @@ def make_namespace(strategy: str) -> dict[str, str | None]:
 
 OFF = {"READER_FIELD_MISSING_DEFAULT_VALUE": "off", "BROKER_INCOMPATIBLE": "off"}
 MOVED = {"topic/orders.yaml": write_declaration(), "topic/orders.avsc": record("id", "note")}
+ROOT_MOVED = {
+    **make_project(roots=["topic"], previous_roots=["topics"]),
+    **MOVED,
+    "topics/orders.yaml": None,
+    "topics/orders.avsc": None,
+}
+STRICT = "namespace: shop/sales\nis_allow_auto_update_schema: false\nschema_validation_enforced: true\n"
 
 EVASIONS: dict[str, dict[str, str | None]] = {
     name: {
@@ -62,13 +69,10 @@ def gated_repository(tmp_path: Path) -> Scratch:
     return scratch
 
 
-def check(repository: Scratch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
+def check(repository: Scratch, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Return the exit code of `check` and its report."""
-    code = main(["-C", str(repository.path), "check", "--format", "json", *arguments])
-    out = capsys.readouterr()
-    assert code in (0, 100), out.err
-    report: dict[str, Any] = json.loads(out.out)
-    return code, report
+    printed = command.schemactl(repository.path, "check", "--format", "json", *arguments, code=(0, 100))
+    return printed.code, json.loads(printed.out)
 
 
 def list_rules(report: dict[str, Any], severity: str = "error") -> set[str]:
@@ -98,9 +102,6 @@ def as_index(repository: Scratch, files: Files) -> list[str]:
     return ["--staged"]
 
 
-MODES = pytest.mark.parametrize("mode", [as_branch, as_merge, as_index])
-
-
 MERGED = (
     "the rules are off", "the root is gone", "the branch is the record", "the namespace protects nobody", "draft, in another file",
     "another name, and is a draft", "the root moves, and the rules are off", "all at once",
@@ -118,9 +119,9 @@ MERGED = (
     ],
 )
 def test_changed_settings_do_not_hide_a_break(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any, evasion: dict[str, str | None]
+    gated_repository: Scratch, mode: Any, evasion: dict[str, str | None]
 ) -> None:
-    code, report = check(gated_repository, capsys, *mode(gated_repository, {**BREAK, **evasion}))
+    code, report = check(gated_repository, *mode(gated_repository, {**BREAK, **evasion}))
     assert code == 100
     assert list_rules(report) & {
         *(
@@ -133,74 +134,77 @@ def test_changed_settings_do_not_hide_a_break(
     }
 
 
-def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(gated_repository: Scratch) -> None:
     as_index(gated_repository, {**BREAK, **make_project(severities=OFF)})
     for name in ("text", "json", "markdown", "github", "sarif", "junit", "gitlab"):
         for strict in ([], ["--strict"]):
-            command = ["-C", str(gated_repository.path), "check", "--staged", "--format", name, *strict]
-            assert main(command) == 100
-            out = capsys.readouterr().out
+            options = ("--staged", "--format", name, *strict)
+            out = command.schemactl(gated_repository.path, "check", *options, code=100).out
             assert "READER_FIELD_MISSING_DEFAULT_VALUE" in out
             assert "all fine" not in out
 
 
-def test_a_topic_that_was_deleted_is_judged_by_its_versions_when_it_comes_back(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
+STAGED: dict[str, tuple[list[Files], Files, list[str]]] = {
+    "a topic that was deleted is judged by its versions when it comes back": (
+        [{"topics/orders.yaml": None, "topics/orders.avsc": None, **make_namespace("BACKWARD")}],
+        {**BREAK, **make_topic("lifecycle: draft\n")},
+        ["error BROKER_INCOMPATIBLE", "error READER_FIELD_MISSING_DEFAULT_VALUE", "warning DRAFT_AGAIN"],
+    ),
+    "a break that was approved as a draft is reported when the topic is stable again": (
+        [make_topic("lifecycle: draft\n"), BREAK], make_topic(""), ["error DRAFT_VERSIONS_BREAK"],
+    ),
+    "a namespace lets unchecked schemas in again": (
+        [{"topics/sales.yaml": STRICT}],
+        {"topics/sales.yaml": "namespace: shop/sales\nschema_validation_enforced: false\n"},
+        ["warning PROTECTION_LOST"] * 2,
+    ),
+    "a namespace that let no unchecked schema in is removed": (
+        [{"topics/sales.yaml": STRICT}], {"topics/sales.yaml": None}, ["warning PROTECTION_LOST"] * 2,
+    ),
+    "a comment and another order of the judging file": (
+        [], {"schemactl.yaml": "# a comment\nversion: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n"}, [],
+    ),
+    "another layout of the judging file": (
+        [], {"schemactl.yaml": "{version: 1, defaults: {schema_compatibility_strategy: 'BACKWARD'}, roots: ['topics']}\n"}, [],
+    ),
+    "a root moves with its files": ([], {**ROOT_MOVED, "topic/orders.avsc": V0}, ["warning GATE_CHANGED"]),
+    "a root moves, and its topic breaks": (
+        [], ROOT_MOVED, ["error BROKER_INCOMPATIBLE", "error READER_FIELD_MISSING_DEFAULT_VALUE", "warning GATE_CHANGED"],
+    ),
+}  # fmt: skip
+"""The commits that are approved, the files that are staged then, and severity and rule of each finding."""
+
+
+@pytest.mark.parametrize(("approved", "staged", "findings"), STAGED.values(), ids=STAGED)
+def test_a_staged_change_is_judged_by_what_is_approved(
+    gated_repository: Scratch, approved: list[Files], staged: Files, findings: list[str]
 ) -> None:
-    gated_repository.commit(
-        {"topics/orders.yaml": None, "topics/orders.avsc": None, **make_namespace("BACKWARD")}, "gone"
-    )
-    code, report = check(
-        gated_repository, capsys, *as_index(gated_repository, {**BREAK, **make_topic("lifecycle: draft\n")})
-    )
-    assert code == 100
-    assert list_rules(report) >= {"READER_FIELD_MISSING_DEFAULT_VALUE"}
-    assert list_rules(report, "warning") >= {"DRAFT_AGAIN"}
+    for files in approved:
+        gated_repository.commit(files)
+    code, report = check(gated_repository, *as_index(gated_repository, staged))
+    assert sorted(f"{finding['severity']} {finding['rule']}" for finding in report["findings"]) == findings
+    assert code == (100 if any(finding.startswith("error") for finding in findings) else 0)
+    assert report["checked"] == 1
 
 
-def test_a_break_that_was_approved_as_a_draft_is_found_when_the_topic_is_stable_again(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gated_repository.commit(make_topic("lifecycle: draft\n"), "draft")
-    gated_repository.commit(BREAK, "break")
-    code, report = check(gated_repository, capsys, *as_index(gated_repository, make_topic("")))
-    assert (code, list_rules(report)) == (100, {"DRAFT_VERSIONS_BREAK"})
-
-
-def test_work_that_began_before_the_project_is_judged_by_the_project(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_work_that_began_before_the_project_is_judged_by_the_project(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"README.md": "about"})
     scratch.commit({**make_project(), **make_topic(""), "topics/orders.avsc": V0}, "v0")
     scratch.commit({**make_project(severities=OFF), **make_topic(""), **BREAK}, branch="work", start=1)
     scratch.git("checkout", "-q", "work")
-    code, report = check(scratch, capsys, "--base", "main")
+    code, report = check(scratch, "--base", "main")
     assert code == 100
     assert "READER_FIELD_MISSING_DEFAULT_VALUE" in list_rules(report)
 
 
-def test_work_that_has_no_commit_in_common_with_the_record_is_not_judged_at_all(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_work_that_has_no_commit_in_common_with_the_record_is_not_judged_at_all(gated_repository: Scratch) -> None:
     gated_repository.git("checkout", "-q", "--orphan", "work")
     gated_repository.write({**BREAK, **make_project(severities=OFF)})
     gated_repository.git("add", "-A")
     gated_repository.git("commit", "-qm", "break")
-    assert main(["-C", str(gated_repository.path), "check", "--base", "main"]) == 1
-    assert "have no commit in common" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("after", ["namespace: shop/sales\nschema_validation_enforced: false\n", None])
-def test_a_namespace_that_lets_unchecked_schemas_in_again_is_found_by_the_hook(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], after: str | None
-) -> None:
-    strict = "is_allow_auto_update_schema: false\nschema_validation_enforced: true\n"
-    gated_repository.commit({"topics/sales.yaml": f"namespace: shop/sales\n{strict}"})
-    _, report = check(gated_repository, capsys, *as_index(gated_repository, {"topics/sales.yaml": after}))
-    assert [finding["rule"] for finding in report["findings"]] == ["PROTECTION_LOST"] * 2
+    printed = command.schemactl(gated_repository.path, "check", "--base", "main", code=1)
+    assert "have no commit in common" in printed.err
 
 
 STRATEGIES = [
@@ -255,9 +259,9 @@ def list_errors(repository: Scratch) -> set[str]:
     return {finding.rule for finding in report.findings if finding.severity == "error"}
 
 
-@MODES
-def test_a_harmless_change_passes(gated_repository: Scratch, capsys: pytest.CaptureFixture[str], mode: Any) -> None:
-    code, report = check(gated_repository, capsys, *mode(gated_repository, HARMLESS))
+@pytest.mark.parametrize("mode", [as_branch, as_merge, as_index])
+def test_a_harmless_change_passes(gated_repository: Scratch, mode: Any) -> None:
+    code, report = check(gated_repository, *mode(gated_repository, HARMLESS))
     assert code == 0
     assert not report["findings"]
 
@@ -275,11 +279,11 @@ CHANGED: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize("name", CHANGED)
 @pytest.mark.parametrize("options", [[], ["--strict"]])
 def test_a_change_of_judging_files_is_a_warning_with_and_without_a_schema(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], name: str, options: list[str]
+    gated_repository: Scratch, name: str, options: list[str]
 ) -> None:
     rule, place, text = CHANGED[name]
     for files in (EVASIONS[name], {**EVASIONS[name], **HARMLESS}):
-        code, report = check(gated_repository, capsys, *as_index(gated_repository, files), *options)
+        code, report = check(gated_repository, *as_index(gated_repository, files), *options)
         assert code == 0
         [warning] = report["findings"]
         assert (warning["rule"], warning["severity"]) == (rule, "warning")
@@ -287,30 +291,14 @@ def test_a_change_of_judging_files_is_a_warning_with_and_without_a_schema(
         assert text in warning["message"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# a comment\nversion: 1\nroots: [topics]\ndefaults: {schema_compatibility_strategy: BACKWARD}\n",
-        "{version: 1, defaults: {schema_compatibility_strategy: 'BACKWARD'}, roots: ['topics']}\n",
-    ],
-)
-def test_comments_and_layout_of_a_judging_file_change_nothing(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
-    code, report = check(gated_repository, capsys, *as_index(gated_repository, {"schemactl.yaml": text}))
-    assert (code, report["findings"]) == (0, [])
-
-
-def test_the_effects_of_stricter_settings_are_described(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_effects_of_stricter_settings_are_described(gated_repository: Scratch) -> None:
     gated_repository.commit({"topics/orders.avsc": record("id", note=0)}, "v1")
     stricter = make_project(
         defaults={"schema_compatibility_strategy": "FULL_TRANSITIVE"},
         severities={"NOT_STORED": "error"},
         protobuf={"rules": "WIRE"},
     )
-    code, report = check(gated_repository, capsys, *as_index(gated_repository, stricter))
+    code, report = check(gated_repository, *as_index(gated_repository, stricter))
     assert code == 0
     [warning] = report["findings"]
     assert warning["message"].splitlines()[1:] == [
@@ -321,49 +309,37 @@ def test_the_effects_of_stricter_settings_are_described(
     ]
 
 
-def test_a_root_moves_with_its_files(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    moved = make_project(roots=["topic"], previous_roots=["topics"])
-    files = {**moved, **MOVED, "topics/orders.yaml": None, "topics/orders.avsc": None}
-    code, report = check(
-        gated_repository, capsys, *as_index(gated_repository, {**files, "topic/orders.avsc": record("id")})
-    )
-    assert (code, list_rules(report, "warning"), list_rules(report), report["checked"]) == (
-        0,
-        {"GATE_CHANGED"},
-        set(),
-        1,
-    )
-    code, report = check(gated_repository, capsys, *as_index(gated_repository, MOVED))
-    assert code == 100
-    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in list_rules(report)
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        pytest.param(
+            {**make_project(roots=["topic"]), **MOVED}, "add `topics` to `previous_roots` in schemactl.yaml", id="a forgotten root"
+        ),
+        pytest.param(
+            make_project(severities={"GATE_CHANGED": "off"}), "the severity of GATE_CHANGED is fixed", id="a fixed severity"
+        ),
+    ],
+)  # fmt: skip
+def test_a_project_file_that_would_hide_findings_is_a_problem(
+    gated_repository: Scratch, files: Files, problem: str
+) -> None:
+    options = as_index(gated_repository, files)
+    assert problem in command.schemactl(gated_repository.path, "check", *options, code=1).err
 
 
-def test_a_root_that_is_forgotten_is_a_problem(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    as_index(gated_repository, {**make_project(roots=["topic"]), **MOVED})
-    assert main(["-C", str(gated_repository.path), "check", "--staged"]) == 1
-    assert "add `topics` to `previous_roots` in schemactl.yaml" in capsys.readouterr().err
-
-
-def test_a_new_project_speaks_for_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_project_speaks_for_itself(tmp_path: Path) -> None:
     scratch = Scratch(tmp_path / "new")
     scratch.commit({"README.md": "about"})
     closed = {"topics/sales.yaml": "namespace: shop/sales\nis_allow_auto_update_schema: false\n"}
     files = {**make_project(severities=OFF), **closed, "topics/orders.yaml": write_declaration(), **HARMLESS}
-    code, report = check(scratch, capsys, *as_index(scratch, files))
+    code, report = check(scratch, *as_index(scratch, files))
     assert (code, report["findings"]) == (0, [])
 
 
-def test_fixed_severities_cannot_be_set(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
-    as_index(gated_repository, make_project(severities={"GATE_CHANGED": "off"}))
-    assert main(["-C", str(gated_repository.path), "check", "--staged"]) == 1
-    assert "the severity of GATE_CHANGED is fixed" in capsys.readouterr().err
-
-
-def test_a_bad_verdict_is_never_reported_as_fine(gated_repository: Scratch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_verdict_is_never_reported_as_fine(gated_repository: Scratch) -> None:
     gated_repository.commit(make_project(severities=OFF))
     as_index(gated_repository, BREAK)
-    assert main(["-C", str(gated_repository.path), "check", "--staged"]) == 0
-    out = capsys.readouterr().out
+    out = command.schemactl(gated_repository.path, "check", "--staged").out
     assert (
         out.splitlines()[0]
         == "! 1 schema breaks readers, allowed by the severities: orders v1. The broker rejects orders v1."
@@ -373,15 +349,12 @@ def test_a_bad_verdict_is_never_reported_as_fine(gated_repository: Scratch, caps
 
 
 @pytest.mark.parametrize("name", ["json", "sarif", "junit", "gitlab", "github", "markdown", "text"])
-def test_a_check_that_cannot_decide_replaces_the_report_of_an_earlier_one(
-    gated_repository: Scratch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_check_that_cannot_decide_replaces_the_report_of_an_earlier_one(gated_repository: Scratch, name: str) -> None:
     report = gated_repository.path / "report"
     gated_repository.write({"topics/orders.yaml": "topic: shop/sales/orders\nschema: {type: DUBLE}\n"})
     report.write_text("an earlier run")
-    code = main(["-C", str(gated_repository.path), "check", "--format", f"{name}=report"])
-    assert code == 1
-    assert "topics/orders.yaml:2:16" in capsys.readouterr().err
+    printed = command.schemactl(gated_repository.path, "check", "--format", f"{name}=report", code=1)
+    assert "topics/orders.yaml:2:16" in printed.err
     text = report.read_text()
     assert "DUBLE" in text
     assert "NOT_DECIDED" in text
