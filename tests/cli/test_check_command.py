@@ -30,10 +30,36 @@ def shop_folder(tmp_path: Path) -> Path:
     return shop.make(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def broken_shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a shop whose working tree breaks orders. No test changes it."""
+    folder = shop.make(tmp_path_factory.mktemp("broken"))
+    shop.edit(folder / shop.ORDERS, *BREAKING)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("", 100),
+        ("--staged", 0),
+        ("--topic */payments", 0),
+        ("--topic shop/sales/*", 100),
+        ("--namespace shop/web", 0),
+        ("--topic nothing*", 64),
+    ],
+)
+def test_only_the_files_and_topics_asked_for_are_judged(broken_shop: Path, options: str, code: int) -> None:
+    shop.run(broken_shop, "check", *options.split(), code=code)
+
+
+def test_it_works_from_a_folder_inside_the_project(broken_shop: Path) -> None:
+    done = shop.run(broken_shop / "namespaces" / "web", "check", code=100)
+    assert f"\n  --> {shop.ORDERS}:14:20\n" in done.out
+
+
 def test_staged_is_the_index_and_not_the_working_tree(shop_folder: Path) -> None:
     shop.edit(shop_folder / shop.ORDERS, *BREAKING)
-    shop.run(shop_folder, "check", code=100)
-    shop.run(shop_folder, "check", "--staged")
     shop.git(shop_folder, "add", ".")
     shop.run(shop_folder, "check", "--staged", code=100)
     shop.git(shop_folder, "checkout", "HEAD", "--", ".")
@@ -59,20 +85,6 @@ def test_a_rule_can_be_turned_off_and_another_up(shop_folder: Path) -> None:
     shop.git(shop_folder, "commit", "-q", "-m", "A topic may go", "schemactl.yaml")
     done = shop.run(shop_folder, "check", "--strict")
     assert "DELETED_TOPIC" not in done.out
-
-
-def test_only_the_topics_asked_for_are_judged(shop_folder: Path) -> None:
-    shop.edit(shop_folder / shop.ORDERS, *BREAKING)
-    shop.run(shop_folder, "check", "--topic", "*/payments")
-    shop.run(shop_folder, "check", "--topic", "shop/sales/*", code=100)
-    shop.run(shop_folder, "check", "--namespace", "shop/web")
-    shop.run(shop_folder, "check", "--topic", "nothing*", code=64)
-
-
-def test_it_works_from_a_folder_inside_the_project(shop_folder: Path) -> None:
-    shop.edit(shop_folder / shop.ORDERS, *BREAKING)
-    done = shop.run(shop_folder / "namespaces" / "web", "check", code=100)
-    assert f"\n  --> {shop.ORDERS}:14:20\n" in done.out
 
 
 def test_a_breaking_draft_only_warns(shop_folder: Path) -> None:
@@ -235,15 +247,21 @@ def test_wrong_usage_is_said_before_anything_is_checked(
     assert message in run_waive(shared_type_repository, *words, code=64, **all_options)
 
 
+def test_where_nothing_can_be_waived_it_says_so(shared_type_repository: Scratch) -> None:
+    shared_type_repository.git("checkout", "-q", "--", ".")
+    assert "this check has no finding that can be waived" in run_waive(shared_type_repository, "abcd", code=64)
+
+
+def test_an_owner_has_a_visible_letter(shared_type_repository: Scratch) -> None:
+    fingerprint = list_fingerprints(report(shared_type_repository))["a"]
+    said = run_waive(shared_type_repository, fingerprint, owner="\u200b#1", code=64)
+    assert "the owner '\\u200b#1' has no visible letter\n  Fix: give --owner" in said
+
+
 @pytest.mark.parametrize("days", [1, 366])
 def test_the_first_and_the_last_day_that_can_be_given(shared_type_repository: Scratch, days: int) -> None:
     run_waive(shared_type_repository, list_fingerprints(report(shared_type_repository))["a"], until=in_days(days))
     assert [waiver["topic"][-1] for waiver in report(shared_type_repository)["waivers"]] == ["a"]
-
-
-def test_where_nothing_can_be_waived_it_says_so(shared_type_repository: Scratch) -> None:
-    shared_type_repository.git("checkout", "-q", "--", ".")
-    assert "this check has no finding that can be waived" in run_waive(shared_type_repository, "abcd", code=64)
 
 
 def test_a_file_that_is_no_waiver_file_is_left_alone(shared_type_repository: Scratch) -> None:
@@ -322,10 +340,3 @@ def test_a_cause_that_brokers_reject_is_waived_with_their_rejections(tmp_path: P
         ("READER_FIELD_MISSING_DEFAULT_VALUE", 2, 2)
     ]
     assert after["causes"][0]["waived"]
-
-
-def test_an_owner_has_a_visible_letter(shared_type_repository: Scratch) -> None:
-    said = run_waive(
-        shared_type_repository, list_fingerprints(report(shared_type_repository))["a"], owner="\u200b#1", code=64
-    )
-    assert "the owner '\\u200b#1' has no visible letter\n  Fix: give --owner" in said

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -82,6 +82,10 @@ class Shop:
         self.scratch.flush()
         return schemactl(self.scratch.path, *arguments, code=code)
 
+    def read(self, path: str) -> str:
+        """Return the text of a file below the folder of the namespace shop/sales."""
+        return (self.scratch.path / "namespaces/shop/sales" / path).read_text()
+
     def import_and_settle(self, *arguments: str) -> str:
         """Run an import, after which `check` and `plan` must be empty, and return its output."""
         out = self.run("import", *arguments).out
@@ -98,7 +102,7 @@ class Shop:
 
 
 @pytest.fixture
-def import_shop(tmp_path: Path) -> Iterator[Shop]:
+def shop(tmp_path: Path) -> Iterator[Shop]:
     scratch = Scratch(tmp_path / "shop")
     scratch.commit({"schemactl.yaml": PROJECT, ".gitignore": ".schemactl/\n"})
     scratch.configure_author()
@@ -115,51 +119,38 @@ def make_native(message: str, **sources: str) -> SchemaInfo:
     return compile_proto(Proto(message, list(texts)[-1], texts))
 
 
-def test_every_version_becomes_a_commit_with_its_time_and_number(import_shop: Shop) -> None:
+def test_every_version_becomes_a_commit_with_its_time_and_number(shop: Shop) -> None:
     invoices = TopicName("shop", "sales", "invoices", "non-persistent")
-    import_shop.put(ORDERS, make_avro("id"))
-    import_shop.put(invoices, STRING)
-    import_shop.put(ORDERS, make_avro("id", note=0), make_avro("id", note=0, city=0))
-    said = import_shop.import_and_settle("--commit-each-version")
+    shop.put(ORDERS, make_avro("id"))
+    shop.put(invoices, STRING)
+    shop.put(ORDERS, make_avro("id", note=0), make_avro("id", note=0, city=0))
+    said = shop.import_and_settle("--commit-each-version")
     assert said.startswith("Imported 1 namespace and 2 topics from local.\n")
-    log = import_shop.scratch.git("log", "--reverse", "--format=%s|%an|%as|%cs").splitlines()
+    log = shop.scratch.git("log", "--reverse", "--format=%s|%an|%as|%cs").splitlines()
     assert log[2:] == [
         f"{ORDERS}: version 0 of local|Ada|2023-11-15|2023-11-15",
         f"{invoices}: version 0 of local|Ada|2023-11-16|2023-11-16",
         f"{ORDERS}: version 1 of local|Ada|2023-11-17|2023-11-17",
         f"{ORDERS}: version 2 of local|Ada|2023-11-18|2023-11-18",
     ]
-    assert "Imported from sqlite:.schemactl/registry.db, uploaded 2023-11-18" in import_shop.scratch.git("log", "-1")
-    assert import_shop.list_numbers(ORDERS) == [(0, 0), (1, 1), (2, 2)]
-    assert import_shop.scratch.git("status", "--porcelain") == ""
-    assert import_shop.scratch.git("for-each-ref", "refs/schemactl") == ""
-    import_shop.run("drift", "--unmanaged", "--detailed-exitcode")
+    assert "Imported from sqlite:.schemactl/registry.db, uploaded 2023-11-18" in shop.scratch.git("log", "-1")
+    assert shop.list_numbers(ORDERS) == [(0, 0), (1, 1), (2, 2)]
+    assert shop.scratch.git("status", "--porcelain") == ""
+    assert shop.scratch.git("for-each-ref", "refs/schemactl") == ""
+    shop.run("drift", "--unmanaged", "--detailed-exitcode")
 
 
-def test_names_that_cannot_be_told_apart_are_left_out(import_shop: Shop) -> None:
-    for topic in ("orders", "orders\u200b", "caf\u00e9", "cafe\u0301"):
-        import_shop.put(name_topic(topic), STRING)
-    out = import_shop.import_and_settle("--one-commit")
-    assert r"'persistent://shop/sales/orders\u200b' contains U+200B ZERO WIDTH SPACE." in out
-    assert (
-        r"'persistent://shop/sales/caf\xe9' and 'shop/sales/cafe\u0301' are equal after Unicode normalization (NFC)."
-        in out
-    )
-    assert "Imported 1 namespace and 2 topics from local." in out
-
-
-def test_what_is_written_is_laid_out(import_shop: Shop) -> None:
+def test_what_is_written_is_laid_out(shop: Shop) -> None:
     text = b'{"name":"Order","type":"record","fields":[{"name":"a","type":"double","default":1.0}]}'
     info = SchemaInfo(SchemaType.AVRO, text, {"owner": "orders: team", COMMIT_PROPERTY: "f" * 40})
-    import_shop.put(ORDERS, info)
-    import_shop.registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
-    import_shop.registry.set_topic_policies(ORDERS, Policies(CompatibilityStrategy.FULL))
-    import_shop.import_and_settle("--one-commit")
-    folder = import_shop.scratch.path / "namespaces/shop/sales"
-    assert (folder / "namespace.yaml").read_text() == (
+    shop.put(ORDERS, info)
+    shop.registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
+    shop.registry.set_topic_policies(ORDERS, Policies(CompatibilityStrategy.FULL))
+    shop.import_and_settle("--one-commit")
+    assert shop.read("namespace.yaml") == (
         "namespace: shop/sales\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\nis_allow_auto_update_schema: false\n"
     )
-    assert (folder / "orders.yaml").read_text() == (
+    assert shop.read("orders.yaml") == (
         "topic: persistent://shop/sales/orders\n"
         "schema_compatibility_strategy: FULL\n"
         "schema:\n"
@@ -168,14 +159,14 @@ def test_what_is_written_is_laid_out(import_shop: Shop) -> None:
         "  properties:\n"
         '    owner: "orders: team"\n'
     )
-    assert (folder / "orders.avsc").read_text() == (
+    assert shop.read("orders.avsc") == (
         '{\n  "name": "Order",\n  "type": "record",\n  "fields": [\n'
         '    {"name": "a", "type": "double", "default": 1.0}\n  ]\n}\n'
     )
-    import_shop.run("fmt", "--check")
+    shop.run("fmt", "--check")
 
 
-def test_every_type_of_schema(import_shop: Shop) -> None:
+def test_every_type_of_schema(shop: Shop) -> None:
     click = make_native("web.Click", click='syntax = "proto3"; package web; message Click { int64 at = 1; }')
     key = SchemaInfo(SchemaType.STRING, properties={"__charset": "ISO-8859-1"})
     pair = join(key=key, value=make_avro("id"), encoding="SEPARATED")
@@ -195,17 +186,17 @@ def test_every_type_of_schema(import_shop: Shop) -> None:
         "instant": SchemaInfo(SchemaType.INSTANT),
     }
     for name, info in kinds.items():
-        import_shop.put(name_topic(name), info)
-    import_shop.put(name_topic("none"))
-    import_shop.registry.create_topic(name_topic("wide"), 7)
-    said = import_shop.import_and_settle("--commit-each-version")
+        shop.put(name_topic(name), info)
+    shop.put(name_topic("none"))
+    shop.registry.create_topic(name_topic("wide"), 7)
+    said = shop.import_and_settle("--commit-each-version")
     assert said.startswith(f"Imported 1 namespace and {len(kinds) + 2} topics from local.\n")
-    assert "Stays as it is" not in import_shop.run("plan").out
+    assert "Stays as it is" not in shop.run("plan").out
     for name in kinds:
-        assert import_shop.list_numbers(name_topic(name)) == [(0, 0)]
+        assert shop.list_numbers(name_topic(name)) == [(0, 0)]
 
 
-def test_types_that_topics_define_alike_become_files_that_they_refer_to(import_shop: Shop) -> None:
+def test_types_that_topics_define_alike_become_files_that_they_refer_to(shop: Shop) -> None:
     """`Money` and the `Currency` in it are alike in all versions; `Place` differs, `Node` needs a type that does."""
     currency = {"type": "enum", "name": "Currency", "symbols": ["EUR", "USD"], "default": "EUR"}
     cents = {"name": "cents", "type": "long", "doc": "rounded", "default": 0}
@@ -223,23 +214,21 @@ def test_types_that_topics_define_alike_become_files_that_they_refer_to(import_s
         fields = [{"name": "at", "type": place}, {"name": "next", "type": ["null", "Node"]}]
         return {"type": "record", "name": "Node", "fields": fields}
 
-    import_shop.put(
+    shop.put(
         ORDERS, make_info("Order", money), make_info("Order", ["null", money], "shop.common.Money", make_node("a"))
     )
     named = {**money, "fields": [cents, {"name": "currency", "type": "Currency"}]}
     refund = make_info("Refund", currency | {"namespace": "shop.common"}, named, key, make_node("b"))
-    import_shop.put(name_topic("refunds"), refund)
-    import_shop.put(
-        name_topic("pairs"), join(key=make_info("Key2", key), value=make_info("Pair", money), encoding="INLINE")
-    )
-    import_shop.put(name_topic("alone"), make_info("Alone", {"type": "fixed", "name": "Once", "size": 1}))
-    said = import_shop.import_and_settle("--commit-each-version")
+    shop.put(name_topic("refunds"), refund)
+    shop.put(name_topic("pairs"), join(key=make_info("Key2", key), value=make_info("Pair", money), encoding="INLINE"))
+    shop.put(name_topic("alone"), make_info("Alone", {"type": "fixed", "name": "Once", "size": 1}))
+    said = shop.import_and_settle("--commit-each-version")
     assert (
         "3 files with definitions that several topics share, below namespaces/shared/shop/; the topics list them in `references`."
         in said
     )
-    assert import_shop.list_numbers(ORDERS) == [(0, 0), (1, 1)]
-    folder = import_shop.scratch.path / "namespaces"
+    assert shop.list_numbers(ORDERS) == [(0, 0), (1, 1)]
+    folder = shop.scratch.path / "namespaces"
     assert {
         path.relative_to(folder).as_posix(): json.loads(path.read_text())
         for path in (folder / "shared").rglob("*.avsc")
@@ -248,22 +237,21 @@ def test_types_that_topics_define_alike_become_files_that_they_refer_to(import_s
         "shared/shop/common/Money.avsc": named,
         "shared/shop/sales/Key.avsc": {**key, "namespace": "shop.sales"},
     }
-    written = json.loads((folder / "shop/sales/refunds.avsc").read_text())
+    written = json.loads(shop.read("refunds.avsc"))
     assert [field["type"] for field in written["fields"]] == [
         "shop.common.Currency",
         "shop.common.Money",
         "Key",
         make_node("b"),
     ]
-    assert (
-        "  references: [../../shared/shop/common/Currency.avsc, ../../shared/shop/common/Money.avsc]\n"
-        in (folder / "shop/sales/orders.yaml").read_text()
+    assert "  references: [../../shared/shop/common/Currency.avsc, ../../shared/shop/common/Money.avsc]\n" in shop.read(
+        "orders.yaml"
     )
-    assert "references" not in (folder / "shop/sales/alone.yaml").read_text()
+    assert "references" not in shop.read("alone.yaml")
 
 
 @pytest.mark.parametrize("namespace", [{}, {"namespace": ""}, {"namespace": "shop.sales"}], ids=json.dumps)
-def test_the_text_of_an_import_is_the_registrys(import_shop: Shop, namespace: dict[str, str]) -> None:
+def test_the_text_of_an_import_is_the_registrys(shop: Shop, namespace: dict[str, str]) -> None:
     """Types without a namespace are in the definition of each topic, and moved types lose no namespace."""
     color = {"type": "enum", "name": "Color", "symbols": ["RED"]}
     inner = {"type": "record", "name": "Inner", "fields": [{"name": "color", "type": color}]}
@@ -276,11 +264,11 @@ def test_the_text_of_an_import_is_the_registrys(import_shop: Shop, namespace: di
             },
         ]
         value = {"type": "record", "name": name.title(), **namespace, "fields": fields}
-        import_shop.put(name_topic(name), SchemaInfo(SchemaType.AVRO, json.dumps(value).encode()))
-    import_shop.import_and_settle("--one-commit")
-    assert "would store nothing" not in import_shop.run("plan").out
-    assert "No drift" in import_shop.run("drift", "--unmanaged").out
-    shared = (import_shop.scratch.path / "namespaces/shared").exists()
+        shop.put(name_topic(name), SchemaInfo(SchemaType.AVRO, json.dumps(value).encode()))
+    shop.import_and_settle("--one-commit")
+    assert "would store nothing" not in shop.run("plan").out
+    assert "No drift" in shop.run("drift", "--unmanaged").out
+    shared = (shop.scratch.path / "namespaces/shared").exists()
     assert shared == bool(namespace.get("namespace"))
 
 
@@ -290,7 +278,7 @@ def test_a_definition_that_nests_too_deeply_shares_nothing() -> None:
     assert CommonTypes(versions, str).files == {}
 
 
-def test_protobuf_becomes_proto_files_that_can_be_read(import_shop: Shop) -> None:
+def test_protobuf_becomes_proto_files_that_can_be_read(shop: Shop) -> None:
     money = 'syntax = "proto3"; package shop; message Money { int64 cents = 1; }'
     tax = 'syntax = "proto3"; package shop; message Tax { int64 rate = 1; }'
     cart = 'import "common/money.proto"; import "google/protobuf/timestamp.proto"; package web; message Cart { shop.Money sum = 1; }'
@@ -302,13 +290,13 @@ def test_protobuf_becomes_proto_files_that_can_be_read(import_shop: Shop) -> Non
         web_cart=f'syntax = "proto3"; import "common/tax.proto"; {cart} message Line {{ google.protobuf.Timestamp at = 1; }}',
     )
     group = 'syntax = "proto2"; message G { optional group Inner = 1 { optional int32 a = 1; } }'
-    import_shop.put(ORDERS, first, second)
-    import_shop.put(name_topic("groups"), make_native("G", g=group))
-    import_shop.put(name_topic("pairs"), join(key=SchemaInfo(SchemaType.INT32), value=first, encoding="INLINE"))
-    import_shop.import_and_settle("--commit-each-version")
-    assert import_shop.list_numbers(ORDERS) == [(0, 0), (1, 1)]
-    folder = import_shop.scratch.path / "namespaces/shop/sales"
-    assert (folder / "orders.proto").read_text() == (
+    shop.put(ORDERS, first, second)
+    shop.put(name_topic("groups"), make_native("G", g=group))
+    shop.put(name_topic("pairs"), join(key=SchemaInfo(SchemaType.INT32), value=first, encoding="INLINE"))
+    shop.import_and_settle("--commit-each-version")
+    assert shop.list_numbers(ORDERS) == [(0, 0), (1, 1)]
+    folder = shop.scratch.path / "namespaces/shop/sales"
+    assert shop.read("orders.proto") == (
         'syntax = "proto3";\npackage web;\nimport "common/tax.proto";\nimport "common/money.proto";\n'
         'import "google/protobuf/timestamp.proto";\n\nmessage Cart {\n  .shop.Money sum = 1;\n}\n\n'
         "message Line {\n  .google.protobuf.Timestamp at = 1;\n}\n"
@@ -320,92 +308,81 @@ def test_protobuf_becomes_proto_files_that_can_be_read(import_shop: Shop) -> Non
         "orders": "[orders/common/tax.proto, ../../shared/common/money.proto]",
         "pairs": "[../../shared/common/money.proto]",
     }.items():
-        assert f"  references: {references}\n" in (folder / f"{topic}.yaml").read_text()
+        assert f"  references: {references}\n" in shop.read(f"{topic}.yaml")
     assert (folder / "groups.binpb").exists()
     assert (folder / "pairs.value.proto").exists()
 
 
-def test_odd_descriptors_that_brokers_store_are_imported(import_shop: Shop) -> None:
+def test_odd_descriptors_that_brokers_store_are_imported(shop: Shop) -> None:
     stored = [row for row in read_rows("native_public") if "set" in row and row["answer"][0][0] == "ok"]
     for number, row in enumerate(stored[:40]):
         files = base64.b64encode(row["set"].encode("latin-1")).decode()
         text = json.dumps({"fileDescriptorSet": files, **row["values"]})
-        import_shop.put(name_topic(f"odd-{number}"), SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode()))
-    assert "1 namespace and 40 topics" in import_shop.import_and_settle("--one-commit")
-    assert "wrote 40 topics" in import_shop.run("site", "--out", "site").out
+        shop.put(name_topic(f"odd-{number}"), SchemaInfo(SchemaType.PROTOBUF_NATIVE, text.encode()))
+    assert "1 namespace and 40 topics" in shop.import_and_settle("--one-commit")
+    assert "wrote 40 topics" in shop.run("site", "--out", "site").out
 
 
-def test_names_that_are_no_file_names(import_shop: Shop) -> None:
+def test_names_that_are_no_file_names(shop: Shop) -> None:
     names = ["a b", "a_b", "A_B", "namespace", "..x", "x.key", "x", "ü: {y}", "-C", "yes", "1", "a.yaml"]
     for name in names:
-        import_shop.put(name_topic(name), make_avro("id"))
-    import_shop.put(name_topic("x"), join(key=make_avro("k"), value=make_avro("v"), encoding="INLINE"))
-    import_shop.import_and_settle("--commit-each-version")
-    paths = [
-        path.relative_to(import_shop.scratch.path).as_posix()
-        for path in import_shop.scratch.path.glob("namespaces/**/*.*")
-    ]
+        shop.put(name_topic(name), make_avro("id"))
+    shop.put(name_topic("x"), join(key=make_avro("k"), value=make_avro("v"), encoding="INLINE"))
+    shop.import_and_settle("--commit-each-version")
+    paths = [path.relative_to(shop.scratch.path).as_posix() for path in shop.scratch.path.glob("namespaces/**/*.*")]
     assert len({path.lower() for path in paths}) == len(paths)
-    import_shop.run("drift", "--unmanaged", "--detailed-exitcode")
+    shop.run("drift", "--unmanaged", "--detailed-exitcode")
 
 
-def test_nothing_that_exists_is_overwritten(import_shop: Shop) -> None:
+def test_nothing_that_exists_is_overwritten(shop: Shop) -> None:
     mine = {
         "namespaces/mine.yaml": "namespace: shop/sales\n",
         "namespaces/orders.yaml": write_declaration(),
         "namespaces/orders.avsc": record("mine"),
         "namespaces/shop/sales/refunds.avsc": record("mine", name="Other"),
     }
-    import_shop.scratch.commit(mine)
-    import_shop.put(ORDERS, make_avro("id"))
-    import_shop.put(name_topic("refunds"), make_avro("id"))
-    assert "Imported 0 namespaces and 1 topic from local." in import_shop.run("import", "--commit-each-version").out
+    shop.scratch.commit(mine)
+    shop.put(ORDERS, make_avro("id"))
+    shop.put(name_topic("refunds"), make_avro("id"))
+    assert "Imported 0 namespaces and 1 topic from local." in shop.run("import", "--commit-each-version").out
     for path, text in mine.items():
-        assert (import_shop.scratch.path / path).read_text() == text
-    assert (import_shop.scratch.path / "namespaces/shop/sales/refunds-2.avsc").exists()
-    assert "Nothing to import: everything there is declared." in import_shop.run("import", "--commit-each-version").out
+        assert (shop.scratch.path / path).read_text() == text
+    assert (shop.scratch.path / "namespaces/shop/sales/refunds-2.avsc").exists()
+    assert "Nothing to import: everything there is declared." in shop.run("import", "--commit-each-version").out
 
 
-def test_files_alone_wait_for_a_commit(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, make_avro("id"), make_avro("id", note=0))
-    said = import_shop.import_and_settle()
+def test_files_alone_wait_for_a_commit(shop: Shop) -> None:
+    shop.put(ORDERS, make_avro("id"), make_avro("id", note=0))
+    said = shop.import_and_settle()
     assert "1 of the topics has older versions, which the import leaves out" in said
     assert "git add . && git commit" in said
-    assert import_shop.scratch.git("log", "--format=%s") == "change"
-    import_shop.scratch.git("add", ".")
-    import_shop.scratch.git("commit", "-q", "-m", "Declare what is there")
+    assert shop.scratch.git("log", "--format=%s") == "change"
+    shop.scratch.git("add", ".")
+    shop.scratch.git("commit", "-q", "-m", "Declare what is there")
     assert f"messages of {ORDERS} would be decoded with the wrong schema" in said
     assert "schemactl drift --target local --accept --reason TEXT" in said
-    import_shop.run("plan", "--detailed-exitcode", code=100)
-    import_shop.run("drift", "--accept", "--reason", "imported")
-    import_shop.scratch.git("add", "numbers")
-    import_shop.scratch.git("commit", "-q", "-m", "Record numbers")
-    import_shop.run("plan", "--detailed-exitcode")
-    assert import_shop.list_numbers(ORDERS) == [(0, None), (1, 0)]
+    shop.run("plan", "--detailed-exitcode", code=100)
+    shop.run("drift", "--accept", "--reason", "imported")
+    shop.scratch.git("add", "numbers")
+    shop.scratch.git("commit", "-q", "-m", "Record numbers")
+    shop.run("plan", "--detailed-exitcode")
+    assert shop.list_numbers(ORDERS) == [(0, None), (1, 0)]
 
 
-def test_a_tombstone_is_told_and_numbers_are_apart(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, make_avro("id"), None, make_avro("id", note=0), make_avro("id", note=0, city=0))
-    said = import_shop.import_and_settle("--commit-each-version")
-    assert f"{ORDERS}: versions 0-1 can no longer be read: a tombstone came after.\n" in said
-    assert f"{ORDERS}: the registry's v2 is Git's v0, v3 is Git's v1.\n" in said
-    assert import_shop.list_numbers(ORDERS) == [(0, None), (2, 0), (3, 1)]
-
-
-def test_what_cannot_be_declared_is_told(import_shop: Shop) -> None:
+def test_what_cannot_be_declared_is_told(shop: Shop) -> None:
     bad = b'{"type": "record", "name": "R", "fields": [{"name": "x", "type": "string", "default": null}]}'
-    import_shop.put(name_topic("plain"), SchemaInfo(SchemaType.BYTES))
-    import_shop.put(name_topic("python"), SchemaInfo(SchemaType.STRING, b"null"))
-    import_shop.put(name_topic("both"), STRING, SchemaInfo(SchemaType.STRING, b"null"), SchemaInfo(SchemaType.INT8))
-    import_shop.put(name_topic("bad"), SchemaInfo(SchemaType.AVRO, bad))
-    import_shop.put(name_topic("legacy"), SchemaInfo(SchemaType.JSON, b'{"type": "object", "id": "urn:x"}'))
-    import_shop.put(name_topic("untyped"), SchemaInfo(SchemaType.KEY_VALUE, b"\0\0\0\3???\0\0\0\0"))
-    import_shop.registry.create_topic(name_topic("twin"), None)
-    import_shop.registry.create_topic(TopicName("shop", "sales", "twin", "non-persistent"), None)
-    import_shop.registry.put_schema(name_topic("gone"), STRING)
+    shop.put(name_topic("plain"), SchemaInfo(SchemaType.BYTES))
+    shop.put(name_topic("python"), SchemaInfo(SchemaType.STRING, b"null"))
+    shop.put(name_topic("both"), STRING, SchemaInfo(SchemaType.STRING, b"null"), SchemaInfo(SchemaType.INT8))
+    shop.put(name_topic("bad"), SchemaInfo(SchemaType.AVRO, bad))
+    shop.put(name_topic("legacy"), SchemaInfo(SchemaType.JSON, b'{"type": "object", "id": "urn:x"}'))
+    shop.put(name_topic("untyped"), SchemaInfo(SchemaType.KEY_VALUE, b"\0\0\0\3???\0\0\0\0"))
+    shop.registry.create_topic(name_topic("twin"), None)
+    shop.registry.create_topic(TopicName("shop", "sales", "twin", "non-persistent"), None)
+    shop.registry.put_schema(name_topic("gone"), STRING)
     odd = {"\ud800": "\udfff\x07\u2028"}
-    import_shop.put(name_topic("odd"), SchemaInfo(SchemaType.INT8, properties=odd))
-    said = import_shop.import_and_settle("--commit-each-version").splitlines()
+    shop.put(name_topic("odd"), SchemaInfo(SchemaType.INT8, properties=odd))
+    said = shop.import_and_settle("--commit-each-version").splitlines()
     lines_by_topic = {line.split("/")[4].split(":")[0]: line for line in said if line.count("://") and "/" in line}
     assert "declared without `schema`: the registry holds a schema of type NONE" in lines_by_topic["plain"]
     assert "python" not in lines_by_topic  # it is STRING, as the Python client spells it
@@ -416,22 +393,22 @@ def test_what_cannot_be_declared_is_told(import_shop: Shop) -> None:
     assert "the topic itself does not exist" in lines_by_topic["gone"]
     assert "non-persistent://shop/sales/twin: left out" in lines_by_topic["twin"]
     assert any("both: the registry's v1 is Git's v0, v2 is Git's v1" in line for line in said)
-    assert import_shop.list_numbers(name_topic("both")) == [(0, 0), (1, 0), (2, 1)]
-    assert import_shop.list_numbers(name_topic("python")) == [(0, 0)]
+    assert shop.list_numbers(name_topic("both")) == [(0, 0), (1, 0), (2, 1)]
+    assert shop.list_numbers(name_topic("python")) == [(0, 0)]
 
 
-def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_policies(import_shop: Shop) -> None:
+def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_policies(shop: Shop) -> None:
     parts = name_topic("parts")
     other = TopicName("shop", "sales", "parts", "non-persistent")
-    import_shop.registry.create_topic(parts, 4)
-    import_shop.registry.create_topic(other, 2)
-    import_shop.registry.set_topic_policies(parts, Policies(CompatibilityStrategy.FULL_TRANSITIVE))
-    import_shop.registry.put_schema(parts, STRING)
-    said = import_shop.import_and_settle("--one-commit")
+    shop.registry.create_topic(parts, 4)
+    shop.registry.create_topic(other, 2)
+    shop.registry.set_topic_policies(parts, Policies(CompatibilityStrategy.FULL_TRANSITIVE))
+    shop.registry.put_schema(parts, STRING)
+    said = shop.import_and_settle("--one-commit")
     assert f"{other}: left out: it shares its list of schemas with {parts}, which is declared" in said
     [line] = [line for line in said.splitlines() if "left out" in line]
     assert line.startswith(str(other))
-    text = (import_shop.scratch.path / "namespaces/shop/sales/parts.yaml").read_text()
+    text = shop.read("parts.yaml")
     assert text.splitlines()[:3] == [
         f"topic: {parts}",
         "partitions: 4",
@@ -442,9 +419,9 @@ def test_of_two_domains_with_one_name_the_persistent_topic_comes_with_its_polici
 RETENTION = {"retentionTimeInMinutes": 10080, "retentionSizeInMB": -1}
 
 
-def test_every_managed_setting_is_declared_and_a_later_change_of_one_is_drift(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, make_avro("id"))
-    import_shop.put(name_topic("notes"), STRING)
+def test_every_managed_setting_is_declared_and_a_later_change_of_one_is_drift(shop: Shop) -> None:
+    shop.put(ORDERS, make_avro("id"))
+    shop.put(name_topic("notes"), STRING)
     of_namespace = {
         "retention_policies": RETENTION,
         "message_ttl_in_seconds": 3600,
@@ -453,101 +430,101 @@ def test_every_managed_setting_is_declared_and_a_later_change_of_one_is_drift(im
         "replication_clusters": ["here", "there"],
     }
     of_topic = {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}}
-    import_shop.registry.set_namespace_policies(SALES, Policies(settings=of_namespace))
-    import_shop.registry.set_topic_policies(ORDERS, Policies(settings=of_topic))
-    import_shop.import_and_settle("--one-commit")
-    namespace = yaml.safe_load((import_shop.scratch.path / "namespaces/shop/sales/namespace.yaml").read_text())
-    topic = yaml.safe_load((import_shop.scratch.path / "namespaces/shop/sales/orders.yaml").read_text())
+    shop.registry.set_namespace_policies(SALES, Policies(settings=of_namespace))
+    shop.registry.set_topic_policies(ORDERS, Policies(settings=of_topic))
+    shop.import_and_settle("--one-commit")
+    namespace = yaml.safe_load(shop.read("namespace.yaml"))
+    topic = yaml.safe_load(shop.read("orders.yaml"))
     assert {key: namespace[key] for key in of_namespace} == of_namespace
     assert topic["retention_policies"] == of_topic["retention_policies"]
-    import_shop.run("drift", "--detailed-exitcode")
-    put = import_shop.registry.set_namespace_policies
+    shop.run("drift", "--detailed-exitcode")
+    put = shop.registry.set_namespace_policies
     put(SALES, Policies(settings={"message_ttl_in_seconds": 60}))
-    assert "message_ttl_in_seconds is 60, but" in import_shop.run("drift", "--detailed-exitcode", code=2).out
+    assert "message_ttl_in_seconds is 60, but" in shop.run("drift", "--detailed-exitcode", code=2).out
     put(SALES, Policies(settings={"message_ttl_in_seconds": 3600}))
-    import_shop.registry.set_topic_policies(ORDERS, Policies(settings={"retention_policies": RETENTION}))
-    assert "retention_policies is {" in import_shop.run("drift", "--detailed-exitcode", code=2).out
+    shop.registry.set_topic_policies(ORDERS, Policies(settings={"retention_policies": RETENTION}))
+    assert "retention_policies is {" in shop.run("drift", "--detailed-exitcode", code=2).out
 
 
-def test_settings_that_cannot_be_declared_are_named(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, make_avro("id"))
+def test_settings_that_cannot_be_declared_are_named(shop: Shop) -> None:
+    shop.put(ORDERS, make_avro("id"))
     odd = {"retention_policies": {"retentionTimeInMinutes": 0, "retentionSizeInMB": 5}}
-    import_shop.registry.set_topic_policies(ORDERS, Policies(settings=odd))
-    import_shop.registry.set_namespace_policies(SALES, Policies(settings={"replication_clusters": ["here"]}))
-    said = import_shop.import_and_settle("--one-commit")
+    shop.registry.set_topic_policies(ORDERS, Policies(settings=odd))
+    shop.registry.set_namespace_policies(SALES, Policies(settings={"replication_clusters": ["here"]}))
+    said = shop.import_and_settle("--one-commit")
     assert f"{ORDERS}: left out its retention_policies, {{retentionTimeInMinutes: 0, retentionSizeInMB: 5}}: " in said
     # A namespace of one cluster has its topics there anyway, on every target.
-    assert "replication_clusters" not in (import_shop.scratch.path / "namespaces/shop/sales/namespace.yaml").read_text()
+    assert "replication_clusters" not in shop.read("namespace.yaml")
 
 
-def test_versions_of_another_history_are_refused_by_plan_unless_all_come(import_shop: Shop) -> None:
+def test_versions_of_another_history_are_refused_by_plan_unless_all_come(shop: Shop) -> None:
     stamped = [
         SchemaInfo(info.type, info.schema, {COMMIT_PROPERTY: "ab" * 20})
         for info in (make_avro("id"), make_avro("id", n=0))
     ]
-    import_shop.put(ORDERS, *stamped)
-    out = import_shop.run("import", "--one-commit").out
+    shop.put(ORDERS, *stamped)
+    out = shop.run("import", "--one-commit").out
     assert "import with --commit-each-version instead" in out
     assert "nothing to do: the files equal the registry, except for persistent://" in out
-    import_shop.run("plan", code=100)
-    import_shop.scratch.git("reset", "-q", "--hard", "HEAD~1")
-    import_shop.import_and_settle("--commit-each-version")
+    shop.run("plan", code=100)
+    shop.scratch.git("reset", "-q", "--hard", "HEAD~1")
+    shop.import_and_settle("--commit-each-version")
 
 
-def test_filters_choose_by_the_registrys_names(import_shop: Shop) -> None:
+def test_filters_choose_by_the_registrys_names(shop: Shop) -> None:
     web = NamespaceName("shop", "web")
-    import_shop.registry.create_namespace(web)
-    import_shop.put(ORDERS, STRING)
-    import_shop.put(TopicName("shop", "web", "clicks"), STRING)
-    import_shop.put(TopicName("shop", "web", "views"), STRING)
-    import_shop.import_and_settle("--one-commit", "--topic", "*/clicks")
-    assert sorted(path.name for path in import_shop.scratch.path.glob("namespaces/shop/*/*")) == [
+    shop.registry.create_namespace(web)
+    shop.put(ORDERS, STRING)
+    shop.put(TopicName("shop", "web", "clicks"), STRING)
+    shop.put(TopicName("shop", "web", "views"), STRING)
+    shop.import_and_settle("--one-commit", "--topic", "*/clicks")
+    assert sorted(path.name for path in shop.scratch.path.glob("namespaces/shop/*/*")) == [
         "clicks.yaml",
         "namespace.yaml",
     ]
-    import_shop.import_and_settle("--one-commit", "--namespace", "shop/web")
-    assert (import_shop.scratch.path / "namespaces/shop/web/views.yaml").exists()
-    assert not (import_shop.scratch.path / "namespaces/shop/sales").exists()
-    import_shop.run("import", "--topic", "nothing", code=64)
-    import_shop.run("import", "--namespace", "shop/none", code=64)
+    shop.import_and_settle("--one-commit", "--namespace", "shop/web")
+    assert (shop.scratch.path / "namespaces/shop/web/views.yaml").exists()
+    assert not (shop.scratch.path / "namespaces/shop/sales").exists()
+    shop.run("import", "--topic", "nothing", code=64)
+    shop.run("import", "--namespace", "shop/none", code=64)
 
 
-def test_a_targets_names_become_the_declared_ones(import_shop: Shop) -> None:
-    import_shop.registry.create_namespace(NamespaceName("shop", "lab"))
-    import_shop.put(ORDERS, STRING)
+def test_a_targets_names_become_the_declared_ones(shop: Shop) -> None:
+    shop.registry.create_namespace(NamespaceName("shop", "lab"))
+    shop.put(ORDERS, STRING)
     project = PROJECT.replace('.db"', '.db", namespaces: {made/up: shop/sales}')
-    import_shop.scratch.commit({"schemactl.yaml": project})
-    error = import_shop.run("import", "--commit-each-version", code=1).err
+    shop.scratch.commit({"schemactl.yaml": project})
+    error = shop.run("import", "--commit-each-version", code=1).err
     assert "target local: its `tenants` and `namespaces` have no declared name for shop/lab" in error
-    import_shop.import_and_settle("--commit-each-version", "--namespace", "shop/sales")
-    assert (import_shop.scratch.path / "namespaces/made/up/orders.yaml").exists()
+    shop.import_and_settle("--commit-each-version", "--namespace", "shop/sales")
+    assert (shop.scratch.path / "namespaces/made/up/orders.yaml").exists()
     # The more general entry does not name what another one names.
     project = PROJECT.replace('.db"', '.db", namespaces: {shop/lab: shop/sales}, tenants: {shop: shop}')
-    import_shop.scratch.commit({"schemactl.yaml": project})
-    assert "have no declared name for shop/lab" in import_shop.run("import", code=1).err
+    shop.scratch.commit({"schemactl.yaml": project})
+    assert "have no declared name for shop/lab" in shop.run("import", code=1).err
 
 
-def test_without_a_project_file_one_is_written(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, make_avro("id"))
-    import_shop.scratch.commit({"schemactl.yaml": None})
-    import_shop.run("import", "--target", "prod", code=64)
-    import_shop.run("import", "--registry", "https://ada:secret@shop.example", code=64)
+def test_without_a_project_file_one_is_written(shop: Shop) -> None:
+    shop.put(ORDERS, make_avro("id"))
+    shop.scratch.commit({"schemactl.yaml": None})
+    shop.run("import", "--target", "prod", code=64)
+    shop.run("import", "--registry", "https://ada:secret@shop.example", code=64)
     url = "sqlite:.schemactl/registry.db"
-    import_shop.import_and_settle("--target", "prod", "--registry", url, "--commit-each-version")
-    assert (import_shop.scratch.path / "schemactl.yaml").read_text() == (
+    shop.import_and_settle("--target", "prod", "--registry", url, "--commit-each-version")
+    assert (shop.scratch.path / "schemactl.yaml").read_text() == (
         'version: 1\nroots: [namespaces]\npulsar: "4.0"\ntargets:\n  prod:\n'
         "    registry: sqlite:.schemactl/registry.db\n"
     )
-    import_shop.run("import", "--registry", url, code=64)
+    shop.run("import", "--registry", url, code=64)
 
 
-def test_an_import_ends_with_the_next_commands_and_the_namespaces_that_are_open(import_shop: Shop) -> None:
+def test_an_import_ends_with_the_next_commands_and_the_namespaces_that_are_open(shop: Shop) -> None:
     closed = NamespaceName("shop", "closed")
-    import_shop.registry.create_namespace(closed)
-    import_shop.put(ORDERS, STRING)
-    import_shop.put(TopicName("shop", "closed", "a"), STRING)
-    import_shop.registry.set_namespace_policies(closed, Policies(is_allow_auto_update_schema=False))
-    out = import_shop.run("import", "--one-commit").out
+    shop.registry.create_namespace(closed)
+    shop.put(ORDERS, STRING)
+    shop.put(TopicName("shop", "closed", "a"), STRING)
+    shop.registry.set_namespace_policies(closed, Policies(is_allow_auto_update_schema=False))
+    out = shop.run("import", "--one-commit").out
     steps = out.partition("\nNext:\n")[2].partition("\n\n")[0].splitlines()
     assert [step.strip().partition("   ")[0] for step in steps] == [
         "schemactl plan --target local",
@@ -557,19 +534,19 @@ def test_an_import_ends_with_the_next_commands_and_the_namespaces_that_are_open(
         "pre-commit install",
     ]
     for step in steps[:-1]:
-        import_shop.run(*step.split("   ")[0].split()[1:])
+        shop.run(*step.split("   ")[0].split()[1:])
     assert "without a review in shop/sales (is_allow_auto_update_schema is not false)" in out
     assert "schemactl clients --target local --namespace shop/sales\n" in out
-    import_shop.registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
-    import_shop.put(name_topic("more"), STRING)
-    assert "without a review" not in import_shop.run("import", "--one-commit").out
+    shop.registry.set_namespace_policies(SALES, Policies(is_allow_auto_update_schema=False))
+    shop.put(name_topic("more"), STRING)
+    assert "without a review" not in shop.run("import", "--one-commit").out
 
 
-def test_the_folder_of_a_new_project_is_its_root(import_shop: Shop, tmp_path: Path) -> None:
-    import_shop.put(ORDERS, STRING)
+def test_the_folder_of_a_new_project_is_its_root(shop: Shop, tmp_path: Path) -> None:
+    shop.put(ORDERS, STRING)
     fresh = Scratch(tmp_path / "fresh").path / "pulsar"
     fresh.mkdir()
-    command = ("import", "--registry", f"sqlite:{import_shop.scratch.path}/.schemactl/registry.db", "--out")
+    command = ("import", "--registry", f"sqlite:{shop.scratch.path}/.schemactl/registry.db", "--out")
     schemactl(fresh, *command, "prod")
     assert "roots: [prod]" in (fresh / "schemactl.yaml").read_text()
     assert (fresh / "prod/shop/sales/orders.yaml").exists()
@@ -577,71 +554,61 @@ def test_the_folder_of_a_new_project_is_its_root(import_shop: Shop, tmp_path: Pa
     schemactl(fresh.parent, *command, "..", code=64)
 
 
-def test_commits_beside_the_approved_ref_are_said_to_be(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, STRING)
-    import_shop.scratch.commit({"schemactl.yaml": PROJECT + "approved: main\n"})
-    import_shop.scratch.git("switch", "-q", "-c", "import")
-    out = import_shop.run("import", "--commit-each-version").out
+def test_commits_beside_the_approved_ref_are_said_to_be(shop: Shop) -> None:
+    shop.put(ORDERS, STRING)
+    shop.scratch.commit({"schemactl.yaml": PROJECT + "approved: main\n"})
+    shop.scratch.git("switch", "-q", "-c", "import")
+    out = shop.run("import", "--commit-each-version").out
     assert "merge the commits into main by rebase or fast-forward" in out
-    import_shop.scratch.git("switch", "-q", "main")
-    import_shop.scratch.git("merge", "-q", "--ff-only", "import")
-    import_shop.run("plan", "--detailed-exitcode")
+    shop.scratch.git("switch", "-q", "main")
+    shop.scratch.git("merge", "-q", "--ff-only", "import")
+    shop.run("plan", "--detailed-exitcode")
 
 
-def test_a_repository_without_commits(import_shop: Shop, tmp_path: Path) -> None:
-    import_shop.put(ORDERS, make_avro("id"), make_avro("id", note=0))
+def test_a_repository_without_commits(shop: Shop, tmp_path: Path) -> None:
+    shop.put(ORDERS, make_avro("id"), make_avro("id", note=0))
     fresh = Scratch(tmp_path / "fresh")
     fresh.configure_author()
-    registry = f"sqlite:{import_shop.scratch.path}/.schemactl/registry.db"
+    registry = f"sqlite:{shop.scratch.path}/.schemactl/registry.db"
     schemactl(fresh.path, "import", "--registry", registry, "--commit-each-version")
     assert "No changes." in schemactl(fresh.path, "plan", "--detailed-exitcode").out
     assert fresh.git("status", "--porcelain") == ""
 
 
-def test_the_folder_can_be_chosen_inside_the_roots(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, STRING)
-    import_shop.import_and_settle("--one-commit", "--out", "namespaces/prod")
-    assert (import_shop.scratch.path / "namespaces/prod/shop/sales/orders.yaml").exists()
+def test_the_folder_can_be_chosen_inside_the_roots(shop: Shop) -> None:
+    shop.put(ORDERS, STRING)
+    shop.import_and_settle("--one-commit", "--out", "namespaces/prod")
+    assert (shop.scratch.path / "namespaces/prod/shop/sales/orders.yaml").exists()
     for outside in ("elsewhere", "..", "namespaces-2"):
-        import_shop.run("import", "--out", outside, code=64)
+        shop.run("import", "--out", outside, code=64)
 
 
-def test_commits_need_a_branch_and_an_author(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, STRING)
-    import_shop.scratch.git("checkout", "-q", "--detach")
-    assert "git switch -c import" in import_shop.run("import", "--one-commit", code=1).err
-    assert not (import_shop.scratch.path / "namespaces").exists()
+def test_commits_need_a_branch_and_an_author(shop: Shop) -> None:
+    shop.put(ORDERS, STRING)
+    shop.scratch.git("checkout", "-q", "--detach")
+    assert "git switch -c import" in shop.run("import", "--one-commit", code=1).err
+    assert not (shop.scratch.path / "namespaces").exists()
 
 
-def test_other_work_in_the_way_stops_it_whole(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, STRING)
-    import_shop.scratch.write({"namespaces": "a file where the folder has to be"})
-    import_shop.run("import", "--one-commit", code=1)
-    assert import_shop.scratch.git("log", "--format=%s") == "change"
-    assert import_shop.scratch.git("for-each-ref", "refs/schemactl") == ""
-    assert (import_shop.scratch.path / "namespaces").read_text() == "a file where the folder has to be"
+def test_other_work_in_the_way_stops_it_whole(shop: Shop) -> None:
+    shop.put(ORDERS, STRING)
+    shop.scratch.write({"namespaces": "a file where the folder has to be"})
+    shop.run("import", "--one-commit", code=1)
+    assert shop.scratch.git("log", "--format=%s") == "change"
+    assert shop.scratch.git("for-each-ref", "refs/schemactl") == ""
+    assert (shop.scratch.path / "namespaces").read_text() == "a file where the folder has to be"
 
 
-def test_a_time_that_a_registry_should_not_have_told_makes_an_ordinary_commit(import_shop: Shop) -> None:
-    import_shop.clock.times_ms = iter([-5_000, 10**18, 10**30, 1_700_000_000_000])
+def test_a_time_that_a_registry_should_not_have_told_makes_an_ordinary_commit(shop: Shop) -> None:
+    shop.clock.times_ms = iter([-5_000, 10**18, 10**30, 1_700_000_000_000])
     for number in range(4):
-        import_shop.put(name_topic(f"t{number}"), STRING)
-    import_shop.import_and_settle("--commit-each-version")
-    times_s = [int(time_s) for time_s in import_shop.scratch.git("log", "--format=%ct", "-4").splitlines()]
+        shop.put(name_topic(f"t{number}"), STRING)
+    shop.import_and_settle("--commit-each-version")
+    times_s = [int(time_s) for time_s in shop.scratch.git("log", "--format=%ct", "-4").splitlines()]
     assert 0 in times_s
     assert 1_700_000_000 in times_s
     assert all(0 <= time_s <= time.time() for time_s in times_s)
-    assert import_shop.scratch.git("fsck", "--strict") == ""
-
-
-def test_system_topics_are_left_out(import_shop: Shop) -> None:
-    import_shop.put(ORDERS, STRING)
-    import_shop.put(name_topic("__change_events"), STRING)
-    import_shop.put(name_topic("__own"), STRING)
-    out = import_shop.import_and_settle("--one-commit")
-    assert f"{name_topic('__change_events')}: left out: it is a system topic of Pulsar" in out
-    assert import_shop.list_numbers(name_topic("__own")) == [(0, 0)]
-    assert out.count("left out") == 1
+    assert shop.scratch.git("fsck", "--strict") == ""
 
 
 def make_pair(encoding: str) -> SchemaInfo:
@@ -650,15 +617,83 @@ def make_pair(encoding: str) -> SchemaInfo:
     return SchemaInfo(SchemaType.KEY_VALUE, bytes(8), {**types, "kv.encoding.type": encoding})
 
 
-@pytest.mark.parametrize("way", ["--one-commit", "--commit-each-version"])
-def test_pairs_that_no_client_can_read_are_left_out(import_shop: Shop, way: str) -> None:
-    import_shop.put(ORDERS, make_pair("SEPARATED"))
-    import_shop.put(name_topic("small"), make_pair("inline"))
-    import_shop.put(name_topic("odd"), make_pair("FOO"))
-    out = import_shop.import_and_settle(way)
-    for topic, problem in (("small", "kv.encoding.type is 'inline'"), ("odd", "kv.encoding.type is 'FOO'")):
-        assert f"{name_topic(topic)}: left out: version 0: no client can read it: {problem}.\n" in out
-    assert import_shop.list_numbers(ORDERS) == [(0, 0)]
+class ImportCase(NamedTuple):
+    """Topics of a registry with their versions (None deletes), and their import.
+
+    Attributes:
+        lines: the output before the next commands.
+        numbers: the registry's and Git's number of each version, by topic.
+    """
+
+    topics: dict[str, list[SchemaInfo | None]]
+    options: str
+    lines: list[str]
+    numbers: dict[str, list[tuple[int, int | None]]]
+
+
+LEFT_OUT = "persistent://shop/sales/{}: left out: {}."
+PAIRS: dict[str, list[SchemaInfo | None]] = {
+    "orders": [make_pair("SEPARATED")], "small": [make_pair("inline")], "odd": [make_pair("FOO")],
+}  # fmt: skip
+PAIRS_LEFT_OUT = [
+    LEFT_OUT.format("odd", "version 0: no client can read it: kv.encoding.type is 'FOO'"),
+    LEFT_OUT.format("small", "version 0: no client can read it: kv.encoding.type is 'inline'"),
+    "Imported 1 namespace and 1 topic from local.",
+]
+IMPORTS = {
+    "names that look alike": ImportCase(
+        {"orders": [STRING], "orders\u200b": [STRING], "caf\u00e9": [STRING], "cafe\u0301": [STRING]},
+        "--one-commit",
+        [
+            LEFT_OUT.format(
+                "caf\u00e9",
+                r"its name 'persistent://shop/sales/caf\xe9' and 'shop/sales/cafe\u0301' are equal after Unicode normalization (NFC)",
+            ),
+            LEFT_OUT.format(
+                "orders\u200b", r"its name 'persistent://shop/sales/orders\u200b' contains U+200B ZERO WIDTH SPACE"
+            ),
+            "Imported 1 namespace and 2 topics from local.",
+        ],
+        {"orders": [(0, 0)]},
+    ),
+    "a tombstone": ImportCase(
+        {"orders": [make_avro("id"), None, make_avro("id", note=0), make_avro("id", note=0, city=0)]},
+        "--commit-each-version",
+        [
+            f"{ORDERS}: versions 0-1 can no longer be read: a tombstone came after.",
+            f"{ORDERS}: the registry's v2 is Git's v0, v3 is Git's v1.",
+            "Imported 1 namespace and 1 topic from local.",
+            (
+                f"Version numbers of local are not Git's: messages of {ORDERS} would be decoded with the wrong schema."
+                " Record the numbers after the merge, as shown below."
+            ),
+        ],
+        {"orders": [(0, None), (2, 0), (3, 1)]},
+    ),
+    "a system topic": ImportCase(
+        {"orders": [STRING], "__change_events": [STRING], "__own": [STRING]},
+        "--one-commit",
+        [
+            LEFT_OUT.format("__change_events", "it is a system topic of Pulsar, which belongs to the brokers"),
+            "Imported 1 namespace and 2 topics from local.",
+        ],
+        {"__own": [(0, 0)]},
+    ),
+    "pairs that no client can read": ImportCase(PAIRS, "--one-commit", PAIRS_LEFT_OUT, {"orders": [(0, 0)]}),
+    "pairs that no client can read, in a commit for each version": ImportCase(
+        PAIRS, "--commit-each-version", PAIRS_LEFT_OUT, {"orders": [(0, 0)]}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IMPORTS.values(), ids=IMPORTS)
+def test_what_cannot_be_declared_is_left_out_and_named(shop: Shop, case: ImportCase) -> None:
+    for topic, infos in case.topics.items():
+        shop.put(name_topic(topic), *infos)
+    out = shop.import_and_settle(case.options)
+    assert [line for line in out.partition("Next:\n")[0].splitlines() if line] == case.lines
+    for topic, numbers in case.numbers.items():
+        assert shop.list_numbers(name_topic(topic)) == numbers
 
 
 SPACES = [NamespaceName("shop", name) for name in ("sales", "web")]
