@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from readings import clone
@@ -39,38 +40,87 @@ def upstream_repository(tmp_path: Path) -> Scratch:
     return scratch
 
 
-def test_what_is_asked_for_wins_over_what_the_project_names(upstream_repository: Scratch) -> None:
-    assert find_approved(upstream_repository, "side", configured="main") == ("side", upstream_repository.id(3))
-    assert find_approved(upstream_repository, None, configured="side") == ("side", upstream_repository.id(3))
+class RefCase(NamedTuple):
+    """Git commands in the upstream repository, or in a clone of it made with these options, and the approved ref there.
+
+    Attributes:
+        commit: the mark of the approved commit.
+        ref: the ref that the command asks for.
+        configured: the ref that the project names.
+    """
+
+    name: str
+    commit: int
+    commands: tuple[str, ...] = ()
+    clone_options: str | None = None
+    ref: str | None = None
+    configured: str | None = None
 
 
-def test_the_remotes_default_branch_comes_before_local_branches(upstream_repository: Scratch) -> None:
-    upstream_repository.git("checkout", "-q", "side")
-    here = clone(upstream_repository)
-    here.git("branch", "main", "origin/main")
-    assert find_approved(here) == ("origin/side", upstream_repository.id(3))
+APPROVED = {
+    "the ref of the command comes before the ref of the project": RefCase("side", 3, ref="side", configured="main"),
+    "the ref of the project comes before main": RefCase("side", 3, configured="side"),
+    "main comes before a detached HEAD": RefCase("main", 2, ("checkout -q --detach side",)),
+    "the default branch of the remote comes before local branches": RefCase(
+        "origin/side", 3, ("remote set-head origin side", "branch main origin/main"), clone_options="--branch side"
+    ),
+    "a fetched main counts when the remote never told its default": RefCase(
+        "origin/main", 2, ("remote set-head origin --delete", "commit --allow-empty -qm local"), clone_options=""
+    ),
+    "the default of the only remote counts whatever its name": RefCase(
+        "company/main", 2, clone_options="--origin company"
+    ),
+    "a single-branch clone that keeps the other branch": RefCase(
+        "origin/main",
+        2,
+        ("remote set-branches --add origin main", "fetch -q origin main"),
+        clone_options="--single-branch --branch side",
+        configured="origin/main",
+    ),
+}
 
 
-def test_a_fetched_main_counts_when_the_remote_never_told_its_default(upstream_repository: Scratch) -> None:
-    here = clone(upstream_repository)
-    here.git("remote", "set-head", "origin", "--delete")
-    here.git("commit", "--allow-empty", "-qm", "not pushed")
-    assert find_approved(here) == ("origin/main", upstream_repository.id(2))
+@pytest.mark.parametrize("case", APPROVED.values(), ids=APPROVED)
+def test_the_approved_ref_is_chosen(upstream_repository: Scratch, case: RefCase) -> None:
+    options = case.clone_options
+    here = upstream_repository if options is None else clone(upstream_repository, *options.split())
+    for command in case.commands:
+        here.git(*command.split())
+    expected = case.name, upstream_repository.id(case.commit)
+    assert find_approved(here, case.ref, configured=case.configured) == expected
 
 
-def test_the_only_remotes_default_counts_whatever_its_name(upstream_repository: Scratch) -> None:
-    here = clone(upstream_repository, "--origin", "company")
-    assert find_approved(here) == ("company/main", upstream_repository.id(2))
+REFUSED = {
+    "several remotes without an origin": (
+        "--origin one",
+        ("remote add two ../upstream", "fetch -q two", "remote set-head two side"),
+        None,
+        ("one/main and two/side", "approved:"),
+    ),
+    "a missing ref": (None, (), "mian", ("no ref 'mian'", "did you mean main?", "this repository has main, side")),
+    "a single-branch clone without the approved branch": (
+        "--single-branch --branch side",
+        (),
+        "origin/main",
+        ("`git remote set-branches --add origin main && git fetch origin main`",),
+    ),
+}
+"""Options of the clone, Git commands in it, the ref that the project names, and parts of the message and its fix."""
 
 
-def test_several_remotes_without_an_origin_must_be_settled_by_the_project(upstream_repository: Scratch) -> None:
-    here = clone(upstream_repository, "--origin", "one")
-    here.git("remote", "add", "two", str(upstream_repository.path))
-    here.git("fetch", "-q", "two")
-    here.git("remote", "set-head", "two", "side")
-    error = read_error(here)
-    assert "one/main and two/side" in error.message
-    assert "approved:" in error.fix
+@pytest.mark.parametrize(("options", "commands", "configured", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_ref_that_cannot_be_read_is_an_error_with_the_way_out(
+    upstream_repository: Scratch,
+    options: str | None,
+    commands: tuple[str, ...],
+    configured: str | None,
+    words: tuple[str, ...],
+) -> None:
+    here = upstream_repository if options is None else clone(upstream_repository, *options.split())
+    for command in commands:
+        here.git(*command.split())
+    error = read_error(here, configured=configured)
+    assert [word for word in words if word not in f"{error.message}\n{error.fix}"] == []
 
 
 @pytest.mark.parametrize("branch", ["main", "master"])
@@ -78,11 +128,6 @@ def test_without_a_remote_the_local_main_or_master_is_the_record(tmp_path: Path,
     scratch = Scratch(tmp_path / "r")
     expected = branch, scratch.id(scratch.commit({"a": "1"}, branch=branch))
     assert find_approved(scratch) == expected
-
-
-def test_a_detached_head_changes_nothing(upstream_repository: Scratch) -> None:
-    upstream_repository.git("checkout", "-q", "--detach", "side")
-    assert find_approved(upstream_repository) == ("main", upstream_repository.id(2))
 
 
 @pytest.mark.parametrize("configured", [None, "origin/main", "main"])
@@ -125,22 +170,6 @@ def test_a_commit_that_no_ref_names_is_no_empty_repository(tmp_path: Path) -> No
     scratch.git("checkout", "-q", "--detach", "main")
     scratch.git("branch", "-qD", "main")
     assert "the approved ref is unknown" in read_error(scratch).message
-
-
-def test_a_missing_ref_names_those_that_exist(upstream_repository: Scratch) -> None:
-    error = read_error(upstream_repository, configured="mian")
-    assert "no ref 'mian'" in error.message
-    assert "did you mean main?" in error.fix
-    assert "this repository has main, side" in error.fix
-
-
-def test_a_single_branch_clone_is_told_how_to_keep_the_other_branch(upstream_repository: Scratch) -> None:
-    here = clone(upstream_repository, "--single-branch", "--branch", "side")
-    error = read_error(here, configured="origin/main")
-    assert error.fix == "`git remote set-branches --add origin main && git fetch origin main`"
-    here.git("remote", "set-branches", "--add", "origin", "main")
-    here.git("fetch", "-q", "origin", "main")
-    assert find_approved(here, configured="origin/main") == ("origin/main", upstream_repository.id(2))
 
 
 def test_a_linked_worktree_of_a_shallow_clone_is_refused_too(upstream_repository: Scratch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command import schemactl
-from scratch import Scratch
+from scratch import Files, Scratch
 
 from schemactl.core.errors import HistoryError
 from schemactl.history.commit_files import CommitFiles, IndexFiles
@@ -28,11 +28,14 @@ with open("@OUT@", "w") as out:
 """
 
 
+COMMITTED = {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
+
+
 @pytest.fixture
 def hook_repository(tmp_path: Path) -> Scratch:
     """A repository with three committed files, and a hook that records the index."""
     scratch = Scratch(tmp_path / "r")
-    scratch.commit({"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"})
+    scratch.commit(COMMITTED)
     scratch.flush()
     script = HOOK.replace("@PYTHON@", sys.executable).replace("@OUT@", str(tmp_path / "files.json"))
     hooks = scratch.path / ".git" / "hooks"
@@ -41,11 +44,6 @@ def hook_repository(tmp_path: Path) -> Scratch:
         (hooks / name).write_text(script)
         (hooks / name).chmod(0o755)
     return scratch
-
-
-def read_hook_files(scratch: Scratch) -> dict[str, str]:
-    files: dict[str, str] = json.loads((scratch.path.parent / "files.json").read_text())
-    return files
 
 
 def read_files(files: CommitFiles) -> dict[str, str]:
@@ -57,56 +55,54 @@ def read_index(path: Path) -> dict[str, str]:
         return read_files(IndexFiles(repository))
 
 
-def test_a_plain_commit_shows_what_is_staged_and_not_the_working_tree(hook_repository: Scratch) -> None:
-    hook_repository.write({"a.yaml": "a1"})
-    hook_repository.git("add", "a.yaml")
-    hook_repository.write({"a.yaml": "a2", "b.yaml": "b2", "untracked.yaml": "u"})
-    hook_repository.git("rm", "-q", "--cached", "sub/c.yaml")
-    hook_repository.git("commit", "-qm", "x")
-    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0"}
+COMMITS: dict[str, tuple[list[str | Files], dict[str, str]]] = {
+    "a plain commit has what is staged, and not the working tree": (
+        [
+            {"a.yaml": "a1"}, "add a.yaml",
+            {"a.yaml": "a2", "b.yaml": "b2", "untracked.yaml": "u"}, "rm -q --cached sub/c.yaml", "commit -qm x",
+        ],
+        {"a.yaml": "a1", "b.yaml": "b0"},
+    ),
+    "a commit of all has every tracked file as it is": (
+        [{"a.yaml": "a1", "sub/c.yaml": None, "untracked.yaml": "u"}, "commit -qam x"], {"a.yaml": "a1", "b.yaml": "b0"},
+    ),
+    "a commit of paths has those paths alone": (
+        [{"a.yaml": "a1", "b.yaml": "b1"}, "add b.yaml", "commit -qm x a.yaml"], {**COMMITTED, "a.yaml": "a1"},
+    ),
+    "a commit from a sub-folder has the whole index": (
+        [{"sub/c.yaml": "c1"}, "-C sub commit -qam x"], {**COMMITTED, "sub/c.yaml": "c1"},
+    ),
+    "a commit in a linked worktree has that worktree's index": (
+        [
+            "worktree add -q -b other ../linked", {"../linked/a.yaml": "a1", "b.yaml": "b1"}, "add b.yaml",
+            "-C ../linked commit -qam x",
+        ],
+        {**COMMITTED, "a.yaml": "a1"},
+    ),
+    "the first commit of a branch has its files": (
+        ["checkout -q --orphan fresh", "rm -q --cached -r sub", "commit -qm x"], {"a.yaml": "a0", "b.yaml": "b0"},
+    ),
+    "a merge has what both sides bring": (
+        [
+            "checkout -q -b side", {"a.yaml": "a1"}, "commit -q --no-verify -am side",
+            "checkout -q main", {"b.yaml": "b1"}, "commit -q --no-verify -am main", "merge -q --no-ff -m merge side",
+        ],
+        {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"},
+    ),
+}  # fmt: skip
+"""Files that are written and Git commands, in their order, and the files that the hook of the last command sees."""
 
 
-def test_commit_all_shows_every_tracked_file_as_it_is(hook_repository: Scratch) -> None:
-    hook_repository.write({"a.yaml": "a1", "sub/c.yaml": None, "untracked.yaml": "u"})
-    hook_repository.git("commit", "-qam", "x")
-    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0"}
-
-
-def test_commit_of_paths_shows_those_paths_alone(hook_repository: Scratch) -> None:
-    hook_repository.write({"a.yaml": "a1", "b.yaml": "b1"})
-    hook_repository.git("add", "b.yaml")
-    hook_repository.git("commit", "-qm", "x", "a.yaml")
-    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
-
-
-def test_commit_from_a_sub_folder_shows_the_whole_index(hook_repository: Scratch) -> None:
-    hook_repository.write({"sub/c.yaml": "c1"})
-    hook_repository.git("-C", "sub", "commit", "-qam", "x")
-    assert read_hook_files(hook_repository) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c1"}
-
-
-def test_commit_in_a_linked_worktree_shows_that_worktrees_index(hook_repository: Scratch) -> None:
-    linked = hook_repository.path.parent / "linked"
-    hook_repository.git("worktree", "add", "-q", "-b", "other", str(linked))
-    (linked / "a.yaml").write_text("a1")
-    hook_repository.write({"b.yaml": "b1"})
-    hook_repository.git("add", "b.yaml")
-    hook_repository.git("-C", str(linked), "commit", "-qam", "x")
-    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b0", "sub/c.yaml": "c0"}
-
-
-def test_the_first_commit_of_a_repository_shows_its_files(hook_repository: Scratch) -> None:
-    hook_repository.git("checkout", "-q", "--orphan", "fresh")
-    hook_repository.git("rm", "-q", "--cached", "-r", "sub")
-    hook_repository.git("commit", "-qm", "x")
-    assert read_hook_files(hook_repository) == {"a.yaml": "a0", "b.yaml": "b0"}
-
-
-def test_a_merge_shows_what_both_sides_bring(hook_repository: Scratch) -> None:
-    hook_repository.commit({"a.yaml": "a1"}, branch="side", start=1)
-    hook_repository.commit({"b.yaml": "b1"})
-    hook_repository.git("merge", "-q", "--no-ff", "-m", "merge", "side")
-    assert read_hook_files(hook_repository) == {"a.yaml": "a1", "b.yaml": "b1", "sub/c.yaml": "c0"}
+@pytest.mark.parametrize(("steps", "expected"), COMMITS.values(), ids=COMMITS)
+def test_a_hook_sees_what_the_commit_will_have(
+    hook_repository: Scratch, steps: list[str | Files], expected: dict[str, str]
+) -> None:
+    for step in steps:
+        if isinstance(step, str):
+            hook_repository.git(*step.split())
+        else:
+            hook_repository.write(step)
+    assert json.loads((hook_repository.path.parent / "files.json").read_text()) == expected
 
 
 @pytest.mark.parametrize("folder", ["", "sub"])
@@ -124,7 +120,7 @@ def test_a_file_noted_by_intent_to_add_is_not_staged_but_an_empty_one_is(hook_re
     hook_repository.write({"later.yaml": "l", "empty.yaml": ""})
     hook_repository.git("add", "empty.yaml")
     hook_repository.git("add", "-N", "later.yaml")
-    assert read_index(hook_repository.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0", "empty.yaml": ""}
+    assert read_index(hook_repository.path) == {**COMMITTED, "empty.yaml": ""}
 
 
 def test_an_unfinished_merge_is_an_error_that_names_the_file(hook_repository: Scratch) -> None:
@@ -169,7 +165,7 @@ def test_links_and_submodules_are_told_apart_from_files(hook_repository: Scratch
 def test_a_sparse_index_still_holds_every_file(hook_repository: Scratch) -> None:
     hook_repository.git("sparse-checkout", "init", "--cone", "--sparse-index")
     assert not (hook_repository.path / "sub").exists()
-    assert read_index(hook_repository.path) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
+    assert read_index(hook_repository.path) == COMMITTED
 
 
 def test_a_commit_has_the_files_of_its_tree(hook_repository: Scratch) -> None:
@@ -178,7 +174,7 @@ def test_a_commit_has_the_files_of_its_tree(hook_repository: Scratch) -> None:
         first, second = (repository.commit(hook_repository.id(number)) for number in (1, mark))
         assert first
         assert second
-        assert read_files(CommitFiles(repository, first)) == {"a.yaml": "a0", "b.yaml": "b0", "sub/c.yaml": "c0"}
+        assert read_files(CommitFiles(repository, first)) == COMMITTED
         assert read_files(CommitFiles(repository, second)) == {
             "b.yaml": "b1",
             "sub/c.yaml": "c0",

@@ -453,9 +453,10 @@ def test_every_command_names_once_what_was_approved_and_cannot_be_read(empty_sho
         assert err.count(" added no version: topics/orders.avsc:1:") == 1
 
 
-@pytest.fixture
-def unreadable_shop(empty_shop: Shop) -> Shop:
-    """One topic that can be read, and two and a file that cannot."""
+@pytest.fixture(scope="module")
+def unreadable_shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """Declare one topic that can be read, and two and a file that cannot. No test changes it."""
+    shop = Shop(tmp_path_factory.mktemp("unreadable") / "shop")
     files = {
         "schemactl.yaml": PROJECT + "targets: {local: {registry: 'sqlite:x.db'}}\n",
         "topics/file.yaml": "topic: [",
@@ -463,8 +464,8 @@ def unreadable_shop(empty_shop: Shop) -> Shop:
     for name, definition in (("good", record("id")), ("broken1", "{"), ("broken2", '"nothing"')):
         files[f"topics/{name}.yaml"] = write_declaration(f"shop/sales/{name}", f"{name}.avsc")
         files[f"topics/{name}.avsc"] = definition
-    empty_shop.commit(files)
-    return empty_shop
+    shop.commit(files)
+    return shop
 
 
 @pytest.mark.parametrize(
