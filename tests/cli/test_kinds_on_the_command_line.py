@@ -47,13 +47,23 @@ TWO_CHANGES = {
 }
 
 
-@pytest.fixture
-def kinds_repository(tmp_path: Path) -> Scratch:
-    """A repository in which the three kinds are approved."""
-    scratch = Scratch(tmp_path / "r")
+def make_repository(path: Path) -> Scratch:
+    """Make a repository in which the three kinds are approved."""
+    scratch = Scratch(path)
     scratch.commit(FILES, "Users")
     scratch.flush()
     return scratch
+
+
+@pytest.fixture
+def kinds_repository(tmp_path: Path) -> Scratch:
+    return make_repository(tmp_path / "r")
+
+
+@pytest.fixture(scope="module")
+def shared_repository(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Return a repository with the three kinds, which no test changes."""
+    return make_repository(tmp_path_factory.mktemp("shared") / "r")
 
 
 def read_json(scratch: Scratch, *arguments: str, code: int = 0) -> Any:
@@ -159,9 +169,9 @@ def test_a_waiver_approves_the_finding_of_one_kind(kinds_repository: Scratch) ->
     ],
 )
 def test_a_version_is_named_with_its_kind(
-    kinds_repository: Scratch, arguments: tuple[str, ...], code: int, expected: str
+    shared_repository: Scratch, arguments: tuple[str, ...], code: int, expected: str
 ) -> None:
-    printed = schemactl(kinds_repository.path, *arguments, code=code)
+    printed = schemactl(shared_repository.path, *arguments, code=code)
     assert expected in printed.out + printed.err
 
 
@@ -378,47 +388,26 @@ class UserAddressChanged:
 """
 
 
-def write_classes(scratch: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write the module with the classes, and make it importable."""
-    scratch.write({"shop_classes.py": CLASSES})
-    monkeypatch.chdir(scratch.path)
-    monkeypatch.delitem(sys.modules, "shop_classes", raising=False)
-
-
 @pytest.mark.parametrize(
-    ("class_name", "topic", "code", "expected"),
+    ("command", "code", "expected"),
     [
-        ("UserCreated", "users#user_created", 0, ""),
-        ("UserAddressChanged", "users#user_address_changed", 0, ""),
-        ("UserCreated", "users#user_address_changed", 100, "street"),
-        ("UserCreated", "users", 64, "write 'users#user_created' or"),
+        ("verify-client shop_classes:UserCreated --topic users#user_created --role consumer", 0, ""),
+        ("verify-client shop_classes:UserAddressChanged --topic users#user_address_changed --role consumer", 0, ""),
+        ("verify-client shop_classes:UserCreated --topic users#user_address_changed --role consumer", 100, "street"),
+        ("verify-client shop_classes:UserCreated --topic users --role consumer", 64, "write 'users#user_created' or"),
+        ("extract shop_classes:UserCreated --check --topic users#user_created", 0, ""),
+        ("extract shop_classes:UserCreated --check --topic users#user_address_changed", 100, ""),
+        ("extract shop_classes:UserCreated --check --topic users", 64, ""),
     ],
 )
-def test_a_class_is_verified_against_one_kind(
-    kinds_repository: Scratch, monkeypatch: pytest.MonkeyPatch, class_name: str, topic: str, code: int, expected: str
+def test_a_class_is_compared_with_one_kind(
+    shared_repository: Scratch, monkeypatch: pytest.MonkeyPatch, command: str, code: int, expected: str
 ) -> None:
-    write_classes(kinds_repository, monkeypatch)
-    printed = schemactl(
-        kinds_repository.path,
-        "verify-client",
-        f"shop_classes:{class_name}",
-        "--topic",
-        topic,
-        "--role",
-        "consumer",
-        code=code,
-    )
+    shared_repository.write({"shop_classes.py": CLASSES})
+    monkeypatch.chdir(shared_repository.path)
+    monkeypatch.delitem(sys.modules, "shop_classes", raising=False)
+    printed = schemactl(shared_repository.path, *command.split(), code=code)
     assert expected in printed.out + printed.err
-
-
-@pytest.mark.parametrize(
-    ("topic", "code"), [("users#user_created", 0), ("users#user_address_changed", 100), ("users", 64)]
-)
-def test_an_extracted_definition_is_compared_with_one_kind(
-    kinds_repository: Scratch, monkeypatch: pytest.MonkeyPatch, topic: str, code: int
-) -> None:
-    write_classes(kinds_repository, monkeypatch)
-    schemactl(kinds_repository.path, "extract", "shop_classes:UserCreated", "--check", "--topic", topic, code=code)
 
 
 def test_a_text_that_makes_no_version_is_noted_for_its_kind(kinds_repository: Scratch) -> None:
