@@ -87,7 +87,7 @@ _MOST: Final = 2**31 - 1
 class MappingShape(BaseModel):
     """A mapping with these keys and no others."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
     def has(self, key: str) -> bool:
         """Return whether the document has this key, which is not an alias."""
