@@ -58,6 +58,7 @@ def find_fixes(
     request: CheckRequest,
     deadline: Deadline,
     *,
+    repository: Repository,
     renames: Sequence[str] = (),
     progress: Callable[[int, int | None], None] = lambda *_: None,
     note: Callable[[object], None] = lambda _: None,
@@ -67,6 +68,7 @@ def find_fixes(
     Args:
         request: what to check.
         deadline: the time limit.
+        repository: the open repository of the request's folder.
         renames: `OLD=NEW` for each field or type that the change renames: NEW gets the alias OLD.
         progress: see `check_project`.
         note: see `check_project`.
@@ -85,9 +87,9 @@ def find_fixes(
                 fix="write it like --rename amount=total; a field of one record is Order.total",
             )
         pairs.append((old_name, new_name))
-    before = after = check_project(request, deadline, progress=progress, note=note)
+    before = after = check_project(request, deadline, progress=progress, note=note, repository=repository)
     alias_edits = tuple(edit for pair in pairs for edit in _find_alias_edits(before, *pair))
-    merged_paths = _find_merged_paths(request, (*alias_edits, *before.edits))
+    merged_paths = _find_merged_paths(request, (*alias_edits, *before.edits), repository)
     for path in merged_paths:
         note(
             f"{shown(path)} was not edited, because the approved branch has also changed it since the merge base: "
@@ -103,7 +105,9 @@ def find_fixes(
             break
         contents = {path: text.encode() for path, text in texts.items()}
         try:
-            after = check_project(replace(request, changes=contents), deadline, progress=progress)
+            after = check_project(
+                replace(request, changes=contents), deadline, progress=progress, repository=repository
+            )
         except DeclarationError:
             if possible_edits is alias_edits:
                 raise
@@ -115,14 +119,13 @@ def find_fixes(
     return Fixes(before, after, old_texts, new_texts)
 
 
-def _find_merged_paths(request: CheckRequest, edits: Iterable[TextEdit]) -> list[str]:
+def _find_merged_paths(request: CheckRequest, edits: Iterable[TextEdit], repository: Repository) -> list[str]:
     """Return the paths of edits whose text is not in the files: the check judged the text as it will be after the merge."""
     texts = {edit.path: edit.content for edit in edits}
     if not texts:
         return []
-    with Repository.open(request.directory) as repository:
-        files = find_checked_files(request, repository).files
-        return sorted(path for path, text in texts.items() if files.read(path) != text.encode())
+    files = find_checked_files(request, repository).files
+    return sorted(path for path, text in texts.items() if files.read(path) != text.encode())
 
 
 # Aliases

@@ -89,6 +89,7 @@ def check_project(
     *,
     progress: Callable[[int, int | None], None] = lambda *_: None,
     note: Callable[[object], None] = lambda _: None,
+    repository: Repository | None = None,
 ) -> CheckReport:
     """Compare the declared files with the approved history.
 
@@ -100,6 +101,7 @@ def check_project(
         deadline: the time limit.
         progress: called with the number of commits read so far, and their total if it is known.
         note: called for parts of the approved history that cannot be read.
+        repository: the open repository of the request's folder, or None to open it.
 
     Raises:
         DeclarationError: if the files have problems; `problems` has all of them.
@@ -107,29 +109,30 @@ def check_project(
     """
     from schemactl import history
 
+    if repository is None:
+        deadline.begin("opening the repository")
+        with history.Repository.open(request.directory) as opened:
+            return check_project(request, deadline, progress=progress, note=note, repository=opened)
+
     def on_commit(done: int, total: int | None) -> None:
         deadline.look()
         progress(done, total)
 
-    deadline.begin("opening the repository")
-    with history.Repository.open(request.directory) as repository:
-        deadline.begin("reading the declared files")
-        checked = find_checked_files(request, repository)
-        report = _check_files(request, repository, checked, deadline, on_commit, note)
-        if checked.covering is not None:
-            deadline.begin("checking the approved project that covers this folder")
-            other_request = _make_request_for(request, repository, checked.covering)
-            other = find_checked_files(other_request, repository)
-            covering_report = _check_files(other_request, repository, other, deadline, on_commit, note)
-            both = (
-                f"{checked.proposed.path} is new, and {checked.covering} covers its folder: both projects are checked"
-            )
-            return _join_projects(covering_report, report, both)
-        deadline.begin("checking the topics that move to another project")
-        for other_request, other in _find_new_homes(request, repository, checked, report):
-            other_report = _check_files(other_request, repository, other, deadline, on_commit, note)
-            moves = f"topics move from {checked.proposed.path} to {other.proposed.path}: they are checked there as well"
-            report = _join_projects(report, other_report, moves)
+    deadline.begin("reading the declared files")
+    checked = find_checked_files(request, repository)
+    report = _check_files(request, repository, checked, deadline, on_commit, note)
+    if checked.covering is not None:
+        deadline.begin("checking the approved project that covers this folder")
+        other_request = _make_request_for(request, repository, checked.covering)
+        other = find_checked_files(other_request, repository)
+        covering_report = _check_files(other_request, repository, other, deadline, on_commit, note)
+        both = f"{checked.proposed.path} is new, and {checked.covering} covers its folder: both projects are checked"
+        return _join_projects(covering_report, report, both)
+    deadline.begin("checking the topics that move to another project")
+    for other_request, other in _find_new_homes(request, repository, checked, report):
+        other_report = _check_files(other_request, repository, other, deadline, on_commit, note)
+        moves = f"topics move from {checked.proposed.path} to {other.proposed.path}: they are checked there as well"
+        report = _join_projects(report, other_report, moves)
     return report
 
 
@@ -835,16 +838,18 @@ class _Check:
         from schemactl.declare.project import PROJECT_FILE
         from schemactl.declare.reader import in_roots
         from schemactl.history import early_exit
+        from schemactl.history.commit_files import IndexFiles
 
         project, content, head = self.proposed, self.content, self.repository.commit("HEAD")
         is_at_top = project.path == PROJECT_FILE and str(self.repository.top) == os.path.realpath(".")
-        if head is None or "" in project.roots or not is_at_top:
+        if head is None or "" in project.roots or not is_at_top or not isinstance(self.files, IndexFiles):
             return
         definitions = chain.from_iterable(content.declared.dependencies.values())
         # Definitions outside of the roots are watched by folder, because there are fewer folders.
         outside = {posixpath.dirname(path) or path for path in definitions if not in_roots(path, project)}
         others = {*content.numbers.places, *list_overlay_paths(project)}
-        early_exit.record(head.id, {project.path, project.waivers, *project.roots, *outside, *others})
+        watched = {project.path, project.waivers, *project.roots, *outside, *others}
+        early_exit.record(head.id, watched, self.files.changed_paths)
 
 
 def _read_declaration(files: Files, topic: Topic) -> SchemaDeclaration | None:
@@ -1072,7 +1077,7 @@ def require_base(request: CheckRequest, repository: Repository, project: Project
     except UnknownRef as error:
         raise UsageError(f"in CI, --base is needed here: {error.message}", fix=f"{fix}. {error.fix}") from error
     try:
-        reviewed = approved_project(request.directory, request.config, project, local=True)
+        reviewed = approved_project(request.directory, request.config, project, local=True, repository=repository)
         resolved = resolve(repository, reviewed.ref) if reviewed else None
     except SchemactlError as error:
         raise UsageError(f"in CI, --base is needed here: {error.message}", fix=fix) from error

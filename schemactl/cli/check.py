@@ -147,7 +147,9 @@ def _check(args: argparse.Namespace, context: Context, outputs: Outputs, deadlin
     if args.fix or args.diff:
         report = _fix(request, args, context, outputs, deadline)
     else:
-        report = check_project(request, deadline, progress=context.reading_history(), note=context.note)
+        report = check_project(
+            request, deadline, progress=context.reading_history(), note=context.note, repository=context.repository
+        )
     deadline.begin("writing the report")
     write_report(partial(render_check, report, notes=args.notes, folder=context.top), outputs, context)
     if report.is_partial:
@@ -168,7 +170,12 @@ def _fix(
     from schemactl.checks.fixes import find_fixes, write_fixes
 
     fixes = find_fixes(
-        request, deadline, renames=args.rename or (), progress=context.reading_history(), note=context.note
+        request,
+        deadline,
+        repository=context.repository,
+        renames=args.rename or (),
+        progress=context.reading_history(),
+        note=context.note,
     )
     paths = write_fixes(fixes, request, context.top) if args.fix else []
     if args.diff:

@@ -293,7 +293,7 @@ def _find_rejection(args: argparse.Namespace, context: Context, checks: CheckCac
         requires_base=False,
     )
     try:
-        report = run_within(None, lambda deadline: check_project(request, deadline))
+        report = run_within(None, lambda deadline: check_project(request, deadline, repository=context.repository))
     except DeclarationError:
         # The caller reports the problems of requested topics, and the package has the others as approved.
         return None

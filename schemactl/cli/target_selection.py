@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_options
 from schemactl.core.deadline import OutOfTime, Worker, describe_wait
-from schemactl.core.errors import MissingCredentials, SchemactlError, UsageError
+from schemactl.core.errors import HistoryError, MissingCredentials, SchemactlError, UsageError
 
 if TYPE_CHECKING:
     from schemactl.core.catalog import Catalog
@@ -202,7 +202,11 @@ def read_approved_project(project: Project, context: Context) -> ApprovedProject
 
     if context.trust_working_tree:
         return None
-    return history.approved_project(context.directory, context.config, project)
+    repository = None
+    with suppress(HistoryError):
+        # Outside of a repository, `approved_project` decides whether that is an error.
+        repository = context.repository
+    return history.approved_project(context.directory, context.config, project, repository=repository)
 
 
 def format_target_option(name: str | None) -> str:

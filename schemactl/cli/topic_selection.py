@@ -592,7 +592,9 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
         numbers = read_numbers(files, chosen.project, chosen.target)
         return ReadingSetup(working_project, top, approved, chosen, numbers, {})
     # The approved targets count: removing a target from the working tree does not change the numbers in its messages.
-    approved_project = history.approved_project(context.directory, context.config, working_project, local=True)
+    approved_project = history.approved_project(
+        context.directory, context.config, working_project, local=True, repository=repository
+    )
     target_project = approved_project.project if approved_project else working_project
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
     targets_apart = recorded_elsewhere(approved.catalog.topics, records)

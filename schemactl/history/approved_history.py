@@ -836,10 +836,9 @@ def find_default_tip(repository: Repository, proposed: Project, *, local: bool =
         HistoryError: the remote's default branch is unknown, and no usual branch of the remote exists.
     """
     unknown: HistoryError | None = None
-    remotes = _list_remotes_with_url(repository)
     try:
         ref, tip = approved(repository, replace(proposed, approved=None))
-        if local or tip is None or repository.top is None or "/" in ref or not remotes:
+        if local or tip is None or repository.top is None or "/" in ref or not _list_remotes_with_url(repository):
             return ref, tip
     except HistoryError as error:
         if not proposed.approved:
@@ -850,6 +849,7 @@ def find_default_tip(repository: Repository, proposed: Project, *, local: bool =
             resolved = resolve(repository, ref) if tip else None
             if resolved is None or resolved[0].startswith("refs/heads/"):
                 return ref, tip
+    remotes = _list_remotes_with_url(repository)
     remote = min(remotes, key=lambda name: name != "origin", default="origin")
     raise HistoryError(
         "the target is taken from the approved project file, and this clone does not know the remote's default branch",
@@ -971,7 +971,7 @@ class ApprovedProject(NamedTuple):
 
 
 def approved_project(
-    directory: str, config: str | None, proposed: Project, *, local: bool = False
+    directory: str, config: str | None, proposed: Project, *, local: bool = False, repository: Repository | None = None
 ) -> ApprovedProject | None:
     """Read the project that `directory` belongs to from the approved ref, or return None if nothing has been approved yet.
 
@@ -984,30 +984,33 @@ def approved_project(
         proposed: the project of the working tree.
         local: whether a clone's own main or master counts if its remote's default branch is unknown. Anybody can have created
             it, so it must not decide how a target is opened.
+        repository: the open repository of `directory`, or None to open it.
 
     Raises:
         HistoryError: the approved ref is unknown.
         SchemactlError: the approved project file has problems.
     """
-    try:
-        repository = Repository.open(directory)
-    except HistoryError:
-        folder = Path(directory).resolve()
-        if "GIT_DIR" in os.environ or any(os.path.lexists(parent / ".git") for parent in (folder, *folder.parents)):
-            raise
-        return None
-    with repository:
-        ref, tip = find_default_tip(repository, proposed, local=local)
-        default = _read_approved_project(repository, tip, ref, directory, config)
-        if default is not None and default.approved is None:
-            return ApprovedProject(default, ref)
-        # If the default branch has no project file, the project may have lived on another branch from its beginning.
-        naming = default or (proposed if proposed.approved else None)
-        if naming is None or tip is None:
+    if repository is None:
+        try:
+            opened = Repository.open(directory)
+        except HistoryError:
+            folder = Path(directory).resolve()
+            if "GIT_DIR" in os.environ or any(os.path.lexists(parent / ".git") for parent in (folder, *folder.parents)):
+                raise
             return None
-        ref, tip = approved(repository, naming)
-        project = _read_approved_project(repository, tip, ref, directory, config)
-        return ApprovedProject(project, ref, proposed=default is None) if project else None
+        with opened:
+            return approved_project(directory, config, proposed, local=local, repository=opened)
+    ref, tip = find_default_tip(repository, proposed, local=local)
+    default = _read_approved_project(repository, tip, ref, directory, config)
+    if default is not None and default.approved is None:
+        return ApprovedProject(default, ref)
+    # If the default branch has no project file, the project may have lived on another branch from its beginning.
+    naming = default or (proposed if proposed.approved else None)
+    if naming is None or tip is None:
+        return None
+    ref, tip = approved(repository, naming)
+    project = _read_approved_project(repository, tip, ref, directory, config)
+    return ApprovedProject(project, ref, proposed=default is None) if project else None
 
 
 def _read_approved_project(

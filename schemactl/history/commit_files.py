@@ -12,7 +12,7 @@ import os
 import posixpath
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from posixpath import dirname
@@ -150,19 +150,12 @@ class CommitFiles(GitFiles):
         return self._entries.get(path)
 
     def _list(self, folder: str, *, recursive: bool = False) -> dict[str, Entry]:
-        """List a folder with `git ls-tree`; a path that is not a folder lists itself."""
+        """List a folder; a path that is not a folder lists itself."""
         if self._commit is None:
             return {}
-        commit_id = self._commit.id
-        if recursive:
-            below = [folder] if folder else []
-            output = self.repository.run("ls-tree", "-z", "--full-tree", "-r", commit_id, "--", *below)
-        else:
-            output = self.repository.folder(commit_id, folder)
+        list_entries = self.repository.list_below if recursive else self.repository.list_folder
         entries = {}
-        for record in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-            facts, _, path = record.partition("\t")
-            mode, _, blob = facts.split(" ")
+        for path, (mode, blob) in list_entries(self._commit.id, folder).items():
             if tree_entry := create_entry(mode, blob):
                 entries[path] = tree_entry
         return entries
@@ -201,6 +194,11 @@ class IndexFiles(CommitFiles):
                 f"the merge is not finished: {', '.join(unmerged)} {'has' if len(unmerged) == 1 else 'have'} conflicts",
                 fix=f"resolve them, then `git add -- {' '.join(map(quote, unmerged))}`",
             )
+
+    @property
+    def changed_paths(self) -> Collection[str]:
+        """The paths at which the index differs from HEAD."""
+        return self._changed.keys()
 
     def paths(self) -> Iterator[str]:
         """Yield every path in the folders, including links and submodules."""

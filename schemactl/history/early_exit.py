@@ -42,17 +42,18 @@ def is_nothing_staged() -> bool:
     return is_known and all(_is_index_as_in(revision, watched) for revision in ("HEAD", commit.decode()))
 
 
-def record(head: str, watched: Iterable[str]) -> None:
+def record(head: str, watched: Iterable[str], changed: Iterable[str]) -> None:
     """Record that the index passed a complete check, started at the top of the working tree, if it is as in HEAD.
 
     Args:
         head: the id of HEAD's commit.
         watched: the files and folders that declarations read, including paths that do not exist yet.
+        changed: the files at which the checked index differs from HEAD.
     """
     paths = sorted(map(os.fsencode, watched))
-    if not _is_usual() or (attributes := _read_user_attributes()) is None:
+    if not _is_usual() or _has_watched_path(map(os.fsencode, changed), paths):
         return
-    if _is_index_as_in(head, paths):
+    if (attributes := _read_user_attributes()) is not None:
         _open_store().write(_KIND, b"\0".join([head.encode(), attributes, *paths]))
 
 
@@ -72,12 +73,17 @@ def _is_usual() -> bool:
 
 
 def _is_index_as_in(commit: str, watched: Collection[bytes]) -> bool:
-    """Return whether the index equals a commit in the watched paths and in attributes files, by which Git converts contents."""
+    """Return whether the index equals a commit in the watched paths and in attributes files."""
     differences = _run_git(*git_environment.DIFF_INDEX, commit)
-    return differences is not None and not any(
+    return differences is not None and not _has_watched_path(differences.split(b"\0")[1::2], watched)
+
+
+def _has_watched_path(paths: Iterable[bytes], watched: Collection[bytes]) -> bool:
+    """Return whether one of the paths is watched, or is an attributes file, by which Git converts contents."""
+    return any(
         path.endswith(b".gitattributes")
         or any(path == other or path.startswith(other + b"/") or other.startswith(path + b"/") for other in watched)
-        for path in differences.split(b"\0")[1::2]
+        for path in paths
     )
 
 

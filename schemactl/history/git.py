@@ -5,6 +5,7 @@ GitPython starts the processes: confined, with English messages and a time limit
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -75,6 +76,16 @@ _MERGE_REQUEST: Final = re.compile(r"^See merge request \S*?(!\d+)$")
 _NO_TITLE: Final = re.compile(r"[*#]|See merge request |[A-Za-z]+(?:-[A-Za-z]+)+: ")
 """Lines in the body of a merge commit that are not a title."""
 
+_USUAL_MESSAGE: Final = re.compile(
+    rb"(?P<subject>[^\x00-\x20\x7F](?:[^\x00-\x1F\x7F]*[^\x00-\x20\x7F])?)\n(?:\n(?P<body>[^\x00-\x20\x7F][^\x00]*))?"
+)
+"""A message whose first line is the subject, and whose lines after a blank line are the body."""
+
+_TREE_MODES: Final = frozenset({b"40000", b"100644", b"100755", b"120000", b"160000"})
+"""The modes of entries that Git writes into trees; it also reads others, from its first releases."""
+
+_USUAL_COMMITTER: Final = re.compile(rb"committer [^<>\x00-\x1F]+ <[^<>\x00-\x1F]*> (?P<time>\d{1,12}) [+-]\d{4}")
+
 _LOG_FORMAT: Final = (
     "--no-show-signature",
     "--encoding=UTF-8",
@@ -125,6 +136,13 @@ class LoggedCommit(NamedTuple):
     commit: Commit
     changes: list[ChangedFile]
     parents: tuple[str, ...]
+
+
+class TreeEntry(NamedTuple):
+    """The mode of an entry of a tree, in octal digits, and its id."""
+
+    mode: str
+    id: str
 
 
 class Blob(NamedTuple):
@@ -187,7 +205,8 @@ class Repository:
         # A command sees one state: a ref keeps the commit that it had when it was first resolved.
         self._commits: dict[str, Commit | None] = {}
         self._merge_bases: dict[tuple[str, str], Commit | None] = {}
-        self._folders: dict[tuple[str, str], bytes] = {}
+        self._folders: dict[tuple[str, str], dict[str, TreeEntry]] = {}
+        self._trees: dict[str, dict[str, TreeEntry] | None] = {}
         # In a partial clone: the ids of all present objects, and of the objects to fetch with the next missing one.
         self._present: set[str] | None = None
         self._fetched_later: set[str] = set()
@@ -278,6 +297,8 @@ class Repository:
         Raises:
             HistoryError: a shallow clone ends before it.
         """
+        if head == tip:
+            return head
         if (head.id, tip.id) not in self._merge_bases:
             try:
                 base = self.commit(self.run("merge-base", head.id, tip.id).decode().strip())
@@ -310,6 +331,8 @@ class Repository:
             [commit_object] = self.objects([f"{ref}^{{commit}}"])
             if commit_object is None or commit_object.id in self._commits:
                 return commit_object and self._commits[commit_object.id]
+            if not self.shallow and (commit := _parse_commit(commit_object)):
+                return commit
         log_format = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %ct %P%x00%s%x00%b")
         try:
             output = self.run("log", "-1", *log_format, "--end-of-options", f"{ref}^{{commit}}", "--")
@@ -319,14 +342,53 @@ class Repository:
         commit_id, time_s, *parents = facts.split(b" ")
         return Commit(commit_id.decode(), parse_time(time_s), _find_title(subject, body, is_merge=len(parents) > 1))
 
-    def folder(self, commit_id: str, folder: str) -> bytes:
-        """Return the output of `git ls-tree -z` for a folder of a commit, "" for its top. Each folder is listed once."""
+    def list_folder(self, commit_id: str, folder: str) -> Mapping[str, TreeEntry]:
+        """Return the entries of a folder of a commit by path; "" is its top. Each folder is listed once."""
         key = (commit_id, folder)
         if key not in self._folders:
-            # Without the slash, git would list the folder's own entry instead of its contents.
-            inside = [f"{folder}/"] if folder else []
-            self._folders[key] = self.run("ls-tree", "-z", "--full-tree", commit_id, "--", *inside)
+            entries = self._read_folder(commit_id, folder)
+            if entries is None:
+                # Without the slash, git would list the folder's own entry instead of its contents.
+                inside = [f"{folder}/"] if folder else []
+                entries = self._list_tree(commit_id, *inside)
+            self._folders[key] = entries
         return self._folders[key]
+
+    def list_below(self, commit_id: str, folder: str) -> Mapping[str, TreeEntry]:
+        """Return the entries of a folder and of all folders in it, without the folders; a path that is not a folder lists itself."""
+        return self._list_tree(commit_id, *([folder] if folder else []), is_recursive=True)
+
+    def _list_tree(self, commit_id: str, *paths: str, is_recursive: bool = False) -> dict[str, TreeEntry]:
+        recursive = ["-r"] if is_recursive else []
+        output = self.run("ls-tree", "-z", "--full-tree", *recursive, commit_id, "--", *paths)
+        entries = {}
+        for record in output.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            facts, _, path = record.partition("\t")
+            mode, _, entry_id = facts.split(" ")
+            entries[path] = TreeEntry(mode, entry_id)
+        return entries
+
+    def _read_folder(self, commit_id: str, folder: str) -> dict[str, TreeEntry] | None:
+        """List a folder with the process that reads objects, or return None if only `git ls-tree` can list it."""
+        entries = self._read_tree(f"{commit_id}^{{tree}}")
+        for name in folder.split("/") if folder else ():
+            if entries is None or name in ("", ".", ".."):
+                return None
+            entry = entries.get(name)
+            if entry is None:
+                return {}
+            entries = self._read_tree(entry.id) if entry.mode == "40000" else None
+        if entries is None or not folder:
+            return entries
+        return {f"{folder}/{name}": entry for name, entry in entries.items()}
+
+    def _read_tree(self, name: str) -> dict[str, TreeEntry] | None:
+        """Return the entries of a tree by name, or None if the tree is missing or unusual."""
+        if name not in self._trees:
+            [tree] = self.objects([name])
+            is_read = tree is not None and tree.type == "tree" and tree.size_bytes == len(tree.content)
+            self._trees[name] = _parse_tree(tree.content, self.object_format) if tree and is_read else None
+        return self._trees[name]
 
     def refs(self) -> list[str]:
         """Return the short names of all refs."""
@@ -461,6 +523,41 @@ def log(
             raise HistoryError(f"unexpected output of git log: {token[:80]!r}")
     if logged:
         yield logged
+
+
+def _parse_commit(commit_object: Blob) -> Commit | None:
+    """Parse the object of a commit as `git log` does, or return None if only Git can print it: it is unusual, or in another encoding.
+
+    In a shallow clone, Git does not show all parents of an object.
+    """
+    header, separator, message = commit_object.content.partition(b"\n\n")
+    lines = header.split(b"\n")
+    committer_lines = [line for line in lines if line.startswith(b"committer ")]
+    has_encoding = any(line.startswith(b"encoding ") for line in lines)
+    usual_message = _USUAL_MESSAGE.fullmatch(message)
+    if not separator or len(committer_lines) != 1 or has_encoding or usual_message is None:
+        return None
+    committer = _USUAL_COMMITTER.fullmatch(committer_lines[0])
+    if committer is None:
+        return None
+    parent_count = sum(line.startswith(b"parent ") for line in lines)
+    title = _find_title(usual_message["subject"], usual_message["body"] or b"", is_merge=parent_count > 1)
+    return Commit(commit_object.id, parse_time(committer["time"]), title)
+
+
+def _parse_tree(content: bytes, object_format: str) -> dict[str, TreeEntry] | None:
+    """Return the entries of a tree object by name, or None if one has an unusual mode."""
+    id_bytes = hashlib.new(object_format, usedforsecurity=False).digest_size
+    entries: dict[str, TreeEntry] = {}
+    start = 0
+    while start < len(content):
+        name_end = content.index(b"\0", start)
+        mode, _, name = content[start:name_end].partition(b" ")
+        if mode not in _TREE_MODES:
+            return None
+        start = name_end + 1 + id_bytes
+        entries[name.decode("utf-8", "surrogateescape")] = TreeEntry(mode.decode(), content[name_end + 1 : start].hex())
+    return entries
 
 
 def _find_title(subject: bytes, body: bytes, *, is_merge: bool) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -412,3 +413,75 @@ def test_a_date_is_read_as_git_reads_it(tmp_path: Path, line: str) -> None:
         read = repository.commit(commit_id)
     assert read
     assert read.time_s == (min(int(git_time), LATEST_S) if git_time else 0)
+
+
+MESSAGES = [
+    b"subject\n",
+    b"subject",
+    b"subject \n\nbody\n",
+    b"\n\n subject\n\n\n body\n",
+    b"one\ntwo\n\nbody\n",
+    b"one\n \nbody\n",
+    b"one\r\n\r\nbody\r\n",
+    "größer\n\nüber\n".encode(),
+    b"caf\xe9\n",
+    b"\tindented\n",
+    b"a\x0bb\n\nbody\n",
+    b"",
+    b"\n",
+    b"Merge pull request #7 from a/b\n\nTitle of the change\n",
+    b"Merge branch 'a' into 'main'\n\nTitle\n\nSee merge request a/b!8\n",
+]
+
+
+def test_a_commit_by_name_is_equal_to_the_commit_in_the_log(git_repository: Scratch) -> None:
+    git_repository.commit({"a": "x"})
+    git_repository.flush()
+    tree, parent = git_repository.git("rev-parse", "main^{tree}", "main").split()
+    other_parent = write_commit(git_repository, tree, "A <a> 1000 +0000")
+    people = b"author A <a> 1000 +0000\ncommitter A <a> 2000 +0000\n"
+    write_object = ["git", "hash-object", "-t", "commit", "-w", "--stdin"]
+    with Repository.open(git_repository.path) as repository:
+        for parents, header, message in product(
+            [[parent], [parent, other_parent]], [b"", b"encoding ISO-8859-1\n"], MESSAGES
+        ):
+            lines = b"".join(b"parent %b\n" % name.encode() for name in parents)
+            raw = b"tree %b\n%b%b%b\n%b" % (tree.encode(), lines, people, header, message)
+            written = subprocess.run(write_object, cwd=git_repository.path, input=raw, capture_output=True, check=True)
+            commit_id = written.stdout.decode().strip()
+            assert [step.commit for step in log(repository, commit_id)][-1] == repository.commit(commit_id)
+
+
+def test_a_listed_folder_has_the_entries_that_git_lists(git_repository: Scratch) -> None:
+    git_repository.commit({"a/b/c.txt": "x", "a/b.txt": "y", "a/größer.yaml": "z", "d": "w"})
+    git_repository.flush()
+    (git_repository.path / "link").symlink_to("a")
+    git_repository.git("reset", "-q", "--hard")
+    git_repository.git("add", "link")
+    git_repository.git("update-index", "--chmod=+x", "d")
+    git_repository.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "link")
+    commit_id = git_repository.git("rev-parse", "HEAD")
+    with Repository.open(git_repository.path) as repository:
+        for folder in (
+            "",
+            "a",
+            "a/b",
+            "a/größer.yaml",
+            "d",
+            "link",
+            "link/b",
+            "a/./b",
+            "a//b",
+            "a/../a",
+            "missing",
+            "a/missing",
+        ):
+            inside = [f"{folder}/"] if folder else []
+            listed = git_repository.git("ls-tree", "-z", "--full-tree", commit_id, "--", *inside).split("\0")[:-1]
+            expected = {}
+            for entry in listed:
+                facts, path = entry.split("\t")
+                mode, _, blob = facts.split(" ")
+                expected[path] = (mode.removeprefix("0"), blob)
+            listing = repository.list_folder(commit_id, folder)
+            assert {path: (mode.removeprefix("0"), blob) for path, (mode, blob) in listing.items()} == expected
