@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 _MANIFEST: Final = "package"
 """The kind of the manifest's file in the cache."""
 
-_READ_AHEAD: Final = 50
-"""The number of topics whose files are read from Git at once."""
-
 _MAX_LISTED: Final = 10
 """The most versions or findings that are listed by name."""
 
@@ -499,9 +496,7 @@ class _PackageMaker:
             unchanged, known_versions = manifest.select_unchanged(
                 names, numbers, changed, self.out, self.generate.package
             )
-        topics = _select_topics(
-            [name for name in names if name not in unchanged], approved, records, known_versions.keys()
-        )
+        topics = _select_topics([name for name in names if name not in unchanged], approved, records)
         package = package_files(
             topics,
             self.generate,
@@ -511,6 +506,7 @@ class _PackageMaker:
             recursion_depth=args.recursion_depth,
             unchanged=unchanged,
             known_versions=known_versions,
+            read_ahead=approved.read_ahead,
         )
         setup = ReadingSetup(project, self.top, approved, None, None, {})
         return _Package(setup, records, target, topics, numbers, package)
@@ -561,28 +557,18 @@ def _is_in_package(history: History, topic: Topic) -> bool:
 
 
 def _select_topics(
-    names: Sequence[TopicName],
-    history: History,
-    records: Mapping[str, TargetNumbers | None],
-    known_topics: Collection[TopicName],
+    names: Sequence[TopicName], history: History, records: Mapping[str, TargetNumbers | None]
 ) -> list[Approved]:
-    """Return topics with the recorded numbers of all targets.
-
-    The code of most versions of `known_topics` is known, so their definitions are read only where they are used.
-    """
+    """Return topics with the recorded numbers of all targets; their definitions are read on use."""
     from schemactl.codegen.topics import NO_VERSION, Approved, list_kinds
     from schemactl.declare.target_numbers import target_versions
 
     topics = []
-    for index, name in enumerate(names):
-        if index % _READ_AHEAD == 0:
-            history.read_ahead([name for name in names[index : index + _READ_AHEAD] if name not in known_topics])
+    for name in names:
         if _is_without_schema(history.catalog.topics[name]):
             topics.append(Approved(history.catalog.topics[name], NO_VERSION))
         elif (current := history.current(name)) is not None:
             topic = history.catalog.topics[name]
-            if name not in known_topics:
-                topic.load()
             approved = Approved(topic, current)
             versions_by_target = {
                 target: target_versions(topic, record)
@@ -692,6 +678,8 @@ def _write(package: _Package, maker: _PackageMaker, merged: Merged | None, earli
     write(package.files, out, difference, below=below)
     updated, deleted = len(difference.changed) - created, len(difference.extra)
     maker.context.summarize(f"{package.files.count} files: {created} created, {updated} updated, {deleted} deleted.")
+    # The texts and the manifest of a large package need not be in memory together.
+    package.files.clear()
     tip = merged.approved.tip if merged else package.setup.approved.tip
     if earlier and tip and earlier.tip == tip.id and not (difference or package.topics):
         manifest: Manifest | None = earlier

@@ -15,7 +15,7 @@ import keyword
 import os
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -76,6 +76,9 @@ HEADER: Final = f"""\
 """
 
 _WIDTH: Final = 88
+
+_READ_AHEAD: Final = 50
+"""The number of topics whose definitions are read from Git at once."""
 
 _PACKAGE: Final = '''\
 """Pulsar topics, one module each: the columns of their messages, and functions to decode and encode them."""
@@ -218,6 +221,7 @@ def package_files(
     recursion_depth: int | None = None,
     unchanged: Mapping[TopicName, TopicFiles] = MappingProxyType({}),
     known_versions: Mapping[TopicName, Mapping[int, VersionCode]] = MappingProxyType({}),
+    read_ahead: Callable[[Sequence[TopicName]], None] = lambda _: None,
 ) -> PackageFiles:
     """Generate the files of the package, by path below `generate.out`; equal input makes equal bytes.
 
@@ -231,7 +235,9 @@ def package_files(
         target: the target whose version numbers count where none is chosen, or None for Git's.
         recursion_depth: the recursion depth of all topics (see `Generate`), or None for the depth in the settings of each.
         unchanged: further topics of the package, whose files on disk stay (see `select_unchanged`).
-        known_versions: the code of versions of `topics` whose files on disk stay (see `select_versions`).
+        known_versions: the code of versions of `topics` whose files on disk stay (see `select_unchanged`).
+        read_ahead: reads the definitions of some topics from Git at once, before they are used. The definitions of a topic are freed
+            after its module is made, because all of them would take most of the memory.
 
     Raises:
         SchemactlError: if the package's name cannot be imported, or a part of some topics has no type in Spark. They are all named.
@@ -250,7 +256,14 @@ def package_files(
     entries = ""
     topic_files = dict(unchanged)
     unchanged_names = {file for topic in unchanged.values() for file in topic.names}
+    names_to_read = [name for name in paths if name in topics_by_name and name not in known_versions]
+    batches = {
+        names_to_read[start]: names_to_read[start : start + _READ_AHEAD]
+        for start in range(0, len(names_to_read), _READ_AHEAD)
+    }
     for name, path in paths.items():
+        if name in batches:
+            read_ahead(batches[name])
         module_name = ".".join((generate.package, *path))
         if name in unchanged:
             entries += f"    {literal(str(name))}: {literal(module_name)},\n"
@@ -297,6 +310,7 @@ def package_files(
                     own_files[f"{class_path}/__init__.py"] = HEADER
                     class_path += f"/{part.topic.kind}"
                 own_files[f"{class_path}.py"] = HEADER + text
+        approved.topic.unload()
         files |= own_files
         unchanged_files = {f"{folder}/{SCHEMAS}/{file}" for file in module.unchanged}
         unchanged_names |= unchanged_files

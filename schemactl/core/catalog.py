@@ -346,6 +346,12 @@ class Topic:
             version.load()
         return self
 
+    def unload(self) -> None:
+        """Free the memory of the definitions that `load` read from Git; the next use reads them again."""
+        for schema in (self.schema, *(kind.schema for kind in self.kinds), *(version.info for version in self.versions)):
+            if schema:
+                schema.unload()
+
 
 _CLIENT_LANGUAGES: Mapping[str, ProtoRendering] = {
     **dict.fromkeys(("java", "kotlin", "scala", "groovy", "clojure", "jvm"), "java"),

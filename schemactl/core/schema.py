@@ -159,6 +159,9 @@ class SchemaInfo:
         """Read the definition from Git unless it was read before, and return it."""
         return self
 
+    def unload(self) -> None:
+        """Free the memory of a definition that was read from Git; the next use reads it again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -224,7 +227,7 @@ class DeferredInfo(SchemaInfo):
         is_plain: whether `formats.avro.plain.is_plain` is known to be true.
     """
 
-    __slots__ = ("_read", "digest", "is_plain")
+    __slots__ = ("_read", "_read_again", "digest", "is_plain")
 
     digest: bytes | None
     is_plain: bool
@@ -253,8 +256,17 @@ class DeferredInfo(SchemaInfo):
                 object.__setattr__(self, "locator", partial(_locate_again, read))
             if info.editor:
                 object.__setattr__(self, "editor", partial(_edit_again, read))
+            object.__setattr__(self, "_read_again", read)
             object.__setattr__(self, "_read", None)
         return self
+
+    def unload(self) -> None:
+        """Free the memory of a definition that was read from Git; the next use reads it again."""
+        if read := getattr(self, "_read_again", None):
+            object.__setattr__(self, "_read", read)
+            object.__setattr__(self, "_read_again", None)
+            for part in _PARTS:
+                object.__delattr__(self, part)
 
     def add_properties(self, properties: Mapping[str, str]) -> SchemaInfo:
         """See `SchemaInfo.add_properties`. The facts that are known before the definition is read are kept."""
