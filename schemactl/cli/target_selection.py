@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -42,6 +43,10 @@ TARGET_VARIABLE: Final = "SCHEMACTL_TARGET"
 _EXIT_CODES_WORST_FIRST: Final = (64, 1, 3, 4, 100, 2, 0)
 
 _POLL_INTERVAL_S: Final = 0.2
+
+_SWITCH_INTERVAL_S: Final = 0.0005
+"""The time that Python's threads wait for each other while the main thread reads Git: with the default of 5 ms, each thread
+that sends requests would wait as long for every part of a response."""
 
 _TENANT_OF_EVERY_CLUSTER: Final = "public"
 
@@ -539,6 +544,7 @@ def run_for_each_target(
     ask: Callable[[T], U],
     finish: Callable[[T, U], V],
     *,
+    load: Callable[[T], object],
     stop: Stop | None = None,
 ) -> dict[str, V | SchemactlError]:
     """Return the result for each target by name, or the error that prevented one.
@@ -546,8 +552,9 @@ def run_for_each_target(
     Args:
         targets: the open targets.
         prepare: returns the request for a target.
-        ask: sends the request to the target's registry; runs in parallel for several targets.
+        ask: sends the request to the target's registry; runs in a thread for each target.
         finish: returns the result for a request and its response.
+        load: reads from Git what `finish` will need, in the main thread and while the registries are asked.
         stop: see `run_in_parallel`.
 
     Raises:
@@ -567,7 +574,14 @@ def run_for_each_target(
             requests[target.name] = prepare(target)
         except SchemactlError as error:
             record_error(target.name, error)
-    responses = run_in_parallel([partial(ask, request) for request in requests.values()], stop=stop)
+
+    def load_all() -> None:
+        for request in requests.values():
+            # The error of a target is raised again by its `finish`.
+            with suppress(SchemactlError):
+                load(request)
+
+    responses = run_in_parallel([partial(ask, request) for request in requests.values()], stop=stop, meanwhile=load_all)
     for (name, request), response in zip(requests.items(), responses, strict=True):
         result = (
             response if isinstance(response, SchemactlError) else _run_one(partial(finish, request, response), stop)
@@ -586,14 +600,17 @@ def load_catalog(catalog: Catalog) -> Catalog:
     return Catalog(dict(catalog.namespaces), dict(catalog.topics), dict(catalog.former))
 
 
-def run_in_parallel(works: Sequence[Callable[[], T]], *, stop: Stop | None = None) -> list[T | SchemactlError]:
+def run_in_parallel(
+    works: Sequence[Callable[[], T]], *, stop: Stop | None = None, meanwhile: Callable[[], None] | None = None
+) -> list[T | SchemactlError]:
     """Call the functions in parallel, each in a thread, and return the result of each or the error that it raised.
 
     Args:
-        works: the functions to call; a single one is called in the main thread.
+        works: the functions to call; without `meanwhile`, a single one is called in the main thread.
         stop: handles an interrupt; without it, an interrupt ends everything.
+        meanwhile: called in the main thread while the functions run.
     """
-    if len(works) == 1:
+    if len(works) == 1 and meanwhile is None:
         return [_run_one(works[0], stop)]
     results: dict[int, T | SchemactlError] = {}
     bugs: list[BaseException] = []
@@ -607,7 +624,7 @@ def run_in_parallel(works: Sequence[Callable[[], T]], *, stop: Stop | None = Non
     workers = [Worker(partial(run, number, work)) for number, work in enumerate(works)]
     for worker in workers:
         worker.start()
-    interrupt = _wait_for_workers(workers, stop)
+    interrupt = _wait_for_workers(workers, stop, meanwhile)
     if bugs:
         raise bugs[0]
     return [
@@ -616,17 +633,34 @@ def run_in_parallel(works: Sequence[Callable[[], T]], *, stop: Stop | None = Non
     ]
 
 
-def _wait_for_workers(workers: Sequence[Worker], stop: Stop | None) -> KeyboardInterrupt | OutOfTime | None:
-    """Wait until all workers have ended, or `stop` cancels the rest; return the interrupt, or None."""
-    while running := [worker for worker in workers if not worker.has_ended]:
+def _wait_for_workers(
+    workers: Sequence[Worker], stop: Stop | None, meanwhile: Callable[[], None] | None
+) -> KeyboardInterrupt | OutOfTime | None:
+    """Call `meanwhile`, and wait until all workers have ended, or `stop` cancels the rest; return the interrupt, or None."""
+    while meanwhile or not all(worker.has_ended for worker in workers):
         try:
-            running[0].wait(_POLL_INTERVAL_S)
+            if meanwhile:
+                work, meanwhile = meanwhile, None
+                _run_with_short_switches(work)
+            for worker in workers:
+                while not worker.has_ended:
+                    worker.wait(_POLL_INTERVAL_S)
         except (KeyboardInterrupt, OutOfTime) as error:
             if stop is None:
                 raise
             if not stop(error):
                 return error
     return None
+
+
+def _run_with_short_switches(work: Callable[[], None]) -> None:
+    """Run CPU-bound work in this thread so that threads that wait for responses can still continue soon after each."""
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    try:
+        work()
+    finally:
+        sys.setswitchinterval(interval_s)
 
 
 def _run_one(work: Callable[[], T], stop: Stop | None) -> T | SchemactlError:
