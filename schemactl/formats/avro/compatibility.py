@@ -278,8 +278,6 @@ class _PairComparison:
     def _compare_writer_union(self, reader: Any, writer: Union, location: Location, reader_holder: object) -> Reasons:
         """Compare every branch of the writer. A reader that is also a union only reports which branches it cannot read."""
         into_union = type(reader) is Union
-        if into_union and _has_all(reader.branches, writer.branches):
-            return COMPATIBLE
         reasons: list[Reason] = []
         for index, branch in enumerate(writer.branches):
             if into_union and type(branch) is Primitive and branch in reader.branches:
@@ -338,14 +336,6 @@ def _reads_primitive(reader: Schema, writer: Schema) -> bool:
     if type(reader) is Primitive:
         return writer.type in PROMOTIONS[reader.type]
     return type(reader) is Union and writer in reader.branches
-
-
-def _has_all(reader_branches: Sequence[Schema], writer_branches: Sequence[Schema]) -> bool:
-    """Return whether all branches of the writer are primitives without promotion to a branch of the reader."""
-    for branch in writer_branches:  # noqa: SIM110  all() takes longer than most unions
-        if type(branch) is not Primitive or branch not in reader_branches:
-            return False
-    return True
 
 
 def find_writer_field(field: Field, writer: Record, location: Location) -> Field | None:
@@ -574,9 +564,11 @@ Tokens = Sequence[Token]
 
 def trace_of(incompatibility: Incompatibility) -> Tokens:
     """Return the tokens from the roots of reader and writer to an incompatibility."""
-    if incompatibility.trace is not None:
-        return tokens(incompatibility.trace)
-    return [int(token) if token.isdigit() else token for token in incompatibility.pointer.split("/") if token]
+    return _parse_pointer(incompatibility.pointer) if incompatibility.trace is None else tokens(incompatibility.trace)
+
+
+def _parse_pointer(pointer: str) -> Tokens:
+    return [int(token) if token.isdigit() else token for token in pointer.split("/") if token]
 
 
 def is_writer_branch(token: Token) -> bool:
@@ -629,6 +621,11 @@ def walk(schema: Schema, trace: Tokens) -> Walk:
     return Walk(tuple(parts), path.removeprefix("."), pointer)
 
 
+def find_field(schema: Schema, pointer: str) -> Field | None:
+    """Return the innermost field that a JSON pointer leads through, or None."""
+    return walk(schema, _parse_pointer(pointer)).field
+
+
 def find_counterpart(trace: Tokens, *, reader: Schema, writer: Schema) -> tuple[str, Schema]:
     """Follow the reader's `trace` into the writer's schema as far as possible; return the pointer, and the innermost schema.
 
@@ -668,17 +665,14 @@ def _list_writer_steps(
             yield index
             writer_part = writer_part if index is None else writer_part.branches[index]
         if isinstance(reader_child, Field) and isinstance(writer_part, Record):
-            yield _find_field_index(reader_child, writer_part)
+            indices_by_name, indices_by_alias = _index_fields(writer_part)
+            names = (reader_child.name, *reader_child.aliases)
+            indices = [indices_by_name[name] for name in names if name in indices_by_name]
+            if reader_child.name in indices_by_alias:
+                indices.append(indices_by_alias[reader_child.name])
+            yield min(indices, default=None)
         else:
             yield token if type(reader_part) is type(writer_part) else None
-
-
-def _find_field_index(field: Field, record: Record) -> int | None:
-    indices_by_name, indices_by_alias = _index_fields(record)
-    indices = [indices_by_name[name] for name in (field.name, *field.aliases) if name in indices_by_name]
-    if field.name in indices_by_alias:
-        indices.append(indices_by_alias[field.name])
-    return min(indices, default=None)
 
 
 @lru_cache(maxsize=8)  # a record can have 100,000 fields, and a reason for each

@@ -42,6 +42,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
     children,
+    locate_children,
     parts,
     pointer,
 )
@@ -120,7 +121,9 @@ def counterexample(
     trace = message_trace(reader, trace_of(incompatibility))
     samples = SampleMessages(writer, _list_symbols(writer) - _list_symbols(reader))
     messages = _find_unreadable(samples.list_along(writer, trace), writer, reader, release)
-    if not any(_is_at(message, incompatibility, trace) for message in messages):
+    ranks = [_rank_message(message, incompatibility, trace) for message in messages]
+    if not any(named or -shared == len(trace) for named, shared, _ in ranks):
+        # No message fails at the place of the incompatibility.
         messages += find_unreadable_messages(writer=writer, reader=reader, release=release)
     if not messages:
         return _find_lost_value(trace, reader, writer, plain_json=plain_json, release=release)
@@ -132,12 +135,6 @@ def counterexample(
         return Counterexample(text, text.encode(), f"not allowed by the reader's schema: {failure.message}")
     result = f"{failure.exception}: {failure.message}" if failure.message else failure.exception
     return Counterexample(text, best.data, result)
-
-
-def _is_at(message: UnreadableMessage, incompatibility: Incompatibility, trace: Sequence[Token]) -> bool:
-    """Return whether a message fails at the place of an incompatibility."""
-    is_named, shared, _ = _rank_message(message, incompatibility, trace)
-    return bool(is_named) or -shared == len(trace)
 
 
 def _rank_message(
@@ -379,11 +376,11 @@ class SampleMessages:
             case Record() if self.is_small(schema):
                 smallest = self.make_smallest(schema)
                 for field in schema.fields:
-                    yield field.name, field.schema, partial(_replace_field, smallest, field.name)
 
+                    def replace_field(value: Datum, name: str = field.name) -> Datum:
+                        return {**smallest, name: value}
 
-def _replace_field(record: Mapping[str, Datum], name: str, value: Datum) -> Datum:
-    return {**record, name: value}
+                    yield field.name, field.schema, replace_field
 
 
 def compute_least_sizes(schema: Schema) -> dict[Schema, tuple[int, int]]:
@@ -544,22 +541,8 @@ def _locate_parts(schema: Schema) -> dict[Schema, Path]:
         part, path = pending.pop()
         if part not in paths:
             paths[part] = path
-            pending += reversed([(child, (path, *tokens)) for tokens, child in _list_children(part)])
+            pending += reversed([(child, (path, *tokens)) for tokens, child in locate_children(part)])
     return paths
-
-
-def _list_children(schema: Schema) -> list[tuple[tuple[Token, ...], Schema]]:
-    """Return the schemas directly inside `schema`, each with the tokens of its pointer."""
-    match schema:
-        case Array():
-            return [(("items",), schema.items)]
-        case Map():
-            return [(("values",), schema.values)]
-        case Union():
-            return [((index,), branch) for index, branch in enumerate(schema.branches)]
-        case Record():
-            return [(("fields", index, "type"), field.schema) for index, field in enumerate(schema.fields)]
-    return []
 
 
 # Reading of a message with another schema
@@ -751,41 +734,34 @@ def _encode(out: bytearray, schema: Schema, datum: Datum) -> None:
         case Record():
             for field in schema.fields:
                 _encode(out, field.schema, datum[field.name])
-        case Array() | Map():
-            _encode_items(out, schema, datum)
+        case Array():
+            if datum:
+                out += encode_zigzag(len(datum))
+            for item in datum:
+                _encode(out, schema.items, item)
+            out += encode_zigzag(0)
+        case Map():
+            if datum:
+                out += encode_zigzag(len(datum))
+            for key, value in datum.items():
+                _append_bytes(out, key.encode())
+                _encode(out, schema.values, value)
+            out += encode_zigzag(0)
         case Enum():
             out += encode_zigzag(schema.symbols.index(datum))
         case Fixed():
             out += datum
-        case Primitive():
-            _encode_primitive(out, schema.type, datum)
-
-
-def _encode_items(out: bytearray, schema: Array | Map, datum: Datum) -> None:
-    if datum:
-        out += encode_zigzag(len(datum))
-    for item in datum:
-        if isinstance(schema, Array):
-            _encode(out, schema.items, item)
-        else:
-            _append_bytes(out, item.encode())
-            _encode(out, schema.values, datum[item])
-    out += encode_zigzag(0)
-
-
-def _encode_primitive(out: bytearray, type_: str, datum: Datum) -> None:
-    match type_:
-        case "boolean":
+        case Primitive(type="boolean"):
             out.append(datum)
-        case "int" | "long":
+        case Primitive(type="int" | "long"):
             out += encode_zigzag(datum)
-        case "float":
+        case Primitive(type="float"):
             out += struct.pack("<f", datum)
-        case "double":
+        case Primitive(type="double"):
             out += struct.pack("<d", datum)
-        case "bytes":
+        case Primitive(type="bytes"):
             _append_bytes(out, datum)
-        case "string":
+        case Primitive(type="string"):
             _append_bytes(out, datum.encode())
 
 
@@ -826,36 +802,33 @@ class _ByteReader:
         self._item_count = 0
 
     def read(self, schema: Schema) -> Datum:
-        if isinstance(schema, Record):
-            return {field.name: self.read(field.schema) for field in schema.fields}
-        if isinstance(schema, Union):
-            index = self._read_index(len(schema.branches), "ArrayIndexOutOfBoundsException")
-            return UnionValue(index, self.read(schema.branches[index]))
-        if isinstance(schema, Enum):
-            return schema.symbols[self._read_index(len(schema.symbols), "IndexOutOfBoundsException")]
-        if isinstance(schema, Array):
-            return [self.read(schema.items) for _ in self._read_blocks()]
-        if isinstance(schema, Map):
-            return {self._read_string(): self.read(schema.values) for _ in self._read_blocks()}
-        if isinstance(schema, Fixed):
-            return self._take(schema.size)
-        return self._read_primitive(schema.type)
-
-    def _read_primitive(self, type_: str) -> Datum:
-        match type_:
-            case "null":
+        match schema:
+            case Record():
+                return {field.name: self.read(field.schema) for field in schema.fields}
+            case Union():
+                index = self._read_index(len(schema.branches), "ArrayIndexOutOfBoundsException")
+                return UnionValue(index, self.read(schema.branches[index]))
+            case Enum():
+                return schema.symbols[self._read_index(len(schema.symbols), "IndexOutOfBoundsException")]
+            case Array():
+                return [self.read(schema.items) for _ in self._read_blocks()]
+            case Map():
+                return {self._read_string(): self.read(schema.values) for _ in self._read_blocks()}
+            case Fixed():
+                return self._take(schema.size)
+            case Primitive(type="null"):
                 return None
-            case "boolean":
+            case Primitive(type="boolean"):
                 return self._take(1) == b"\x01"
-            case "int":
+            case Primitive(type="int"):
                 return self._read_varint(bits=32)
-            case "long":
+            case Primitive(type="long"):
                 return self._read_varint(bits=64)
-            case "float":
+            case Primitive(type="float"):
                 return struct.unpack("<f", self._take(4))[0]
-            case "double":
+            case Primitive(type="double"):
                 return struct.unpack("<d", self._take(8))[0]
-            case "bytes":
+            case Primitive(type="bytes"):
                 return self._take(self._read_length("arrays", " in Java library"))
         return self._read_string()
 

@@ -439,83 +439,63 @@ class Encoding:
         """
         match schema:
             case Record():
-                self._encode_record(schema, value)
+                values = value if isinstance(value, dict) else {}
+                for field in schema.fields:
+                    if field.name in values:
+                        self.encode(field.schema, values[field.name])
+                    elif field.default is NO_DEFAULT:
+                        raise JavaException("AvroTypeException", f"No default value for: {field.name}")
+                    elif id(field) not in self._is_encoded:
+                        # The default of a field is encoded once: the result is always the same.
+                        self._is_encoded[id(field)] = False
+                        self.encode(field.schema, field.default)
+                        self._is_encoded[id(field)] = True
+                    elif not self._is_encoded[id(field)]:  # it contains itself: Java recurses until its stack overflows
+                        raise stack_overflow()
             case Array():
                 # Jackson also iterates over the values of an object, and over nothing in any other value.
-                self._encode_items(schema.items, list(value.values()) if isinstance(value, dict) else value)
+                items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+                for item in items:
+                    self.encode(schema.items, item)
             case Map():
-                self._check_map(schema, value)
-                self._encode_items(schema.values, list(value.values()) if isinstance(value, dict) else None)
+                if isinstance(value, list) and value:
+                    # Java writes the number of items in the array as the number of entries, but no entries: the reader meets the end.
+                    self._set_unreadable(JavaException("AvroRuntimeException", "java.io.EOFException"))
+                if isinstance(value, dict) and value:
+                    self._check_string_class(schema)
+                    for item in value.values():
+                        self.encode(schema.values, item)
             case Union():
-                self.encode(self._choose_branch(schema, value), value)
-            case Enum():
-                self._check_enum(schema, value)
+                for branch in schema.branches:
+                    if self._first_branch_only or _is_candidate(branch, value):
+                        self.encode(branch, value)
+                        return
+                if self._first_branch_only:
+                    raise no_branch()
+                raise _make_error("Not compatible default value for union: ", value)
+            case Enum() if value not in schema.symbols:
+                if self._first_branch_only:  # Avro 1.11 unboxes the ordinal, which is null
+                    raise JavaException("NullPointerException")
+                symbol = value if isinstance(value, str) else "null"
+                symbols = ", ".join(schema.symbols)
+                raise JavaException(MISSING_SYMBOL, f"enum value '{symbol}' is not in the enum symbol set: [{symbols}]")
             case Fixed():
                 if not isinstance(value, str):
                     raise _make_error("Non-string default value for fixed: ", value)
-            case Primitive():
-                self._check_primitive(schema, value)
-
-    def _encode_items(self, schema: Schema, values: JsonValue) -> None:
-        if isinstance(values, list):
-            for value in values:
-                self.encode(schema, value)
-
-    def _encode_record(self, schema: Record, value: JsonValue) -> None:
-        values = value if isinstance(value, dict) else {}
-        for field in schema.fields:
-            if field.name in values:
-                self.encode(field.schema, values[field.name])
-            elif field.default is NO_DEFAULT:
-                raise JavaException("AvroTypeException", f"No default value for: {field.name}")
-            elif id(field) not in self._is_encoded:
-                # The default of a field is encoded once: the result is always the same.
-                self._is_encoded[id(field)] = False
-                self.encode(field.schema, field.default)
-                self._is_encoded[id(field)] = True
-            elif not self._is_encoded[id(field)]:  # it contains itself: Java recurses until its stack overflows
-                raise stack_overflow()
-
-    def _choose_branch(self, schema: Union, value: JsonValue) -> Schema:
-        for branch in schema.branches:
-            if self._first_branch_only or _is_candidate(branch, value):
-                return branch
-        if self._first_branch_only:
-            raise no_branch()
-        raise _make_error("Not compatible default value for union: ", value)
-
-    def _check_enum(self, schema: Enum, value: JsonValue) -> None:
-        if value in schema.symbols:
-            return
-        if self._first_branch_only:  # Avro 1.11 unboxes the ordinal, which is null
-            raise JavaException("NullPointerException")
-        symbol = value if isinstance(value, str) else "null"
-        raise JavaException(
-            MISSING_SYMBOL, f"enum value '{symbol}' is not in the enum symbol set: [{', '.join(schema.symbols)}]"
-        )
-
-    def _check_map(self, schema: Map, value: JsonValue) -> None:
-        if isinstance(value, list) and value:
-            # Java writes the number of items in the array as the number of entries, but no entries: the reader meets the end.
-            self._set_unreadable(JavaException("AvroRuntimeException", "java.io.EOFException"))
-        if isinstance(value, dict) and value:
-            self._check_string_class(schema)
-
-    def _check_primitive(self, schema: Primitive, value: JsonValue) -> None:
-        kind = schema.type
-        if kind in ("string", "bytes"):
-            if not isinstance(value, str):
-                raise _make_error(f"Non-string default value for {kind}: ", value)
-            if kind == "string":
-                self._check_string_class(schema)
-        elif kind in NUMBER_TYPES:
-            if not _is_number(value):
-                raise _make_error(f"Non-numeric default value for {kind}: ", value)
-        elif kind == "boolean":
-            if not isinstance(value, bool):
-                raise _make_error("Non-boolean default for boolean: ", value)
-        elif value is not None:
-            raise _make_error("Non-null default value for null type: ", value)
+            case Primitive(type="string" | "bytes"):
+                if not isinstance(value, str):
+                    raise _make_error(f"Non-string default value for {schema.type}: ", value)
+                if schema.type == "string":
+                    self._check_string_class(schema)
+            case Primitive(type="int" | "long" | "float" | "double"):
+                if not _is_number(value):
+                    raise _make_error(f"Non-numeric default value for {schema.type}: ", value)
+            case Primitive(type="boolean"):
+                if not isinstance(value, bool):
+                    raise _make_error("Non-boolean default for boolean: ", value)
+            case Primitive(type="null"):
+                if value is not None:
+                    raise _make_error("Non-null default value for null type: ", value)
 
     def _check_string_class(self, schema: Primitive | Map) -> None:
         name = schema.properties.get(STRING_CLASS)

@@ -475,7 +475,10 @@ def list_parts(root: Schema) -> Iterator[tuple[str, str]]:
         if isinstance(named, Record):
             yield name, f"record {named.full_name}{properties}"
             for field in named.fields:
-                yield f"{name}.{field.name}", _field_text(field, names)
+                default = "" if field.default is NO_DEFAULT else f" = {canonical_json(field.default)}"
+                order = "" if field.order == "ascending" else f", order {field.order}"
+                description = f"{_type_text(field.schema, names)}{default}{order}{_properties_text(field)}"
+                yield f"{name}.{field.name}", description
         elif isinstance(named, Enum):
             default = f", default {named.default}" if named.default is not None else ""
             yield name, f"enum {named.full_name}{default}{properties}"
@@ -522,12 +525,6 @@ def _name_types(root: Schema) -> tuple[list[NamedSchema], dict[str, str]]:
     types = [part for part in parts(root) if isinstance(part, Named)]
     uses = Counter(named.name for named in types)
     return types, {named.full_name: named.name if uses[named.name] == 1 else named.full_name for named in types}
-
-
-def _field_text(field: Field, names: Mapping[str, str]) -> str:
-    default = "" if field.default is NO_DEFAULT else f" = {canonical_json(field.default)}"
-    order = "" if field.order == "ascending" else f", order {field.order}"
-    return f"{_type_text(field.schema, names)}{default}{order}{_properties_text(field)}"
 
 
 def _type_text(schema: Schema, names: Mapping[str, str]) -> str:

@@ -159,9 +159,7 @@ def _check_attribute(value: Any, parts: Parts, key: str) -> Iterator[GoChange]:
             for index, child in enumerate(value):
                 yield from _check_attribute(child, (*parts, str(index)), key)
     if text := _describe_number(value):
-        yield GoChange(
-            parts, f"the number {_write(value)} of the attribute `{key}` becomes {text}", "Write it as text."
-        )
+        yield GoChange(parts, f"the number {value!r} of the attribute `{key}` becomes {text}", "Write it as text.")
 
 
 def _describe_number(value: Any, *, is_long: bool = False) -> str:
@@ -175,10 +173,6 @@ def _describe_number(value: Any, *, is_long: bool = False) -> str:
         printed = wrapped if is_long else int(Decimal(repr(number)))
         return "" if printed == value and abs(value) < _PLAIN_FLOATS else f"{printed}"
     return ""
-
-
-def _write(value: float) -> str:
-    return repr(value)
 
 
 def _check_default(
@@ -216,7 +210,7 @@ def _check_default(
                 is_float = isinstance(default, float)
                 yield GoChange(
                     parts,
-                    f"the default {_write(default)} becomes {number}",
+                    f"the default {default!r} becomes {number}",
                     f"Write {int(default)}." if is_float else f"Use a default of at most {_EXACT}.",
                 )
         case "array" if isinstance(default, list):

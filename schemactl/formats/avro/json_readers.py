@@ -22,6 +22,7 @@ from schemactl.formats.avro.compatibility import (
     Location,
     find_branch,
     find_counterpart,
+    find_field,
     message_trace,
     reader_pointer,
     trace_of,
@@ -376,7 +377,8 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
     if becomes_text or (becomes_object and writer_kind not in KEPT_IN_UNION and not is_exact_decimal):
         return _make_misreading("union", location, message, written, read)
     if reader_kind == writer_kind == "decimal":
-        if _has_digits_for(reader_type, writer_type):
+        has_whole_digits = reader_type.precision - reader_type.scale >= writer_type.precision - writer_type.scale
+        if has_whole_digits and reader_type.scale >= writer_type.scale:
             return None
         return _make_misreading("digits", location, message, written, read)
     if isinstance(reader, Fixed) and isinstance(writer, Fixed) and reader.size != writer.size:
@@ -401,27 +403,20 @@ def _describe_type(schema: Schema, value_type: ValueType) -> str:
     return f"{schema.type} of {kind}" if kind in KEPT and kind[:1].isupper() else value_type.text
 
 
-def _has_digits_for(reader_type: ValueType, writer_type: ValueType) -> bool:
-    has_whole_digits = reader_type.precision - reader_type.scale >= writer_type.precision - writer_type.scale
-    return has_whole_digits and reader_type.scale >= writer_type.scale
-
-
 def _check_alias(reader_field: Field, reader: Record, writer: Record, location: Location) -> Iterator[Incompatibility]:
     """Yield the misreading of a field that only an alias connects with a field of the writer."""
     sources = [writer.fields_by_name[alias] for alias in reader_field.aliases if alias in writer.fields_by_name]
     if len(sources) != 1 or sources[0].schema.type == "null":
         return
     (source,) = sources
+    schema = reader_field.schema
+    is_nullable = any(branch.type == "null" for branch in (schema.branches if isinstance(schema, Union) else (schema,)))
     if source.name not in reader.fields_by_name:
         message = f"written as {source.name}, which readers of JSON do not read as {reader_field.name}"
         yield _make_misreading("alias", location, message, source.name)
-    elif reader_field.default is NO_DEFAULT and not _is_nullable(reader_field.schema):
+    elif reader_field.default is NO_DEFAULT and not is_nullable:
         message = f"written as {source.name} alone; {reader_field.name} has no value and no default"
         yield _make_misreading("absent", location, message, source.name)
-
-
-def _is_nullable(schema: Schema) -> bool:
-    return "null" in {branch.type for branch in (schema.branches if isinstance(schema, Union) else (schema,))}
 
 
 def _make_misreading(
@@ -452,7 +447,8 @@ def explain(breakage: Breakage, *, new: Schema, old: Schema) -> Explanation:
     match _get_problem(misreading):
         case "alias":
             read_name = way.field.name if way.field else place
-            written_name = _get_field_name(writer, writer_pointer)
+            written_field = find_field(writer, writer_pointer)
+            written_name = written_field.name if written_field else ""
             reason = (
                 f"{place}: the value is written as {written_name}, and readers of JSON know no aliases: {whose} has {read_name}, "
                 f"which Java reads as {_describe_absent(way.schema)}, and the value of {written_name} is lost."
@@ -503,13 +499,6 @@ def _get_problem(misreading: Incompatibility) -> Problem:
     return misreading.problem if isinstance(misreading, JsonMisreading) else "type"
 
 
-def _get_field_name(schema: Schema, pointer: str) -> str:
-    """Return the name of the field that a JSON pointer leads to."""
-    trace = [int(token) if token.isdigit() else token for token in pointer.split("/") if token]
-    innermost_field = walk(schema, trace).field
-    return innermost_field.name if innermost_field else ""
-
-
 def _describe_absent(schema: Schema) -> str:
     """Return the value of a Java class in a field that is absent from a message."""
     absent = {"boolean": "false", "int": "0", "long": "0", "float": "0", "double": "0"}
@@ -551,6 +540,8 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     trace = trace_of(breakage.incompatibility)
     way = walk(reader, trace)
     writer_pointer, writer_end = find_counterpart(trace, reader=reader, writer=writer)
+    written_field = find_field(writer, writer_pointer)
+    written_name = written_field.name if written_field else ""
     message_tokens = [*message_trace(reader, trace)]
     samples = SampleMessages(writer, primitives=ONES)
     sample: Datum
@@ -558,7 +549,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     reader_type, writer_type = value_type_of(way.schema), value_type_of(writer_end)
     match _get_problem(breakage.incompatibility):
         case "alias":
-            written_name = message_tokens[-1] = _get_field_name(writer, writer_pointer)
+            message_tokens[-1] = written_name
             sample = next(
                 (datum for datum in list_candidates(writer_end, primitives=ONES) if not _is_null(datum)), None
             )
@@ -567,7 +558,7 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
             absent = _describe_absent(way.schema)
             result = f"Java reads {way.field.name} as {absent}: the {written_name} that was written is lost"
         case "absent":
-            written_name = message_tokens[-1] = _get_field_name(writer, writer_pointer)
+            message_tokens[-1] = written_name
             sample = samples.make_smallest(writer_end) if samples.is_small(writer_end) else None
             result = f"{way.field.name if way.field else 'the field'} is absent and has no default"
         case "symbols" if isinstance(writer_end, Enum) and isinstance(way.schema, Enum):

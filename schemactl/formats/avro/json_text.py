@@ -353,25 +353,18 @@ def json_text(value: JsonValue, *, pretty: bool = False) -> str:
                 write(item, depth)
                 opening = ","
             pieces.append(f"{gap}]" if value else f"[{gap}]")
+        elif isinstance(value, str):
+            pieces.append(_quote(value))
+        elif isinstance(value, float):
+            text = format_double(value)
+            pieces.append(text if math.isfinite(value) else _quote(text))
+        elif isinstance(value, bool):
+            pieces.append("true" if value else "false")
         else:
-            pieces.append(_scalar_text(value))
+            pieces.append("null" if value is None else str(value))
 
     run_recursion(lambda: write(value, 0), pieces.clear)
     return "".join(pieces)
-
-
-def _scalar_text(value: JsonValue) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return _quote(value)
-        case float():
-            return format_double(value) if math.isfinite(value) else _quote(format_double(value))
-        case _:
-            return str(value)
 
 
 def format_double(value: float) -> str:

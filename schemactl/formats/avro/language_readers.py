@@ -19,6 +19,7 @@ from schemactl.formats.avro.compatibility import (
     Location,
     find_branch,
     find_counterpart,
+    find_field,
     incompatibilities,
     message_trace,
     reader_pointer,
@@ -28,7 +29,7 @@ from schemactl.formats.avro.compatibility import (
 from schemactl.formats.avro.counterexample import ONES, SampleMessages, UnionValue, encode, to_json, write_json
 from schemactl.formats.avro.logical_types import MAX_PAIRS, ValueType, compare_value_types, value_type_of
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
-from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Field, Fixed, Map, Record, Schema, Union
+from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Fixed, Map, Record, Schema, Union
 from schemactl.formats.type_spec import Explanation
 
 CLIENT_BREAKS: Final = "CLIENT_BREAKS"
@@ -356,10 +357,10 @@ def _compare(
         yield _Pair(reader_value, writer_value), (inner, reader_index) if isinstance(reader, Union) else inner
         return
 
+    reader_type, writer_type = value_type_of(reader), value_type_of(writer)
     if reader_kind not in rules.kept.get(writer_kind, frozenset({writer_kind})):
-        has_number = (writer_kind, reader_kind) in rules.same_number and (
-            rules.is_json or _has_same_bytes(reader, writer)
-        )
+        has_same_bytes = bool(reader_type and writer_type and reader_type.base == writer_type.base)
+        has_number = (writer_kind, reader_kind) in rules.same_number and (rules.is_json or has_same_bytes)
         yield make("type", is_warning=has_number)
         return
     match reader, writer:
@@ -378,16 +379,10 @@ def _compare(
         case Fixed(), Fixed() if reader.size != writer.size and reader_kind != "decimal":
             yield make("size", (location, "size"))
         case _:
-            reader_type, writer_type = value_type_of(reader), value_type_of(writer)
             if reader_type and writer_type and not rules.converts_units and reader_kind == writer_kind:
                 changed = _compare_logical(reader_type, writer_type)
                 if changed is not None:
                     yield make("type", is_warning=changed)
-
-
-def _has_same_bytes(reader: Schema, writer: Schema) -> bool:
-    reader_type, writer_type = value_type_of(reader), value_type_of(writer)
-    return reader_type is not None and writer_type is not None and reader_type.base == writer_type.base
 
 
 def _compare_logical(reader_type: ValueType, writer_type: ValueType) -> bool | None:
@@ -572,7 +567,8 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
     client, problem = misreading.client, misreading.problem
     if problem == "alias":
         message_tokens[-1] = misreading.written
-        writer_end = _get_field(writer, writer_pointer) or writer_end
+        written_field = find_field(writer, writer_pointer)
+        writer_end = written_field.schema if written_field else writer_end
         result = f"{client} reads {way.field.name if way.field else 'the field'} as {_describe_zero(way.schema, is_json=misreading.is_json)}"
     elif problem == "absent":
         datum = samples.make_smallest(writer) if samples.is_small(writer) else None
@@ -595,12 +591,6 @@ def counterexample(breakage: Breakage, *, new: Schema, old: Schema) -> Counterex
         sample = next(symbol for symbol in writer_end.symbols if symbol not in way.schema.symbols)
         result = f"{client} reads {sample}, which the reader does not list"
     return _show(writer, samples.make_along(writer, message_tokens, sample), misreading, result)
-
-
-def _get_field(schema: Schema, pointer: str) -> Schema | None:
-    trace = [int(token) if token.isdigit() else token for token in pointer.split("/") if token]
-    innermost = walk(schema, trace).field
-    return innermost.schema if isinstance(innermost, Field) else None
 
 
 def _describe_result(misreading: LanguageMisreading, reader: Schema, writer: Schema) -> str:

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from schemactl.core.findings import Breakage, Counterexample, Incompatibility
+from schemactl.core.json_pointer import join_pointer
 from schemactl.core.schema import Release
 from schemactl.formats.avro.compatibility import (
     AmbiguousAlias,
@@ -56,6 +57,7 @@ from schemactl.formats.avro.schema import (
     Schema,
     Union,
     has_aliases,
+    locate_children,
     parts,
 )
 
@@ -137,21 +139,14 @@ def find_times(schema: Schema) -> Iterator[tuple[str, ValueType]]:
     pending: list[tuple[Schema, tuple[str | int, ...]]] = [(schema, ())]
     while pending:
         part, path = pending.pop()
-        match part:
-            case Union():
-                pending += reversed([(branch, (*path, index)) for index, branch in enumerate(part.branches)])
-            case Array():
-                pending.append((part.items, (*path, "items")))
-            case Map():
-                pending.append((part.values, (*path, "values")))
-            case Record() if id(part) not in seen:
-                seen.add(id(part))
-                fields = [(field.schema, (*path, "fields", index, "type")) for index, field in enumerate(part.fields)]
-                pending += reversed(fields)
-            case Primitive() | Fixed():
-                value_type = value_type_of(part)
-                if value_type and value_type.kind in _TIMES:
-                    yield "".join(f"/{step}" for step in path), value_type
+        value_type = value_type_of(part)
+        if value_type and value_type.kind in _TIMES:
+            yield join_pointer(path), value_type
+        if isinstance(part, Record):
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
+        pending += reversed([(child, (*path, *tokens)) for tokens, child in locate_children(part)])
 
 
 def value_type_of(schema: Schema) -> ValueType | None:
@@ -374,13 +369,11 @@ class _Pairing:
             branch = self._resolution.choose_branch(writer=self._rename(writer), reader=reader)
         except JavaException:
             return None
-        return None if branch is None else self._index_branches(reader)[branch]
-
-    def _index_branches(self, reader: Union) -> Mapping[Schema, int]:
-        """Map the branches of a union to their indices."""
+        if branch is None:
+            return None
         if reader not in self._branch_indices:
             self._branch_indices[reader] = {branch: index for index, branch in enumerate(reader.branches)}
-        return self._branch_indices[reader]
+        return self._branch_indices[reader][branch]
 
     def _rename(self, writer: Schema) -> Schema:
         """Return a part of the writer with the names that the reader's aliases map it to."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schemactl.core.edits import AddAlias
-from schemactl.formats.avro.schema import Array, Map, Named, NamedSchema, Record, Schema, Union, parts
+from schemactl.core.json_pointer import join_pointer
+from schemactl.formats.avro.schema import Named, NamedSchema, Record, Schema, locate_children, parts
 from schemactl.formats.type_spec import Rename
 
 
@@ -54,20 +55,10 @@ def _get_field_name(name: str, record: Record) -> str:
 
 def _list_types(schema: Schema, pointer: str, visited: set[int]) -> Iterator[tuple[str, NamedSchema]]:
     """Yield every named type with the JSON pointer of its definition."""
-    children: list[tuple[str, Schema]] = []
-    match schema:
-        case Union():
-            children = [(f"/{index}", branch) for index, branch in enumerate(schema.branches)]
-        case Array():
-            children = [("/items", schema.items)]
-        case Map():
-            children = [("/values", schema.values)]
-        case Named():
-            if id(schema) in visited:
-                return
-            visited.add(id(schema))
-            yield pointer, schema
-            if isinstance(schema, Record):
-                children = [(f"/fields/{index}/type", field.schema) for index, field in enumerate(schema.fields)]
-    for step, child in children:
-        yield from _list_types(child, pointer + step, visited)
+    if isinstance(schema, Named):
+        if id(schema) in visited:
+            return
+        visited.add(id(schema))
+        yield pointer, schema
+    for tokens, child in locate_children(schema):
+        yield from _list_types(child, pointer + join_pointer(tokens), visited)

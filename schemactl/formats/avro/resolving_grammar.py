@@ -649,7 +649,12 @@ class _Flattening:
         match symbol:
             case Sequence():
                 if symbol not in self._productions:
-                    self._flatten_record(symbol)
+                    self._productions[symbol] = production = self._new_production(symbol)
+                    self._unfinished[symbol] = []
+                    # Java keeps productions in reverse.
+                    self._fill(production, [*reversed(symbol.parts), _HARMLESS])
+                    for target, position in self._unfinished.pop(symbol):
+                        target[position : position + len(production)] = production
                 return self._productions[symbol]
             case Repeater(part):
                 production = self._new_production(part)
@@ -661,14 +666,6 @@ class _Flattening:
                 return _Skipped(self._flatten(part))
             case _:
                 return symbol
-
-    def _flatten_record(self, record: Sequence) -> None:
-        self._productions[record] = production = self._new_production(record)
-        self._unfinished[record] = []
-        # Java keeps productions in reverse.
-        self._fill(production, [*reversed(record.parts), _HARMLESS])
-        for target, position in self._unfinished.pop(record):
-            target[position : position + len(production)] = production
 
 
 def _find_flattened_marks(root: Production) -> frozenset[Mark]:

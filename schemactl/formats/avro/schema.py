@@ -231,6 +231,20 @@ def children(schema: Schema) -> Iterator[Schema]:
                 yield field.schema
 
 
+def locate_children(schema: Schema) -> list[tuple[tuple[str | int, ...], Schema]]:
+    """Return the schemas directly inside `schema`, in document order, each with the tokens of its JSON pointer."""
+    match schema:
+        case Array():
+            return [(("items",), schema.items)]
+        case Map():
+            return [(("values",), schema.values)]
+        case Union():
+            return [((index,), branch) for index, branch in enumerate(schema.branches)]
+        case Record():
+            return [(("fields", index, "type"), field.schema) for index, field in enumerate(schema.fields)]
+    return []
+
+
 def parts(schema: Schema) -> Iterator[Schema]:
     """Yield `schema` and every schema inside it once, in document order."""
     visited: set[Schema] = set()
