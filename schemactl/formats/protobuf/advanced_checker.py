@@ -225,13 +225,23 @@ class _SupportWalk:
                 yield from self._check_field(field, _extend_path(path, field), is_new=is_new)
                 if field.is_message and is_new:
                     queue.append(field.message_type)
-            yield from self._check_oneofs(message)
+            oneofs = message.proto.oneof_decl
+            member_count = sum(proto.HasField("oneof_index") for proto in message.proto.field)
+            self._work.charge(2 * len(oneofs) + member_count, path, message)
+            for oneof in oneofs:
+                if not _are_supported(oneof.options.features):
+                    yield AdvancedViolation("UNSUPPORTED_FEATURE", f"{path}.{oneof.name}", message.pointer)
 
     def _check_file(self, file: File, path: str, element: ProtoMessage | ProtoField) -> Iterator[AdvancedViolation]:
         if file.name not in self._visited_files:
             self._visited_files.add(file.name)
             self._work.charge(1, path, element)
-            if not _is_supported_language(file):
+            proto = file.proto
+            if proto.syntax == "editions":
+                is_known = proto.edition in (EDITION_2023, EDITION_2024)
+            else:
+                is_known = proto.syntax in ("", "proto2", "proto3") and not proto.HasField("edition")
+            if not is_known or not _are_supported(proto.options.features):
                 yield AdvancedViolation("UNSUPPORTED_FEATURE", path, element.pointer)
 
     def _check_scope(self, message: ProtoMessage | None) -> Iterator[AdvancedViolation]:
@@ -258,23 +268,6 @@ class _SupportWalk:
                 yield violation
         if field.is_closed_enum != enum.is_closed:
             yield violation
-
-    def _check_oneofs(self, message: ProtoMessage) -> Iterator[AdvancedViolation]:
-        oneofs = message.proto.oneof_decl
-        members = sum(proto.HasField("oneof_index") for proto in message.proto.field)
-        self._work.charge(len(oneofs) + members + len(oneofs), message.full_name, message)
-        for oneof in oneofs:
-            if not _are_supported(oneof.options.features):
-                yield AdvancedViolation("UNSUPPORTED_FEATURE", f"{message.full_name}.{oneof.name}", message.pointer)
-
-
-def _is_supported_language(file: File) -> bool:
-    proto = file.proto
-    if proto.syntax == "editions":
-        is_known = proto.edition in (EDITION_2023, EDITION_2024)
-    else:
-        is_known = proto.syntax in ("", "proto2", "proto3") and not proto.HasField("edition")
-    return is_known and _are_supported(proto.options.features)
 
 
 def _are_supported(features: FeatureSet) -> bool:

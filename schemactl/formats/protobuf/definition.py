@@ -38,7 +38,6 @@ from google.protobuf.descriptor_pb2 import (
     FieldDescriptorProto,
     FileDescriptorProto,
     FileDescriptorSet,
-    MethodDescriptorProto,
 )
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
@@ -68,6 +67,7 @@ from schemactl.formats.protobuf.descriptor import (
     Span,
     default_json_name,
     is_map_entry,
+    iterate_fields,
     normalize_float_default,
 )
 from schemactl.formats.protobuf.java_descriptors import RejectedDefinition, check_definition, check_files
@@ -460,29 +460,18 @@ def combine_digests(digests: Iterable[bytes]) -> str:
 
 def digest_content(file: FileDescriptorProto) -> bytes:
     """Return bytes of fixed length that are equal for files with equal declarations (see `ProtoDefinition.identity`)."""
-    return hashlib.sha256(_serialize_content(file)).digest()
-
-
-def _serialize_content(file: FileDescriptorProto) -> bytes:
-    """Return bytes that are equal for files with equal declarations."""
     copy = FileDescriptorProto()
     copy.CopyFrom(file)
     for attribute in ("name", "dependency", "public_dependency", "weak_dependency", "option_dependency"):
         copy.ClearField(attribute)
     if copy.syntax == "proto2":
         copy.ClearField("syntax")
-    fields = list(copy.extension)
-    pending: list[DescriptorProto] = list(copy.message_type)
-    while pending:
-        message = pending.pop()
-        fields += [*message.field, *message.extension]
-        pending.extend(message.nested_type)
-    for field in fields:
+    for field, _ in iterate_fields(copy):
         if field.json_name == default_json_name(field.name):
             field.ClearField("json_name")
         if field.type in FLOAT_KINDS and field.HasField("default_value"):
             field.default_value = normalize_float_default(field.default_value, field.type)
-    return copy.SerializeToString(deterministic=True)
+    return hashlib.sha256(copy.SerializeToString(deterministic=True)).digest()
 
 
 def from_descriptor_set(data: bytes, message: str) -> ProtoMessage:
@@ -743,8 +732,14 @@ class _Printer:
         if file.extension:
             yield from ("", *self._extension_lines(file.extension))
         for service in file.service:
-            methods = (line for method in service.method for line in _method_lines(method))
-            yield from ("", *_block_lines(f"service {service.name}", [*_option_lines(service.options), *methods]))
+            lines = [*_option_lines(service.options)]
+            for method in service.method:
+                request = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
+                response = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
+                head = f"rpc {method.name} ({request}) returns ({response})"
+                options = [*_option_lines(method.options)]
+                lines += _block_lines(head, options) if options else [f"{head};"]
+            yield from ("", *_block_lines(f"service {service.name}", lines))
 
     def _message_lines(self, message: DescriptorProto, scope: str) -> Iterator[str]:
         full_name = f"{scope}.{message.name}" if scope else message.name
@@ -822,7 +817,15 @@ class _Printer:
             kind = f"map<{_type_text(key)}, {_type_text(value)}>"
         else:
             kind = f"{self._label(field)}{_type_text(field)}"
-        options = [*_default_options(field), *_list_options(field.options)]
+        options = []
+        if field.HasField("default_value"):
+            default = field.default_value
+            if field.type == FieldDescriptorProto.TYPE_STRING:
+                default = _quote(default)
+            elif field.type == FieldDescriptorProto.TYPE_BYTES:
+                default = f'"{default}"'  # already escaped
+            options.append(f"default = {default}")
+        options += _list_options(field.options)
         if field.json_name and field.json_name != default_json_name(field.name) and not field.extendee:
             options.append(f"json_name = {_quote(field.json_name)}")
         return f"{kind} {field.name} = {field.number}{_bracket_options(options)};"
@@ -836,29 +839,12 @@ class _Printer:
         return "optional " if optional else ""
 
 
-def _method_lines(method: MethodDescriptorProto) -> Iterator[str]:
-    request = f"{'stream ' if method.client_streaming else ''}{method.input_type}"
-    response = f"{'stream ' if method.server_streaming else ''}{method.output_type}"
-    head, options = f"rpc {method.name} ({request}) returns ({response})", list(_option_lines(method.options))
-    return _block_lines(head, options) if options else iter([f"{head};"])
-
-
 def _type_text(field: FieldDescriptorProto) -> str:
     if field.type == FieldDescriptorProto.TYPE_GROUP:
         raise InvalidSchema(f"the group {field.name} is not printed")
     if field.type in _NAMED_TYPES:
         return field.type_name
     return FieldDescriptorProto.Type.Name(field.type).removeprefix("TYPE_").lower()
-
-
-def _default_options(field: FieldDescriptorProto) -> Iterator[str]:
-    if field.HasField("default_value"):
-        value = field.default_value
-        if field.type == FieldDescriptorProto.TYPE_STRING:
-            value = _quote(value)
-        elif field.type == FieldDescriptorProto.TYPE_BYTES:
-            value = f'"{value}"'  # already escaped
-        yield f"default = {value}"
 
 
 def _list_options(options: Message, prefix: str = "") -> Iterator[str]:

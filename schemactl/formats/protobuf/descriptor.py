@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -44,7 +43,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from schemactl.core.errors import InvalidSchema
 from schemactl.core.json_pointer import join_pointer
-from schemactl.formats.protobuf.java_descriptors import parse_default
+from schemactl.formats.protobuf.java_descriptors import parse_default, to_float32
 
 JAVA_FEATURES = 1001
 """The field number of FeatureSet's extension `pb.java`."""
@@ -245,7 +244,7 @@ class File(Element):
         if all(
             getattr(user, attribute).startswith(".") and (attribute != "type_name" or user.HasField("type"))
             for user, attribute, _ in _list_type_names(self.stored_proto)
-        ) and not any(_has_unusual_default(field) for field in _list_fields(self.stored_proto)):
+        ) and not any(_has_unusual_default(field) for field, _ in iterate_fields(self.stored_proto)):
             return self.stored_proto
         proto = FileDescriptorProto()
         proto.CopyFrom(self.stored_proto)
@@ -260,11 +259,12 @@ class File(Element):
                 setattr(user, attribute, f".{full_name}")
                 if attribute == "type_name" and not user.HasField("type"):
                     user.type = kind
-        for user in _list_fields(proto):
-            if _has_unusual_default(user):
+        for field_proto, _ in iterate_fields(proto):
+            if _has_unusual_default(field_proto):
                 # A default that does not parse stays: the check of the files reports it.
                 with suppress(ValueError):
-                    user.default_value = format_default(parse_default(user.default_value, user.type), user.type)
+                    default = parse_default(field_proto.default_value, field_proto.type)
+                    field_proto.default_value = format_default(default, field_proto.type)
         return proto
 
     def get_message(self, full_name: str) -> ProtoMessage:
@@ -353,15 +353,20 @@ class File(Element):
         return self, path, nested_name, f"/{noun}/{self.qualified(nested_name)}"
 
 
-def _list_fields(file: FileDescriptorProto) -> Iterator[FieldDescriptorProto]:
-    """Yield the fields and extensions."""
-    yield from file.extension
-    pending = list(file.message_type)
+def iterate_fields(file: FileDescriptorProto) -> Iterator[tuple[FieldDescriptorProto, Path]]:
+    """Yield all fields and extensions of a file with their paths."""
+    for index, extension in enumerate(file.extension):
+        yield extension, (7, index)
+    pending: list[tuple[DescriptorProto, Path]] = [
+        (message, (4, index)) for index, message in enumerate(file.message_type)
+    ]
     while pending:
-        message = pending.pop()
-        yield from message.field
-        yield from message.extension
-        pending += message.nested_type
+        message, path = pending.pop()
+        for index, field_proto in enumerate(message.field):
+            yield field_proto, (*path, 2, index)
+        for index, extension in enumerate(message.extension):
+            yield extension, (*path, 6, index)
+        pending += [(nested, (*path, 3, index)) for index, nested in enumerate(message.nested_type)]
 
 
 def _has_unusual_default(field: FieldDescriptorProto) -> bool:
@@ -849,30 +854,24 @@ def get_default(field: ProtoField) -> Default:
     Raises:
         InvalidSchema: if the text of the default is not a value of the type.
     """
-    try:
-        return _parse_default(field)
-    except ValueError:
-        problem = (
-            f"the default of the field {field.name} is {field.proto.default_value!r}, which is not a value of its type"
-        )
-        raise InvalidSchema(problem, pointer=field.pointer) from None
-
-
-def _parse_default(field: ProtoField) -> Default:
     text, is_declared = field.proto.default_value, field.proto.HasField("default_value")
-    if field.kind == STRING:
-        return text
-    if field.kind == BYTES:
-        return CUnescape(text)
-    if field.kind == BOOL:
-        return text == "true"
-    if field.kind == ENUM:
-        numbers = field.enum.numbers()
-        return numbers.get(text, 0) if is_declared else next(iter(numbers.values()), 0)
-    if field.kind in (FLOAT, DOUBLE):
-        value = float(text) if is_declared else 0.0
-        return to_float32(value) if field.kind == FLOAT else value
-    return int(text) if is_declared else 0
+    try:
+        if field.kind == STRING:
+            return text
+        if field.kind == BYTES:
+            return CUnescape(text)
+        if field.kind == BOOL:
+            return text == "true"
+        if field.kind == ENUM:
+            numbers = field.enum.numbers()
+            return numbers.get(text, 0) if is_declared else next(iter(numbers.values()), 0)
+        if field.kind in (FLOAT, DOUBLE):
+            value = float(text) if is_declared else 0.0
+            return to_float32(value) if field.kind == FLOAT else value
+        return int(text) if is_declared else 0
+    except ValueError:
+        problem = f"the default of the field {field.name} is {text!r}, which is not a value of its type"
+        raise InvalidSchema(problem, pointer=field.pointer) from None
 
 
 def format_default(value: Default, kind: Kind) -> str:
@@ -882,14 +881,6 @@ def format_default(value: Default, kind: Kind) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value) if kind in (FLOAT, DOUBLE) else str(value)
-
-
-def to_float32(value: float) -> float:
-    """Return `value` rounded to 32 bits."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
 
 
 def has_same_default(old: ProtoField, new: ProtoField) -> bool:

@@ -167,7 +167,9 @@ class FileDigests:
         keys: dict[str, bytes] = {}
         missing: set[str] = set()
         for name in ordered_names:
-            digest = hashlib.sha256(_encode(name) + self._digest_text(proto.sources[name]))
+            digest = hashlib.sha256(
+                (name.encode("utf-8", "surrogatepass") + b"\0") + self._digest_text(proto.sources[name])
+            )
             for imported in imports[name]:
                 if imported in keys:
                     digest.update(keys[imported])
@@ -271,7 +273,3 @@ def _list_messages(messages: Iterable[DescriptorProto], prefix: str) -> Iterator
     for message in messages:
         yield f"{prefix}{message.name}"
         yield from _list_messages(message.nested_type, f"{prefix}{message.name}.")
-
-
-def _encode(name: str) -> bytes:
-    return name.encode("utf-8", "surrogatepass") + b"\0"

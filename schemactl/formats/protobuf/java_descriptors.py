@@ -635,8 +635,11 @@ def _parse_float(text: str, *, single: bool) -> float:
         value = float.fromhex(number) if "x" in number.lower() else float(number)
     except OverflowError:
         value = -math.inf if number.startswith("-") else math.inf
-    if not single or not math.isfinite(value):
-        return value
+    return to_float32(value) if single else value
+
+
+def to_float32(value: float) -> float:
+    """Return `value` rounded to 32 bits."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:

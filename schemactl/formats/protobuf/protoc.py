@@ -137,7 +137,10 @@ def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo 
         if place is not None:
             place = Source(proto.paths.get(place.path, place.path), place.line, place.column)
         return type(answer)(answer.message, fix=answer.fix, source=place or source)
-    read_root = partial(_read_root, answer, proto.message, proto.entry)
+
+    def read_root() -> ProtoMessage:
+        return find_message(_read_image(answer), proto.message, among={proto.entry})
+
     try:
         schema = render(read_root(), proto.sources)
     except InvalidSchema as error:
@@ -155,10 +158,6 @@ def _make_definition(proto: Proto, answer: bytes | InvalidSchema) -> SchemaInfo 
 def _add_source(error: InvalidSchema, source: Source) -> InvalidSchema:
     """Return `error` at `source`, except a missing message: its error is in the declaration that names it."""
     return error if error.pointer else InvalidSchema(error.message, fix=error.fix, source=source)
-
-
-def _read_root(compiled: bytes, message: str, entry: str) -> ProtoMessage:
-    return find_message(_read_image(compiled), message, among={entry})
 
 
 @lru_cache(maxsize=2)

@@ -21,13 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from google.protobuf.descriptor_pb2 import (
-    EDITION_2023,
-    DescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorProto,
-    FileDescriptorSet,
-)
+from google.protobuf.descriptor_pb2 import EDITION_2023, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError, Message
 
 from schemactl.core.errors import InvalidSchema
@@ -38,6 +32,7 @@ from schemactl.formats.protobuf.descriptor import (
     Image,
     ProtoMessage,
     default_json_name,
+    iterate_fields,
     normalize_float_default,
     print_go_default,
     print_python_default,
@@ -117,7 +112,7 @@ def normalize(schema: bytes) -> bytes:
     definition = parse(schema)
     files = [_copy_without_defaults(file) for _, file in sorted(definition.image.stored_protos.items())]
     for file in files:
-        for field, _ in _iterate_fields(file):
+        for field, _ in iterate_fields(file):
             field.json_name = field.json_name or default_json_name(field.name)
     return _render_envelope(_encode_set(files), definition.root.full_name, definition.root.file.stored_proto, "java")
 
@@ -367,7 +362,7 @@ def _drop_default_json_names(image: Image, name: str, text: bytes) -> FileDescri
         return proto
     # Few texts set JSON names, and the places of a text are many.
     has_json_names = b"json_name" in text
-    for field, path in _iterate_fields(proto):
+    for field, path in iterate_fields(proto):
         if field.json_name == default_json_name(field.name):
             is_set = has_json_names and file.places.span((*path, _JSON_NAME)) is not None
             if not is_set:
@@ -379,7 +374,7 @@ def _copy_without_defaults(file: FileDescriptorProto, *, keeps_json_names: bool 
     """Return a copy of `file` without the JSON names that equal the default, and with protoc's texts of float defaults."""
     proto = FileDescriptorProto()
     proto.CopyFrom(file)
-    for field, _ in _iterate_fields(proto):
+    for field, _ in iterate_fields(proto):
         if not keeps_json_names and field.json_name == default_json_name(field.name):
             field.ClearField("json_name")
         if field.HasField("default_value") and field.type in FLOAT_KINDS:
@@ -387,28 +382,12 @@ def _copy_without_defaults(file: FileDescriptorProto, *, keeps_json_names: bool 
     return proto
 
 
-def _iterate_fields(file: FileDescriptorProto) -> Iterator[tuple[FieldDescriptorProto, tuple[int, ...]]]:
-    """Yield all fields and extensions of a file with their paths."""
-    for index, extension in enumerate(file.extension):
-        yield extension, (7, index)
-    pending: list[tuple[DescriptorProto, tuple[int, ...]]] = [
-        (message, (4, index)) for index, message in enumerate(file.message_type)
-    ]
-    while pending:
-        message, path = pending.pop()
-        for index, field in enumerate(message.field):
-            yield field, (*path, 2, index)
-        for index, extension in enumerate(message.extension):
-            yield extension, (*path, 6, index)
-        pending += [(nested, (*path, 3, index)) for index, nested in enumerate(message.nested_type)]
-
-
 def _print_like_go(file: FileDescriptorProto) -> FileDescriptorProto:
     """Return a file as Go's protodesc.ToFileDescriptorProto prints it: with all JSON names."""
     proto = FileDescriptorProto()
     proto.CopyFrom(file)
     proto.ClearField("weak_dependency")
-    for field, _ in _iterate_fields(proto):
+    for field, _ in iterate_fields(proto):
         if not field.HasField("json_name") or field.extendee:
             field.json_name = default_json_name(field.name)
         if field.HasField("default_value") and field.type in FLOAT_KINDS:
@@ -420,7 +399,7 @@ def _print_like_python(file: FileDescriptorProto) -> FileDescriptorProto:
     """Return a file as CopyToProto of Python's descriptors prints it."""
     proto = FileDescriptorProto()
     proto.CopyFrom(file)
-    for field, _ in _iterate_fields(proto):
+    for field, _ in iterate_fields(proto):
         if field.HasField("default_value") and field.type in FLOAT_KINDS:
             field.default_value = print_python_default(field.default_value, field.type)
     return proto
