@@ -390,7 +390,12 @@ def read_json_definition(entry: object, where: str) -> SchemaInfo:
     type_ = _read_type(entry.get("type"), f"{where}.type")
     properties = read_json_properties(entry, where)
     if "schema_b64" in entry:
-        return SchemaInfo(type_, _read_bytes(entry["schema_b64"], where), properties)
+        encoded = entry["schema_b64"]
+        try:
+            data = NO_DATA if encoded is None else base64.b64decode(encoded, validate=True)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"`{where}.schema_b64` is not base64") from None
+        return SchemaInfo(type_, data, properties)
     schema = "" if entry.get("schema") is None else entry["schema"]
     if SPECS[type_].language == "protobuf" and (compiled := _compile_proto(schema)):
         return replace(compiled, properties=properties)
@@ -414,7 +419,11 @@ def read_request_definition(request: Mapping[str, Any], role: str) -> SchemaInfo
     if type_spec.declared_as == "protobuf" and (compiled := _compile_proto(schema)):
         return replace(read_json_definition({**entry, "schema": None}, role), proto=compiled)
     if type_spec.payload in ("avro", "json"):
-        entry["schema"] = _definition_text(schema, role)
+        if isinstance(schema, bool | int | float):
+            raise InvalidInput(f"`{role}` is {json.dumps(schema)}, which is not a definition")
+        # A bare word is the JSON of a primitive type; its text has quotes.
+        if not isinstance(schema, str) or schema.isidentifier():
+            entry["schema"] = json.dumps(schema)
     elif type_spec.language == "pair" and isinstance(schema, dict):
         entry["schema"] = json.dumps({name: _half_to_json(half) for name, half in schema.items()})
     elif isinstance(schema, dict | list) and not find_json_proto(schema):
@@ -471,22 +480,3 @@ def _read_type(name: object, where: str) -> SchemaType:
     if not isinstance(name, str) or name not in SchemaType.__members__:
         raise InvalidInput(f"`{where}` is {json.dumps(name)}, which is not a schema type")
     return SchemaType[name]
-
-
-def _definition_text(value: object, where: str) -> str:
-    """Return the text of an Avro definition, which is given as a text or as JSON."""
-    if isinstance(value, bool | int | float):
-        raise InvalidInput(f"`{where}` is {json.dumps(value)}, which is not a definition")
-    # A bare word is the JSON of a primitive type; its text has quotes.
-    if isinstance(value, str) and not value.isidentifier():
-        return value
-    return json.dumps(value)
-
-
-def _read_bytes(text: object, where: str) -> bytes:
-    if text is None:
-        return NO_DATA
-    if isinstance(text, str):
-        with contextlib.suppress(ValueError):
-            return base64.b64decode(text, validate=True)
-    raise InvalidInput(f"`{where}.schema_b64` is not base64")

@@ -156,16 +156,22 @@ class StringSpec(PrimitiveSpec):
 
     def messages(self, info: SchemaInfo) -> Iterator[Wire]:
         """Yield texts of one letter, unless Python does not have the charset."""
+        charset = get_charset(info)
         for letter in _LETTERS:
             try:
-                yield Wire(_encode_like_java(letter, get_charset(info)))
+                # Java's UTF-16 is big-endian with a byte order mark, Python's depends on the machine.
+                is_utf_16 = charset == "utf-16"
+                yield Wire(b"\xfe\xff" + letter.encode("utf-16-be") if is_utf_16 else letter.encode(charset))
             except (LookupError, UnicodeError):
                 continue
 
     def read(self, wire: Wire, info: SchemaInfo) -> str:
         """Return the text, with U+FFFD for bytes that are not text."""
+        data, charset = wire.payload or b"", get_charset(info)
+        if charset == "utf-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
+            charset = "utf-16-be"
         try:
-            return json.dumps(_decode_like_java(wire.payload or b"", get_charset(info)), ensure_ascii=False)
+            return json.dumps(data.decode(charset, "replace"), ensure_ascii=False)
         except (LookupError, UnicodeError):
             raise UnknownWire from None
 
@@ -191,17 +197,6 @@ def _extends_ascii(charset: str) -> bool:
         return text.decode(charset) == text.decode("ascii")
     except (LookupError, UnicodeDecodeError):
         return False
-
-
-def _encode_like_java(text: str, codec: str) -> bytes:
-    # Java's UTF-16 is big-endian with a byte order mark, Python's depends on the machine.
-    return b"\xfe\xff" + text.encode("utf-16-be") if codec == "utf-16" else text.encode(codec)
-
-
-def _decode_like_java(data: bytes, codec: str) -> str:
-    if codec == "utf-16" and data[:2] not in (b"\xfe\xff", b"\xff\xfe"):
-        codec = "utf-16-be"
-    return data.decode(codec, "replace")
 
 
 # Numbers and points in time
