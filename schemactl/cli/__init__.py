@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -84,7 +85,7 @@ def _run(arguments: list[str]) -> int:
             sys.stdout.styled = context.color
         run = load_command(args.command).run
         if getattr(args, "limits_command", False):
-            run = _limit_time(run)
+            run = partial(_run_within_limit, run)
         if getattr(args, "has_result", False):
             from schemactl.cli.command_result import run_with_result
 
@@ -116,9 +117,11 @@ def _run(arguments: list[str]) -> int:
     return code
 
 
-def _limit_time(run: Callable[[argparse.Namespace, Context], int]) -> Callable[[argparse.Namespace, Context], int]:
-    """Return the command with the time limit of --timeout."""
-    return lambda args, context: run_within(args.timeout, lambda _: run(args, context))
+def _run_within_limit(
+    run: Callable[[argparse.Namespace, Context], int], args: argparse.Namespace, context: Context
+) -> int:
+    """Run the command with the time limit of --timeout."""
+    return run_within(args.timeout, lambda deadline: run(args, replace(context, deadline=deadline)))
 
 
 def _discard_output() -> None:

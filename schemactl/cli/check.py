@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from schemactl.cli.command_result import add_result_formats
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_options, add_timeout
+from schemactl.cli.parser import add_command_timeout, add_options, add_timeout
 from schemactl.cli.report_files import Outputs, add_formats, parse_outputs, write_report
 from schemactl.cli.topic_selection import add_filters, add_paths, resolve_paths
 from schemactl.core import atomic_files
@@ -232,7 +232,7 @@ def configure_waive(parser: argparse.ArgumentParser) -> None:
         "--staged: look for the finding in the index, as the pre-commit hook does",
         "--base REF: look for it in HEAD, as a pull-request check does",
     )
-    add_timeout(parser, DEFAULT_S)
+    add_command_timeout(parser, DEFAULT_S)
     add_result_formats(parser)
 
 
@@ -251,7 +251,7 @@ def run_waive(args: argparse.Namespace, context: Context) -> int:
             f"`{args.fingerprint}` is not a fingerprint: expected its first {_FEWEST_DIGITS} hexadecimal digits or more",
             fix="`schemactl check` prints the command with each finding that can be waived",
         )
-    report = run_within(args.timeout, lambda deadline: check_project(request, deadline, note=context.note))
+    report = check_project(request, context.deadline, note=context.note)
     from schemactl.comparison.fingerprint import BROKER_RULE
     from schemactl.core.json_values import waiver_value
     from schemactl.report.causes import refusal_lines

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from schemactl.core.deadline import PARALLEL
+from schemactl.core.deadline import PARALLEL, Deadline
 from schemactl.core.terminal import get_raw_stream, get_terminal_width, on_one_line, wrap_text
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Context:
         words: the arguments of the command line.
         is_json_progress: print progress as JSON Lines.
         parallel: the number of topics of a registry to process in parallel.
+        deadline: the time limit of the command.
         opened: the repository, once it is open.
         result: the facts that the command has reported, for `--format json` (see `command_result`).
     """
@@ -67,6 +68,7 @@ class Context:
     words: tuple[str, ...] = ()
     is_json_progress: bool = False
     parallel: int = PARALLEL
+    deadline: Deadline = field(default_factory=lambda: Deadline(float("inf"), "starting"), repr=False, compare=False)
     opened: list[Repository] = field(default_factory=list, repr=False, compare=False)
     result: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 

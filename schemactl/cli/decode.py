@@ -32,7 +32,6 @@ from schemactl.cli.topic_selection import (
     read_setup,
     resolve_relative_path,
 )
-from schemactl.core.deadline import run_within
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.wording import format_version, format_version_numbers
 
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from schemactl.cli.topic_selection import ReadingSetup
     from schemactl.codec import Definition, KeyValue, Options
     from schemactl.core.catalog import Topic
-    from schemactl.core.deadline import Deadline
     from schemactl.core.schema import SchemaInfo
 
 
@@ -473,15 +471,12 @@ def configure_sample(parser: argparse.ArgumentParser) -> None:
         f"messages that it has (default: no limit; --from reads for {_READING_S:g} seconds)",
         type=parse_seconds,
     )
+    parser.set_defaults(limits_command=True)
     add_numbers_of(parser)
 
 
 def run_sample(args: argparse.Namespace, context: Context) -> int:
     """Print the messages, or write them to files with --out."""
-    return run_within(args.timeout, lambda deadline: _run_sample(args, context, deadline))
-
-
-def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.codegen.topics import require_codec, schema_of
 
     is_container = bool(args.out) and args.out.lower().endswith(".avro")
@@ -509,7 +504,7 @@ def _run_sample(args: argparse.Namespace, context: Context, deadline: Deadline) 
         raise SchemactlError(f"{chosen.topic.name} has no schema there, so its messages cannot be decoded")
     schema = schema_of(chosen.info)
     if args.brokers:
-        messages = _read_messages(args, context, chosen, schema, setup, deadline)
+        messages = _read_messages(args, context, chosen, schema, setup)
     else:
         messages = _make_messages(args, context, chosen, schema)
     samples = list(islice(messages, args.count))
@@ -566,7 +561,6 @@ def _read_messages(
     chosen: NamedDefinition,
     schema: Definition | KeyValue,
     setup: ReadingSetup | None,
-    deadline: Deadline,
 ) -> Iterator[tuple[SampleMessage, Any]]:
     """Yield messages of the real topic: with Git's version numbers, or with their values if Git does not know their version.
 
@@ -596,8 +590,8 @@ def _read_messages(
         f"messages of {source_name} at {args.brokers}: they may be personal data, so look at them before they go into Git"
     )
     count = 0
-    deadline.begin(f"reading {source_name} at {args.brokers}")
-    timeout_s = _READING_S if args.timeout is None else max(_MIN_READING_S, deadline.remaining_s - 1)
+    context.deadline.begin(f"reading {source_name} at {args.brokers}")
+    timeout_s = _READING_S if args.timeout is None else max(_MIN_READING_S, context.deadline.remaining_s - 1)
     for message in _read_topic(
         args.brokers, str(source_name), pairs=has_separate_keys, token=token, timeout_s=timeout_s
     ):

@@ -481,9 +481,9 @@ def add_timeout(parser: argparse.ArgumentParser, default: float | None = None) -
     )
 
 
-def add_command_timeout(parser: argparse.ArgumentParser) -> None:
-    """Add the option --timeout for the whole command, whose time `main` limits."""
-    add_timeout(parser)
+def add_command_timeout(parser: argparse.ArgumentParser, default: float | None = None) -> None:
+    """Add the option --timeout for the whole command, whose time `main` limits (see `Context.deadline`)."""
+    add_timeout(parser, default)
     parser.set_defaults(limits_command=True)
 
 

@@ -11,17 +11,16 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from schemactl.cli.context import Context
-from schemactl.cli.parser import add_format, add_options, add_timeout
+from schemactl.cli.parser import add_command_timeout, add_format, add_options
 from schemactl.cli.target_selection import add_trust, choose_target
 from schemactl.cli.topic_selection import PART_HELP
-from schemactl.core.deadline import DEFAULT_S, run_within
+from schemactl.core.deadline import DEFAULT_S
 from schemactl.core.errors import NEGATIVE, HistoryError, SchemactlError, UsageError
 from schemactl.core.terminal import get_definition_stream
 
 if TYPE_CHECKING:
     from schemactl.checks.rollout import Rollout
     from schemactl.comparison.changes import Change
-    from schemactl.core.deadline import Deadline
     from schemactl.core.findings import Waiver
     from schemactl.core.project import Project, Target
     from schemactl.core.schema import Commit
@@ -287,15 +286,11 @@ def configure_rollout(parser: argparse.ArgumentParser) -> None:
         "--base REF: the change of HEAD, not of the working tree, against this ref (default: `approved` of the project file)",
     )
     add_format(parser, "text", "markdown", "json")
-    add_timeout(parser, DEFAULT_S)
+    add_command_timeout(parser, DEFAULT_S)
 
 
 def run_rollout(args: argparse.Namespace, context: Context) -> int:
     """Print the order of the rollout; return 100 if no order is safe, else 0."""
-    return run_within(args.timeout, lambda deadline: _run_rollout(args, context, deadline))
-
-
-def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline) -> int:
     from schemactl.checks.project_check import CheckRequest, check_project
     from schemactl.checks.rollout import make_rollout
     from schemactl.cli.topic_selection import read_setup
@@ -306,7 +301,7 @@ def _run_rollout(args: argparse.Namespace, context: Context, deadline: Deadline)
     setup = read_setup(context, None)
     git = setup.approved.catalog.topics
     request = CheckRequest(context.directory, context.config, base=args.base)
-    check = partial(check_project, deadline=deadline, progress=context.reading_history(), note=context.note)
+    check = partial(check_project, deadline=context.deadline, progress=context.reading_history(), note=context.note)
     text, separator, kind = args.topic.rpartition("#")
     # A topic whose own name has a `#` comes first.
     if not separator or find_matching_topics(args.topic, git):
