@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, cast
@@ -187,11 +187,14 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
             # A word is the name of a target if the project file has such a target, and most often a topic.
-            word = unknown[0]
-            names = ["--registry"] if re.match("[a-z]+://", word) else []
-            if self.find_option("--target") and word in _list_targets(parse_global_options(self.arguments)):
-                names = ["--target"]
-            name = next((name for name in (*names, "--topic") if self.find_option(name)), None)
+            word, names = unknown[0], ["--topic"]
+            if re.match("[a-z]+://", word):
+                names.insert(0, "--registry")
+            if self.find_option("--target"):
+                with suppress(SchemactlError, OSError):
+                    if word in load_named_project(parse_global_options(self.arguments))[0].targets:
+                        names = ["--target"]
+            name = next((name for name in names if self.find_option(name)), None)
             suggestion = f"; did you mean {name} {word}?" if name else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{suggestion}")
         return parsed, unknown
@@ -335,14 +338,6 @@ def _format_command(name: str) -> str:
         COMMANDS[name].summary, max(columns - 2, 40), initial_indent=indent, subsequent_indent=indent
     )
     return f"  {name:<14}{summary[16:]}"
-
-
-def _list_targets(options: argparse.Namespace) -> Collection[str]:
-    """Return the names of the targets in the project file that the global options name, or nothing if it cannot be read."""
-    try:
-        return load_named_project(options)[0].targets
-    except (SchemactlError, OSError):
-        return ()
 
 
 class _Version(argparse.Action):

@@ -182,7 +182,18 @@ def _resolve_topic(args: argparse.Namespace, project: Project, context: Context)
 
 
 def _print_definition(topic: _RegistryTopic) -> int:
-    version = _find_version(topic, topic.args.version)
+    stored, number = topic.stored, topic.args.version
+    if not stored:
+        raise RegistryError(f"{topic.name} has no schema in {topic.target}")
+    if number is None and not topic.live:
+        raise RegistryError(
+            f"the schemas of {topic.name} were deleted by tombstone {stored[-1].number}",
+            fix="--version N shows an older one, if the registry still has it",
+        )
+    version = topic.live[-1] if number is None else next((entry for entry in stored if entry.number == number), None)
+    if version is None:
+        numbers_text = format_ranges([entry.number for entry in stored])
+        raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: it has {numbers_text}")
     info = version.info
     if info is None:
         raise RegistryError(
@@ -194,24 +205,6 @@ def _print_definition(topic: _RegistryTopic) -> int:
     topic.context.say(f"{topic.name}: {_describe_version(version)}")
     print_definition(info, topic.name)
     return 0
-
-
-def _find_version(topic: _RegistryTopic, number: int | None) -> SchemaVersion:
-    stored = topic.stored
-    if not stored:
-        raise RegistryError(f"{topic.name} has no schema in {topic.target}")
-    if number is None:
-        if topic.live:
-            return topic.live[-1]
-        raise RegistryError(
-            f"the schemas of {topic.name} were deleted by tombstone {stored[-1].number}",
-            fix="--version N shows an older one, if the registry still has it",
-        )
-    for version in stored:
-        if version.number == number:
-            return version
-    numbers_text = format_ranges([version.number for version in stored])
-    raise RegistryError(f"{topic.name} has no version {number} in {topic.target}: it has {numbers_text}")
 
 
 def _list_versions(topic: _RegistryTopic) -> int:

@@ -624,20 +624,9 @@ def run_in_parallel(
     workers = [Worker(partial(run, number, work)) for number, work in enumerate(works)]
     for worker in workers:
         worker.start()
-    interrupt = _wait_for_workers(workers, stop, meanwhile)
-    if bugs:
-        raise bugs[0]
-    return [
-        results[number] if number in results else _to_target_error(interrupt, worker)
-        for number, worker in enumerate(workers)
-    ]
-
-
-def _wait_for_workers(
-    workers: Sequence[Worker], stop: Stop | None, meanwhile: Callable[[], None] | None
-) -> KeyboardInterrupt | OutOfTime | None:
-    """Call `meanwhile`, and wait until all workers have ended, or `stop` cancels the rest; return the interrupt, or None."""
-    while meanwhile or not all(worker.has_ended for worker in workers):
+    # Call `meanwhile`, and wait until all workers have ended, or `stop` cancels the rest.
+    interrupt: KeyboardInterrupt | OutOfTime | None = None
+    while interrupt is None and (meanwhile or not all(worker.has_ended for worker in workers)):
         try:
             if meanwhile:
                 work, meanwhile = meanwhile, None
@@ -649,8 +638,13 @@ def _wait_for_workers(
             if stop is None:
                 raise
             if not stop(error):
-                return error
-    return None
+                interrupt = error
+    if bugs:
+        raise bugs[0]
+    return [
+        results[number] if number in results else _to_target_error(interrupt, worker)
+        for number, worker in enumerate(workers)
+    ]
 
 
 def _run_with_short_switches(work: Callable[[], None]) -> None:

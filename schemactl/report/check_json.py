@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from schemactl.checks.check_report import Cause, Change, CheckReport, ClientImpact, TopicCheck
+from schemactl.checks.check_report import Change, CheckReport, TopicCheck
 from schemactl.checks.table_impact import Effect
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.errors import Source
-from schemactl.core.findings import Answer, Breakage, Direction, Finding, Outcome, Severity, UpgradeFirst, Waiver
+from schemactl.core.findings import Answer, Direction, Finding, Outcome, Severity, UpgradeFirst, Waiver
 from schemactl.core.json_values import BreakageView, ClientView, JsonValue, WaiverView, make_view, to_json
 from schemactl.core.names import NamespaceName, TopicName
 from schemactl.core.policies import CompatibilityStrategy, Level
@@ -287,7 +287,17 @@ def render_json(report: CheckReport) -> str:
             for change in report.policies
         ),
         waivers=tuple(map(_make_waiver_entry, waivers)),
-        causes=tuple(map(_make_cause_entry, causes)),
+        causes=tuple(
+            make_view(
+                CauseEntry,
+                cause,
+                rule=cause.primary_finding.rule,
+                waived=bool(cause.waivers),
+                rejected=tuple(refusal.topic for refusal in cause.refusals if refusal.topic),
+                **_list_location_keys(cause.primary_finding.source),
+            )
+            for cause in causes
+        ),
         findings=tuple(
             _make_finding_entry(
                 finding, cause_ids[id(finding)], report.target, names_owner=finding.topic in topics_without_owner
@@ -311,15 +321,45 @@ def _make_topic_entry(topic: TopicCheck) -> TopicEntry:
         broker=_make_answer_entry(verdict.broker) if verdict else None,
         test=_make_answer_entry(verdict.test) if verdict else None,
         data=verdict.checked if verdict else None,
-        incompatibilities=tuple(map(_make_incompatibility_entry, verdict.data if verdict else ())),
-        misread=tuple(map(_make_misreading_entry, verdict.misread if verdict else ())),
+        incompatibilities=tuple(
+            make_view(
+                IncompatibilityEntry,
+                breakage,
+                rule=breakage.incompatibility.rule,
+                pointer=breakage.incompatibility.pointer,
+                strict_readers_only=breakage.incompatibility.strict_only,
+            )
+            for breakage in (verdict.data if verdict else ())
+        ),
+        misread=tuple(
+            make_view(
+                MisreadingEntry,
+                breakage,
+                rule=breakage.incompatibility.rule,
+                pointer=breakage.incompatibility.pointer,
+                is_warning=breakage.incompatibility.is_warning,
+            )
+            for breakage in (verdict.misread if verdict else ())
+        ),
         values=verdict.values if verdict else None,
         tables=topic.tables
         and tuple(
             make_view(ColumnEntry, change, former=".".join(change.former), successor=".".join(change.successor))
             for change in topic.tables.changes
         ),
-        clients=tuple(map(_make_client_entry, topic.clients)),
+        clients=tuple(
+            make_view(
+                ClientEntry,
+                impact.client,
+                runs_on=impact.client.targets,
+                versions=impact.built,
+                fine=impact.is_fine and not impact.unread,
+                reason=impact.breaks or None,
+                unread=impact.unread or None,
+                predates_change=impact.predates_change,
+            )
+            for impact in topic.clients
+        ),
     )
 
 
@@ -327,45 +367,9 @@ def _make_answer_entry(answer: Answer) -> AnswerEntry:
     return make_view(AnswerEntry, answer, answer=answer.outcome)
 
 
-def _make_incompatibility_entry(breakage: Breakage) -> IncompatibilityEntry:
-    reason = breakage.incompatibility
-    return make_view(
-        IncompatibilityEntry, breakage, rule=reason.rule, pointer=reason.pointer, strict_readers_only=reason.strict_only
-    )
-
-
-def _make_misreading_entry(breakage: Breakage) -> MisreadingEntry:
-    reason = breakage.incompatibility
-    return make_view(MisreadingEntry, breakage, rule=reason.rule, pointer=reason.pointer, is_warning=reason.is_warning)
-
-
-def _make_client_entry(impact: ClientImpact) -> ClientEntry:
-    return make_view(
-        ClientEntry,
-        impact.client,
-        runs_on=impact.client.targets,
-        versions=impact.built,
-        fine=impact.is_fine and not impact.unread,
-        reason=impact.breaks or None,
-        unread=impact.unread or None,
-        predates_change=impact.predates_change,
-    )
-
-
 def _make_waiver_entry(waiver: Waiver) -> WaiverEntry:
     source = waiver.source
     return make_view(WaiverEntry, waiver, file=source.path if source else None, line=source.line if source else None)
-
-
-def _make_cause_entry(cause: Cause) -> CauseEntry:
-    return make_view(
-        CauseEntry,
-        cause,
-        rule=cause.primary_finding.rule,
-        waived=bool(cause.waivers),
-        rejected=tuple(refusal.topic for refusal in cause.refusals if refusal.topic),
-        **_list_location_keys(cause.primary_finding.source),
-    )
 
 
 def _make_finding_entry(finding: Finding, cause_id: str, target: str, *, names_owner: bool) -> FindingEntry:

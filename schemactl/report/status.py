@@ -193,99 +193,84 @@ def _metric_lines(name: str, text: str, samples: list[Sample]) -> Iterator[str]:
         yield f"schemactl_{name}{{{pairs}}} {value:d}" if labels else f"schemactl_{name} {value:d}"
 
 
-def _info_samples(status: TargetStatus) -> Iterator[Sample]:
+def _sample_info(status: TargetStatus) -> list[Sample]:
     origin = status.drift.origin
     labels = {"registry": origin.registry, "pulsar": origin.release.value, "ref": origin.ref}
-    yield {**labels, "commit": origin.tip.id if origin.tip else ""}, 1
+    return [({**labels, "commit": origin.tip.id if origin.tip else ""}, 1)]
 
 
-def _sample_count(count: Callable[[TargetStatus], int]) -> Callable[[TargetStatus], Iterator[Sample]]:
-    def sample(status: TargetStatus) -> Iterator[Sample]:
-        yield {}, count(status)
-
-    return sample
+def _sample_kinds(counts: Mapping[str, int]) -> list[Sample]:
+    # Every kind always has a sample, because an alert on a series does not fire once the series is gone.
+    return [({"kind": kind.value}, counts.get(kind.value, 0)) for kind in DriftKind]
 
 
-def _sample_by_kind(counts: Callable[[TargetStatus], Mapping[str, int]]) -> Callable[[TargetStatus], Iterator[Sample]]:
-    def sample(status: TargetStatus) -> Iterator[Sample]:
-        count_by_kind = counts(status)
-        # Every kind always has a sample, because an alert on a series does not fire once the series is gone.
-        for kind in DriftKind:
-            yield {"kind": kind.value}, count_by_kind.get(kind.value, 0)
-
-    return sample
-
-
-def _last_apply_samples(status: TargetStatus) -> Iterator[Sample]:
-    if last := status.last_apply:
-        yield {"outcome": last.outcome, "commit": last.commit, "actor": last.actor}, 1
-
-
-def _last_apply_time_samples(status: TargetStatus) -> Iterator[Sample]:
-    if last := status.last_apply:
-        yield {}, last.time_s
-
-
-def _last_upload_time_samples(status: TargetStatus) -> Iterator[Sample]:
-    if upload := status.last_upload:
-        yield {}, upload.time_ms // 1000
-
-
-_METRICS: tuple[tuple[str, str, Callable[[TargetStatus], Iterator[Sample]]], ...] = (
-    ("target_info", "The registry, and the approved history that it was compared with.", _info_samples),
-    ("topics", "Topics that are approved.", _sample_count(lambda status: status.topics)),
-    (
-        "versions",
-        "Versions of these topics that can be read in the registry.",
-        _sample_count(lambda status: status.versions),
-    ),
+_METRICS: tuple[tuple[str, str, Callable[[TargetStatus], list[Sample]]], ...] = (
+    ("target_info", "The registry, and the approved history that it was compared with.", _sample_info),
+    ("topics", "Topics that are approved.", lambda status: [({}, status.topics)]),
+    ("versions", "Versions of these topics that can be read in the registry.", lambda status: [({}, status.versions)]),
     (
         "pending_versions",
         "Versions approved since the last apply, which an apply would register.",
-        _sample_count(lambda status: status.pending_versions),
+        lambda status: [({}, status.pending_versions)],
     ),
     (
         "unpromoted_versions",
         "Approved versions that come after the target's position.",
-        _sample_count(lambda status: status.unpromoted),
+        lambda status: [({}, status.unpromoted)],
     ),
     (
         "pending_steps",
         "Steps for the commits that were approved since the last apply.",
-        _sample_count(lambda status: status.pending_steps),
+        lambda status: [({}, status.pending_steps)],
     ),
-    ("repair_steps", "Steps of an apply that only repair drift.", _sample_count(lambda status: len(status.repairs))),
-    ("rejected_topics", "Topics that an apply would leave out.", _sample_count(lambda status: status.rejected)),
+    ("repair_steps", "Steps of an apply that only repair drift.", lambda status: [({}, len(status.repairs))]),
+    ("rejected_topics", "Topics that an apply would leave out.", lambda status: [({}, status.rejected)]),
     (
         "waiting_topics",
         "Topics that wait until another target has their versions.",
-        _sample_count(lambda status: sum(status.waiting.values())),
+        lambda status: [({}, sum(status.waiting.values()))],
     ),
     (
         "declarations_unreadable",
         "Approved declarations that cannot be read.",
-        _sample_count(lambda status: len(status.unreadable)),
+        lambda status: [({}, len(status.unreadable))],
     ),
     (
         "broker_settings_differing",
         "Settings of the brokers that differ from the project file.",
-        _sample_count(lambda status: len(status.brokers.differences) if status.brokers else 0),
+        lambda status: [({}, len(status.brokers.differences) if status.brokers else 0)],
     ),
     (
         "broker_settings_unknown",
         "Whether the settings of the brokers could not be read.",
-        _sample_count(lambda status: status.brokers is None or bool(status.brokers.problem)),
+        lambda status: [({}, status.brokers is None or bool(status.brokers.problem))],
     ),
-    ("misread_topics", "Topics whose messages would be misread.", _sample_count(lambda status: status.misread)),
-    ("drift_differences", "Differences that are not accepted.", _sample_by_kind(lambda status: status.differences)),
-    ("accepted_differences", "Differences that are accepted.", _sample_by_kind(lambda status: status.accepted)),
+    ("misread_topics", "Topics whose messages would be misread.", lambda status: [({}, status.misread)]),
+    ("drift_differences", "Differences that are not accepted.", lambda status: _sample_kinds(status.differences)),
+    ("accepted_differences", "Differences that are accepted.", lambda status: _sample_kinds(status.accepted)),
     (
         "unused_acceptances",
         "Names with an acceptance that no longer describes the registry.",
-        _sample_count(lambda status: status.unused),
+        lambda status: [({}, status.unused)],
     ),
-    ("last_apply_info", "The last known apply, and its outcome.", _last_apply_samples),
-    ("last_apply_timestamp_seconds", "The time when the last known apply wrote its result.", _last_apply_time_samples),
-    ("last_upload_timestamp_seconds", "The time when an apply uploaded the newest version.", _last_upload_time_samples),
+    (
+        "last_apply_info",
+        "The last known apply, and its outcome.",
+        lambda status: (
+            [({"outcome": last.outcome, "commit": last.commit, "actor": last.actor}, 1)]
+            if (last := status.last_apply)
+            else []
+        ),
+    ),
+    (
+        "last_apply_timestamp_seconds",
+        "The time when the last known apply wrote its result.",
+        lambda status: [({}, last.time_s)] if (last := status.last_apply) else [],
+    ),
+    (
+        "last_upload_timestamp_seconds",
+        "The time when an apply uploaded the newest version.",
+        lambda status: [({}, upload.time_ms // 1000)] if (upload := status.last_upload) else [],
+    ),
 )
-"""The metrics of a target: the name after `schemactl_`, the help text, and the function that yields its samples."""
+"""The metrics of a target: the name after `schemactl_`, the help text, and the function that returns its samples."""
