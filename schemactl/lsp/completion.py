@@ -251,7 +251,7 @@ def _find_parents(document: list[str], line: str, indent: int) -> Tokens:
         if match is None:
             continue
         column = len(match["indent"]) + len(match["dashes"])
-        if column < depth or (parents[:1] == ["0"] and not match["dashes"] and column < depth):
+        if column < depth:
             parents.insert(0, match["key"])
             depth = column
         if match["dashes"] and len(match["indent"]) < depth:
@@ -263,12 +263,12 @@ def _find_parents(document: list[str], line: str, indent: int) -> Tokens:
 def _find_siblings(document: list[str], after: list[str], indent: int) -> dict[str, str]:
     """Return the keys at the same indentation in the same mapping, with their scalar values."""
     siblings: dict[str, str] = {}
-    for lines in (reversed(document), iter(after)):
+    for lines in (document[::-1], after):
         for line in lines:
+            if line == "---":
+                break
             match = _YAML_KEY.match(line)
-            if not line.strip() or line.lstrip().startswith("#") or match is None:
-                if line == "---":
-                    break
+            if match is None:
                 continue
             column = len(match["indent"]) + len(match["dashes"])
             if column < indent:

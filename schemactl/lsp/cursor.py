@@ -104,18 +104,19 @@ def _find_in_yaml(path: str, text: str, offset: int) -> Cursor | None:
         if not node.start_mark.index <= offset <= node.end_mark.index:
             continue
         parts, value, is_key = _find_innermost(node, offset)
-        # The definition of a schema may be written in place of a path.
-        index = next((index for index, part in enumerate(parts) if part == _DEFINITION), None)
-        if index is None or (isinstance(value, yaml.ScalarNode) and index == len(parts) - 1 and value.style != "|"):
-            scalar = value.value if isinstance(value, yaml.ScalarNode) else ""
-            return Cursor(path, number, parts, value=scalar, is_key=is_key)
-        if isinstance(value, yaml.ScalarNode) and value.style == "|" and index == len(parts) - 1:
-            json_part = _find_in_json(value.value, _find_block_offset(text, value, offset))
-            if json_part is None:
-                return Cursor(path, number, parts)
-            return Cursor(path, number, parts, avro=json_part[0], value=json_part[1], is_key=json_part[2])
         scalar = value.value if isinstance(value, yaml.ScalarNode) else ""
-        return Cursor(path, number, parts[: index + 1], avro=parts[index + 1 :], value=scalar, is_key=is_key)
+        if _DEFINITION not in parts:
+            return Cursor(path, number, parts, value=scalar, is_key=is_key)
+        # The definition of a schema may be written in place of a path: as YAML, or as JSON in a literal block.
+        stop = parts.index(_DEFINITION) + 1
+        if not isinstance(value, yaml.ScalarNode) or stop < len(parts):
+            return Cursor(path, number, parts[:stop], avro=parts[stop:], value=scalar, is_key=is_key)
+        if value.style != "|":
+            return Cursor(path, number, parts, value=scalar, is_key=is_key)
+        json_part = _find_in_json(scalar, _find_block_offset(text, value, offset))
+        if json_part is None:
+            return Cursor(path, number, parts)
+        return Cursor(path, number, parts, avro=json_part[0], value=json_part[1], is_key=json_part[2])
     return None
 
 

@@ -52,20 +52,20 @@ def describe(workspace: Workspace, cursor: Cursor) -> str:
 
 def _describe_part(workspace: Workspace, cursor: Cursor) -> str:
     with suppress(DeclarationError):
-        file = workspace.read_definition(cursor)
         part = find_part(workspace, cursor)
-        if file and part:
-            # The names that the outline of a definition may have for the part.
-            if part.kind == "field":
-                record, name = part.inside[-1], str(part.keys.get("name"))
-                keys = [f"{record}.{name}", f"{record.rpartition('.')[2]}.{name}"]
-                title = f"**{part.field}**"
-            else:
-                keys = [part.full_name, part.full_name.rpartition(".")[2]]
-                title = f"**{part.full_name or part.kind}**"
-            doc = part.keys.get("doc")
-            lines = [title, *(["", on_one_line(doc)] if isinstance(doc, str) else []), ""]
-            return "\n".join([*lines, *_describe_uses(workspace, cursor, keys)])
+        if part is None:
+            return ""
+        # The names that the outline of a definition may have for the part.
+        if part.kind == "field":
+            record, name = part.inside[-1], str(part.keys.get("name"))
+            keys = [f"{record}.{name}", f"{record.rpartition('.')[2]}.{name}"]
+            title = f"**{part.field}**"
+        else:
+            keys = [part.full_name, part.full_name.rpartition(".")[2]]
+            title = f"**{part.full_name or part.kind}**"
+        doc = part.keys.get("doc")
+        lines = [title, *(["", on_one_line(doc)] if isinstance(doc, str) else []), ""]
+        return "\n".join([*lines, *_describe_uses(workspace, cursor, keys)])
     return ""
 
 
