@@ -351,8 +351,15 @@ def group_findings(findings: Sequence[Finding]) -> tuple[Cause, ...]:
         key = finding.topic, finding.kind, finding.severity
         if finding.rule == "BROKER_INCOMPATIBLE" and key in explained:
             refusals.setdefault(key, []).append(finding)
-        else:
-            edits.setdefault(_make_edit_key(finding) or number, []).append(finding)
+            continue
+        edit_key: Hashable = number
+        if finding.topic and finding.source:
+            # A removed part has the location of its parent, so the last token of the pointer distinguishes removed parts.
+            # The other tokens lead to a shared type and differ from topic to topic.
+            last_token = finding.pointer.rpartition("/")[2]
+            location = finding.source, finding.before_change, finding.only_at_tip, finding.commit
+            edit_key = finding.rule, finding.severity, location, last_token
+        edits.setdefault(edit_key, []).append(finding)
     causes = []
     for group in edits.values():
         cause = Cause(tuple(group))
@@ -361,19 +368,6 @@ def group_findings(findings: Sequence[Finding]) -> tuple[Cause, ...]:
             cause = replace(cause, refusals=tuple(refusal for key in keys for refusal in refusals.get(key, ())))
         causes.append(cause)
     return tuple(causes)
-
-
-def _make_edit_key(finding: Finding) -> Hashable | None:
-    """Return a key that the findings of one edit share, or None if the finding is not grouped.
-
-    A removed part has the location of its parent, so the last token of the pointer distinguishes removed parts. The other
-    tokens lead to a shared type and differ from topic to topic.
-    """
-    if finding.topic is None or finding.source is None:
-        return None
-    last_token = finding.pointer.rpartition("/")[2]
-    location = finding.source, finding.before_change, finding.only_at_tip, finding.commit
-    return finding.rule, finding.severity, location, last_token
 
 
 # One report for several environments

@@ -21,8 +21,6 @@ from schemactl.core.wording import format_count
 from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from schemactl.core.project import Project
     from schemactl.declare.files import Files
 
@@ -161,8 +159,17 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
 
     is_check = args.check or args.diff or args.staged
     files, project, top = _choose_files(args, context)
-    paths = _resolve_arguments(args.path, Path(context.directory), top, files) if args.path else ("",)
-    formatted = layout(files, project, paths)
+    prefixes = []
+    for argument in args.path:
+        file = Path(context.directory, argument)
+        path = posixpath.relpath(posixpath.normpath(file.as_posix()), Path(top).as_posix())
+        if path.startswith(".."):
+            raise UsageError(f"{argument} lies outside of the repository")
+        # An empty argument would mean this folder.
+        if not argument or (files.kind(path) != "file" and not file.is_dir()):
+            raise UsageError(f"{argument!r}: no such file or folder")
+        prefixes.append("" if path == "." else f"{path}/")
+    formatted = layout(files, project, tuple(prefixes) or ("",))
     if not is_check:
         write(top, formatted.contents)
     for path, new_data in formatted.contents.items():
@@ -189,17 +196,3 @@ def run_fmt(args: argparse.Namespace, context: Context) -> int:
     if formatted.refused:
         return _BUG
     return NEGATIVE if changed_count and is_check else 0
-
-
-def _resolve_arguments(arguments: Sequence[str], directory: Path, top: str, files: Files) -> tuple[str, ...]:
-    """Return the named files and folders as prefixes for `layout`; raise UsageError if one does not exist in the repository."""
-    prefixes = []
-    for argument in arguments:
-        path = posixpath.relpath(posixpath.normpath((directory / argument).as_posix()), Path(top).as_posix())
-        if path.startswith(".."):
-            raise UsageError(f"{argument} lies outside of the repository")
-        # An empty argument would mean this folder.
-        if not argument or (files.kind(path) != "file" and not (directory / argument).is_dir()):
-            raise UsageError(f"{argument!r}: no such file or folder")
-        prefixes.append("" if path == "." else f"{path}/")
-    return tuple(prefixes)

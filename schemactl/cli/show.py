@@ -107,7 +107,16 @@ def configure_show(parser: argparse.ArgumentParser) -> None:
 def run_show(args: argparse.Namespace, context: Context) -> int:
     """Print the definition to standard output and its versions to standard error, or with --effective the values in force."""
     if args.textconv:
-        return _print_outline(Path(context.directory, args.topic))
+        from schemactl.core.errors import InvalidSchema
+        from schemactl.formats.avro.explanation import file_lines
+
+        text = Path(context.directory, args.topic).read_bytes().decode(errors="replace")
+        try:
+            print("\n".join(file_lines(text)))
+        except (InvalidSchema, ValueError, RecursionError):
+            # Git shows no diff if this fails, so any other file is printed unchanged.
+            print(text, end="")
+        return 0
     if args.live and not (args.effective and args.target):
         raise UsageError(
             "--live compares with a registry, and requires --effective and --target",
@@ -130,19 +139,6 @@ def run_show(args: argparse.Namespace, context: Context) -> int:
         return 0
     context.say(_render_headline(history, chosen, info))
     print_definition(info, chosen.topic.name)
-    return 0
-
-
-def _print_outline(path: Path) -> int:
-    """Print a line for each field of an Avro file; print any other file unchanged, since git shows no diff if this fails."""
-    from schemactl.core.errors import InvalidSchema
-    from schemactl.formats.avro.explanation import file_lines
-
-    text = path.read_bytes().decode(errors="replace")
-    try:
-        print("\n".join(file_lines(text)))
-    except (InvalidSchema, ValueError, RecursionError):
-        print(text, end="")
     return 0
 
 
@@ -181,7 +177,16 @@ def definition_value(info: SchemaInfo) -> dict[str, Any]:
 def _render_headline(history: History, chosen: NamedDefinition, info: SchemaInfo) -> str:
     """Return a line that names the definition, and lines with the versions that it can read and that can read it."""
     type_alone = "" if info.schema else " (the type alone, without a definition)"
-    lines = [f"{chosen.name}: {_describe_definition(history, chosen)}, {info.type.name}{type_alone}"]
+    if chosen.version:
+        origin = format_version(chosen.version)
+    elif chosen.state:
+        origin = f"{'in the working tree' if chosen.state == WORK else f'at {chosen.state}'}, {chosen.version_text}"
+    elif chosen.topic.deleted or history.current(chosen.topic.name) is None:
+        last = next(version for version in reversed(chosen.topic.versions) if version.info)
+        origin = f"no longer declared; the last was {format_version(last)}"
+    else:
+        origin = f"in force, {chosen.version_text}"
+    lines = [f"{chosen.name}: {origin}, {info.type.name}{type_alone}"]
     if kinds := _list_kinds(history, chosen.topic):
         texts = []
         for kind in kinds:
@@ -231,18 +236,6 @@ def _list_client_languages(chosen: NamedDefinition, info: SchemaInfo) -> list[st
 
     languages = dict.fromkeys(client.known_language for client in chosen.topic.clients if client.reads)
     return [language for language in languages if has_client_rules(info, language)]
-
-
-def _describe_definition(history: History, chosen: NamedDefinition) -> str:
-    """Return the origin of the definition: `version 3 (9f2c1abcd, 2026-03-02)`, `in force, ...`, `in the working tree, ...`."""
-    if chosen.version:
-        return format_version(chosen.version)
-    if chosen.state:
-        return f"{'in the working tree' if chosen.state == WORK else f'at {chosen.state}'}, {chosen.version_text}"
-    if chosen.topic.deleted or history.current(chosen.topic.name) is None:
-        last = next(version for version in reversed(chosen.topic.versions) if version.info)
-        return f"no longer declared; the last was {format_version(last)}"
-    return f"in force, {chosen.version_text}"
 
 
 def _list_numbers_outside(chosen: NamedDefinition, gaps: Sequence[Gap]) -> list[int]:
@@ -845,7 +838,27 @@ def _print_log_on_target(
 
 def _render_log(history: History, topic: Topic, *, color: bool) -> str:
     """Return the name of the topic, its metadata and state, and its versions, newest first."""
-    lines = [paint(format_kind_name(topic.name, topic.kind), "bold", color=color), *_render_notes(history, topic)]
+    lines = [paint(format_kind_name(topic.name, topic.kind), "bold", color=color)]
+    lines += [f"  {key}: {text}" for key, text in history.catalog.metadata(topic.name).words().items()]
+    since, current = history.since(topic.name), find_number_in_force(history, topic)
+    latest = topic.versions[-1].number if topic.versions else None
+    when = f"since {since.short} ({format_day(since)}: {since.subject})" if since else ""
+    if topic.deleted:
+        lines.append(f"  no longer declared {when}")
+    elif latest is None:
+        lines.append("  declares no schema")
+    elif current is None:
+        lines.append(f"  declares no schema {when}")
+    elif topic.kinds or topic.kind:
+        # The latest version of the topic may be of another kind, and the commit may have changed another kind.
+        for part in topic.split():
+            current = find_number_in_force(history, part)
+            if part.versions and current not in (None, latest := part.versions[-1].number):
+                lines.append(
+                    f"  version {current} of {part.kind} is in force again; a registry's latest of this kind stays {latest}"
+                )
+    elif current != latest:
+        lines.append(f"  version {current} is in force again {when}; the latest version in a registry stays {latest}")
     in_force = {find_number_in_force(history, part) for part in topic.split()}
     has_kinds = any(version.kind for version in topic.versions)
     kind_head = ("KIND",) if has_kinds else ()
@@ -860,28 +873,6 @@ def _render_log(history: History, topic: Topic, *, color: bool) -> str:
     if topic.versions:
         lines += format_table(rows, width=get_terminal_width(), indent=2)
     return "\n".join(lines)
-
-
-def _render_notes(history: History, topic: Topic) -> Iterator[str]:
-    yield from (f"  {key}: {text}" for key, text in history.catalog.metadata(topic.name).words().items())
-    since = history.since(topic.name)
-    current = find_number_in_force(history, topic)
-    latest = topic.versions[-1].number if topic.versions else None
-    when = f"since {since.short} ({format_day(since)}: {since.subject})" if since else ""
-    if topic.deleted:
-        yield f"  no longer declared {when}"
-    elif latest is None:
-        yield "  declares no schema"
-    elif current is None:
-        yield f"  declares no schema {when}"
-    elif topic.kinds or topic.kind:
-        # The latest version of the topic may be of another kind, and the commit may have changed another kind.
-        for part in topic.split():
-            current = find_number_in_force(history, part)
-            if part.versions and current not in (None, latest := part.versions[-1].number):
-                yield f"  version {current} of {part.kind} is in force again; a registry's latest of this kind stays {latest}"
-    elif current != latest:
-        yield f"  version {current} is in force again {when}; the latest version in a registry stays {latest}"
 
 
 def _log_value(history: History, topic: Topic) -> dict[str, Any]:

@@ -60,7 +60,16 @@ _ORDER_TEXT: Final = {
 
 def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     """Return a block for each namespace and topic, the waivers, and for a move back the changes that stay in the registry."""
-    blocks = [_describe_move(promotion)]
+    before, after = promotion.before, promotion.after
+    position = f"is at {_describe_commit(before)}" if before else "was never promoted"
+    commits = f"{format_count(promotion.commits, 'commit')} of the approved history"
+    if before and before.id == after.id:
+        heading = f"{promotion.target} {position}: {promotion.ref} is there"
+    elif promotion.is_back:
+        heading = f"{promotion.target} {position}, and moves back to {_describe_commit(after)}, without {commits}:"
+    else:
+        heading = f"{promotion.target} {position}, and moves to {_describe_commit(after)}: {commits}"
+    blocks = [heading]
     for name, changes in by_name(promotion.changes).items():
         signed_lines: list[tuple[str, str]] = []
         for change in changes:
@@ -93,17 +102,6 @@ def render_promotion_text(promotion: Promotion, *, color: bool = False) -> str:
     total = ", ".join(format_count(count, noun) for count, noun in counts if count) or "nothing in a registry"
     blocks.append(f"{'What stays' if promotion.is_back else 'With it'}: {total}.")
     return "\n\n".join(blocks)
-
-
-def _describe_move(promotion: Promotion) -> str:
-    before, after = promotion.before, promotion.after
-    position = f"is at {_describe_commit(before)}" if before else "was never promoted"
-    if before and before.id == after.id:
-        return f"{promotion.target} {position}: {promotion.ref} is there"
-    count = format_count(promotion.commits, "commit")
-    if promotion.is_back:
-        return f"{promotion.target} {position}, and moves back to {_describe_commit(after)}, without {count} of the approved history:"
-    return f"{promotion.target} {position}, and moves to {_describe_commit(after)}: {count} of the approved history"
 
 
 def _change_lines(change: Change) -> Iterator[tuple[str, str]]:

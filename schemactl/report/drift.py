@@ -322,28 +322,31 @@ def describe_next_step(target: str, *, planned: bool = False) -> str:
 def render_version_numbers(name: TopicName, pairs: Sequence[NumberPair], *, color: bool = False) -> str:
     """Return a table of the versions of a topic, newest first, with their numbers in the registry and in Git."""
     rows: list[tuple[str, ...]] = [("REGISTRY", "GIT", "TYPE", "UPLOADED", "COMMIT", "DAY", "SUBJECT")]
-    rows += [_make_pair_row(pair) for pair in reversed(pairs)]
+    for pair in reversed(pairs):
+        entry, version = pair.registry, pair.git
+        info = (entry.info if entry else None) or (version.info if version else None)
+        commit = version.commit if version else None
+        if pair.state in _STATE_NOTES:
+            note = _STATE_NOTES[pair.state]
+        elif version:
+            note = ""
+        elif pair.stamp:
+            note = f"uploaded from commit {pair.stamp[:9]}, which the approved history does not have"
+        else:
+            note = "not known to Git"
+        type_ = info.type.name if info else "-"
+        if version and version.kind:
+            type_ += f" {version.kind}"
+        rows.append(
+            (
+                str(entry.number) if entry else "-",
+                str(version.number) if version else "-",
+                type_,
+                format_time(entry.timestamp_ms) if entry else "-",
+                *((commit.short, format_day(commit)) if commit else ("-", "-")),
+                "; ".join(filter(None, (commit.subject if commit else "", note))),
+            )
+        )
     lines = [paint(str(name), "bold", color=color)]
     lines += format_table(rows, indent=2) if pairs else ["  no version, neither in Git nor in the registry"]
     return "\n".join(lines)
-
-
-def _make_pair_row(pair: NumberPair) -> tuple[str, ...]:
-    entry, version = pair.registry, pair.git
-    info = (entry.info if entry else None) or (version.info if version else None)
-    numbers = (str(entry.number) if entry else "-", str(version.number) if version else "-")
-    commit = version.commit if version else None
-    if pair.state in _STATE_NOTES:
-        note = _STATE_NOTES[pair.state]
-    elif version:
-        note = ""
-    elif pair.stamp:
-        note = f"uploaded from commit {pair.stamp[:9]}, which the approved history does not have"
-    else:
-        note = "not known to Git"
-    origin = (commit.short, format_day(commit)) if commit else ("-", "-")
-    details = "; ".join(filter(None, (commit.subject if commit else "", note)))
-    type_ = info.type.name if info else "-"
-    if version and version.kind:
-        type_ += f" {version.kind}"
-    return (*numbers, type_, format_time(entry.timestamp_ms) if entry else "-", *origin, details)

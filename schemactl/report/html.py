@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Final
@@ -24,7 +24,6 @@ from schemactl.report.causes import (
     BEFORE,
     CAUSE_LEVELS,
     FEW,
-    CauseLine,
     DiffRow,
     SchemaDiff,
     ShownCause,
@@ -137,43 +136,41 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     place = cause.primary_finding.place
     if place and (address := get_line_link(place)):
         links.append(f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>')
+    messages = []
+    findings = {proof_text(finding): finding for finding in cause.cause.list_examples() if finding.counterexample}
+    for finding in findings.values():
+        assert finding.counterexample  # noqa: S101  selected above
+        message_parts = list_message_parts(finding)
+        message = "".join(
+            f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text)
+            for part in message_parts
+        )
+        size = format_count(len(finding.counterexample.data), "byte")
+        result = _escape_text(finding.counterexample.result)
+        messages.append(
+            f'<h4>Counterexample</h4><p class="proof"><code>{message}</code> ({size})<br><span class="bad">{result}</span></p>'
+        )
+    labels = []
+    for kind, label in _LABELS.items():
+        if lines := [part.words for part in parts if part.kind == kind]:
+            texts = (
+                f"<code>{_escape_text(line)}</code>" if kind == "approve" else _render_prose(line) for line in lines
+            )
+            labels.append(f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{text}</p>' for text in texts))
+    labels += (f"<p>{_escape_text(part.text)}</p>" for part in parts if part.kind == "owner")
     return _render_details(
         head + (f" {count} topics" if count > 1 else ""),
         f"<p><b>{_escape_text(make_title(cause))}</b></p>",
         *(f"<p>{_render_prose(part.text)}</p>" for part in parts if part.kind in ("waiver", "reason", "older")),
         render_diff(diff) if diff else "",
-        *_render_messages(cause),
-        *_render_labels(parts),
+        *messages,
+        *labels,
         "<h4>Edit</h4>" if edit_diffs else "",
         *edit_diffs,
         f"<p>{' · '.join(links)}</p>",
         level=cause.level,
         is_open=is_open and cause.level == "error",
     )
-
-
-def _render_messages(cause: ShownCause) -> Iterator[str]:
-    """Yield the messages that prove a cause, with the guilty value marked, and the results of the reader."""
-    findings = {proof_text(finding): finding for finding in cause.cause.list_examples() if finding.counterexample}
-    for finding in findings.values():
-        assert finding.counterexample  # noqa: S101  selected above
-        parts = list_message_parts(finding)
-        message = "".join(
-            f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text) for part in parts
-        )
-        size = format_count(len(finding.counterexample.data), "byte")
-        result = _escape_text(finding.counterexample.result)
-        yield f'<h4>Counterexample</h4><p class="proof"><code>{message}</code> ({size})<br><span class="bad">{result}</span></p>'
-
-
-def _render_labels(parts: Sequence[CauseLine]) -> Iterator[str]:
-    for kind, label in _LABELS.items():
-        if lines := [part.words for part in parts if part.kind == kind]:
-            texts = (
-                f"<code>{_escape_text(line)}</code>" if kind == "approve" else _render_prose(line) for line in lines
-            )
-            yield f"<h4>{label}</h4>" + "".join(f'<p class="{kind}">{text}</p>' for text in texts)
-    yield from (f"<p>{_escape_text(part.text)}</p>" for part in parts if part.kind == "owner")
 
 
 def _render_definition(check: TopicCheck, schema: SchemaInfo) -> str:

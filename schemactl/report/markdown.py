@@ -185,7 +185,19 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     title = f"{_CHECK_MARKS[cause.level]} <b>{primary.rule}</b> ({cause.level}{several}): {plain(heading)}"
     # Findings of one cause often have one fix.
     parts = [*dict.fromkeys(cause.list_lines())]
-    body = [", ".join(_render_links(cause, rule))]
+    links = []
+    if cause.primary_finding.source:
+        links.append(_render_place(cause))
+    links.append(f"rule {link(rule.id, find_page(rule.id))} ({code(f'schemactl explain {rule.id}')})")
+    check = cause.find_check(cause.primary_finding)
+    older = [
+        version for version in (check.versions if check else ()) if version.number in cause.primary_finding.against
+    ]
+    if older and (commit := older[-1].commit):
+        links.append(f"version {older[-1].number} from {link(commit.short, get_commit_link(commit.id))}")
+    if commit := cause.primary_finding.commit:
+        links.append(f"caused by {link(commit.short, get_commit_link(commit.id))}")
+    body = [", ".join(links)]
     reasons = (
         part._replace(words=remove_title(part.words, heading))
         for part in parts
@@ -213,21 +225,6 @@ def _render_line(part: CauseLine) -> str:
             return f"{part.label}: {code(part.words)}"
         case _:
             return prose(part.text.strip())
-
-
-def _render_links(cause: ShownCause, rule: Rule) -> Iterator[str]:
-    """Yield the place, the rule with its page, and the commits of the older version and of the branch, as links where possible."""
-    if cause.primary_finding.source:
-        yield _render_place(cause)
-    yield f"rule {link(rule.id, find_page(rule.id))} ({code(f'schemactl explain {rule.id}')})"
-    check = cause.find_check(cause.primary_finding)
-    older = [
-        version for version in (check.versions if check else ()) if version.number in cause.primary_finding.against
-    ]
-    if older and (commit := older[-1].commit):
-        yield f"version {older[-1].number} from {link(commit.short, get_commit_link(commit.id))}"
-    if commit := cause.primary_finding.commit:
-        yield f"caused by {link(commit.short, get_commit_link(commit.id))}"
 
 
 def _render_proofs(cause: ShownCause) -> Iterator[str]:

@@ -99,16 +99,16 @@ def _make_target_row(status: TargetStatus | UnknownStatus) -> tuple[str, ...]:
         differences.get("relaxed", 0),
         sum(status.accepted.values()),
     )
-    return (status.target, *map(str, counts), _describe_last_apply(status))
-
-
-def _describe_last_apply(status: TargetStatus) -> str:
     if last := status.last_apply:
         by = f", by {last.actor}" if last.actor else ""
-        return on_one_line(f"{last.outcome}, {last.commit[:9] or 'no commit'}, {format_time(last.time_s * 1000)}{by}")
-    if upload := status.last_upload:
-        return f"unknown; uploaded {upload.commit[:9]}, {format_time(upload.time_ms)}"
-    return "unknown"
+        last_apply = on_one_line(
+            f"{last.outcome}, {last.commit[:9] or 'no commit'}, {format_time(last.time_s * 1000)}{by}"
+        )
+    elif upload := status.last_upload:
+        last_apply = f"unknown; uploaded {upload.commit[:9]}, {format_time(upload.time_ms)}"
+    else:
+        last_apply = "unknown"
+    return (status.target, *map(str, counts), last_apply)
 
 
 def _detail_lines(status: TargetStatus | UnknownStatus) -> Iterator[str]:
