@@ -13,7 +13,7 @@ from schemactl.checks.check_report import BROKER_MESSAGE, ORDER, Cause, CheckRep
 from schemactl.comparison.fingerprint import short
 from schemactl.core.edits import LineEdit, to_line_edits
 from schemactl.core.errors import join_first
-from schemactl.core.findings import Finding, Severity
+from schemactl.core.findings import Counterexample, Finding, Severity
 from schemactl.core.json_pointer import split_pointer
 from schemactl.core.names import TopicName
 from schemactl.core.policies import CompatibilityStrategy
@@ -135,6 +135,12 @@ class ShownCause:
         orders = dict.fromkeys(check.upgrade_first for check in self._list_checks() if check.upgrade_first)
         upgrades = [f"Upgrade first: {', '.join(orders)}"] if orders else []
         return "\n".join([*(line.text for line in self.list_lines()), *upgrades, *removed])
+
+    def list_proofs(self) -> list[tuple[Finding, Counterexample]]:
+        """Return the messages that prove the cause, each with its finding; of equal proofs, the last one."""
+        findings = self.cause.list_examples()
+        proofs = {proof_text(finding): (finding, proof) for finding in findings if (proof := finding.counterexample)}
+        return [*proofs.values()]
 
     def list_lines(self) -> Iterator[CauseLine]:
         """Yield the findings with their proofs and fixes, the broker's answer, the topics if there are several, owners and the waive command."""

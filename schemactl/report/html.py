@@ -29,7 +29,6 @@ from schemactl.report.causes import (
     ShownCause,
     diff_lines,
     diff_schemas,
-    proof_text,
     rank_causes,
 )
 from schemactl.report.check import (
@@ -137,16 +136,14 @@ def _render_cause(cause: ShownCause, rule: Rule, *, is_open: bool) -> str:
     if place and (address := get_line_link(place)):
         links.append(f'<a href="{_escape_text(address)}">{_escape_text(place)}</a>')
     messages = []
-    findings = {proof_text(finding): finding for finding in cause.cause.list_examples() if finding.counterexample}
-    for finding in findings.values():
-        assert finding.counterexample  # noqa: S101  selected above
+    for finding, proof in cause.list_proofs():
         message_parts = list_message_parts(finding)
         message = "".join(
             f"<mark>{_escape_text(part.text)}</mark>" if part.is_guilty else _escape_text(part.text)
             for part in message_parts
         )
-        size = format_count(len(finding.counterexample.data), "byte")
-        result = _escape_text(finding.counterexample.result)
+        size = format_count(len(proof.data), "byte")
+        result = _escape_text(proof.result)
         messages.append(
             f'<h4>Counterexample</h4><p class="proof"><code>{message}</code> ({size})<br><span class="bad">{result}</span></p>'
         )

@@ -14,7 +14,7 @@ from schemactl.core.errors import Source
 from schemactl.core.rules import Rule, find_page, get_all_rules
 from schemactl.core.terminal import on_one_line, truncate
 from schemactl.core.wording import format_count
-from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, proof_text, rank_causes
+from schemactl.report.causes import FEW, CauseLine, ShownCause, diff_lines, rank_causes
 from schemactl.report.check import Cell, make_client_rows, make_policy_rows, make_topic_rows, summarize_check
 from schemactl.report.check_text import CHANGED_NUMBERS, list_message_parts, make_title, remove_title
 from schemactl.report.document import ReportLine, TargetReport
@@ -229,9 +229,7 @@ def _render_line(part: CauseLine) -> str:
 
 def _render_proofs(cause: ShownCause) -> Iterator[str]:
     """Yield the messages that prove a cause as blocks of code, in which the guilty value is red."""
-    findings = {proof_text(finding): finding for finding in cause.cause.list_examples() if finding.counterexample}
-    for finding in [*findings.values()][:_MAX_PROOFS]:
-        assert finding.counterexample  # noqa: S101  selected above
+    for finding, proof in cause.list_proofs()[:_MAX_PROOFS]:
         lines = ["  "]
         for part in list_message_parts(finding):
             if part.is_guilty:
@@ -244,8 +242,8 @@ def _render_proofs(cause: ShownCause) -> Iterator[str]:
                 lines[-1] += part.text[2:]
             else:
                 lines[-1] += part.text
-        lines.append(f"! {on_one_line(finding.counterexample.result)}")
-        size = format_count(len(finding.counterexample.data), "byte")
+        lines.append(f"! {on_one_line(proof.result)}")
+        size = format_count(len(proof.data), "byte")
         yield f"**Counterexample:** a message of {size}\n\n{fenced((line for line in lines if line.strip()), 'diff')}"
 
 
