@@ -208,16 +208,14 @@ def choose(text: str, catalog: Catalog) -> ChosenTopic:
         )
     if topic.kind:
         whole = catalog.topics[topic.name]
-        other_kind = next((version.kind for version in whole.versions if version.number == int(number)), topic.kind)
-        if other_kind != topic.kind:
-            is_tombstone = all(version.info is None for version in whole.versions if version.number == int(number))
-            if not is_tombstone:
-                owner = f"belongs to the kind `{other_kind}`" if other_kind else "belongs to no kind"
-                suggestion = format_kind_name(whole.name, other_kind)
-                raise UsageError(
-                    f"{text}: version {number} {owner}, not to `{topic.kind}`",
-                    fix=f"write {quote(f'{suggestion}@{number}')}",
-                )
+        version = next((version for version in whole.versions if version.number == int(number)), None)
+        if version and version.info is not None and version.kind != topic.kind:
+            owner = f"belongs to the kind `{version.kind}`" if version.kind else "belongs to no kind"
+            suggestion = format_kind_name(whole.name, version.kind)
+            raise UsageError(
+                f"{text}: version {number} {owner}, not to `{topic.kind}`",
+                fix=f"write {quote(f'{suggestion}@{number}')}",
+            )
     return ChosenTopic(topic, find_version(topic, int(number)))
 
 
@@ -761,35 +759,36 @@ class States:
         topic = find_part(name, history.catalog, where=state)
         return self._make_definition(topic, state)
 
-    def find_in_working_tree(self, name: str) -> NamedDefinition:
-        """Return the definition of the topic `name` in the working tree; its `info` is None if the topic is no longer declared."""
-        work = self.work
-        topic_name, separator, _ = name.rpartition("#")
-        known_names = {*work.catalog.topics, *work.broken_topics, *self.approved.catalog.topics}
-        full_text, name = name, name if find_matching_topics(name, known_names) or not separator else topic_name
+    def find_in_working_tree(self, text: str) -> NamedDefinition:
+        """Return the definition of TOPIC or TOPIC#KIND in the working tree; its `info` is None if it is no longer declared."""
+        work, approved_topics = self.work, self.approved.catalog.topics
+        topic_name, separator, key = text.rpartition("#")
+        known_names = {*work.catalog.topics, *work.broken_topics, *approved_topics}
+        is_kind = bool(separator) and not find_matching_topics(text, known_names)
+        name = topic_name if is_kind else text
         is_declared = bool(find_matching_topics(name, work.catalog.topics))
         broken_names = frozenset(find_matching_topics(name, work.broken_topics))
-        if (broken_names or not is_declared) and (
-            problems := [
+        if broken_names or not is_declared:
+            # A file whose topics cannot be read may declare it.
+            problems = [
                 problem
                 for broken in work.broken
                 if broken.name in broken_names or broken.name is None
                 for problem in broken.problems
             ]
-        ):
-            raise DeclarationError(problems)
+            if problems:
+                raise DeclarationError(problems)
         if not is_declared and work.common_problems:
             raise DeclarationError(work.problems)
-        if not is_declared and (approved_names := find_matching_topics(name, self.approved.catalog.topics)):
+        if not is_declared and (approved_names := find_matching_topics(name, approved_topics)):
             full_name = str(approved_names[0]) if len(approved_names) == 1 else name
             return NamedDefinition(find(full_name, self.approved.catalog), WORK)
-        declared = find(name, self.work.catalog, where="the working tree")
-        if full_text != name and (approved := self.approved.catalog.topics.get(declared.name)):
-            key = full_text.rpartition("#")[2]
-            if not declared.get_kind(key) and (part := approved.get_part(key)):
-                # The working tree removes the kind.
-                return NamedDefinition(part, WORK)
-        return self._make_definition(find_part(full_text, self.work.catalog, where="the working tree"), WORK)
+        declared = find(name, work.catalog, where="the working tree")
+        approved = approved_topics.get(declared.name)
+        if is_kind and approved and not declared.get_kind(key) and (part := approved.get_part(key)):
+            # The working tree removes the kind.
+            return NamedDefinition(part, WORK)
+        return self._make_definition(find_part(text, work.catalog, where="the working tree"), WORK)
 
     def find_old_and_new(self, name: str) -> tuple[NamedDefinition, NamedDefinition]:
         """Return the definitions of the topic `name` in force and in the working tree; either may be missing."""
