@@ -25,13 +25,27 @@ RESULTS = ("--results", ".schemactl/results/stage.json")
 RESULT = {"target": "stage", "outcome": "applied", "time_s": 1, "ci": None, "approved": {"commit": {"id": "a" * 40}}}
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
-    """Two topics; orders have two versions."""
-    new_estate = Estate(tmp_path / "shop", project=PROJECT)
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Approve two topics, of which orders has two versions; nothing is applied."""
+    new_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROJECT)
     new_estate.scratch.commit({"namespaces/refunds.yaml": write_declaration("shop/sales/refunds")})
     new_estate.commit_orders("id", note=0)
     return new_estate
+
+
+@pytest.fixture(scope="module")
+def applied_to_stage(prepared: Estate, tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Apply everything to stage. No test changes it."""
+    applied_estate = prepared.copy_to(tmp_path_factory.mktemp("applied") / "shop")
+    applied_estate.run("apply", *STAGE, "--auto-approve")
+    return applied_estate
+
+
+@pytest.fixture
+def staged_estate(applied_to_stage: Estate, tmp_path: Path) -> Estate:
+    """Return a copy of the estate that is applied to stage."""
+    return applied_to_stage.copy_to(tmp_path / "staged")
 
 
 def list_waiting(estate: Estate, *arguments: str) -> dict[str, str]:
@@ -64,14 +78,13 @@ def test_what_another_target_does_not_hold_is_left_out(estate: Estate) -> None:
     assert {*list_waiting(estate).values()} == {"stage does not have Git's version 2 yet: according to its registry"}
 
 
-def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(estate: Estate) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    without_registry(estate)
+def test_a_registry_that_gives_no_answer_is_known_by_the_named_result(staged_estate: Estate) -> None:
+    without_registry(staged_estate)
     for named in (RESULTS, ("--results", ".schemactl/results"), ("--results", "plan.json", *RESULTS)):
-        estate.scratch.write({"plan.json": "{}"})
-        assert list_waiting(estate, *named) == {}
-    estate.commit_orders("id", note=0, tax=0)
-    reason = list_waiting(estate, *RESULTS)["orders"]
+        staged_estate.scratch.write({"plan.json": "{}"})
+        assert list_waiting(staged_estate, *named) == {}
+    staged_estate.commit_orders("id", note=0, tax=0)
+    reason = list_waiting(staged_estate, *RESULTS)["orders"]
     assert reason.startswith("stage does not have Git's version 2 yet: according to the result of its last apply (20")
     assert "its registry did not respond (" in reason
     assert "NOT_THERE" in reason
@@ -83,49 +96,47 @@ def test_a_result_of_some_topics_speaks_of_these(estate: Estate) -> None:
     assert {*list_waiting(estate, *RESULTS)} == {"refunds"}
 
 
-def test_no_result_counts_that_is_not_named(estate: Estate) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    without_registry(estate)
+def test_no_result_counts_that_is_not_named(staged_estate: Estate) -> None:
+    without_registry(staged_estate)
     assert all(
-        reason.endswith("(--results names no result of its last apply)") for reason in list_waiting(estate).values()
+        reason.endswith("(--results names no result of its last apply)")
+        for reason in list_waiting(staged_estate).values()
     )
-    assert {*list_waiting(estate)} == {"orders", "refunds"}
-    estate.run("apply", *PROD, "--auto-approve", code=3)
-    estate.run("apply", *PROD, "--auto-approve", *RESULTS)
-    assert len(estate.read_versions()) == 2
+    assert {*list_waiting(staged_estate)} == {"orders", "refunds"}
+    staged_estate.run("apply", *PROD, "--auto-approve", code=3)
+    staged_estate.run("apply", *PROD, "--auto-approve", *RESULTS)
+    assert len(staged_estate.read_versions()) == 2
 
 
-def test_the_newest_of_several_results_counts(estate: Estate) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    path = estate.scratch.path / ".schemactl/results/stage.json"
+def test_the_newest_of_several_results_counts(staged_estate: Estate) -> None:
+    path = staged_estate.scratch.path / ".schemactl/results/stage.json"
     newest = json.loads(path.read_text())
     old = {**newest, "time_s": newest["time_s"] - 60, "left_out": [{"topic": "persistent://shop/stage/orders"}]}
-    estate.scratch.write({"old.json": json.dumps(old)})
-    without_registry(estate)
-    assert {*list_waiting(estate, "--results", "old.json")} == {"orders"}
-    assert list_waiting(estate, "--results", "old.json", *RESULTS) == {}
-    assert list_waiting(estate, *RESULTS, "--results", "old.json") == {}
+    staged_estate.scratch.write({"old.json": json.dumps(old)})
+    without_registry(staged_estate)
+    assert {*list_waiting(staged_estate, "--results", "old.json")} == {"orders"}
+    assert list_waiting(staged_estate, "--results", "old.json", *RESULTS) == {}
+    assert list_waiting(staged_estate, *RESULTS, "--results", "old.json") == {}
 
 
 @pytest.mark.parametrize("named", ["results/stage.json", "results", "link.json", "linked", "linked/stage.json"])
 @pytest.mark.parametrize("state", ["committed", "staged", "committed, not in the index"])
-def test_a_result_that_git_tracks_is_an_error(estate: Estate, named: str, state: str) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    without_registry(estate)
-    text = (estate.scratch.path / ".schemactl/results/stage.json").read_text()
-    estate.scratch.flush()
-    estate.scratch.write({"results/stage.json": text})
-    (estate.scratch.path / "link.json").symlink_to("results/stage.json")
-    (estate.scratch.path / "linked").symlink_to("results")
-    estate.scratch.git("add", "results")
+def test_a_result_that_git_tracks_is_an_error(staged_estate: Estate, named: str, state: str) -> None:
+    without_registry(staged_estate)
+    text = (staged_estate.scratch.path / ".schemactl/results/stage.json").read_text()
+    staged_estate.scratch.flush()
+    staged_estate.scratch.write({"results/stage.json": text})
+    (staged_estate.scratch.path / "link.json").symlink_to("results/stage.json")
+    (staged_estate.scratch.path / "linked").symlink_to("results")
+    staged_estate.scratch.git("add", "results")
     if state != "staged":
-        estate.scratch.configure_author()
-        estate.scratch.git("commit", "-q", "-m", "result")
+        staged_estate.scratch.configure_author()
+        staged_estate.scratch.git("commit", "-q", "-m", "result")
     if "not in" in state:
-        estate.scratch.git("rm", "-q", "--cached", "-r", "results")
+        staged_estate.scratch.git("rm", "-q", "--cached", "-r", "results")
     message = "schemactl: --results: Git tracks "
-    assert estate.run("plan", *PROD, "--results", named, code=1).err.startswith(message)
-    assert estate.run("apply", *PROD, "--auto-approve", "--results", named, code=1).err.startswith(message)
+    assert staged_estate.run("plan", *PROD, "--results", named, code=1).err.startswith(message)
+    assert staged_estate.run("apply", *PROD, "--auto-approve", "--results", named, code=1).err.startswith(message)
 
 
 def test_a_result_that_is_missing_is_an_error(estate: Estate) -> None:
@@ -135,10 +146,9 @@ def test_a_result_that_is_missing_is_an_error(estate: Estate) -> None:
 
 
 @pytest.mark.parametrize("change", ["left out", "not done"])
-def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: str) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    without_registry(estate)
-    path = estate.scratch.path / ".schemactl/results/stage.json"
+def test_what_a_result_says_was_not_done_is_not_there(staged_estate: Estate, change: str) -> None:
+    without_registry(staged_estate)
+    path = staged_estate.scratch.path / ".schemactl/results/stage.json"
     result = json.loads(path.read_text())
     [*_, last] = [at for at, step in enumerate(result["steps"], 1) if step.get("topic", "").endswith("orders")]
     if change == "not done":
@@ -146,7 +156,7 @@ def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: st
     else:
         result["left_out"].append({"topic": "persistent://shop/stage/orders"})
     path.write_text(json.dumps(result))
-    assert {*list_waiting(estate, *RESULTS)} == {"orders"}
+    assert {*list_waiting(staged_estate, *RESULTS)} == {"orders"}
 
 
 @pytest.mark.parametrize(
@@ -162,24 +172,22 @@ def test_what_a_result_says_was_not_done_is_not_there(estate: Estate, change: st
         ),
     ],
 )
-def test_without_a_result_nothing_is_there(estate: Estate, text: str | None, reason: str) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    without_registry(estate)
-    path = estate.scratch.path / ".schemactl/results/stage.json"
+def test_without_a_result_nothing_is_there(staged_estate: Estate, text: str | None, reason: str) -> None:
+    without_registry(staged_estate)
+    path = staged_estate.scratch.path / ".schemactl/results/stage.json"
     path.unlink() if text is None else path.write_text(text)
-    reasons = list_waiting(estate, "--results", ".schemactl/results")
+    reasons = list_waiting(staged_estate, "--results", ".schemactl/results")
     assert all(reason in text for text in reasons.values())
     assert {*reasons} == {"orders", "refunds"}
 
 
-def test_a_plan_file_does_not_go_past_it(estate: Estate) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    estate.run("plan", *PROD, "--out", "plan.json")
-    (estate.scratch.path / ".schemactl/stage.db").unlink()
-    printed = estate.run("apply", "plan.json", code=4)
+def test_a_plan_file_does_not_go_past_it(staged_estate: Estate) -> None:
+    staged_estate.run("plan", *PROD, "--out", "plan.json")
+    (staged_estate.scratch.path / ".schemactl/stage.db").unlink()
+    printed = staged_estate.run("apply", "plan.json", code=4)
     assert f"+! {ORDERS}\n+  " in printed.out
     assert "stage does not have Git's versions 0-1 yet: according to its registry" in printed.out
-    assert estate.read_versions() == ()
+    assert staged_estate.read_versions() == ()
 
 
 def test_what_another_target_never_has_is_not_awaited(estate: Estate) -> None:
@@ -217,10 +225,9 @@ def test_status_counts_what_waits_by_itself(estate: Estate, named: tuple[str, ..
     assert read_prod("--results", ".schemactl/results")["waiting"] == {"stage": 1}
 
 
-def test_what_a_target_holds_that_gave_status_no_answer_the_named_result_says(estate: Estate) -> None:
-    estate.run("apply", *STAGE, "--auto-approve")
-    (estate.scratch.path / ".schemactl/stage.db").write_bytes(b"no database" * 100)
-    assert "waiting for stage: 2 topics" in estate.run("status", code=1).out
-    said = estate.run("status", "--results", ".schemactl/results", code=1).out
+def test_what_a_target_holds_that_gave_status_no_answer_the_named_result_says(staged_estate: Estate) -> None:
+    (staged_estate.scratch.path / ".schemactl/stage.db").write_bytes(b"no database" * 100)
+    assert "waiting for stage: 2 topics" in staged_estate.run("status", code=1).out
+    said = staged_estate.run("status", "--results", ".schemactl/results", code=1).out
     assert re.search(r"\nprod +2 +0 +4 ", said)
     assert "waiting" not in said

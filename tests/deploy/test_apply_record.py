@@ -30,10 +30,10 @@ OWN = ".schemactl/results/local.json"
 REFUNDS = TopicName("shop", "sales", "refunds")
 
 
-@pytest.fixture
-def pending_shop(tmp_path: Path) -> Estate:
-    """Two topics, one with two versions, that are not applied."""
-    estate = Estate(tmp_path / "shop")
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Approve two topics, one with two versions, that are not applied."""
+    estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     estate.commit_orders("id", note=0)
     estate.scratch.commit(
         {
@@ -55,13 +55,10 @@ def list_done(result: dict[str, Any], action: str) -> list[str]:
     return [step["topic"] for step in steps if step["action"] == action]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("last", range(1, 8))
 @pytest.mark.parametrize(("parallel", "options"), [("1", ()), ("8", ("--result", "result.json"))], ids=["own", "named"])
-def test_a_killed_apply_leaves_what_it_did(
-    pending_shop: Estate, last: int, parallel: str, options: tuple[str, ...]
-) -> None:
-    pending_shop.scratch.flush()
+def test_a_killed_apply_leaves_what_it_did(estate: Estate, last: int, parallel: str, options: tuple[str, ...]) -> None:
+    estate.scratch.flush()
 
     def apply(_: Say) -> None:
         def die_at_last(_: Context, text: str) -> None:
@@ -69,51 +66,49 @@ def test_a_killed_apply_leaves_what_it_did(
                 kill_oneself()
 
         Context.say = die_at_last  # type: ignore[method-assign, assignment]
-        pending_shop.run("apply", "--yes", "--parallel", parallel, *options)
+        estate.run("apply", "--yes", "--parallel", parallel, *options)
 
     assert_killed(*fork_process(apply))
-    result = pending_shop.read_json(options[1] if options else OWN)
+    result = estate.read_json(options[1] if options else OWN)
     assert (result["outcome"], result["left"]) == ("started", None)
     assert len(result["done"]) == last
     uploads = list_done(result, "register_version")
     for name in (ORDERS, REFUNDS):
         # Of another topic one step more can be done than anybody could write down.
         more = range(2 if parallel == "8" else 1)
-        assert len(pending_shop.read_definitions(name)) - uploads.count(str(name)) in more
-    pending_shop.run("apply", "--yes", *options)
-    assert pending_shop.read_json(options[1] if options else OWN)["outcome"] == "applied"
+        assert len(estate.read_definitions(name)) - uploads.count(str(name)) in more
+    estate.run("apply", "--yes", *options)
+    assert estate.read_json(options[1] if options else OWN)["outcome"] == "applied"
 
 
-def test_the_targets_own_result_says_what_was_applied_by_whom(
-    pending_shop: Estate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_targets_own_result_says_what_was_applied_by_whom(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITLAB_CI", "true")
     monkeypatch.setenv("GITLAB_USER_LOGIN", "ada")
     monkeypatch.setenv("CI_JOB_URL", "https://git.shop.example/jobs/7")
-    reject_version(pending_shop)
-    assert "left out: 1 topic" in pending_shop.run("apply", "--yes", code=3).out
-    result = pending_shop.read_json(OWN)
+    reject_version(estate)
+    assert "left out: 1 topic" in estate.run("apply", "--yes", code=3).out
+    result = estate.read_json(OWN)
     assert (result["target"], result["outcome"], result["topics"]) == ("local", "partly applied", None)
-    assert result["approved"]["commit"]["id"] == pending_shop.scratch.git("rev-parse", "HEAD")
+    assert result["approved"]["commit"]["id"] == estate.scratch.git("rev-parse", "HEAD")
     assert result["ci"] == {"server": "gitlab", "actor": "ada", "url": "https://git.shop.example/jobs/7"}
     assert [(item["topic"], item["version"]) for item in result["left_out"]] == [(str(REFUNDS), 1)]
     assert list_done(result, "register_version") == [str(ORDERS)] * 2
 
 
-def test_an_own_result_that_cannot_be_written_stops_no_apply(pending_shop: Estate) -> None:
-    pending_shop.scratch.write({".schemactl/results": "in the way"})
-    err = pending_shop.run("apply", "--yes").err
+def test_an_own_result_that_cannot_be_written_stops_no_apply(estate: Estate) -> None:
+    estate.scratch.write({".schemactl/results": "in the way"})
+    err = estate.run("apply", "--yes").err
     assert "warning: the steps of this apply are not recorded: " in err
     assert f"{OWN} cannot be written" in err
-    assert len(pending_shop.read_definitions()) == 2
+    assert len(estate.read_definitions()) == 2
 
 
-def test_the_record_goes_through_no_link_of_the_repository(pending_shop: Estate, tmp_path: Path) -> None:
-    pending_shop.scratch.flush()
+def test_the_record_goes_through_no_link_of_the_repository(estate: Estate, tmp_path: Path) -> None:
+    estate.scratch.flush()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (pending_shop.scratch.path / ".schemactl").symlink_to(elsewhere)
-    pending_shop.run("apply", "--yes", code=1)
+    (estate.scratch.path / ".schemactl").symlink_to(elsewhere)
+    estate.run("apply", "--yes", code=1)
     assert list(elsewhere.iterdir()) == []
 
 
@@ -148,46 +143,46 @@ def test_who_ran_it_is_what_the_build_server_says(environment: dict[str, str], e
     assert get_ci_run(environment) == expected
 
 
-def test_a_plan_file_says_what_it_leaves_out_and_its_apply_ends_with_three(pending_shop: Estate) -> None:
-    reject_version(pending_shop)
-    printed = pending_shop.run("plan", "--out", "plan.json", code=100)
+def test_a_plan_file_says_what_it_leaves_out_and_its_apply_ends_with_three(estate: Estate) -> None:
+    reject_version(estate)
+    printed = estate.run("plan", "--out", "plan.json", code=100)
     assert "To carry out exactly this: schemactl apply plan.json" in printed.err
-    plan = pending_shop.read_json("plan.json")
+    plan = estate.read_json("plan.json")
     assert [item["topic"] for item in plan["left_out"]] == [str(REFUNDS)]
-    out = pending_shop.run("apply", "plan.json", code=3).out
+    out = estate.run("apply", "plan.json", code=3).out
     assert f"Left out:\n  {REFUNDS}: Git's version 1 " in out
-    assert (len(pending_shop.read_definitions()), pending_shop.read_definitions(REFUNDS)) == (2, [])
+    assert (len(estate.read_definitions()), estate.read_definitions(REFUNDS)) == (2, [])
 
 
 @pytest.mark.parametrize("option", [("--skip", "refunds"), ("--topic", "!refunds"), ("--skip", "*/ref*")])
-def test_what_is_skipped_is_in_no_plan(pending_shop: Estate, option: tuple[str, str]) -> None:
-    reject_version(pending_shop)
-    pending_shop.scratch.commit({"namespaces/empty.yaml": "namespace: shop/empty\n"})
-    plan = json.loads(pending_shop.run("plan", *option, "--out", "plan.json", "--format", "json").out)
+def test_what_is_skipped_is_in_no_plan(estate: Estate, option: tuple[str, str]) -> None:
+    reject_version(estate)
+    estate.scratch.commit({"namespaces/empty.yaml": "namespace: shop/empty\n"})
+    plan = json.loads(estate.run("plan", *option, "--out", "plan.json", "--format", "json").out)
     assert (plan["left_out"], str(REFUNDS) in plan["scope"]["topics"]) == ([], False)
     # A namespace without topics is not skipped with one.
     assert "shop/empty" in plan["scope"]["namespaces"]
-    pending_shop.run("apply", "plan.json", *option, code=64)
-    pending_shop.run("apply", "plan.json")
-    assert (len(pending_shop.read_definitions()), pending_shop.read_definitions(REFUNDS)) == (2, [])
-    assert "no topic of the approved history matches" in pending_shop.run("plan", "--skip", "nothing", code=64).err
+    estate.run("apply", "plan.json", *option, code=64)
+    estate.run("apply", "plan.json")
+    assert (len(estate.read_definitions()), estate.read_definitions(REFUNDS)) == (2, [])
+    assert "no topic of the approved history matches" in estate.run("plan", "--skip", "nothing", code=64).err
 
 
-def test_a_summary_is_the_sums_and_what_is_left_out(pending_shop: Estate) -> None:
-    reject_version(pending_shop)
-    head, left_out, sums, digest = pending_shop.run("plan", "--summary", code=100).out.splitlines()
+def test_a_summary_is_the_sums_and_what_is_left_out(estate: Estate) -> None:
+    reject_version(estate)
+    head, left_out, sums, digest = estate.run("plan", "--summary", code=100).out.splitlines()
     assert head.startswith("Plan for local ")
     assert left_out.startswith(f"! {REFUNDS}: Git's version 1 ")
     assert sums == "Plan: 1 namespace, 1 topic, 2 versions to register; left out: 1 topic."
     assert digest.startswith("Digest: ")
-    pending_shop.run("plan", "--summary", "--format", "json", code=64)
+    estate.run("plan", "--summary", "--format", "json", code=64)
 
 
 @pytest.mark.parametrize(("slow", "code"), [("put_schema", 3), ("read", 1)])
 def test_the_time_for_an_apply_is_limited(
-    pending_shop: Estate, monkeypatch: pytest.MonkeyPatch, slow: str, code: int
+    estate: Estate, monkeypatch: pytest.MonkeyPatch, slow: str, code: int
 ) -> None:
-    pending_shop.scratch.flush()
+    estate.scratch.flush()
     method = getattr(EmbeddedRegistry, slow)
     over = Event()
 
@@ -196,11 +191,11 @@ def test_the_time_for_an_apply_is_limited(
         return method(*arguments)
 
     monkeypatch.setattr(EmbeddedRegistry, slow, wait_slowly)
-    printed = pending_shop.run("apply", "--yes", "--timeout", "4", code=code)
+    printed = estate.run("apply", "--yes", "--timeout", "4", code=code)
     over.set()
     assert "gave up after 4 s" in (printed.out if code == 3 else printed.err)
     if code == 3:
-        result = pending_shop.read_json(OWN)
+        result = estate.read_json(OWN)
         assert result["outcome"] == "partly applied"
         reasons = {step["reason"].partition(":")[0] for step in result["left"]}
         assert "not finished when the apply ended" in reasons
@@ -237,8 +232,8 @@ def test_a_step_that_takes_long_is_named_while_it_is_under_way(
     )
 
 
-def test_a_terminal_shows_what_is_under_way(pending_shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    pending_shop.scratch.flush()
+def test_a_terminal_shows_what_is_under_way(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    estate.scratch.flush()
     put = EmbeddedRegistry.put_schema
 
     def wait_slowly(self: EmbeddedRegistry, topic: TopicName, info: SchemaInfo) -> int:
@@ -249,7 +244,7 @@ def test_a_terminal_shows_what_is_under_way(pending_shop: Estate, monkeypatch: p
         from schemactl.cli import main
 
         EmbeddedRegistry.put_schema = wait_slowly  # type: ignore[method-assign]
-        os._exit(main(["-C", str(pending_shop.scratch.path), "apply", "--yes"]))
+        os._exit(main(["-C", str(estate.scratch.path), "apply", "--yes"]))
 
     ours, theirs = os.openpty()
     before = os.dup(2)
@@ -270,8 +265,8 @@ def test_a_terminal_shows_what_is_under_way(pending_shop: Estate, monkeypatch: p
     assert re.search(under_way, output)
 
 
-def test_the_record_is_json_at_any_moment(pending_shop: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = pending_shop.scratch.path / OWN
+def test_the_record_is_json_at_any_moment(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = estate.scratch.path / OWN
     seen: list[int] = []
     say = Context.say
 
@@ -281,5 +276,5 @@ def test_the_record_is_json_at_any_moment(pending_shop: Estate, monkeypatch: pyt
         say(self, text)
 
     monkeypatch.setattr(Context, "say", read_progress)
-    pending_shop.run("apply", "--yes")
+    estate.run("apply", "--yes")
     assert seen == list(range(1, len(seen) + 1))

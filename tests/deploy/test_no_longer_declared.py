@@ -84,10 +84,10 @@ def test_what_git_no_longer_declares_is_said_as_it_is(
     assert read_notes_and_drift(new_estate) == ([note] if note else [], [drift] if drift else [])
 
 
-@pytest.fixture
-def new_estate(tmp_path: Path) -> Estate:
-    """Orders and two topics of one version each, of which the two are not declared any more."""
-    new_estate = Estate(tmp_path / "shop")
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Apply orders and two topics of one version each, of which the two are no longer declared."""
+    new_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop")
     new_estate.scratch.commit({f"namespaces/{name.topic}.yaml": write_declaration(name.schema_id) for name in LEGACY})
     new_estate.run("apply", "--yes")
     new_estate.scratch.commit({f"namespaces/{name.topic}.yaml": None for name in LEGACY})
@@ -95,16 +95,16 @@ def new_estate(tmp_path: Path) -> Estate:
 
 
 @pytest.mark.parametrize("glob", ["legacy-?", "shop/**", "shop/sales/legacy-[ab]", "**/*"])
-def test_a_glob_deletes_what_is_no_longer_declared(new_estate: Estate, glob: str) -> None:
+def test_a_glob_deletes_what_is_no_longer_declared(estate: Estate, glob: str) -> None:
     matched = f"--allow-delete {glob}: {LEGACY[0]}, {LEGACY[1]}"
-    assert matched in new_estate.run("plan", "--out", "plan.json", "--allow-delete", glob).err
-    assert "which is not allowed here" in new_estate.run("apply", "plan.json", code=1).err
-    new_estate.run("apply", "plan.json", "--allow-delete", glob)
-    assert [len(new_estate.read_versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
-    assert read_notes_and_drift(new_estate) == ([], [])
+    assert matched in estate.run("plan", "--out", "plan.json", "--allow-delete", glob).err
+    assert "which is not allowed here" in estate.run("apply", "plan.json", code=1).err
+    estate.run("apply", "plan.json", "--allow-delete", glob)
+    assert [len(estate.read_versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
+    assert read_notes_and_drift(estate) == ([], [])
     # Git keeps them in its history; the registry has nothing left to delete.
-    assert matched in new_estate.run("apply", "--yes", "--allow-delete", glob).err
-    assert [len(new_estate.read_versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
+    assert matched in estate.run("apply", "--yes", "--allow-delete", glob).err
+    assert [len(estate.read_versions(name)) for name in (ORDERS, *LEGACY)] == [1, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,7 @@ def test_a_glob_deletes_what_is_no_longer_declared(new_estate: Estate, glob: str
         (["--force-delete", "legacy-*"], "unknown topic 'legacy-*'"),
     ],
 )
-def test_a_glob_that_names_nothing_to_delete_is_wrong_usage(
-    new_estate: Estate, arguments: list[str], message: str
-) -> None:
+def test_a_glob_that_names_nothing_to_delete_is_wrong_usage(estate: Estate, arguments: list[str], message: str) -> None:
     for command in ("plan", "apply"):
-        assert message in new_estate.run(command, *arguments, code=64).err
-    assert [len(new_estate.read_versions(name)) for name in LEGACY] == [1, 1]
+        assert message in estate.run(command, *arguments, code=64).err
+    assert [len(estate.read_versions(name)) for name in LEGACY] == [1, 1]

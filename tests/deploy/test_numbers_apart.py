@@ -27,10 +27,22 @@ FOREIGN = make_order_info("id", foreign=0)
 
 
 @pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+def one_version(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Apply one version. No test changes it."""
+    applied_estate = Estate(tmp_path_factory.mktemp("applied") / "shop")
+    applied_estate.run("apply", "--auto-approve")
+    return applied_estate
+
+
+@pytest.fixture
+def applied_estate(one_version: Estate, tmp_path: Path) -> Estate:
+    return one_version.copy_to(tmp_path / "applied")
+
+
+@pytest.fixture(scope="module")
+def prepared(one_version: Estate, tmp_path_factory: pytest.TempPathFactory) -> Estate:
     """Upload a foreign version 1, and approve another version 1 in Git without applying it."""
-    apart_numbers = Estate(tmp_path_factory.mktemp("prepared") / "shop")
-    apart_numbers.run("apply", "--auto-approve")
+    apart_numbers = one_version.copy_to(tmp_path_factory.mktemp("prepared") / "shop")
     assert apart_numbers.put(FOREIGN) == [1]
     apart_numbers.commit_orders("id", own=0)
     return apart_numbers
@@ -106,12 +118,10 @@ def test_with_the_record_apply_and_what_follows_are_plain_again(estate: Estate) 
     estate.run("plan", "--detailed-exitcode")
 
 
-def test_a_foreign_number_counts_before_git_has_another_version(tmp_path: Path) -> None:
-    estate = Estate(tmp_path / "shop")
-    estate.run("apply", "--auto-approve")
-    estate.put(FOREIGN)
+def test_a_foreign_number_counts_before_git_has_another_version(applied_estate: Estate) -> None:
+    applied_estate.put(FOREIGN)
     for command in ("plan", "drift"):
-        estate.run(command, code=100)
+        applied_estate.run(command, code=100)
 
 
 def test_approving_the_foreign_content_leads_nowhere_without_a_record(estate: Estate) -> None:
@@ -142,44 +152,40 @@ def test_a_content_that_is_approved_after_it_was_recorded_stays_as_recorded(esta
         estate.run(command)
 
 
-def test_a_deletion_sets_numbers_apart(tmp_path: Path) -> None:
-    estate = Estate(tmp_path / "shop")
-    estate.run("apply", "--auto-approve")
-    estate.put(None)
-    estate.run("drift", code=100)
-    estate.accept()
-    assert [line.split(" reason")[0] for line in read_numbers(estate).splitlines()] == [
+def test_a_deletion_sets_numbers_apart(applied_estate: Estate) -> None:
+    applied_estate.put(None)
+    applied_estate.run("drift", code=100)
+    applied_estate.accept()
+    assert [line.split(" reason")[0] for line in read_numbers(applied_estate).splitlines()] == [
         f"{ORDERS}:",
         "  0: {git: 0, deleted: true,",
         "  1: {deleted: true,",
     ]
-    estate.run("drift")
-    estate.run("apply", "--auto-approve")
-    estate.run("plan", "--detailed-exitcode")
+    applied_estate.run("drift")
+    applied_estate.run("apply", "--auto-approve")
+    applied_estate.run("plan", "--detailed-exitcode")
     # Once more, unforeseen: the record goes on saying what the numbers before were.
-    estate.put(None)
-    assert "v3 is deleted" in estate.run("drift", code=100).out
-    estate.accept()
-    assert [line.split(" reason")[0] for line in read_numbers(estate).splitlines()][1:] == [
+    applied_estate.put(None)
+    assert "v3 is deleted" in applied_estate.run("drift", code=100).out
+    applied_estate.accept()
+    assert [line.split(" reason")[0] for line in read_numbers(applied_estate).splitlines()][1:] == [
         "  0: {git: 0, deleted: true,",
         "  1: {deleted: true,",
         "  2: {git: 0, deleted: true,",
         "  3: {deleted: true,",
     ]
-    estate.run("apply", "--auto-approve")
+    applied_estate.run("apply", "--auto-approve")
 
 
-def test_replaying_under_a_relaxed_strategy_says_first_that_numbers_come_apart(tmp_path: Path) -> None:
+def test_replaying_under_a_relaxed_strategy_says_first_that_numbers_come_apart(applied_estate: Estate) -> None:
     """Version 1 was lost, and version 2 has the number 1."""
-    estate = Estate(tmp_path / "shop")
-    estate.run("apply", "--auto-approve")
-    estate.commit_orders("id", own=0)
-    estate.commit_orders("id", own=0, more=0)
-    estate.put(make_order_info("id", own=0, more=0))
-    assert "v1 is Git's v2, v2 is Git's v1" in estate.run("plan", "--relax-while-replaying", code=100).out
-    estate.run("apply", "--relax-while-replaying", "--auto-approve", code=3)
-    estate.accept()
-    estate.run("plan", "--detailed-exitcode")
+    applied_estate.commit_orders("id", own=0)
+    applied_estate.commit_orders("id", own=0, more=0)
+    applied_estate.put(make_order_info("id", own=0, more=0))
+    assert "v1 is Git's v2, v2 is Git's v1" in applied_estate.run("plan", "--relax-while-replaying", code=100).out
+    applied_estate.run("apply", "--relax-while-replaying", "--auto-approve", code=3)
+    applied_estate.accept()
+    applied_estate.run("plan", "--detailed-exitcode")
 
 
 def test_a_plan_says_what_only_it_will_set_apart(tmp_path: Path) -> None:
@@ -204,11 +210,9 @@ def test_accepting_needs_a_reason(estate: Estate) -> None:
     assert not (estate.scratch.path / "numbers").exists()
 
 
-def test_where_nothing_differs_nothing_is_written(tmp_path: Path) -> None:
-    estate = Estate(tmp_path / "shop")
-    estate.run("apply", "--auto-approve")
-    assert "Nothing was written. The version numbers of" in estate.run("drift", "--accept", "--reason", "x").out
-    assert not (estate.scratch.path / "numbers").exists()
+def test_where_nothing_differs_nothing_is_written(applied_estate: Estate) -> None:
+    assert "Nothing was written. The version numbers of" in applied_estate.run("drift", "--accept", "--reason", "x").out
+    assert not (applied_estate.scratch.path / "numbers").exists()
 
 
 def test_a_part_of_the_topics_is_accepted_and_the_rest_of_the_record_kept(estate: Estate) -> None:

@@ -82,18 +82,26 @@ def list_steps(policy_shop: Estate, *arguments: str) -> list[Any]:
     return document
 
 
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Estate]:
+    """Make a shop for each line, in which it was applied and is no longer declared. No test changes them."""
+    shops = {}
+    for level, policy in LINES:
+        policy_shop = estate(tmp_path_factory.mktemp("shop") / "shop")
+        declare(policy_shop, **{level: NAMESPACE_LINES[policy] if level == "namespace" else TOPIC_LINE})
+        policy_shop.run("apply", "--yes")
+        declare(policy_shop)
+        shops[level, policy] = policy_shop
+    return shops
+
+
 @pytest.mark.parametrize(("level", "policy"), LINES, ids="-".join)
 class TestALineThatIsGone:
     """Applied once, then removed from Git."""
 
     @pytest.fixture
-    def policy_shop(self, tmp_path: Path, level: str, policy: str) -> Estate:
-        policy_shop = estate(tmp_path / "shop")
-        line = NAMESPACE_LINES[policy] if level == "namespace" else TOPIC_LINE
-        declare(policy_shop, **{level: line})
-        policy_shop.run("apply", "--yes")
-        declare(policy_shop)
-        return policy_shop
+    def policy_shop(self, shops: dict[tuple[str, str], Estate], tmp_path: Path, level: str, policy: str) -> Estate:
+        return shops[level, policy].copy_to(tmp_path / "shop")
 
     def test_is_reset_where_the_registry_holds_what_git_declared_last(
         self, policy_shop: Estate, level: str, policy: str

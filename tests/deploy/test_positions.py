@@ -19,10 +19,10 @@ targets:
 """
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
-    """Four commits after the first: two versions, a topic, and a policy; `promoted/local` is the second version."""
-    new_estate = Estate(tmp_path / "shop", project=PROMOTED)
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    """Add four commits after the first: two versions, a topic, and a policy; `promoted/local` is the second version."""
+    new_estate = Estate(tmp_path_factory.mktemp("prepared") / "shop", project=PROMOTED)
     for name in ("note", "tax"):
         new_estate.commit_orders("id", **{name: 0})
     new_estate.scratch.git("branch", "promoted/local")

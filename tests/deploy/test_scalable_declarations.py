@@ -31,9 +31,10 @@ def write_project(registry: str = "sqlite:.schemactl/registry.db", *, pulsar: st
     return f'version: 1\npulsar: "{pulsar}"\ntargets: {{local: {{registry: "{registry}"{more}}}}}\n'
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
-    return Estate(tmp_path / "shop", project=write_project(), orders=write_declaration(SCALABLE))
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
+    path = tmp_path_factory.mktemp("prepared") / "shop"
+    return Estate(path, project=write_project(), orders=write_declaration(SCALABLE))
 
 
 @pytest.fixture(params=["embedded", pytest.param("served", marks=pytest.mark.network)])

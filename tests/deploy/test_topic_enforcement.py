@@ -35,9 +35,7 @@ def commit(repository: Scratch, *, namespace: str, topic: str, overlay: str = ""
             "schemactl.yaml": PROJECT,
             "local.yaml": overlays,
             "topics/sales.yaml": f"namespace: shop/sales\n{write_line(namespace)}",
-            "topics/orders.yaml": f"topic: shop/sales/orners\npartitions: 2\n{write_line(topic)}schema: {{type: STRING}}\n".replace(
-                "orners", "orders"
-            ),
+            "topics/orders.yaml": f"topic: shop/sales/orders\npartitions: 2\n{write_line(topic)}schema: {{type: STRING}}\n",
         }
     )
     repository.git("add", "-A")
