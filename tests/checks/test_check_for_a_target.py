@@ -13,6 +13,8 @@ import pytest
 from estate import ORDERS, PROJECT, Estate, EstateOnPulsar, make_order_info
 from scratch import record, write_declaration
 
+pytestmark = pytest.mark.slow
+
 DAYS = ("--reason", "consumers are gone", "--until", "2027-06-30", "--owner", "ada")
 
 
@@ -29,14 +31,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     return result
 
 
-def required_note(estate: Estate) -> None:
+def require_note(estate: Estate) -> None:
     """Require `note`, which is compatible with Git's version 1 but not with the foreign version."""
-    text = record("id", note=0).replace(', "default": 0', "")
-    (estate.scratch.path / "namespaces/orders.avsc").write_text(text)
+    estate.scratch.write({"namespaces/orders.avsc": record("id", note=0).replace(', "default": 0', "")})
 
 
 def edit(estate: Estate, *fields: str, **default: Any) -> None:
-    (estate.scratch.path / "namespaces/orders.avsc").write_text(record(*fields, **default))
+    estate.scratch.write({"namespaces/orders.avsc": record(*fields, **default)})
 
 
 def check(estate: Estate, *arguments: str, code: int = 0) -> Any:
@@ -47,11 +48,12 @@ def list_rules(report: Any) -> list[str]:
     return [finding["rule"] for finding in report["findings"]]
 
 
-@pytest.mark.slow
-def test_the_numbers_are_the_targets(estate: Estate) -> None:
+def test_the_numbers_and_the_release_are_the_targets(estate: Estate) -> None:
     edit(estate, "id", note=0, theirs=0)
-    [local] = check(estate, "--target", "local")["topics"]
-    assert (local["version"], local["latest"]) == (3, 2)
+    report = check(estate, "--target", "local")
+    [local] = report["topics"]
+    assert (report["pulsar"], local["version"], local["latest"]) == ("4.0", 3, 2)
+    assert check(estate, "--target", "other")["pulsar"] == "4.2"
     [also, other] = check(estate)["topics"]
     assert also == local
     assert (other["targets"], other["version"], other["latest"]) == (["other"], 2, 1)
@@ -61,9 +63,8 @@ def test_the_numbers_are_the_targets(estate: Estate) -> None:
     assert (older["change"], older["version"], older["latest"]) == ("older version", 0, 2)
 
 
-@pytest.mark.slow
 def test_a_foreign_version_takes_part_in_both_verdicts(estate: Estate) -> None:
-    required_note(estate)
+    require_note(estate)
     assert list_rules(check(estate, "--target", "other")) == []
     result = check(estate, "--target", "local", code=100)
     assert check(estate, code=100)["findings"] == [
@@ -78,9 +79,8 @@ def test_a_foreign_version_takes_part_in_both_verdicts(estate: Estate) -> None:
     assert ") on local for Pulsar 4.0, 1 changed, 1 failed" in text
 
 
-@pytest.mark.slow
 def test_plan_says_the_same_after_the_merge(estate: Estate) -> None:
-    required_note(estate)
+    require_note(estate)
     estate.scratch.git("commit", "-q", "-a", "-m", "No default")
     assert {*list_rules(check(estate, "--base", "main", "--target", "local", code=100))} == {
         "READER_FIELD_MISSING_DEFAULT_VALUE",
@@ -91,9 +91,8 @@ def test_plan_says_the_same_after_the_merge(estate: Estate) -> None:
     assert "would be rejected" in estate.run("plan", "--target", "local", code=100).out
 
 
-@pytest.mark.slow
 def test_what_only_a_target_meets_is_waived_for_it_and_carried_out(estate: Estate) -> None:
-    required_note(estate)
+    require_note(estate)
     printed = estate.run("check", "--target", "local", code=100).out
     name, *options = printed.partition("schemactl waive ")[2].split()
     assert options[:2] == ["--target", "local"]
@@ -112,20 +111,17 @@ def test_what_only_a_target_meets_is_waived_for_it_and_carried_out(estate: Estat
     assert [version.number for version in estate.read_versions()] == [0, 1, 2, 3]
 
 
-@pytest.mark.slow
 def test_pinned_readers_and_clients_mean_gits_versions(estate: Estate) -> None:
     client = "clients: [{name: billing, role: consumer, schema: 1}]\n"
-    orders = write_declaration() + client + "reader: 2\n"
-    (estate.scratch.path / "namespaces/orders.yaml").write_text(orders)
+    orders = write_declaration() + client
     edit(estate, "id", note=0, city=0)
-    for arguments in ([], ["--target", "local"]):
-        assert "READER_VERSION_UNKNOWN" not in list_rules(check(estate, *arguments))
-    (estate.scratch.path / "namespaces/orders.yaml").write_text(orders.replace("reader: 2", "reader: 7"))
-    for arguments in ([], ["--target", "local"]):
-        assert "READER_VERSION_UNKNOWN" in list_rules(check(estate, *arguments, code=100))
+    for reader, code in ((2, 0), (7, 100)):
+        estate.scratch.write({"namespaces/orders.yaml": f"{orders}reader: {reader}\n"})
+        for arguments in ([], ["--target", "local"]):
+            rules = list_rules(check(estate, *arguments, code=code))
+            assert ("READER_VERSION_UNKNOWN" in rules) == (reader == 7)
 
 
-@pytest.mark.slow
 def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
     orders = write_declaration() + "clients: [{name: billing, role: consumer, schema: 0, targets: [other]}]\n"
     path = estate.scratch.path / "namespaces/orders.yaml"
@@ -143,7 +139,6 @@ def test_a_client_is_judged_where_it_runs(estate: Estate) -> None:
     assert list_rules(check(estate, "--target", "other", code=100)) == ["CLIENT_BREAKS"]
 
 
-@pytest.mark.slow
 def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
     edit(estate, "id", note=0, theirs=0)
     project = estate.scratch.path / "schemactl.yaml"
@@ -164,7 +159,6 @@ def test_a_rollout_asks_each_target_by_its_own_numbers(estate: Estate) -> None:
         project.write_text(project.read_text().partition("  other:")[0])
 
 
-@pytest.mark.slow
 def test_a_deleted_number_is_a_tombstone(estate: Estate) -> None:
     estate.scratch.git("checkout", "-q", "main")
     numbers = estate.scratch.path / "numbers/local.yaml"
@@ -176,13 +170,6 @@ def test_a_deleted_number_is_a_tombstone(estate: Estate) -> None:
     assert (topic["latest"], topic["version"]) == (4, 5)
 
 
-@pytest.mark.slow
-def test_the_release_is_the_targets(estate: Estate) -> None:
-    assert check(estate, "--target", "other")["pulsar"] == "4.2"
-    assert check(estate, "--target", "local")["pulsar"] == "4.0"
-
-
-@pytest.mark.slow
 def test_a_definition_that_does_not_parse_is_not_compared_with(estate: Estate) -> None:
     estate.scratch.git("checkout", "-q", "main")
     [path] = (estate.scratch.path / "numbers/foreign/local").iterdir()
@@ -193,12 +180,11 @@ def test_a_definition_that_does_not_parse_is_not_compared_with(estate: Estate) -
     numbers.write_text(numbers.read_text().replace(path.name, broken.name))
     estate.scratch.git("add", "-A")
     estate.scratch.git("commit", "-q", "-m", "What the registry holds is no schema")
-    required_note(estate)
+    require_note(estate)
     printed = estate.run("check", "--target", "local")
     assert f"local's version 2 of {ORDERS} is not used in the comparison: its definition does not parse" in printed.err
 
 
-@pytest.mark.slow
 def test_no_registry_is_contacted_and_the_environment_does_not_count(
     estate: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +195,6 @@ def test_no_registry_is_contacted_and_the_environment_does_not_count(
     assert not (estate.scratch.path / ".schemactl").exists()
 
 
-@pytest.mark.slow
 def test_an_unknown_target_is_named(estate: Estate) -> None:
     assert (
         "--target locla: schemactl.yaml has local, other; did you mean local?"
@@ -225,7 +210,7 @@ def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path,
     estate.run("apply", "--auto-approve")
     estate.put(make_order_info("id", theirs=0))
     estate.accept()
-    required_note(estate)
+    require_note(estate)
     predicted = check(estate, "--target", "local", code=100)
     assert predicted["topics"][0]["broker"]["answer"] == "incompatible"
     arguments = ("registry", "put", "orders", "--file", "namespaces/orders.avsc")
@@ -238,7 +223,6 @@ def test_a_broker_answers_what_the_check_for_its_target_predicts(tmp_path: Path,
     assert estate.read_versions()[-1].number == number == 3
 
 
-@pytest.mark.slow
 def test_a_generation_begins_after_what_the_target_has(estate: Estate) -> None:
     second = write_declaration(more="generation: 2\n")
     estate.scratch.write({"namespaces/orders.yaml": second, "namespaces/orders.avsc": record(id=0)})

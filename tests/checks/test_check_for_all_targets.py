@@ -14,6 +14,8 @@ from schemactl.declare.document import TopicDocument
 from schemactl.history.approved_history import DefinitionLoader
 from schemactl.history.early_exit import is_nothing_staged
 
+pytestmark = pytest.mark.slow
+
 PROJECT = """\
 version: 1
 targets:
@@ -64,11 +66,6 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     return estate
 
 
-@pytest.fixture
-def estate(prepared: Estate, tmp_path: Path) -> Estate:
-    return prepared.copy_to(tmp_path / "shop")
-
-
 def run_check(estate: Estate, *arguments: str) -> Any:
     return json.loads(estate.run("check", "--format", "json", *arguments, code=(0, 100)).out)
 
@@ -81,7 +78,6 @@ def list_texts(report: Any, key: str, target: str) -> list[str]:
     return sorted(json.dumps(text).replace(f" --target {target}", "") for text in texts)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("base", [(), ("--base", "main")])
 def test_one_check_says_for_each_target_what_a_check_for_it_alone_says(
@@ -93,9 +89,7 @@ def test_one_check_says_for_each_target_what_a_check_for_it_alone_says(
         estate.scratch.commit({"environments/live.yaml": LIVE.replace("FULL_", "BACKWARD_")})
         estate.scratch.git("checkout", "-q", "work")
     else:
-        estate.scratch.write({path: text for path, text in EDITS[edit].items() if text is not None})
-        for path in (path for path, text in EDITS[edit].items() if text is None):
-            (estate.scratch.path / path).unlink()
+        estate.scratch.write(EDITS[edit])
     together = run_check(estate, *base)
     assert together["targets"] == {"dev": "4.2", "test": "4.2", "stage": "4.0", "prod": "4.0"}
     for target in TARGETS:
@@ -108,7 +102,6 @@ def list_rules(report: Any, key: str = "targets") -> set[tuple[str, ...]]:
     return {(finding["rule"], *finding[key]) for finding in report["findings"]}
 
 
-@pytest.mark.slow
 def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
     estate.scratch.write(EDITS["a field without default, as the foreign version"])
     targets_by_rule = list_rules(run_check(estate))
@@ -122,7 +115,6 @@ def test_a_finding_names_the_targets_for_which_it_holds(estate: Estate) -> None:
     assert "for Pulsar 4.0 and 4.2, 1 changed, 1 failed" in text
 
 
-@pytest.mark.slow
 def test_a_topic_that_did_not_change_is_read_for_no_target(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     run_check(estate)
     read: list[str] = []
@@ -138,7 +130,6 @@ def test_a_topic_that_did_not_change_is_read_for_no_target(estate: Estate, monke
     assert {*read} == {"shop/sales/orders"}
 
 
-@pytest.mark.slow
 def test_an_overlay_that_is_staged_ends_the_early_exit(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     estate.scratch.flush()
     monkeypatch.chdir(estate.scratch.path)
@@ -149,7 +140,6 @@ def test_an_overlay_that_is_staged_ends_the_early_exit(estate: Estate, monkeypat
     assert not is_nothing_staged()
 
 
-@pytest.mark.slow
 def test_where_nothing_differs_no_target_is_named(tmp_path: Path) -> None:
     project = 'version: 1\ntargets: {a: {registry: "sqlite:a.db"}, b: {registry: "sqlite:b.db", pulsar: "4.1"}}\n'
     estate = Estate(tmp_path / "shop", project=project)
@@ -161,7 +151,6 @@ def test_where_nothing_differs_no_target_is_named(tmp_path: Path) -> None:
     assert "(a" not in text
 
 
-@pytest.mark.slow
 def test_topics_without_a_target_are_judged_as_declared(tmp_path: Path) -> None:
     project = 'version: 1\ntargets: {a: {registry: "sqlite:a.db", include: [clicks]}}\n'
     estate = Estate(tmp_path / "shop", project=project.replace("clicks", "orders"))
@@ -209,7 +198,6 @@ EFFECTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("change", EFFECTS)
 def test_a_changed_target_or_overlay_is_a_warning_with_its_effect(estate: Estate, change: str) -> None:
     files, path, effect = EFFECTS[change]
@@ -222,7 +210,6 @@ def test_a_changed_target_or_overlay_is_a_warning_with_its_effect(estate: Estate
     assert "warning[GATE_CHANGED]: " in estate.run("check", code=(0, 100)).out
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("prod", "effects"),
     [
@@ -248,7 +235,6 @@ def test_a_target_that_gets_sooner_what_is_approved_changes_the_gate(
     assert lines == [f"After the merge: {effect}." for effect in effects]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
@@ -292,7 +278,6 @@ def test_a_wrong_overlay_is_reported_with_its_location(estate: Estate, text: str
         assert message in error
 
 
-@pytest.mark.slow
 def test_globs_without_a_match_and_missing_names_of_a_target_are_reported(estate: Estate) -> None:
     unused = PROJECT.replace("exclude: [clicks]", "exclude: [clicks, click]")
     estate.scratch.write({"schemactl.yaml": unused})
@@ -309,7 +294,6 @@ def test_globs_without_a_match_and_missing_names_of_a_target_are_reported(estate
     assert "no topic is called `*click`, now or before" in error
 
 
-@pytest.mark.slow
 def test_plan_and_drift_have_what_the_target_has(estate: Estate) -> None:
     estate.scratch.git("checkout", "-q", "main")
     output = estate.run("plan", "--target", "prod", code=(0, 100)).out
@@ -328,7 +312,6 @@ def test_plan_and_drift_have_what_the_target_has(estate: Estate) -> None:
     assert "FULL_TRANSITIVE" in estate.run("plan", "--target", "stage").out
 
 
-@pytest.mark.slow
 def test_a_line_that_is_removed_from_an_overlay_is_reset(tmp_path: Path) -> None:
     target = '{registry: "sqlite:.schemactl/prod.db", overlays: [one.yaml, other.yaml]}'
     project = f"version: 1\ntargets: {{prod: {target}}}\n"

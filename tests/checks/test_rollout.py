@@ -70,60 +70,40 @@ def list_step_kinds(plan: dict[str, object]) -> list[tuple[object, object, list[
     return [(step["kind"], step["target"], [one["name"] for one in step["clients"]]) for step in steps]
 
 
-@pytest.mark.parametrize(
-    ("strategy", "versions", "clients", "order", "on_prod"),
-    [
-        # A required field is removed: old consumers fail, so producers omit it after all consumers are upgraded.
-        (
-            "BACKWARD",
-            [f"{A}, {B}", A],
-            f"{SHOP}, {BILLING}, {MAIL}",
-            "consumers first",
-            [("consumers", ["mail", "billing"]), ("apply", []), ("producers", ["shop"])],
-        ),
-        ("BACKWARD", [f"{A}, {B}", A], "", "consumers first", [("consumers", []), ("apply", []), ("producers", [])]),
-        # A client with a definition that is compatible with both versions needs no upgrade.
-        (
-            "BACKWARD",
-            [f"{A}, {B}", A],
-            f"{SHOP}, {BILLING}, {{name: audit, role: reader, schema: own.avsc}}",
-            "consumers first",
-            [("consumers", ["billing"]), ("apply", []), ("producers", ["shop"])],
-        ),
-        # A required field is added: the new schema cannot read messages without it.
-        (
-            "FORWARD",
-            [A, f"{A}, {B}"],
-            f"{SHOP}, {BILLING}, {MAIL}",
-            "producers first",
-            [
-                ("apply", []),
-                ("producers", ["shop"]),
-                ("drain", ["mail", "billing"]),
-                ("consumers", ["mail", "billing"]),
-            ],
-        ),
-        (
-            "FULL",
-            [A, f"{A}, {DEFAULT}"],
-            f"{SHOP}, {BILLING}",
-            "any order",
-            [("apply", []), ("producers", ["shop"]), ("consumers", ["billing"])],
-        ),
-        # The strategy protects no client, and each order breaks one.
-        ("ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {BILLING}", "no safe order", []),
-        # The strategy does not allow this order.
-        ("FORWARD", [f"{A}, {B}", A], "", "no safe order", []),
-        # The only consumer is compatible since version 0, so it needs no upgrade.
-        (
-            "BACKWARD",
-            [A, f"{A}, {DEFAULT}", f"{A}, {C}"],
-            f"{SHOP}, {{name: audit, role: reader, schema: 0}}",
-            "any order",
-            [("apply", []), ("producers", ["shop"]), ("consumers", ["audit"])],
-        ),
-    ],
-)
+CONSUMERS, APPLY, PRODUCERS, DRAIN = "consumers", ("apply", []), "producers", "drain"
+ORDERS: dict[str, tuple[str, list[str], str, str, list[tuple[str, list[str]]]]] = {
+    "a required field is removed, which old consumers need": (
+        "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {BILLING}, {MAIL}", "consumers first",
+        [(CONSUMERS, ["mail", "billing"]), APPLY, (PRODUCERS, ["shop"])],
+    ),
+    "no client is declared": (
+        "BACKWARD", [f"{A}, {B}", A], "", "consumers first", [(CONSUMERS, []), APPLY, (PRODUCERS, [])],
+    ),
+    "a client with a definition that is compatible with both versions needs no upgrade": (
+        "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {BILLING}, {{name: audit, role: reader, schema: own.avsc}}", "consumers first",
+        [(CONSUMERS, ["billing"]), APPLY, (PRODUCERS, ["shop"])],
+    ),
+    "a required field is added, which old messages do not have": (
+        "FORWARD", [A, f"{A}, {B}"], f"{SHOP}, {BILLING}, {MAIL}", "producers first",
+        [APPLY, (PRODUCERS, ["shop"]), (DRAIN, ["mail", "billing"]), (CONSUMERS, ["mail", "billing"])],
+    ),
+    "a field with a default is added": (
+        "FULL", [A, f"{A}, {DEFAULT}"], f"{SHOP}, {BILLING}", "any order",
+        [APPLY, (PRODUCERS, ["shop"]), (CONSUMERS, ["billing"])],
+    ),
+    "the strategy protects no client, and each order breaks one": (
+        "ALWAYS_COMPATIBLE", [A, B], f"{SHOP}, {BILLING}", "no safe order", [],
+    ),
+    "the strategy does not allow the order": ("FORWARD", [f"{A}, {B}", A], "", "no safe order", []),
+    "the only consumer is compatible since version 0": (
+        "BACKWARD", [A, f"{A}, {DEFAULT}", f"{A}, {C}"], f"{SHOP}, {{name: audit, role: reader, schema: 0}}", "any order",
+        [APPLY, (PRODUCERS, ["shop"]), (CONSUMERS, ["audit"])],
+    ),
+}  # fmt: skip
+"""Strategy, versions, clients, the safe order, and the steps on prod with their clients."""
+
+
+@pytest.mark.parametrize(("strategy", "versions", "clients", "order", "on_prod"), ORDERS.values(), ids=ORDERS)
 def test_the_order_follows_from_the_change_and_from_who_reads_it(
     tmp_path: Path,
     strategy: str,

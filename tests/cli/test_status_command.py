@@ -86,7 +86,6 @@ def write_result(estate: Estate, **values: Any) -> None:
     path.write_text(json.dumps(result))
 
 
-@pytest.mark.slow
 def test_every_target_is_a_row(estate: Estate) -> None:
     statuses = read_status(estate)
     local, empty = statuses["local"], statuses["empty"]
@@ -103,7 +102,6 @@ def test_every_target_is_a_row(estate: Estate) -> None:
     assert "\nlocal:\n" not in text
 
 
-@pytest.mark.slow
 def test_only_the_named_targets_are_asked(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [*read_status(estate, "--target", "empty")] == ["empty"]
     assert [*read_status(estate, "--target", "empty", "--target", "local", "--target", "empty")] == ["empty", "local"]
@@ -114,7 +112,6 @@ def test_only_the_named_targets_are_asked(estate: Estate, monkeypatch: pytest.Mo
     assert "--target lokal: schemactl.yaml has local, empty; did you mean local?" in error
 
 
-@pytest.mark.slow
 def test_what_differs_is_counted_by_kind(estate: Estate) -> None:
     estate.put(make_order_info("id", note=0, theirs=0))
     with estate.registry() as registry:
@@ -167,7 +164,6 @@ def approve_policy(estate: Estate) -> None:
     estate.scratch.commit({"namespaces/sales.yaml": text}, "Another strategy")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("drift", "approval", "pending", "repairs", "kinds"),
     [
@@ -211,7 +207,6 @@ def test_pending_and_drift_are_two_numbers(
     estate.run("status", "--target", "local", "--detailed-exitcode", code=2 if kinds or approval else 0)
 
 
-@pytest.mark.slow
 def test_a_setting_that_could_lose_messages_is_not_counted_as_a_topic(estate: Estate) -> None:
     text = "namespace: shop/sales\nmessage_ttl_in_seconds: 60\n"
     estate.scratch.commit({"namespaces/sales.yaml": text}, "Messages expire")
@@ -222,7 +217,6 @@ def test_a_setting_that_could_lose_messages_is_not_counted_as_a_topic(estate: Es
     assert read_status(estate, "--target", "local")["local"]["rejected"] == 1
 
 
-@pytest.mark.slow
 def test_what_is_accepted_is_no_drift(estate: Estate) -> None:
     estate.put(make_order_info("id", note=0, theirs=0))
     estate.accept("--target", "local")
@@ -230,14 +224,12 @@ def test_what_is_accepted_is_no_drift(estate: Estate) -> None:
     assert (status["drift"], status["accepted"]) == ({}, {"foreign version": 1})
 
 
-@pytest.mark.slow
 def test_exit_codes(estate: Estate) -> None:
     assert estate.run("status").code == 0
     estate.run("status", "--target", "local", "--detailed-exitcode")
     estate.run("status", "--target", "empty", "--detailed-exitcode", code=2)
 
 
-@pytest.mark.slow
 def test_a_target_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -257,7 +249,6 @@ def test_a_target_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
     assert [key for key in samples if '"dead"' in key] == ['target_up{target="dead"}']
 
 
-@pytest.mark.slow
 def test_the_last_apply_is_what_its_result_file_tells(estate: Estate) -> None:
     write_result(estate)
     last_apply = read_status(estate, "--target", "local")["local"]["last_apply"]
@@ -271,7 +262,6 @@ def test_the_last_apply_is_what_its_result_file_tells(estate: Estate) -> None:
     assert read_status(estate, "--results", "results")["local"]["last_apply"] == last_apply
 
 
-@pytest.mark.slow
 def test_an_apply_is_the_last_one(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_ACTOR", "ada")
@@ -287,7 +277,6 @@ def test_an_apply_is_the_last_one(estate: Estate, monkeypatch: pytest.MonkeyPatc
     assert read_status(estate, "--target", "local")["local"]["last_apply"]["commit"] == tip
 
 
-@pytest.mark.slow
 def test_the_file_of_result_is_advised_and_counts(estate: Estate) -> None:
     estate.run("status")
     for path in estate.scratch.path.glob(".schemactl/results/*"):
@@ -312,7 +301,6 @@ def test_the_file_of_result_is_advised_and_counts(estate: Estate) -> None:
     assert newest["time_s"] == later["time_s"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", ["{", "[]", '{"target": 3}'])
 def test_a_wrong_file_of_results_is_named(estate: Estate, text: str) -> None:
     estate.scratch.flush()
@@ -321,7 +309,6 @@ def test_a_wrong_file_of_results_is_named(estate: Estate, text: str) -> None:
     assert "wrong.json is not the result of an apply to local" in printed.err
 
 
-@pytest.mark.slow
 def test_without_a_file_the_registry_tells_of_the_last_upload_alone(estate: Estate) -> None:
     estate.run("status")
     for path in estate.scratch.path.glob(".schemactl/results/*"):
@@ -333,13 +320,11 @@ def test_without_a_file_the_registry_tells_of_the_last_upload_alone(estate: Esta
     assert read_status(estate, "--target", "empty")["empty"]["last_upload"] is None
 
 
-@pytest.mark.slow
 def test_a_file_that_is_older_than_the_last_upload_tells_nothing(estate: Estate) -> None:
     write_result(estate, time_s=int(time.time()) - 3600)
     assert read_status(estate, "--target", "local")["local"]["last_apply"] is None
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"target": "empty"}', '{"target": "local", "approved": 3}'])
 def test_another_file_is_named_and_tells_nothing(estate: Estate, text: str) -> None:
     write_result(estate)
@@ -349,7 +334,6 @@ def test_another_file_is_named_and_tells_nothing(estate: Estate, text: str) -> N
     assert json.loads(printed.out)["targets"][0]["last_apply"] is None
 
 
-@pytest.mark.slow
 def test_names_from_elsewhere_break_no_line(estate: Estate) -> None:
     write_result(estate, ci={"server": "x", "actor": 'a"b\\c\nd\x9b##[e]', "url": ""})
     text = estate.run("status", "--target", "local", "--format", "prometheus").out
@@ -358,7 +342,6 @@ def test_names_from_elsewhere_break_no_line(estate: Estate) -> None:
     assert 'a"b\\c\\nd\\u009b#\\u0023[e] (x)' in estate.run("status").out
 
 
-@pytest.mark.slow
 def test_a_file_is_replaced_whole_and_others_may_read_it(estate: Estate) -> None:
     path = estate.scratch.path / "metrics/schemactl.prom"
     formats = ("--format", "text", "--format", f"prometheus={path}", "--format", "json=status.json")
@@ -392,7 +375,6 @@ def test_a_broker_is_asked(tmp_path: Path, release: str) -> None:
     assert status["last_upload"]["commit"] == estate.scratch.id(1)
 
 
-@pytest.mark.slow
 def test_the_versions_of_a_topic_are_side_by_side(tmp_path: Path) -> None:
     """`refunds` is the same everywhere; of `orders` one registry has another's version, and one is at an older position.
 

@@ -20,6 +20,8 @@ from schemactl.core.policies import CompatibilityStrategy, Policies
 from schemactl.core.schema import SchemaInfo, SchemaType
 from schemactl.registry.embedded import EmbeddedRegistry
 
+pytestmark = pytest.mark.slow
+
 SALES = NamespaceName("shop", "sales")
 LEGACY = NamespaceName("shop", "legacy")
 OLD = TopicName("shop", "legacy", "old")
@@ -97,7 +99,6 @@ KINDS = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_what_is_accepted_is_listed_apart_and_the_nightly_job_is_green(estate: Estate, kind: Any) -> None:
     kinds = kind(estate)
@@ -121,14 +122,12 @@ def test_what_is_accepted_is_listed_apart_and_the_nightly_job_is_green(estate: E
     assert "Nothing was written. The version numbers of" in again.out
 
 
-@pytest.mark.slow
 def test_it_counts_from_the_approved_commit_on(estate: Estate) -> None:
     create_unmanaged(estate)
     estate.run("drift", "--accept", "--unmanaged", "--reason", "of another team")
     assert json.loads(estate.run(*NIGHTLY, code=2).out)["accepted"] == []
 
 
-@pytest.mark.slow
 def test_a_further_version_is_drift_again(estate: Estate) -> None:
     create_undeclarable(estate)
     create_unmanaged(estate)
@@ -143,7 +142,6 @@ def test_a_further_version_is_drift_again(estate: Estate) -> None:
     assert json.loads(estate.run(*NIGHTLY).out)["differences"] == []
 
 
-@pytest.mark.slow
 def test_another_value_of_an_accepted_policy_is_drift_again(estate: Estate) -> None:
     orphan_policy(estate)
     estate.accept()
@@ -154,7 +152,6 @@ def test_another_value_of_an_accepted_policy_is_drift_again(estate: Estate) -> N
     assert "it changed after it was accepted on " in changed["message"]
 
 
-@pytest.mark.slow
 def test_what_has_expired_is_drift_again(estate: Estate) -> None:
     create_undeclarable(estate)
     estate.accept()
@@ -168,7 +165,6 @@ def test_what_has_expired_is_drift_again(estate: Estate) -> None:
     assert accepted["accepted"]["until"] == "2027-01-28"
 
 
-@pytest.mark.slow
 def test_what_is_not_so_any_more_is_named_and_the_next_record_removes_it(estate: Estate) -> None:
     create_undeclarable(estate)
     estate.accept()
@@ -193,7 +189,6 @@ def test_what_is_not_so_any_more_is_named_and_the_next_record_removes_it(estate:
     assert json.loads(estate.run(*NIGHTLY).out)["unused"] == []
 
 
-@pytest.mark.slow
 def test_what_was_not_looked_at_is_not_called_unused(estate: Estate) -> None:
     create_unmanaged(estate)
     estate.accept("--unmanaged")
@@ -202,7 +197,6 @@ def test_what_was_not_looked_at_is_not_called_unused(estate: Estate) -> None:
     assert len(json.loads(estate.run(*NIGHTLY).out)["accepted"]) == 2
 
 
-@pytest.mark.slow
 def test_what_can_be_repaired_is_not_accepted(estate: Estate) -> None:
     create_undeclarable(estate)
     estate.commit_orders("id", note=0, city=0)
@@ -215,7 +209,6 @@ def test_what_can_be_repaired_is_not_accepted(estate: Estate) -> None:
     assert [item["kind"] for item in document["pending"]] == ["missing versions"]
 
 
-@pytest.mark.slow
 def test_the_owner_is_the_topics_by_default(estate: Estate) -> None:
     estate.scratch.commit({"namespaces/orders.yaml": write_declaration() + "owner: team-orders\n"})
     foreign_version(estate)
@@ -224,7 +217,6 @@ def test_the_owner_is_the_topics_by_default(estate: Estate) -> None:
     assert document["accepted"]["owner"] == "team-orders"
 
 
-@pytest.mark.slow
 def test_a_record_that_is_not_approved_yet_is_pointed_out(estate: Estate) -> None:
     create_undeclarable(estate)
     note = "numbers/local.yaml in the working tree differs from the approved one, and counts once it is merged"
@@ -235,7 +227,6 @@ def test_a_record_that_is_not_approved_yet_is_pointed_out(estate: Estate) -> Non
     assert note not in estate.run("drift").err
 
 
-@pytest.mark.slow
 def test_only_the_chosen_topics_are_accepted(estate: Estate) -> None:
     create_undeclarable(estate)
     create_unmanaged(estate)
@@ -245,7 +236,6 @@ def test_only_the_chosen_topics_are_accepted(estate: Estate) -> None:
     assert {*recorded} == {str(OLD), str(LEGACY)}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -290,7 +280,6 @@ TENANT = "tenants: {shop: shop-prod}"
 SWAPPED = "tenants: {shop: shop-prod, shop-prod: shop}"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "options", "recorded"),
     [
@@ -328,7 +317,6 @@ def test_undeclared_names_of_a_target_are_selected_by_both_names(
     assert not differences
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "option", ["--topic=shop/sales/news", "--namespace=shop/sale", "--topic=shop-prod/sales/orders"]
 )
@@ -341,7 +329,6 @@ def test_a_name_of_neither_is_an_error(tmp_path: Path, option: str) -> None:
     estate.run("drift", "--unmanaged", option, code=64)
 
 
-@pytest.mark.slow
 def test_a_namespace_without_declared_name_cannot_be_accepted_until_it_has_one(tmp_path: Path) -> None:
     project = f'version: 1\ntargets: {{prod: {{registry: "sqlite:.schemactl/prod.db", {MAPPED}}}}}\n'
     estate = Estate(tmp_path / "shop", project=project)
