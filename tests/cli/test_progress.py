@@ -176,13 +176,13 @@ def test_a_terminal_shows_a_bar_in_the_first_second(
     assert capsys.readouterr().err == "\r\x1b[K"
 
 
-def test_reading_a_long_history_knows_its_total(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_long_history_knows_its_total(estate: Estate) -> None:
     calls: list[tuple[int, int | None]] = []
-    estate.scratch.flush()
-    repository = Repository.open(estate.scratch.path)
-    project = load_project(str(estate.scratch.path), None)[0]
-    monkeypatch.setattr("schemactl.history.versions._FEW_COMMITS", 1)
-    read(repository, project, progress=lambda done, total: calls.append((done, total)))
+    for _ in range(210):
+        estate.scratch.commit()
     count = int(estate.scratch.git("rev-list", "--first-parent", "--count", "HEAD"))
-    assert calls == [*((done, count) for done in range(1, count)), (count, None), (count, count)]
-    repository.close()
+    project = load_project(str(estate.scratch.path), None)[0]
+    with Repository.open(estate.scratch.path) as repository:
+        read(repository, project, progress=lambda done, total: calls.append((done, total)))
+    steps = [(done, count if done >= 200 else None) for done in range(1, count)]
+    assert calls == [*steps, (count, None), (count, count)]
