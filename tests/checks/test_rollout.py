@@ -70,7 +70,8 @@ def list_step_kinds(plan: dict[str, object]) -> list[tuple[object, object, list[
     return [(step["kind"], step["target"], [one["name"] for one in step["clients"]]) for step in steps]
 
 
-CONSUMERS, APPLY, PRODUCERS, DRAIN = "consumers", ("apply", []), "producers", "drain"
+CONSUMERS, PRODUCERS, DRAIN = "consumers", "producers", "drain"
+APPLY: tuple[str, list[str]] = ("apply", [])
 ORDERS: dict[str, tuple[str, list[str], str, str, list[tuple[str, list[str]]]]] = {
     "a required field is removed, which old consumers need": (
         "BACKWARD", [f"{A}, {B}", A], f"{SHOP}, {BILLING}, {MAIL}", "consumers first",
