@@ -188,7 +188,6 @@ GONE: Files = {"topics/orders.yaml": None, "topics/orders.avsc": None}
 WITHOUT_SCHEMA: Files = {"topics/orders.yaml": "topic: shop/sales/orders\n"}
 PURCHASES = write_declaration("shop/sales/purchases", more="renamed_from: shop/sales/orders\n")
 OTHER_DOMAIN = "non-persistent://shop/sales/orders"
-TWO_TOPICS = write_declaration() + "---\n" + write_declaration("shop/sales/refunds")
 NEW_ROOT = Project(roots=("new",), previous_roots=("topics",))
 SHARED = write_declaration("shop/sales/{}", "{}.avsc", "  references: [../common/money.avsc]\n")
 PAIR = (
