@@ -41,28 +41,52 @@ BREAKING = record("other")
 HARMLESS = record("id", more=0)
 
 
+WARNINGS = [f"warning {RULE} new_reads_old", f"warning {RULE} old_reads_new"]
+JUDGEMENTS: dict[str, tuple[str, str, str, str, list[str], str]] = {
+    "a breaking change is not judged": ("ALWAYS_COMPATIBLE", "", BREAKING, "", [], "not_judged"),
+    "a harmless change is not judged": ("ALWAYS_COMPATIBLE", "", HARMLESS, "", [], "not_judged"),
+    "--strict judges in both directions": ("ALWAYS_COMPATIBLE", "", BREAKING, "--strict", WARNINGS, "breaking"),
+    "--strict passes what every reader can read": ("ALWAYS_COMPATIBLE", "", HARMLESS, "--strict", [], "compatible"),
+    "a severity asks in every run": (
+        "ALWAYS_COMPATIBLE", "error", BREAKING, "", [f"error {RULE} new_reads_old", f"error {RULE} old_reads_new"], "breaking",
+    ),
+    "a rule that is off is not asked by --strict": ("ALWAYS_COMPATIBLE", "off", BREAKING, "--strict", [], "not_judged"),
+    "the broker rejects under ALWAYS_INCOMPATIBLE": (
+        "ALWAYS_INCOMPATIBLE", "", BREAKING, "", ["error BROKER_INCOMPATIBLE None"], "not_judged",
+    ),
+    "--strict says what breaks under ALWAYS_INCOMPATIBLE": (
+        "ALWAYS_INCOMPATIBLE", "", BREAKING, "--strict", ["error BROKER_INCOMPATIBLE None", *WARNINGS], "breaking",
+    ),
+}  # fmt: skip
+"""Strategy, severity of the rule, definition, option, and the findings and the verdict about data."""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "severity", "new", "option", "expected", "data"), JUDGEMENTS.values(), ids=JUDGEMENTS
+)
+def test_readers_that_no_strategy_protects_are_judged_on_request(
+    tmp_path: Path, strategy: str, severity: str, new: str, option: str, expected: list[str], data: str
+) -> None:
+    severities = f"severities: {{{RULE}: {severity}}}\n" if severity else ""
+    repository = make_change(tmp_path, strategy=strategy, severities=severities, new=new)
+    report = read_report(repository, *option.split(), code=100 if expected else 0)
+    findings = [f"{finding['severity']} {finding['rule']} {finding['direction']}" for finding in report["findings"]]
+    (topic,) = report["topics"]
+    is_accepted = strategy == "ALWAYS_COMPATIBLE"
+    assert (sorted(findings), topic["data"], report["notes"]) == (expected, data, [])
+    assert len(topic["incompatibilities"]) == (2 if data == "breaking" else 0)
+    assert (topic["strategy"], topic["broker"]["answer"]) == (strategy, "ok" if is_accepted else "incompatible")
+
+
 @pytest.mark.parametrize("new", [BREAKING, HARMLESS], ids=["breaking", "harmless"])
-def test_what_is_not_judged_is_called_neither_compatible_nor_breaking(tmp_path: Path, new: str) -> None:
-    repository = make_change(tmp_path, new=new)
-    out = check(repository).out
+def test_what_is_not_judged_is_never_called_fine(tmp_path: Path, new: str) -> None:
+    out = check(make_change(tmp_path, new=new)).out
     assert "ALWAYS_COMPATIBLE  ok            not judged" in out
     assert "all fine" not in out
-    report = read_report(repository)
-    assert [(topic["data"], topic["incompatibilities"]) for topic in report["topics"]] == [("not_judged", [])]
-    assert report["findings"] == []
 
 
-def test_strict_judges_in_both_directions_what_no_strategy_protects(tmp_path: Path) -> None:
-    repository = make_change(tmp_path, new=BREAKING)
-    report = read_report(repository, "--strict", code=100)
-    assert [(finding["rule"], finding["severity"], finding["direction"]) for finding in report["findings"]] == [
-        (RULE, "warning", "new_reads_old"),
-        (RULE, "warning", "old_reads_new"),
-    ]
-    (topic,) = report["topics"]
-    assert (topic["strategy"], topic["data"], topic["broker"]["answer"]) == ("ALWAYS_COMPATIBLE", "breaking", "ok")
-    assert len(topic["incompatibilities"]) == 2
-    out = check(repository, "--strict", code=100).out
+def test_strict_says_which_strategy_would_protect_the_readers(tmp_path: Path) -> None:
+    out = check(make_change(tmp_path, new=BREAKING), "--strict", code=100).out
     assert (
         "is ALWAYS_COMPATIBLE (the default of schemactl.yaml), which does not protect any reader. Under FULL, this finding would be"
         in out
@@ -71,39 +95,12 @@ def test_strict_judges_in_both_directions_what_no_strategy_protects(tmp_path: Pa
     assert "all fine" not in out
 
 
-def test_strict_passes_what_every_reader_can_read(tmp_path: Path) -> None:
-    report = read_report(make_change(tmp_path, new=HARMLESS), "--strict")
-    assert [topic["data"] for topic in report["topics"]] == ["compatible"]
-
-
-def test_a_severity_asks_in_every_run(tmp_path: Path) -> None:
-    repository = make_change(tmp_path, severities=f"severities: {{{RULE}: error}}\n", new=BREAKING)
-    assert read_report(repository, code=100)["errors"] == 2
-
-
-def test_a_rule_that_is_off_is_not_looked_for_by_strict_either(tmp_path: Path) -> None:
-    repository = make_change(tmp_path, severities=f"severities: {{{RULE}: off}}\n", new=BREAKING)
-    assert [topic["data"] for topic in read_report(repository, "--strict")["topics"]] == ["not_judged"]
-
-
 def test_a_change_cannot_stop_asking_without_being_seen(tmp_path: Path) -> None:
     repository = make_change(tmp_path, severities=f"severities: {{{RULE}: error}}\n", new=BREAKING)
     repository.write({"schemactl.yaml": PROJECT % "ALWAYS_COMPATIBLE"})
     report = read_report(repository, code=100)
     assert {finding["rule"] for finding in report["findings"]} == {"GATE_CHANGED", RULE}
     assert f"`severities.{RULE}` is no longer set (was error)" in report["findings"][0]["message"]
-
-
-def test_strict_is_not_a_setting_that_a_change_can_weaken(tmp_path: Path) -> None:
-    report = read_report(make_change(tmp_path, new=HARMLESS), "--strict")
-    assert (report["findings"], report["notes"]) == ([], [])
-
-
-def test_under_always_incompatible_the_broker_rejects_and_strict_says_what_breaks(tmp_path: Path) -> None:
-    repository = make_change(tmp_path, strategy="ALWAYS_INCOMPATIBLE", new=BREAKING)
-    assert [finding["rule"] for finding in read_report(repository, code=100)["findings"]] == ["BROKER_INCOMPATIBLE"]
-    rules = {finding["rule"] for finding in read_report(repository, "--strict", code=100)["findings"]}
-    assert rules == {"BROKER_INCOMPATIBLE", RULE}
 
 
 def test_compare_says_what_it_said(tmp_path: Path) -> None:
