@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command import schemactl
 from scratch import Scratch
 
-from schemactl.comparison import revision_diff
+from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS
 
 PROJECT = """\
 version: 1
@@ -120,20 +121,35 @@ def test_clients_that_break_for_one_reason_share_a_line(effects_repository: Scra
     ]
 
 
-def test_the_digest_is_of_the_steps_alone(effects_repository: Scratch, monkeypatch: pytest.MonkeyPatch) -> None:
+def read_plan(repository: Scratch) -> dict[str, Any]:
+    repository.git("branch", "-f", "promoted", "main")
+    plan: dict[str, Any] = json.loads(schemactl(repository.path, "plan", "--target", "local", "--format", "json").out)
+    return plan
+
+
+def test_the_digest_is_of_the_steps_alone(effects_repository: Scratch) -> None:
     commit(effects_repository, ID)
-    effects_repository.git("branch", "-f", "promoted", "main")
-    digests = set()
-    for most in (50, 0):
-        monkeypatch.setattr(revision_diff, "MAX_SHOWN_TOPICS", most)
-        monkeypatch.setattr("schemactl.checks.rollout.MAX_SHOWN_TOPICS", most)
-        monkeypatch.setattr("schemactl.report.plan.MAX_SHOWN_TOPICS", most)
-        plan = json.loads(schemactl(effects_repository.path, "plan", "--target", "local", "--format", "json").out)
-        assert bool(plan["effects"]) is bool(most)
-        digests.add(plan["digest"])
-    assert len(digests) == 1
+    before = read_plan(effects_repository)
+    without_clients = "topic: shop/sales/orders\nschema_compatibility_strategy: ALWAYS_COMPATIBLE\n"
+    effects_repository.commit({"topics/orders.yaml": without_clients + TOPIC.splitlines()[-1]})
+    after = read_plan(effects_repository)
+    assert [effect["clients"] == [] for plan in (before, after) for effect in plan["effects"]] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert before["digest"] == after["digest"]
+
+
+def test_effects_on_many_topics_are_shown_by_topic(effects_repository: Scratch) -> None:
+    files = {}
+    for number in range(MAX_SHOWN_TOPICS):
+        files[f"topics/t{number}.yaml"] = f"topic: shop/sales/t{number}\nschema: {{type: STRING}}\n"
+    effects_repository.commit(files)
+    assert read_plan(effects_repository)["effects"] == []
     text = schemactl(effects_repository.path, "plan", "--target", "local").out
     assert (
-        "Changed fields and affected readers of 1 topics are not shown: `schemactl plan --topic TOPIC` shows them."
+        "Changed fields and affected readers of 51 topics are not shown: `schemactl plan --topic TOPIC` shows them."
         in text
     )
