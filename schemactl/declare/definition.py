@@ -192,9 +192,16 @@ class Definitions:
         self.proto_inputs: dict[Hashable, ProtoInput] = {}
         """The files of definitions that several topics share, by the part of their declarations that names the files."""
         self._results: dict[tuple[str, str], SchemaInfo | InvalidSchema] = {}
-        # The topics of a folder mostly have the same globs.
-        self.match_files = cache(partial(files_of, files))
-        self.types = DefinedTypes(files, lambda path: self.avro_file(path)[0])
+
+    @cached_property
+    def match_files(self) -> Callable[..., list[str]]:
+        """The function `files_of` for these files, which calls it once for the same glob: many topics of a folder have it."""
+        return cache(partial(files_of, self.files))
+
+    @cached_property
+    def types(self) -> DefinedTypes:
+        """The types that the files define."""
+        return DefinedTypes(self.files, lambda path: self.avro_file(path)[0])
 
     @cached_property
     def proto_paths(self) -> list[str]:

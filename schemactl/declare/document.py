@@ -273,7 +273,8 @@ _read_small_file = lru_cache(_MAX_SMALL_FILES)(_read_file)
 # Files that differ only in the definition at their end
 #
 # In most commits, a topic changes only its inline definition. If that is a literal block at the end of the file, nothing else in the
-# file depends on it, so the rest (the frame) is read once for all definitions.
+# file depends on it, so the rest (the frame) is read once for all definitions. All of them share the topic of the frame, whose
+# places are the same in every such file.
 
 _BLOCK_KEY: Final = b"definition: |\n"
 _BLOCK_BYTES: Final = bytes(range(0x20, 0x7F)) + b"\n"
@@ -294,12 +295,10 @@ def _read_with_known_frame(path: str, data: bytes) -> Documents | None:
         return None
     definition = block[indent:].replace(line_start, b"\n").decode()
     document = _read_frame(path, data[:block_start], indent) if is_inline(definition) else None
-    if document is None or document.schema is None or not isinstance(document.topic.locator, _Locator):
+    if document is None or document.schema is None:
         return None
-    text = YamlText(path, data)
-    topic = replace(document.topic, locator=replace(document.topic.locator, text=text))
-    schema = replace(document.schema, text=text, definition=definition)
-    return Documents(path, (replace(document, topic=topic, schema=schema),))
+    schema = replace(document.schema, text=YamlText(path, data), definition=definition)
+    return Documents(path, (TopicDocument(document.topic, schema, document.source),))
 
 
 @lru_cache(_MAX_SMALL_FILES)
@@ -310,7 +309,7 @@ def _read_frame(path: str, head: bytes, indent: int) -> TopicDocument | None:
     data = head + b" " * indent + _STAND_IN
     documents = _read_file(path, data)
     document = documents.documents[0] if len(documents.documents) == 1 and not documents.problems else None
-    if not isinstance(document, TopicDocument) or document.schema is None or document.clients:
+    if not isinstance(document, TopicDocument) or document.schema is None or document.clients or document.kinds:
         return None
     return document if document.schema.definition == _STAND_IN.decode() else None
 

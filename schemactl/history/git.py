@@ -50,8 +50,8 @@ _EXIT_TIMEOUT_S = 2.0
 _STREAM_OPTIONS = (*OPTIONS, "-c", "core.deltaBaseCacheLimit=16m")
 """Options for a process that reads many objects: the default cache takes 96 MB, and is not faster."""
 
-_REQUEST_BYTES = 1024
-"""Size limit of a request to `git cat-file`: every pipe can hold it, so neither side waits for the other to read."""
+_REQUEST_BYTES = 2048
+"""Size limit of a request to `git cat-file`, whose objects are in memory together. Git reads a request before it writes any object."""
 
 _READ_AHEAD_BYTES = 1 << 26
 """Size of read contents after which `Repository.read_ahead` stops."""
@@ -247,7 +247,7 @@ class Repository:
 
         A name is a line on git's standard input, so it can never become an option. Take all objects before the next request.
         """
-        lines = [name.encode("utf-8", "surrogateescape") + b"\n" for name in names]
+        lines = [b"contents %b\n" % name.encode("utf-8", "surrogateescape") for name in names]
         if any(line.count(b"\n") > 1 or b"\0" in line for line in lines):
             raise HistoryError("a name of a Git object cannot hold a newline or NUL")
         while lines:
@@ -483,9 +483,10 @@ class Repository:
 
     def _request_objects(self, lines: Sequence[bytes]) -> list[Blob | None]:
         if self._objects is None:
-            self._objects = self.start("cat-file", "--batch")
+            # With a buffer, git writes the objects of a request together, which takes half the time.
+            self._objects = self.start("cat-file", "--batch-command", "--buffer")
         try:
-            self._objects.write(b"".join(lines))
+            self._objects.write(b"%bflush\n" % b"".join(lines))
             return [_read_object(self._objects) for _ in lines]
         except (BrokenPipeError, EOFError) as error:
             words = self._objects.read_stderr()
@@ -586,7 +587,7 @@ def parse_time(digits: bytes) -> int:
 
 
 def _read_object(process: Process) -> Blob | None:
-    """Read an object from `git cat-file --batch`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
+    """Read an object from `git cat-file`: `<id> <type> <size>`, newline, content, newline; or `<name> missing`."""
     header = process.output.readline()
     if header.endswith((b" missing\n", b" ambiguous\n")):
         return None

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -875,19 +875,18 @@ class Fingerprints:
 
     def _read_parts(self, declaration: SchemaDeclaration, definition: str) -> DefinitionParts | None:
         """Read the parts of a definition, or return None if it is unusual or has problems."""
-        folder = posixpath.dirname(declaration.text.path)
-        patterns = [reference for reference in declaration.references if is_pattern(reference)]
+        is_inline = declaration.is_inline
+        written = _resolve_paths(declaration.text.path, None if is_inline else definition, declaration.references)
+        if written is None:
+            return None
+        paths, references, folders = written.paths, written.references, written.folders
         try:
-            references = [
-                resolve(folder, reference) for reference in declaration.references if not is_pattern(reference)
-            ]
-            paths = references if declaration.is_inline else [resolve(folder, definition), *references]
-            folders = [folder_of(folder, pattern) for pattern in patterns]
-            matched_paths = {path for pattern in patterns for path in files_of(self._files, folder, pattern)}
+            matched_paths = {
+                path for pattern in written.patterns for path in files_of(self._files, written.folder, pattern)
+            }
         except ValueError:
             return None
-        has_duplicates = len(set(paths)) < len(paths)
-        if has_duplicates or not all(map(self._is_usual, paths)) or (patterns and not matched_paths):
+        if not all(map(self._is_usual, paths)) or (written.patterns and not matched_paths):
             return None
         types_by_path: dict[str, SharedTypes] = {}
         names: set[str] = set()
@@ -897,7 +896,7 @@ class Fingerprints:
                 return None
             types_by_path[path] = types
             names.update(types.reached)
-        text = definition if declaration.is_inline else self._read_text(paths[0])
+        text = definition if is_inline else self._read_text(paths[0])
         parsed = _parse_file(text, names, self._file_types) if text is not None else None
         if text is None or parsed is None:
             return None
@@ -934,6 +933,38 @@ class Fingerprints:
             return decode(path, read_bytes(self._files, path))
         except DeclarationError:
             return None
+
+
+class WrittenPaths(NamedTuple):
+    """The files and globs that a declaration names.
+
+    Attributes:
+        folder: the folder of the declaration.
+        paths: the definition, unless it is inline, and the references that are not globs.
+        references: the references that are not globs.
+        patterns: the references that are globs, as written.
+        folders: the folders of the globs.
+    """
+
+    folder: str
+    paths: tuple[str, ...]
+    references: tuple[str, ...]
+    patterns: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+@lru_cache(_MAX_CACHED_FILES)  # a topic has many definitions, and names the same files in all of them
+def _resolve_paths(declaring_path: str, definition: str | None, references: tuple[str, ...]) -> WrittenPaths | None:
+    """Resolve the paths in a declaration, or return None if one is wrong or repeated; an inline `definition` is None."""
+    folder = posixpath.dirname(declaring_path)
+    patterns = tuple(reference for reference in references if is_pattern(reference))
+    try:
+        files = tuple(resolve(folder, reference) for reference in references if not is_pattern(reference))
+        paths = files if definition is None else (resolve(folder, definition), *files)
+        folders = tuple(folder_of(folder, pattern) for pattern in patterns)
+    except ValueError:
+        return None
+    return WrittenPaths(folder, paths, files, patterns, folders) if len(set(paths)) == len(paths) else None
 
 
 def _parse_file(text: str, other_names: AbstractSet[str], reader: FileTypesReader) -> FileTypes | None:

@@ -126,16 +126,20 @@ class FileTypesReader:
         # The record without its known fields
         groups: list[list[_KnownField]] = []
         parts: list[str] = []
-        is_in_group = False
-        for body, field in zip(bodies, fields, strict=True):
-            if field is None:
-                parts.append(f"{{{body}}}")
-            elif is_in_group:
-                groups[-1].append(field)
-            else:
-                groups.append([field])
-                parts.append(_STAND_IN)
-            is_in_group = field is not None
+        if None in fields:
+            is_in_group = False
+            for body, field in zip(bodies, fields, strict=True):
+                if field is None:
+                    parts.append(f"{{{body}}}")
+                elif is_in_group:
+                    groups[-1].append(field)
+                else:
+                    groups.append([field])
+                    parts.append(_STAND_IN)
+                is_in_group = field is not None
+        else:
+            groups.append([field for field in fields if field])
+            parts.append(_STAND_IN)
         if not groups:
             return None
         check_limits(text)
@@ -165,7 +169,10 @@ class FileTypesReader:
     def _find_fields(self, bodies: list[str]) -> list[_KnownField | None]:
         """Return the field of each text inside the braces, or None for a field that is not plain, leads to a named type, or is new."""
         known_fields = self._fields
-        new_bodies = [body for body in bodies if body not in known_fields]
+        fields = [known_fields.get(body) for body in bodies]
+        new_bodies = [body for body in bodies if body not in known_fields] if None in fields else []
+        if not new_bodies:
+            return fields
         if len(new_bodies) > _MAX_NEW_FIELDS:
             # Many fields occur once, and are parsed with their record.
             seen_bodies = [body for body in new_bodies if body in self._seen]
