@@ -203,19 +203,30 @@ def _check_files(
     proposed, project, files, approved, _ = checked
     if request.target is not None:
         declare_project.choose_target(proposed, request.target, f"--target {request.target}")
+    # An interrupted run saves the part of the history that it has read, so the history comes first. Problems of the files have priority.
+    deadline.begin("reading the approved history")
+    head: Commit | None = None
+    forked: Forked | None = None
+    history_problem: SchemactlError | None = None
+    try:
+        head = repository.commit("HEAD^" if request.amend else "HEAD")
+        forked = history.read_forked(
+            repository,
+            project,
+            head,
+            request.base or _find_amended_base(request, repository, project),
+            stepwise=bool(request.base),
+            progress=on_commit,
+        )
+    except SchemactlError as error:
+        history_problem = error
+    deadline.begin("reading the declared files")
     content = read_files(
         repository, replace(project, targets=proposed.targets), files, allow_broken=True, checks=request.cache
     )
-    deadline.begin("reading the approved history")
-    head = repository.commit("HEAD^" if request.amend else "HEAD")
-    forked = history.read_forked(
-        repository,
-        project,
-        head,
-        request.base or _find_amended_base(request, repository, project),
-        stepwise=bool(request.base),
-        progress=on_commit,
-    )
+    if forked is None:
+        assert history_problem  # noqa: S101  for mypy
+        raise history_problem
     if approved and approved.project.adopted != proposed.adopted:
         _require_same_numbers(repository, project, proposed, files, approved)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from scratch import ENVIRONMENT, Scratch, record, write_declaration
+from waiting import assert_soon
 
 import schemactl
 from schemactl.cli import main
@@ -103,6 +104,26 @@ def test_a_git_that_hangs_is_given_up_and_ended(
     assert "Traceback" not in done.stderr
     assert took_s < LONG_S / 3
     assert is_gone(folder)
+
+
+def test_a_check_that_is_interrupted_in_the_declared_files_has_saved_the_history(
+    changed_repository: Scratch, tmp_path: Path
+) -> None:
+    slow_attributes, slow_log = slow_git(tmp_path / "attributes", "check-attr"), slow_git(tmp_path / "log", "log")
+    interrupted = subprocess.Popen(
+        [sys.executable, "-c", f"import sys\n{check()}"],
+        cwd=changed_repository.path,
+        env={**ENVIRONMENT, "PATH": f"{slow_attributes}{os.pathsep}{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert_soon((slow_attributes / "pid").exists, wanted=True, within_s=LONG_S / 2)
+    interrupted.send_signal(signal.SIGINT)
+    interrupted.communicate()
+    assert interrupted.returncode not in (FINE, ERROR)
+    done, _ = run(changed_repository, check(), path=slow_log)
+    assert done.returncode == FINE
+    assert not (slow_log / "pid").exists()
 
 
 def test_the_early_exit_ends_in_time_too(changed_repository: Scratch, tmp_path: Path) -> None:
