@@ -17,10 +17,10 @@ from schemactl.codegen.package import PackageFiles, TopicFiles, VersionCode, lis
 from schemactl.codegen.topics import module_paths
 from schemactl.core.names import TopicName
 
-_CLOCK_TICK_S: Final = 0.02
+CLOCK_TICK_S: Final = 0.02
 """More than the resolution of the times of files, within which a second write may leave the same times."""
 
-_Stamp = tuple[int, int, int, int]
+Stamp = tuple[int, int, int, int]
 """The inode, size in bytes, and times of modification and change in ns of a file."""
 
 
@@ -38,7 +38,7 @@ class RecordedTopic(NamedTuple):
     module: str
     numbers: str
     is_complete: bool
-    stamps: Mapping[str, _Stamp]
+    stamps: Mapping[str, Stamp]
     versions: str
 
     def decode_versions(self) -> dict[int, VersionCode]:
@@ -95,7 +95,7 @@ class Manifest(NamedTuple):
             out: the folder of the package.
             package: the importable name of the package.
         """
-        stamps = _read_stamps(out, package)
+        stamps = read_stamps(out, package.partition(".")[0])
         topics: dict[TopicName, TopicFiles] = {}
         versions_by_topic: dict[TopicName, dict[int, VersionCode]] = {}
         for name, path in module_paths(sorted(names)).items():
@@ -141,8 +141,8 @@ def make_manifest(
         package: the importable name of the package.
     """
     # A later write must not leave the times that are read here.
-    time.sleep(_CLOCK_TICK_S)
-    stamps = _read_stamps(out, package)
+    time.sleep(CLOCK_TICK_S)
+    stamps = read_stamps(out, package.partition(".")[0])
     topics = dict(unchanged)
     for name, topic in files.topics.items():
         if name in unchanged:
@@ -165,10 +165,10 @@ def make_manifest(
     return Manifest(tip, topics)
 
 
-def _read_stamps(out: Path, package: str) -> dict[str, _Stamp]:
-    """Return the stamps of all files of the package by path, without links."""
+def read_stamps(out: Path, folder: str) -> dict[str, Stamp]:
+    """Return the stamps of all files in a folder below `out` by path below `out`, without links."""
     stamps = {}
-    for name, entry in walk_files(out, package.partition(".")[0]):
+    for name, entry in walk_files(out, folder):
         if entry.is_file(follow_symlinks=False):
             status = entry.stat(follow_symlinks=False)
             stamps[name] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

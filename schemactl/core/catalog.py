@@ -348,7 +348,11 @@ class Topic:
 
     def unload(self) -> None:
         """Free the memory of the definitions that `load` read from Git; the next use reads them again."""
-        for schema in (self.schema, *(kind.schema for kind in self.kinds), *(version.info for version in self.versions)):
+        for schema in (
+            self.schema,
+            *(kind.schema for kind in self.kinds),
+            *(version.info for version in self.versions),
+        ):
             if schema:
                 schema.unload()
 

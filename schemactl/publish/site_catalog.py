@@ -72,47 +72,42 @@ class SiteContent:
         """The approved topics and namespaces."""
         return self.history.catalog
 
-    def topics(self, names: Sequence[TopicName]) -> Iterator[TopicEntry]:
-        """Yield the topics that ever had a schema, one at a time."""
-        for name in names:
-            topic = self.catalog.topics[name].load()
-            options = decoded_options(self.project.generate, topic)
-            versions = [version.load() for version in topic.versions]
-            last = next((version for version in reversed(versions) if version.info is not None), None)
-            if last is None or last.info is None:
-                continue
-            number = self.history.current(name)
-            info = topic.schema.load() if topic.schema and number is not None else last.info
-            strategy, level = self.catalog.strategy(name, self.project.defaults)
-            data_strategy, _ = self.catalog.data_strategy(name, self.project.defaults)
-            kind = next((version.kind for version in versions if version.number == number), "")
-            lives, ended = trace_fields(
-                (
-                    version
-                    for version in versions
-                    if version.kind == kind and (number is None or version.number <= number)
-                ),
-                self._read_rows,
-            )
-            yield TopicEntry(
-                topic,
-                self.catalog.metadata(name),
-                number,
-                info,
-                self._read(message_doc, info) or "",
-                self._read(type_docs, info) or {},
-                strategy.value,
-                level,
-                self._read_rows(info, options),
-                lives,
-                ended,
-                judge_topic(topic, number, data_strategy, self.waivers),
-                self.history.since(name),
-                self._explain_missing_columns(info, options),
-                [*self._list_targets(name)],
-                [*self._list_versions(versions)][::-1],
-                self.history.find_current_kinds(name),
-            )
+    def read_topic(self, name: TopicName) -> TopicEntry | None:
+        """Return a topic with its definitions, or None if it never had a schema."""
+        topic = self.catalog.topics[name].load()
+        options = decoded_options(self.project.generate, topic)
+        versions = [version.load() for version in topic.versions]
+        last = next((version for version in reversed(versions) if version.info is not None), None)
+        if last is None or last.info is None:
+            return None
+        number = self.history.current(name)
+        info = topic.schema.load() if topic.schema and number is not None else last.info
+        strategy, level = self.catalog.strategy(name, self.project.defaults)
+        data_strategy, _ = self.catalog.data_strategy(name, self.project.defaults)
+        kind = next((version.kind for version in versions if version.number == number), "")
+        lives, ended = trace_fields(
+            (version for version in versions if version.kind == kind and (number is None or version.number <= number)),
+            self._read_rows,
+        )
+        return TopicEntry(
+            topic,
+            self.catalog.metadata(name),
+            number,
+            info,
+            self._read(message_doc, info) or "",
+            self._read(type_docs, info) or {},
+            strategy.value,
+            level,
+            self._read_rows(info, options),
+            lives,
+            ended,
+            judge_topic(topic, number, data_strategy, self.waivers),
+            self.history.since(name),
+            self._explain_missing_columns(info, options),
+            [*self.list_targets(name)],
+            [*self._list_versions(versions)][::-1],
+            self.history.find_current_kinds(name),
+        )
 
     def without_schema(self, names: Sequence[TopicName]) -> list[TopicName]:
         """Return the declared topics among `names` that never had a schema."""
@@ -140,7 +135,8 @@ class SiteContent:
         except InvalidSchema:
             return None
 
-    def _list_targets(self, name: TopicName) -> Iterator[TopicOnTarget]:
+    def list_targets(self, name: TopicName) -> Iterator[TopicOnTarget]:
+        """Yield the version of a topic on each target."""
         for target, history in self.targets:
             topic = history.catalog.topics.get(name) if history else None
             if history is None or topic is None or topic.deleted:
@@ -299,7 +295,7 @@ class TypeUse:
     otherwise: list[TopicName] = field(default_factory=list)
     uses: set[str] = field(default_factory=set)
     used_by: set[str] = field(default_factory=set)
-    paths: dict[TopicName, list[str]] = field(default_factory=dict)
+    paths: dict[TopicName, Sequence[str]] = field(default_factory=dict)
     history: list[TypeChange] = field(default_factory=list)
 
     def is_like(self, other: TypeUse) -> bool:
@@ -310,50 +306,97 @@ class TypeUse:
         return (own_fields, self.symbols) == (other_fields, other.symbols)
 
 
+class TypeDefinition(NamedTuple):
+    """A named type in the definition of one topic.
+
+    Attributes:
+        uses: the named types that it references.
+        paths: the fields of the topic that have this type.
+    """
+
+    name: str
+    doc: str
+    rows: tuple[FieldRow, ...]
+    symbols: tuple[str, ...]
+    uses: frozenset[str]
+    paths: tuple[str, ...]
+
+
+class TopicTypes(NamedTuple):
+    """The named types of a topic's definition in force.
+
+    Attributes:
+        message_types: see `message_types`.
+        is_complete: whether the rows of the types are complete.
+        changes: for each change of one of the types in a version: its name, the commit, the part, the text, and the version.
+    """
+
+    topic: TopicName
+    message_types: frozenset[str]
+    definitions: tuple[TypeDefinition, ...]
+    is_complete: bool
+    changes: tuple[tuple[str, Commit, str, str, int], ...]
+
+
+def list_types(entry: TopicEntry) -> TopicTypes:
+    """Return the named types of a topic's definition in force, and their changes."""
+    rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)
+    paths: dict[str, list[str]] = defaultdict(list)
+    for path, row in zip(list_paths(entry.rows), entry.rows, strict=True):
+        rows[row.holder].setdefault(row.name, replace(row, depth=0))
+        for name in row.types:
+            paths[name].append(path)
+    symbols = {name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows}
+    definitions = tuple(
+        TypeDefinition(
+            name,
+            entry.type_docs.get(name, ""),
+            tuple(rows[name].values()) if name in rows else (),
+            symbols.get(name, ()),
+            uses,
+            tuple(paths.get(name, ())),
+        )
+        for name, uses in entry.uses.items()
+        if name
+    )
+    names = {name.rpartition(".")[2]: name for name in entry.uses if name}
+    changes = []
+    for version_entry in entry.latest_first:
+        version = version_entry.version
+        for change in version_entry.changes if version.commit else ():
+            holder = change.part.partition(".")[0].partition(":")[0]
+            if version.commit and holder in names:
+                text = f"{change.sign} {change.text}"
+                changes.append((names[holder], version.commit, change.part, text, version.number))
+    return TopicTypes(
+        entry.name, frozenset(message_types(entry.rows)), definitions, len(entry.rows) < MAX_ROWS, tuple(changes)
+    )
+
+
 class TypeUses(dict[str, TypeUse]):
     """The named types of all added topics, by full name."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._message_types: dict[TopicName, set[str]] = {}
+        self._message_types: dict[TopicName, frozenset[str]] = {}
         self._history: dict[str, dict[tuple[str, str], TypeChange]] = {}
 
-    def add(self, entry: TopicEntry) -> None:
-        """Add the types of a topic's definition in force."""
-        rows: dict[str, dict[str, FieldRow]] = defaultdict(dict)
-        for row in entry.rows:
-            rows[row.holder].setdefault(row.name, replace(row, depth=0))
-        symbols = {name: row.symbols for row in entry.rows if row.symbols for name in row.types if name not in rows}
-        self._message_types[entry.name] = message_types(entry.rows)
-        for name, used in entry.uses.items():
-            if not name:
-                continue
-            doc, fields = entry.type_docs.get(name, ""), [*rows.get(name, {}).values()]
-            definition = TypeUse(name, doc, fields, symbols.get(name, ()))
-            use = self.setdefault(name, definition)
-            use.topics.append(entry.name)
-            use.uses.update(used)
-            if len(entry.rows) < MAX_ROWS and not use.is_like(definition):
-                use.otherwise.append(entry.name)
-        for path, row in zip(list_paths(entry.rows), entry.rows, strict=True):
-            for name in row.types:
-                if name in entry.uses:
-                    self[name].paths.setdefault(entry.name, []).append(path)
-        self._add_history(entry)
-
-    def _add_history(self, entry: TopicEntry) -> None:
-        """Add the changes of the types in the versions of a topic; a change of a shared type counts once."""
-        names = {name.rpartition(".")[2]: name for name in entry.uses if name}
-        for version_entry in entry.latest_first:
-            version = version_entry.version
-            for change in version_entry.changes if version.commit else ():
-                holder = change.part.partition(".")[0].partition(":")[0]
-                if version.commit is None or holder not in names:
-                    continue
-                history = self._history.setdefault(names[holder], {})
-                key = (version.commit.id, change.part)
-                type_change = history.setdefault(key, TypeChange(version.commit, f"{change.sign} {change.text}"))
-                type_change.versions.append((entry.name, version.number))
+    def add(self, types: TopicTypes) -> None:
+        """Add the types of a topic."""
+        self._message_types[types.topic] = types.message_types
+        for definition in types.definitions:
+            candidate = TypeUse(definition.name, definition.doc, definition.rows, definition.symbols)
+            use = self.setdefault(definition.name, candidate)
+            use.topics.append(types.topic)
+            use.uses.update(definition.uses)
+            if types.is_complete and not use.is_like(candidate):
+                use.otherwise.append(types.topic)
+            if definition.paths:
+                use.paths[types.topic] = definition.paths
+        # A change of a shared type counts once.
+        for name, commit, part, text, number in types.changes:
+            history = self._history.setdefault(name, {})
+            history.setdefault((commit.id, part), TypeChange(commit, text)).versions.append((types.topic, number))
 
     def is_message_of_one(self, use: TypeUse) -> bool:
         """Return whether a type is the message of one topic, and part of nothing else; call it after `connect`."""

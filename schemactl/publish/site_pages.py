@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import pickle
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
@@ -15,7 +16,8 @@ from functools import cache, partial
 from importlib.resources import files
 from itertools import accumulate, groupby, takewhile
 from random import Random
-from typing import Any, Final, TypeVar, get_args
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -34,7 +36,17 @@ from schemactl.core.wording import format_count, format_day, format_version_numb
 from schemactl.formats import ReadingAnswer, has_client_rules, spec
 from schemactl.history.versions import Progress, no_progress
 from schemactl.publish.sample_messages import values
-from schemactl.publish.site_catalog import Box, SiteContent, TopicEntry, TypeUse, TypeUses, VersionEntry, graph
+from schemactl.publish.site_catalog import (
+    Box,
+    SiteContent,
+    TopicEntry,
+    TopicTypes,
+    TypeUse,
+    TypeUses,
+    VersionEntry,
+    graph,
+    list_types,
+)
 from schemactl.publish.site_events import (
     EVENT_KINDS,
     FORMAT_VERSION,
@@ -48,7 +60,15 @@ from schemactl.publish.site_events import (
 from schemactl.publish.site_fields import MAX_ROWS, FieldLife, list_paths
 from schemactl.publish.site_flow import draw_flow
 from schemactl.publish.site_text import escape_code, highlight, plain_text, render_markdown, service_url, write_snippets
-from schemactl.publish.site_verdicts import Pair, Readings, TopicVerdicts, count_broken, group_reasons, span_text
+from schemactl.publish.site_verdicts import (
+    Pair,
+    Readings,
+    TopicVerdicts,
+    Verdict,
+    count_broken,
+    group_reasons,
+    span_text,
+)
 
 _FEED_ENTRIES: Final = 100
 """The maximum number of events in a feed."""
@@ -173,6 +193,57 @@ class ListedTopic:
         return f"{format_count(len(self.cells), 'version')}: {', '.join(words) or 'all safe'}"
 
 
+@dataclass(frozen=True)
+class TopicFacts:
+    """The facts of a topic that had a schema which other pages than its own show.
+
+    A later run reads them instead of the definitions if the topic is unchanged, so no definition is in them.
+
+    Attributes:
+        number: the version in force, or None if the schema was removed.
+        doc: the documentation of the message.
+        verdict: the verdict of the version in force, or None if the schema was removed.
+        broken: the names of the consumers that break today.
+        cells: see `ListedTopic`.
+        changed: the day of its newest change, or "".
+        breaking_s: the time of its newest breaking change in seconds since the epoch, or None.
+        fields: the rows of its fields in the index of the search.
+        field_count: the number of its fields in force.
+        documented: the number of these fields with documentation.
+        types: its named types, or None if the schema was removed.
+    """
+
+    type: str
+    number: int | None
+    doc: str
+    verdict: Verdict | None
+    broken: Sequence[str]
+    cells: str
+    changed: str
+    breaking_s: int | None
+    fields: Sequence[Sequence[Any]]
+    field_count: int
+    documented: int
+    clients: Sequence[Client]
+    pairs: Sequence[Pair]
+    events: Sequence[Event]
+    types: TopicTypes | None
+
+
+class WrittenTopic(NamedTuple):
+    """A topic whose pages are as the site has them.
+
+    Attributes:
+        inputs: a digest of the inputs of its pages besides the approved topic and the project (see `Site.digest_inputs`).
+        paths: its files.
+        facts: its facts, pickled.
+    """
+
+    inputs: str
+    paths: Collection[str]
+    facts: bytes
+
+
 @dataclass
 class ListedClient:
     """A declared client, or a team's clients, and the topics that they read and write.
@@ -259,6 +330,8 @@ class Site:
         self._clients_of: dict[TopicName, list[str]] = defaultdict(list)
         self._problems: dict[str, list[tuple[TopicName, str]]] = defaultdict(list)
         self._figures = Figures()
+        self.topics: dict[TopicName, WrittenTopic] = {}
+        self._own_paths: list[str] = []
         self._tree: dict[NamespaceName, list[TopicName]] = {}
         self._trees: dict[tuple[str, tuple[NamespaceName, ...]], str] = {}
         self._jinja = Environment(
@@ -316,12 +389,35 @@ class Site:
         }
         self._jinja.globals["figures"] = self._figures
 
-    def write(self, names: Sequence[TopicName], *, progress: Progress = no_progress) -> int:
-        """Write all pages, first the pages of the topics `names`, and return the number of topics that are not deleted."""
+    def write(
+        self,
+        names: Sequence[TopicName],
+        *,
+        known: Mapping[TopicName, WrittenTopic] = MappingProxyType({}),
+        progress: Progress = no_progress,
+    ) -> int:
+        """Write all pages, first the pages of the topics `names`, and return the number of topics that are not deleted.
+
+        Args:
+            names: the topics.
+            known: the topics that are as in an earlier run, and whose files are as that run wrote them. Their pages are not made
+                again if the other inputs are equal, too.
+            progress: called with the number of topics that are done, and of all topics.
+        """
         self._names.update(names)
         self._build_tree()
-        for number, entry in enumerate(self._catalogue.topics(names), 1):
-            self._write_topic(entry)
+        for number, name in enumerate(names, 1):
+            inputs = self.digest_inputs(name)
+            if name in known and known[name].inputs == inputs:
+                self.topics[name] = known[name]
+                facts: TopicFacts = pickle.loads(known[name].facts)  # noqa: S301  from the user's own cache
+                self._add_topic(name, facts)
+            elif entry := self._catalogue.read_topic(name):
+                self._own_paths = []
+                facts = self._write_topic(entry)
+                self.topics[name] = WrittenTopic(inputs, self._own_paths, pickle.dumps(facts))
+                entry.topic.unload()
+                self._add_topic(name, facts)
             progress(number, len(names))
         for name in self._catalogue.without_schema(names):
             self._list_topic(name)
@@ -360,9 +456,30 @@ class Site:
             self._write(file, text + (f"\n/* Theme */\n{self._theme}" if file == "site.css" and self._theme else ""))
         return self._figures.topics
 
+    def digest_inputs(self, name: TopicName) -> str:
+        """Return a digest of the inputs of a topic's pages besides the approved topic and the project."""
+        catalogue = self._catalogue
+        deprecated = catalogue.catalog.metadata(name).deprecated
+        inputs = (
+            self._paths[name],
+            self._render_tree(self._link(name), name.namespace_name, name),
+            self._page_of(deprecated.use) if deprecated and deprecated.use else "",
+            [*catalogue.list_targets(name)],
+            [
+                catalogue.authors.get(version.commit.id, "")
+                for version in catalogue.catalog.topics[name].versions
+                if version.commit
+            ],
+        )
+        return hashlib.sha256(repr(inputs).encode()).hexdigest()
+
+    def _write_file(self, path: str, text: str) -> None:
+        self._own_paths.append(path)
+        self._write(path, text)
+
     def _render(self, template: str, path: str, **values: Any) -> None:
         root = "../" * path.count("/")
-        self._write(path, self._jinja.get_template(template).render(root=root, path=path, **values))
+        self._write_file(path, self._jinja.get_template(template).render(root=root, path=path, **values))
 
     # Addresses
 
@@ -421,7 +538,8 @@ class Site:
 
     # Topics
 
-    def _write_topic(self, entry: TopicEntry) -> None:
+    def _write_topic(self, entry: TopicEntry) -> TopicFacts:
+        """Write the pages of a topic, and return its facts for the other pages."""
         name = entry.name
         catalogue = self._catalogue
         verdicts = entry.verdicts
@@ -496,16 +614,19 @@ class Site:
         lines_of = cache(lambda info: [_clean_value(line) for line in spec(info).lines(info)])
         self._write_versions(entry, lines_of)
         self._write_script(entry, lines_of, page.removesuffix("html") + "js")
-        self._events += events
-        self._list_topic(name, entry)
-        for client in entry.topic.clients:
-            self._clients.setdefault(client.name, ListedClient(client.name)).add(name, client, verdicts.pairs)
+        return _collect_facts(entry, events)
+
+    def _add_topic(self, name: TopicName, facts: TopicFacts) -> None:
+        """Record the facts of a topic for the other pages."""
+        self._events += facts.events
+        self._list_topic(name, facts)
+        for client in facts.clients:
+            self._clients.setdefault(client.name, ListedClient(client.name)).add(name, client, facts.pairs)
             self._clients_of[name].append(client.name)
             if client.team:
-                team = self._teams.setdefault(client.team, ListedClient(client.team))
-                team.add(name, client, verdicts.pairs)
-        if entry.number is not None:
-            self._types.add(entry)
+                self._teams.setdefault(client.team, ListedClient(client.team)).add(name, client, facts.pairs)
+        if facts.types:
+            self._types.add(facts.types)
 
     def _write_versions(self, entry: TopicEntry, lines_of: Callable[[SchemaInfo], Sequence[str]]) -> None:
         """Write the pages of versions, each with the changes to the version before."""
@@ -549,40 +670,18 @@ class Site:
             versions_of_script.append([version.number, label, head, len(previous) - head - tail, text])
             previous = lines
         value = {"force": entry.number, "versions": versions_of_script}
-        self._write(path, f"window.schemactlTopic={_to_json(value)};\n")
+        self._write_file(path, f"window.schemactlTopic={_to_json(value)};\n")
 
-    def _list_topic(self, name: TopicName, entry: TopicEntry | None = None) -> None:
+    def _list_topic(self, name: TopicName, facts: TopicFacts | None = None) -> None:
         """Record a topic for the lists, the search and the figures; a topic without schema has no page."""
         metadata = self._catalogue.catalog.metadata(name)
-        listed = self._describe_topic(name, entry)
+        listed = self._describe_topic(name, facts)
         self._topics.append(listed)
         self._listed[name.namespace_name].append(listed)
         if metadata.owner:
             self._owned[metadata.owner].append(listed)
-        fields: list[list[Any]] = []
-        if entry:
-            for path, row in zip(list_paths(entry.rows), entry.rows, strict=True):
-                life = entry.lives.get(path)
-                since = ""
-                if life and life.first.commit:
-                    since = f"since v{life.first.number}, {life.first.commit.short}"
-                about = " ".join(filter(None, (row.type_text, row.logical)))
-                fields.append([path, about, plain_text(row.doc), since, [*row.symbols[:50]], [*row.aliases]])
-            for life in entry.ended[:40]:
-                if life.path not in entry.lives:
-                    until = f"v{life.first.number} to v{life.last.number}" if life.last else ""
-                    fields.append(
-                        [
-                            life.path,
-                            life.row.type_text,
-                            f"renamed to {life.later}" if life.later else "removed",
-                            until,
-                            [],
-                            [],
-                        ]
-                    )
         place = listed.page or namespace_link(name.namespace_name)
-        text = plain_text(" ".join(dict.fromkeys(filter(None, (metadata.description, entry.doc if entry else "")))))
+        text = plain_text(" ".join(dict.fromkeys(filter(None, (metadata.description, facts.doc if facts else "")))))
         self._search.append(
             [
                 place,
@@ -590,7 +689,7 @@ class Site:
                 metadata.owner,
                 text,
                 listed.type,
-                fields,
+                facts.fields if facts else [],
                 [*listed.labels],
                 listed.strategy,
                 listed.number,
@@ -605,73 +704,58 @@ class Site:
         if listed.is_deleted:
             return
         self._figures.topics += 1
-        if entry:
-            self._figures.fields += len(entry.rows)
-            self._figures.documented += sum(bool(row.doc) for row in entry.rows)
-            self._figures.broken += [(consumer, name) for consumer in entry.verdicts.broken_consumers]
+        if facts:
+            self._figures.fields += facts.field_count
+            self._figures.documented += facts.documented
+            self._figures.broken += [(consumer, name) for consumer in facts.broken]
         if not metadata.owner:
             self._problems["owner"].append((name, ""))
-        if not (entry and entry.topic.clients):
+        if not (facts and facts.clients):
             self._problems["clients"].append((name, ""))
-        if not metadata.description and not (entry and entry.doc):
+        if not metadata.description and not (facts and facts.doc):
             self._problems["description"].append((name, ""))
         tip = self._catalogue.history.tip
         end = metadata.deprecated.remove_after if metadata.deprecated else None
         if end and tip and end < datetime.fromtimestamp(tip.time_s, UTC).date():
             self._problems["overdue"].append((name, f"to be removed after {end}"))
 
-    def _describe_topic(self, name: TopicName, entry: TopicEntry | None) -> ListedTopic:
+    def _describe_topic(self, name: TopicName, facts: TopicFacts | None) -> ListedTopic:
         metadata = self._catalogue.catalog.metadata(name)
         strategy, _ = self._catalogue.catalog.strategy(name, self._catalogue.project.defaults)
         labels = tuple(f"{key}={text}" if text else key for key, text in metadata.labels.items())
-        description = plain_text(metadata.description or (entry.doc if entry else ""))[:200]
-        if entry is None:
+        description = plain_text(metadata.description or (facts.doc if facts else ""))[:200]
+        if facts is None:
             return ListedTopic(name, "no schema", "", "", metadata.owner, description, "", labels=labels)
-        verdicts = entry.verdicts
         states = []
-        kind, words = "", ""
-        if entry.number is not None:
-            current = verdicts.versions[entry.number]
-            kind, words = current.kind, current.text
+        kind, words = (facts.verdict.kind, facts.verdict.text) if facts.verdict else ("", "")
         if metadata.deprecated:
             states.append("old")
             end = metadata.deprecated.remove_after
             kind, words = "waived", f"remove after {end}" if end else "deprecated"
-        if broken := verdicts.broken_consumers:
+        if facts.broken:
             states.append("hurts")
-            more = f" and {len(broken) - 2} more" if len(broken) > 2 else ""
-            kind, words = "hurts", f"breaks {', '.join(broken[:2])}{more}"
-        if entry.number is None:
+            more = f" and {len(facts.broken) - 2} more" if len(facts.broken) > 2 else ""
+            kind, words = "hurts", f"breaks {', '.join(facts.broken[:2])}{more}"
+        if facts.number is None:
             states.append("gone")
             kind, words = "deleted", "deleted"
-        newest = [entry.state_since] if entry.state_since else []
-        newest += [version.version.commit for version in entry.latest_first[:1] if version.version.commit]
         tip = self._catalogue.history.tip
         start_s = tip.time_s - timedelta(days=_RECENT_DAYS).total_seconds() if tip else 0
-        if any(
-            verdicts.versions[version.version.number].is_breaking
-            and version.version.commit
-            and version.version.commit.time_s >= start_s
-            for version in entry.latest_first
-        ):
+        if facts.breaking_s is not None and facts.breaking_s >= start_s:
             states.append("broke")
-        cells = "".join(
-            _CELLS.get(verdicts.versions[version.version.number].kind, "r")
-            for version in reversed(entry.latest_first[:_MAX_CELLS])
-        )
         return ListedTopic(
             name,
-            entry.info.type.name,
-            "" if entry.number is None else f"v{entry.number}",
+            facts.type,
+            "" if facts.number is None else f"v{facts.number}",
             strategy.value,
             metadata.owner,
             description,
             self._link(name),
             kind,
             words,
-            cells,
-            len({client.name for client in entry.topic.clients}),
-            format_day(max(newest, key=lambda commit: commit.time_s)) if newest else "",
+            facts.cells,
+            len({client.name for client in facts.clients}),
+            facts.changed,
             tuple(states),
             labels,
         )
@@ -917,6 +1001,73 @@ class Site:
             "commits": [*commits.values()],
         }
         self._write("search.js", f"window.schemactlIndex={_to_json(index)};\n")
+
+
+def _collect_facts(entry: TopicEntry, events: Sequence[Event]) -> TopicFacts:
+    """Return the facts of a topic for other pages, without definitions."""
+    verdicts = entry.verdicts
+    fields: list[list[Any]] = []
+    for path, row in zip(list_paths(entry.rows), entry.rows, strict=True):
+        life = entry.lives.get(path)
+        since = ""
+        if life and life.first.commit:
+            since = f"since v{life.first.number}, {life.first.commit.short}"
+        about = " ".join(filter(None, (row.type_text, row.logical)))
+        fields.append([path, about, plain_text(row.doc), since, [*row.symbols[:50]], [*row.aliases]])
+    for life in entry.ended[:40]:
+        if life.path not in entry.lives:
+            until = f"v{life.first.number} to v{life.last.number}" if life.last else ""
+            about = f"renamed to {life.later}" if life.later else "removed"
+            fields.append([life.path, life.row.type_text, about, until, [], []])
+    newest = [entry.state_since] if entry.state_since else []
+    newest += [version.version.commit for version in entry.latest_first[:1] if version.version.commit]
+    cells = (
+        _CELLS.get(verdicts.versions[version.version.number].kind, "r")
+        for version in reversed(entry.latest_first[:_MAX_CELLS])
+    )
+    # The same objects in the list and in the pairs, as `ListedClient.add` compares them.
+    clients = {id(client): replace(client, schema=None) for client in entry.topic.clients}
+    return TopicFacts(
+        type=entry.info.type.name,
+        number=entry.number,
+        doc=entry.doc,
+        verdict=None if entry.number is None else verdicts.versions[entry.number],
+        broken=verdicts.broken_consumers,
+        cells="".join(cells),
+        changed=format_day(max(newest, key=lambda commit: commit.time_s)) if newest else "",
+        breaking_s=max(
+            (
+                version.version.commit.time_s
+                for version in entry.latest_first
+                if version.version.commit and verdicts.versions[version.version.number].is_breaking
+            ),
+            default=None,
+        ),
+        fields=fields,
+        field_count=len(entry.rows),
+        documented=sum(bool(row.doc) for row in entry.rows),
+        clients=[*clients.values()],
+        pairs=[
+            replace(
+                pair,
+                producer=clients[id(pair.producer)] if pair.producer else None,
+                consumer=clients[id(pair.consumer)],
+                writes=tuple(replace(version, info=None) for version in pair.writes),
+                reads=tuple(replace(version, info=None) for version in pair.reads),
+                breaks=tuple(
+                    replace(
+                        pair_break,
+                        writer=replace(pair_break.writer, info=None),
+                        reader=replace(pair_break.reader, info=None),
+                    )
+                    for pair_break in pair.breaks
+                ),
+            )
+            for pair in verdicts.pairs
+        ],
+        events=events,
+        types=None if entry.number is None else list_types(entry),
+    )
 
 
 def _to_json(value: object) -> str:
