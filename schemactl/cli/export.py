@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
 _SITE_LIST: Final = ".schemactl-site"
 """The file in the folder of a site that lists its files, so that the next run can remove those it does not write."""
+
+_SITE_RECORD: Final = "site"
+"""The kind of the record's file in the cache."""
 
 
 # `schemactl export`.
@@ -311,10 +316,14 @@ def configure_site(parser: argparse.ArgumentParser) -> None:
 
 
 def run_site(args: argparse.Namespace, context: Context) -> int:
-    """Write the pages, and remove pages of an earlier run that are no longer part of the site."""
+    """Write the pages that changed, and remove pages of an earlier run that are no longer part of the site."""
+    from schemactl.history.store import Store
+    from schemactl.history.versions import encode_inputs
+
     try:
         from schemactl.publish.site_catalog import SiteContent, TargetHistory
         from schemactl.publish.site_pages import Site
+        from schemactl.publish.site_record import SiteRecord, make_record
     except ModuleNotFoundError as error:
         if error.name not in ("jinja2", "markdown_it", "pyarrow", "numpy"):
             raise
@@ -338,16 +347,6 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     targets = [
         TargetHistory(name, history) for name, history in _read_target_histories(project, approved, context).items()
     ]
-    old_paths = {*old_list.decode().splitlines()}
-    written_paths: set[str] = set()
-
-    def write_page(path: str, text: str) -> None:
-        data = text.encode()
-        # Most pages of a site stay the same from one run to the next.
-        if path not in old_paths or read(out / path, below=context.top) != data:
-            write(out / path, data, below=context.top)
-        written_paths.add(path)
-
     title = args.title or context.folder_name
     catalogue = SiteContent(
         approved,
@@ -357,18 +356,64 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         _read_waivers(project, context),
         _find_web_pages(project, approved, context),
     )
-    progress = context.progress("writing pages", "topics")
-    count = Site(catalogue, title, write_page, theme).write(names, progress=progress)
-    for path in old_paths - written_paths:
-        if ".." not in Path(path).parts and not Path(path).is_absolute():
-            remove(out / path, below=context.top)
-    new_list = "".join(f"{path}\n" for path in sorted(written_paths)).encode()
-    if new_list != old_list:
-        write(out / _SITE_LIST, new_list, below=context.top)
+    old_paths = {*old_list.decode().splitlines()}
+
+    # The topics that are as in the last run, and whose pages are as it wrote them.
+    store = Store(
+        context.repository.common_directory,
+        os.path.realpath(out),
+        title,
+        *map(repr, (project, catalogue.repository, approved.ref)),
+        encode_inputs(project),
+    )
+    content = store.read(_SITE_RECORD)
+    record = SiteRecord.decode(content) if content else None
+    known = {}
+    if record and (changed := approved.find_changed_topics(record.tip, with_namespaces=True)) is not None:
+        known = record.select_unchanged(out, changed | approved.undecided.keys())
+    target_tips = [(target.name, target.history.tip if target.history else None) for target in targets]
+    inputs = _digest(theme, [*map(str, names)], sorted(catalogue.authors.items()), target_tips)
+    if (
+        record
+        and approved.tip
+        and (record.tip, record.inputs) == (approved.tip.id, inputs)
+        and not approved.undecided
+        and old_paths == record.stamps.keys()
+        and record.is_unchanged(out, record.stamps)
+    ):
+        written_paths = old_paths
+        count = record.count
+    else:
+        written_paths = set()
+
+        def write_page(path: str, text: str) -> None:
+            data = text.encode()
+            # Most pages of a site stay the same from one run to the next.
+            if path not in old_paths or read(out / path, below=context.top) != data:
+                write(out / path, data, below=context.top)
+            written_paths.add(path)
+
+        site = Site(catalogue, title, write_page, theme)
+        count = site.write(names, known=known, progress=context.progress("writing pages", "topics"))
+        for topic in site.topics.values():
+            written_paths.update(topic.paths)
+        for path in old_paths - written_paths:
+            if ".." not in Path(path).parts and not Path(path).is_absolute():
+                remove(out / path, below=context.top)
+        new_list = "".join(f"{path}\n" for path in sorted(written_paths)).encode()
+        if new_list != old_list:
+            write(out / _SITE_LIST, new_list, below=context.top)
+        if approved.tip:
+            new_record = make_record(approved.tip.id, inputs, count, site.topics, out, written_paths)
+            store.write(_SITE_RECORD, new_record.encode())
     context.report(
         f"wrote {format_count(count, 'topic')}, {format_count(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
     )
     return 0
+
+
+def _digest(*inputs: object) -> str:
+    return hashlib.sha256(repr(inputs).encode()).hexdigest()
 
 
 def _read_theme(path: str, context: Context) -> str:

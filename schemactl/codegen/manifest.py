@@ -95,7 +95,7 @@ class Manifest(NamedTuple):
             out: the folder of the package.
             package: the importable name of the package.
         """
-        stamps = read_stamps(out, package.partition(".")[0])
+        stamps = _read_stamps(out, package.partition(".")[0])
         topics: dict[TopicName, TopicFiles] = {}
         versions_by_topic: dict[TopicName, dict[int, VersionCode]] = {}
         for name, path in module_paths(sorted(names)).items():
@@ -142,7 +142,7 @@ def make_manifest(
     """
     # A later write must not leave the times that are read here.
     time.sleep(CLOCK_TICK_S)
-    stamps = read_stamps(out, package.partition(".")[0])
+    stamps = _read_stamps(out, package.partition(".")[0])
     topics = dict(unchanged)
     for name, topic in files.topics.items():
         if name in unchanged:
@@ -165,7 +165,7 @@ def make_manifest(
     return Manifest(tip, topics)
 
 
-def read_stamps(out: Path, folder: str) -> dict[str, Stamp]:
+def _read_stamps(out: Path, folder: str) -> dict[str, Stamp]:
     """Return the stamps of all files in a folder below `out` by path below `out`, without links."""
     stamps = {}
     for name, entry in walk_files(out, folder):

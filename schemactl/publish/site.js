@@ -2,6 +2,10 @@
 (() => {
   const MOST = 40, ROWS = 200;
   const root = document.body.dataset.root;
+  const find = document.querySelector(".find");
+  find.innerHTML = `<label class="unseen" for="find">Search topics, fields, symbols, types, clients, commits and documentation</label><span class="i" aria-hidden="true"></span>
+    <input type="search" id="find" placeholder="${find.matches(".big") ? "Topic, field, symbol, client, commit" : "Search"}" autocomplete="off" aria-keyshortcuts="Control+K /" aria-controls="found"><kbd aria-hidden="true">Ctrl K</kbd>
+    <ol id="found" class="found" hidden></ol><span role="status" class="unseen"></span>`;
   const search = document.getElementById("find");
   const found = document.getElementById("found");
   const said = document.querySelector(".find [role=status]");
@@ -104,7 +108,7 @@
     const at = links.indexOf(document.activeElement) + by;
     if (at < 0) search.focus(); else if (links[at]) links[at].focus();
   };
-  document.querySelector(".find").hidden = false;
+  find.hidden = false;
   search.addEventListener("focus", load);
   search.addEventListener("input", show);
   for (const line of document.querySelectorAll(".try")) line.hidden = false;
@@ -124,14 +128,18 @@
     if (!found.contains(event.target) && event.target !== search && !event.target.closest(".try")) found.hidden = true;
   });
 
+  const approved = document.querySelector("[data-approved]");
+  if (approved && window.schemactlApproved) approved.textContent = window.schemactlApproved;
+
   // Light and dark.
   const theme = (name) => {
     document.documentElement.dataset.theme = name;
     try { localStorage.setItem("schemactl-theme", name); } catch { /* A page from a file may not keep anything. */ }
   };
   try { const kept = localStorage.getItem("schemactl-theme"); if (kept) theme(kept); } catch { /* The same. */ }
-  const switcher = document.querySelector("[data-do=theme]");
-  switcher.hidden = false;
+  const switcher = create("button", { type: "button", ariaLabel: "Light or dark", title: "Light or dark" });
+  switcher.dataset.do = "theme";
+  document.querySelector(".tools").append(switcher);
   switcher.addEventListener("click", () => {
     const now = document.documentElement.dataset.theme;
     const dark = now ? now === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

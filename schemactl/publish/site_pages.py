@@ -97,6 +97,12 @@ _MAX_DIFF_LINES: Final = 80
 _MAX_DEFINITION: Final = 12_000
 """The maximum number of characters of a definition that a page shows, in whole lines."""
 
+_SHORT_LIST: Final = re.compile(r'\[(\n +(?:"[\w. -]*"|[\w.+-]+)(?:,\n +(?:"[\w. -]*"|[\w.+-]+))*\n +)\]')
+"""A list of words or numbers in the uniform layout, one on each line."""
+
+_MAX_LIST: Final = 80
+"""The maximum number of characters of a list that takes one line."""
+
 _MAX_EXAMPLE: Final = 8_000
 """The maximum number of characters of an example message."""
 
@@ -415,7 +421,7 @@ class Site:
             elif entry := self._catalogue.read_topic(name):
                 self._own_paths = []
                 facts = self._write_topic(entry)
-                self.topics[name] = WrittenTopic(inputs, self._own_paths, pickle.dumps(facts))
+                self.topics[name] = WrittenTopic(inputs, tuple(self._own_paths), pickle.dumps(facts))
                 entry.topic.unload()
                 self._add_topic(name, facts)
             progress(number, len(names))
@@ -451,9 +457,14 @@ class Site:
         self._write_index(months)
         self._write_changes(months)
         self._write_search_index()
+        tip = self._catalogue.history.tip
+        approved = f"As approved on {self._catalogue.history.ref} at {tip.short}, {format_day(tip)}" if tip else ""
+        # The pages of unchanged topics do not name the commit, so that they stay the same.
+        before = {"site.js": f"window.schemactlApproved={_to_json(_clean_value(approved))};\n"}
+        after = {"site.css": f"\n/* Theme */\n{self._theme}" if self._theme else ""}
         for file in ("site.css", "site.js", "favicon.svg"):
             text = files("schemactl.publish").joinpath(file).read_text("utf-8")
-            self._write(file, text + (f"\n/* Theme */\n{self._theme}" if file == "site.css" and self._theme else ""))
+            self._write(file, f"{before.get(file, '')}{text}{after.get(file, '')}")
         return self._figures.topics
 
     def digest_inputs(self, name: TopicName) -> str:
@@ -612,7 +623,7 @@ class Site:
             here_topic=name,
         )
         lines_of = cache(lambda info: [_clean_value(line) for line in spec(info).lines(info)])
-        self._write_versions(entry, lines_of)
+        self._write_versions(entry, cache(_list_compact_lines))
         self._write_script(entry, lines_of, page.removesuffix("html") + "js")
         return _collect_facts(entry, events)
 
@@ -1355,10 +1366,23 @@ def _clean_value(value: Any) -> Any:
 
 def _cut_definition(info: SchemaInfo) -> tuple[str, int]:
     """Return the lines of a definition that a page shows, and the number of the rest."""
-    lines = spec(info).lines(info)
+    lines = _list_compact_lines(info)
     lengths = accumulate(len(line) + 1 for line in lines)
     count = sum(1 for _ in takewhile(_MAX_DEFINITION.__ge__, lengths))
     return "\n".join(lines[:count]), len(lines) - count
+
+
+def _list_compact_lines(info: SchemaInfo) -> list[str]:
+    """Return the lines of a definition in a uniform layout, in which a short list of words or numbers takes one line."""
+    lines = spec(info).lines(info)
+    if spec(info).language != "avro":
+        return lines
+    return _SHORT_LIST.sub(_join_list, "\n".join(lines)).split("\n")
+
+
+def _join_list(match: re.Match[str]) -> str:
+    text = f"[{', '.join(line.strip(' ,') for line in match[1].strip().split(chr(10)))}]"
+    return text if len(text) <= _MAX_LIST else match[0]
 
 
 def _render_difference(

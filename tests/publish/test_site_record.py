@@ -1,0 +1,103 @@
+"""A later run of the catalog site makes only the pages that change, and the result is as that of a first run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command import schemactl
+from scratch import Scratch, record, write_declaration
+
+pytestmark = pytest.mark.slow
+
+PROJECT = 'version: 1\nroots: [topics]\ntargets: {prod: {registry: "sqlite:p.db", promoted: refs/tags/prod}}\n'
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Scratch:
+    """A repository with two topics, and one that replaces a deprecated topic."""
+    shop = Scratch(tmp_path / "shop")
+    client = "clients:\n  - {name: billing, role: consumer, schema: 0}\n"
+    shop.commit(
+        {
+            "schemactl.yaml": PROJECT,
+            "topics/orders.yaml": write_declaration(more=client),
+            "topics/orders.avsc": record("id"),
+            "topics/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
+            "topics/refunds.avsc": record("id", name="Refund"),
+            "topics/old.yaml": "topic: shop/web/old\nschema: {type: STRING}\ndeprecated: {use: shop/sales/refunds}\n",
+        }
+    )
+    shop.flush()
+    shop.git("tag", "prod")
+    return shop
+
+
+def write_site(shop: Scratch, out: Path, *options: str) -> dict[str, bytes]:
+    """Return the files of the site by path."""
+    schemactl(shop.path, "site", "--out", str(out), "--title", "Shop", *options)
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+def read_times(out: Path) -> dict[str, int]:
+    return {path.relative_to(out).as_posix(): path.stat().st_mtime_ns for path in out.rglob("*.html")}
+
+
+CHANGES = {
+    "a version": {"topics/refunds.avsc": record("id", "reason", name="Refund")},
+    "a topic": {"topics/carts.yaml": "topic: shop/web/carts\nschema: {type: STRING}\n"},
+    "a deletion": {"topics/refunds.yaml": None},
+    "an owner of a namespace": {"topics/sales.yaml": "namespace: shop/sales\nowner: team-sales\n"},
+    "a client": {"topics/orders.yaml": write_declaration(more="description: Sold.\n")},
+    "the project file": {"schemactl.yaml": PROJECT + "defaults: {schema_compatibility_strategy: FULL}\n"},
+    "no topic": {"notes.txt": "Nothing.\n"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_site_after_a_change_is_as_a_new_one(shop: Scratch, tmp_path: Path, change: str) -> None:
+    write_site(shop, tmp_path / "site")
+    shop.commit(CHANGES[change])
+    shop.flush()
+    assert write_site(shop, tmp_path / "site") == write_site(shop, tmp_path / "new")
+
+
+def test_a_moved_target_changes_the_pages(shop: Scratch, tmp_path: Path) -> None:
+    shop.commit(CHANGES["a version"])
+    shop.flush()
+    write_site(shop, tmp_path / "site")
+    shop.git("tag", "--force", "prod")
+    assert write_site(shop, tmp_path / "site") == write_site(shop, tmp_path / "new")
+
+
+def test_pages_of_unchanged_topics_are_not_written(shop: Scratch, tmp_path: Path) -> None:
+    write_site(shop, tmp_path / "site")
+    times = read_times(tmp_path / "site")
+    shop.commit(CHANGES["a version"])
+    shop.flush()
+    write_site(shop, tmp_path / "site")
+    later_times = read_times(tmp_path / "site")
+    changed = {path for path, time in later_times.items() if times.get(path) != time}
+    assert {path for path in changed if path.startswith("topics/")} == {
+        "topics/shop/sales/refunds.html",
+        "topics/shop/sales/refunds.v0.html",
+    }
+
+
+@pytest.mark.parametrize("has_change", [False, True])
+def test_edited_and_removed_pages_are_repaired(shop: Scratch, tmp_path: Path, has_change: bool) -> None:
+    files = write_site(shop, tmp_path / "site")
+    (tmp_path / "site/topics/shop/sales/orders.html").write_text("edited")
+    (tmp_path / "site/topics/shop/sales/refunds.v0.html").unlink()
+    (tmp_path / "site/index.html").write_text("edited")
+    if has_change:
+        shop.commit(CHANGES["no topic"])
+        shop.flush()
+        files = write_site(shop, tmp_path / "new")
+    assert write_site(shop, tmp_path / "site") == files
+
+
+def test_a_site_of_fewer_topics_has_their_files_alone(shop: Scratch, tmp_path: Path) -> None:
+    write_site(shop, tmp_path / "site")
+    selection = ("--namespace", "shop/sales")
+    assert write_site(shop, tmp_path / "site", *selection) == write_site(shop, tmp_path / "new", *selection)
