@@ -18,6 +18,15 @@ run, and the memory of the largest process. Git's reading is `git log --raw` of 
     plan            of an empty registry
     generate, site  of all topics
     regenerate      `generate` again, with nothing changed; after the row `generate`
+    one             `generate` again, with a field added to the topic of most versions, not committed; after the row `generate`
+    site-1000       `site` of another repository: 1,000 topics with 14 versions each
+    site-again      the same again, with nothing changed; after the row `site-1000`
+    site-one        the same after a commit that changes one topic; after the row `site-1000`
+
+Two more benchmarks need something else than a repository, and print their own figures:
+
+    python benchmarks/protobuf_history.py CLONE     versions of `.proto` topics; CLONE has a history of `.proto` files
+    python benchmarks/live_scale.py                 `plan`, `drift`, `status` and `apply` of thousands of topics on a live registry
 """
 
 from __future__ import annotations
@@ -71,15 +80,17 @@ class Bench:
         self.cache = folder / f"{self.folder.name}-cache"
         self.output = folder / f"{self.folder.name}-output"
         self.commits = 20_000 // divisor
+        self.even_folder = folder / f"{self.folder.name}-even"
+        self.even_sizes = (1_000 // divisor, 3_000 // divisor, 20 // divisor)
         if not self.folder.exists():
             make(self.folder, 5_000 // divisor, self.commits, 100 // divisor, skew=SKEW, project=PROJECT)
         self.reset()
+        shutil.rmtree(self.output, ignore_errors=True)
 
     def reset(self) -> None:
         """Restore the working tree of a branch on top of main."""
         run(["git", "reset", "--quiet", "--hard", "main"], self.folder, ENVIRONMENT)
         run(["git", "checkout", "--quiet", "-B", "work"], self.folder, ENVIRONMENT)
-        shutil.rmtree(self.output, ignore_errors=True)
 
     def read_with_git(self) -> float:
         """Measure Git's reading of the first-parent line and its blobs, in CPU seconds."""
@@ -99,10 +110,10 @@ class Bench:
             _, _, usage = os.wait4(read.pid, 0)
         return lines.cpu_s + usage.ru_utime + usage.ru_stime
 
-    def schemactl(self, *arguments: str) -> Usage:
-        """Run a command in the repository."""
+    def schemactl(self, *arguments: str, folder: Path | None = None) -> Usage:
+        """Run a command in the repository, or in another folder."""
         environment = ENVIRONMENT | {"SCHEMACTL_CACHE": str(self.cache)}
-        return run([sys.executable, "-m", "schemactl", *arguments], self.folder, environment)
+        return run([sys.executable, "-m", "schemactl", *arguments], folder or self.folder, environment)
 
     def check(self) -> Usage:
         """Run the first check."""
@@ -118,6 +129,13 @@ class Bench:
         return self._stage_field({"name": "memo", "type": "string"})
 
     def _stage_field(self, field: dict[str, object]) -> Usage:
+        self._edit_definition(field)
+        run(["git", "add", "--all"], self.folder, ENVIRONMENT)
+        usage = self.schemactl("check", "--staged")
+        self.reset()
+        return usage
+
+    def _edit_definition(self, field: dict[str, object]) -> None:
         path = self.folder / DEFINITION
         definition = json.loads(path.read_text(encoding="utf-8"))
         if "doc" in field:
@@ -125,9 +143,37 @@ class Bench:
         else:
             definition["fields"].append(field)
         path.write_text(json.dumps(definition, indent=2), encoding="utf-8")
-        run(["git", "add", "--all"], self.folder, ENVIRONMENT)
-        usage = self.schemactl("check", "--staged")
+
+    def generate(self) -> Usage:
+        """Generate the package, of which a second run makes only the changes."""
+        return self.schemactl("generate", "--out", str(self.output / "generated"))
+
+    def generate_one(self) -> Usage:
+        """Generate the package again after a field was added to a topic."""
+        self._edit_definition({"name": "memo", "type": ["null", "string"], "default": None})
+        usage = self.generate()
         self.reset()
+        return usage
+
+    def write_even_site(self) -> Usage:
+        """Write the site of the repository whose topics have equally many versions."""
+        if not self.even_folder.exists():
+            make(self.even_folder, *self.even_sizes, project=PROJECT)
+        # The versions belong to other rows.
+        self.schemactl("check", folder=self.even_folder)
+        return self.schemactl("site", "--out", str(self.output / "even"), folder=self.even_folder)
+
+    def write_even_site_of_change(self) -> Usage:
+        """Write this site again after a commit that changes one topic."""
+        tip = run(["git", "rev-parse", "main"], self.even_folder, ENVIRONMENT).output.decode().strip()
+        path = next(self.even_folder.glob("topics/*/*.avsc"))
+        definition = json.loads(path.read_text(encoding="utf-8"))
+        definition["fields"].append({"name": "memo", "type": ["null", "string"], "default": None})
+        path.write_text(json.dumps(definition, indent=2), encoding="utf-8")
+        author = ["-c", "user.name=Dev", "-c", "user.email=dev@acme.example"]
+        run(["git", *author, "commit", "--quiet", "--all", "--message", "Change"], self.even_folder, ENVIRONMENT)
+        usage = self.write_even_site()
+        run(["git", "reset", "--quiet", "--hard", tip], self.even_folder, ENVIRONMENT)
         return usage
 
 
@@ -157,9 +203,13 @@ def main(rows: list[str], folder: Path, *, is_small: bool) -> None:
         "diff": lambda: bench.schemactl("diff", "main~50..main"),
         "graph": lambda: bench.schemactl("graph"),
         "plan": lambda: bench.schemactl("plan", "--target", "local"),
-        "generate": lambda: bench.schemactl("generate", "--out", str(bench.output / "generated")),
-        "regenerate": lambda: bench.schemactl("generate", "--out", str(bench.output / "generated")),
+        "generate": bench.generate,
+        "regenerate": bench.generate,
+        "one": bench.generate_one,
         "site": lambda: bench.schemactl("site", "--out", str(bench.output / "site")),
+        "site-1000": bench.write_even_site,
+        "site-again": bench.write_even_site,
+        "site-one": bench.write_even_site_of_change,
     }
     unknown = [row for row in rows if row not in measurements]
     if unknown:

@@ -15,6 +15,7 @@
     return element;
   };
   const loadScript = (address, name) => new Promise((ready, failed) => {
+    if (window[name]) { ready(window[name]); return; }
     const script = create("script", { src: address, onerror: failed });
     script.onload = () => ready(window[name]);
     document.head.append(script);
@@ -127,6 +128,24 @@
   document.addEventListener("click", (event) => {
     if (!found.contains(event.target) && event.target !== search && !event.target.closest(".try")) found.hidden = true;
   });
+
+  // The other topics of the namespace, on a site with too many topics to list them on each page.
+  const more = document.querySelector("[data-topics-of]");
+  if (more) loadScript(root + more.dataset.topicsOf, "schemactlTopics").then((topics) => {
+    const current = more.querySelector("[aria-current]")?.textContent;
+    for (const item of [...more.children].slice(1)) item.remove();
+    for (const [url, name] of topics) {
+      const link = create("a", { href: root + url, textContent: name });
+      if (name === current) link.setAttribute("aria-current", "page");
+      more.append(create("li", {}, link));
+    }
+  });
+
+  // The day and the commit of the versions that the page lists.
+  for (const link of document.querySelectorAll(".fields td a:not([title])")) {
+    const row = /^#v\d+$/.test(link.hash) && document.getElementById(link.hash.slice(1));
+    if (row) link.title = [...row.querySelectorAll("td:last-child :is(.nowrap, code)")].map((part) => part.textContent).join(", ");
+  }
 
   const approved = document.querySelector("[data-approved]");
   if (approved && window.schemactlApproved) approved.textContent = window.schemactlApproved;
@@ -314,7 +333,7 @@
     });
   }
 
-  for (const block of document.querySelectorAll(".copied")) {
+  const addCopyButton = (block) => {
     const button = create("button", { type: "button", textContent: "Copy" });
     button.addEventListener("click", async () => {
       await navigator.clipboard.writeText(block.querySelector("code").textContent);
@@ -322,5 +341,31 @@
       setTimeout(() => { button.textContent = "Copy"; }, 2000);
     });
     block.append(button);
-  }
+  };
+  for (const block of document.querySelectorAll(".copied")) addCopyButton(block);
+
+  // The code to paste, which is the same for all topics of a type except for their names.
+  const tabs = document.querySelector("[data-code]");
+  if (tabs) loadScript(`${root}code.js`, "schemactlCode").then((code) => {
+    const { topic, module } = tabs.dataset;
+    const schema = topic.replace(/^[a-z-]+:\/\//, "");
+    const name = topic.split("/").pop();
+    const names = { topic, schema, name, module, constant: module.split(".").pop().toUpperCase(), table: name.replace(/[^\p{L}\p{N}_]/gu, "_") };
+    const replace = (text) => text.replace(/\$(\w+)\$/g, (_, key) => names[key]);
+    const panels = code[tabs.dataset.code].map(([label, install, blocks], at) => {
+      const panel = create("div", { className: `panel p-${at}` }, create("p", {}, create("code", { textContent: replace(install) })));
+      panel.dataset.name = label;
+      for (const [heading, html] of blocks) {
+        const element = create("code", { innerHTML: html });
+        const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) texts.currentNode.data = replace(texts.currentNode.data);
+        const block = create("div", { className: "copied" }, create("pre", { tabIndex: 0 }, element));
+        addCopyButton(block);
+        panel.append(create("h3", { textContent: heading }), block);
+      }
+      return panel;
+    });
+    const tab = ({ dataset }, at) => [create("input", { type: "radio", name: "tab", id: `t-${at}`, checked: !at }), create("label", { htmlFor: `t-${at}`, textContent: dataset.name })];
+    tabs.append(...panels.flatMap(tab), create("span", { className: "rest" }), ...panels);
+  });
 })();

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar, get_args
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.ext import Extension
 from markupsafe import Markup, escape
 
 from schemactl.codec import CodecError
@@ -30,7 +31,8 @@ from schemactl.core.catalog import Client
 from schemactl.core.errors import SchemactlError
 from schemactl.core.findings import Counterexample
 from schemactl.core.names import NamespaceName, TopicName
-from schemactl.core.schema import SchemaInfo, SchemaVersion
+from schemactl.core.project import Target
+from schemactl.core.schema import SchemaInfo, SchemaType, SchemaVersion
 from schemactl.core.terminal import on_one_line
 from schemactl.core.wording import format_count, format_day, format_version_numbers
 from schemactl.formats import ReadingAnswer, has_client_rules, spec
@@ -130,6 +132,9 @@ _MAX_LANES: Final = 20
 _MAX_TREE: Final = 80
 """The maximum number of topics in the tree of namespaces; of a larger site it shows the namespace of the page alone."""
 
+_MAX_TREE_TOPICS: Final = 20
+"""The maximum number of topics in the tree of a larger site."""
+
 _MAX_COMMITS: Final = 2_000
 """The maximum number of commits that the search finds, the newest ones."""
 
@@ -216,6 +221,7 @@ class TopicFacts:
         fields: the rows of its fields in the index of the search.
         field_count: the number of its fields in force.
         documented: the number of these fields with documentation.
+        has_columns: whether it has columns in Spark.
         types: its named types, or None if the schema was removed.
     """
 
@@ -230,6 +236,7 @@ class TopicFacts:
     fields: Sequence[Sequence[Any]]
     field_count: int
     documented: int
+    has_columns: bool
     clients: Sequence[Client]
     pairs: Sequence[Pair]
     events: Sequence[Event]
@@ -315,6 +322,22 @@ class Figures:
     shares: list[tuple[str, int, int]] = field(default_factory=list)
 
 
+class _Shortening(Extension):
+    """Leaves out of the pages what HTML does not need: end tags, quotes around words, and line breaks between parts of tables and lists."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """Return the source of a template with shorter HTML."""
+        del filename
+        if not str(name).endswith(".html"):
+            return source
+        parts = re.split(r"({%.*?%}|{{.*?}}|{#.*?#})", source, flags=re.DOTALL)
+        for index in range(0, len(parts), 2):
+            text = re.sub(r"</(?:td|th|tr|li|dt|dd|thead|tbody)>", "", parts[index])
+            text = re.sub(r"\n(?=<(?:td|tr|li|dt|dd)\b)", "", text)
+            parts[index] = re.sub(r'( [\w-]+)="([\w.-]+)"(?=[ >])', r"\1=\2", text)
+        return "".join(parts)
+
+
 class Site:
     """Writes the site one topic at a time, keeping only the facts that other pages show of a topic."""
 
@@ -338,8 +361,9 @@ class Site:
         self._figures = Figures()
         self.topics: dict[TopicName, WrittenTopic] = {}
         self._own_paths: list[str] = []
+        self._code_types: set[tuple[str, bool]] = set()
         self._tree: dict[NamespaceName, list[TopicName]] = {}
-        self._trees: dict[tuple[str, tuple[NamespaceName, ...]], str] = {}
+        self._trees: dict[tuple[str, TopicName | None, tuple[NamespaceName, ...]], str] = {}
         self._jinja = Environment(
             loader=PackageLoader("schemactl.publish"),
             autoescape=True,
@@ -348,6 +372,7 @@ class Site:
             lstrip_blocks=True,
             undefined=StrictUndefined,
             finalize=_clean_value,
+            extensions=[_Shortening],
         )
         self._jinja.globals |= {
             "site": title,
@@ -457,6 +482,7 @@ class Site:
         self._write_index(months)
         self._write_changes(months)
         self._write_search_index()
+        self._write_code()
         tip = self._catalogue.history.tip
         approved = f"As approved on {self._catalogue.history.ref} at {tip.short}, {format_day(tip)}" if tip else ""
         # The pages of unchanged topics do not name the commit, so that they stay the same.
@@ -522,24 +548,33 @@ class Site:
             if not topics[name].deleted and topics[name].versions:
                 self._tree.setdefault(name.namespace_name, []).append(name)
 
-    def _render_tree(self, path: str, here: NamespaceName | None, topic: TopicName | None) -> Markup:
-        """Return the tree of namespaces for a page: with all topics, or only with topics near the page.
+    @property
+    def _has_small_tree(self) -> bool:
+        """Whether each page has the tree of all topics."""
+        return len(self._names) <= _MAX_TREE
 
-        Pages of one folder have the same tree, in which the page's own `topic` is marked.
+    def _render_tree(self, path: str, here: NamespaceName | None, topic: TopicName | None) -> Markup:
+        """Return the tree of namespaces for a page, in which the page's own `topic` is marked.
+
+        On a large site it has the namespace and the topic of the page, so that new topics do not change the page; the script adds
+        the others from `topics_file`.
         """
         folder = path.rpartition("/")[0]
-        if len(self._names) <= _MAX_TREE:
+        is_in_namespace = here is not None and here in self._tree
+        if self._has_small_tree:
             members = self._tree
-        elif here is not None and here in self._tree:
-            members = {here: self._tree[here][:20]}
+        elif here is not None and is_in_namespace:
+            members = {here: [topic] if topic in self._tree[here] else []}
         else:
             members = {namespace: [] for namespace in [*self._tree][:20]}
-        key = (folder, tuple(members))
+        # Pages of one folder have the same tree.
+        key = (folder, None if self._has_small_tree else topic, tuple(members))
         if key not in self._trees:
             self._trees[key] = self._jinja.get_template("_tree.html").render(
                 members=members,
                 sizes={namespace: len(self._tree[namespace]) for namespace in members},
                 relative=partial(_make_relative, folder=folder),
+                topics_file=topics_file(here) if here and is_in_namespace and not self._has_small_tree else "",
             )
         html = self._trees[key]
         if topic:
@@ -569,21 +604,6 @@ class Site:
                 if writer.number == entry.number:
                     today[answer].append((reader.number, readings.explain(reader, writer)))
         latest = entry.find_latest(entry.kind)
-        generate = catalogue.project.generate
-        constant = self._paths[name][2].upper()
-        target = next(
-            (place for place in reversed([*catalogue.project.targets.values()]) if place.registry.startswith("http")),
-            None,
-        )
-        snippets = write_snippets(
-            name,
-            entry.info,
-            url=service_url(target),
-            module=".".join(self._paths[name]) if generate else "",
-            constant=constant,
-            package=generate.package if generate else "",
-            has_columns=not entry.no_columns,
-        )
         events = [*list_topic_events(catalogue.history, entry)]
         source = entry.topic.source
         consumers = {client.name for client in entry.topic.clients if client.reads}
@@ -602,8 +622,9 @@ class Site:
             matrices=matrices,
             today=today,
             known=entry.uses.keys() - {""} if entry.number is not None else (),
-            snippets=snippets,
-            target_name=target.name if target else "",
+            code_key=_make_code_key(entry.info.type.name, has_columns=not entry.no_columns),
+            module=".".join(self._paths[name]),
+            target_name=self._client_target.name if self._client_target else "",
             definition=_cut_definition(entry.info),
             example=example_of(entry.info, name),
             version_link=lambda number: self._version_page(name, number).rpartition("/")[2],
@@ -622,8 +643,8 @@ class Site:
             here_namespace=name.namespace_name,
             here_topic=name,
         )
-        lines_of = cache(lambda info: [_clean_value(line) for line in spec(info).lines(info)])
-        self._write_versions(entry, cache(_list_compact_lines))
+        lines_of = cache(lambda info: [_clean_value(line) for line in _list_compact_lines(info)])
+        self._write_versions(entry, lines_of)
         self._write_script(entry, lines_of, page.removesuffix("html") + "js")
         return _collect_facts(entry, events)
 
@@ -638,6 +659,7 @@ class Site:
                 self._teams.setdefault(client.team, ListedClient(client.team)).add(name, client, facts.pairs)
         if facts.types:
             self._types.add(facts.types)
+            self._code_types.add((facts.type, facts.has_columns))
 
     def _write_versions(self, entry: TopicEntry, lines_of: Callable[[SchemaInfo], Sequence[str]]) -> None:
         """Write the pages of versions, each with the changes to the version before."""
@@ -820,6 +842,9 @@ class Site:
         return [use for use in self._types.values() if not self._types.is_message_of_one(use)]
 
     def _write_namespace(self, name: NamespaceName, events: Sequence[Event]) -> None:
+        if name in self._tree and not self._has_small_tree:
+            topics = [[self._link(topic), topic.topic] for topic in self._tree[name][:_MAX_TREE_TOPICS]]
+            self._write(topics_file(name), f"window.schemactlTopics={_to_json(topics)};\n")
         self._write_topic_list(
             "namespace.html",
             namespace_link(name),
@@ -980,6 +1005,33 @@ class Site:
             entry_id=_make_urn,
         )
 
+    @property
+    def _client_target(self) -> Target | None:
+        """The last target with an address for clients, or None."""
+        targets = self._catalogue.project.targets.values()
+        return next((target for target in reversed([*targets]) if target.registry.startswith("http")), None)
+
+    def _write_code(self) -> None:
+        """Write the code to paste as a script, once for all topics of the same type."""
+        generate = self._catalogue.project.generate
+        code = {
+            _make_code_key(type_, has_columns=has_columns): [
+                [
+                    snippets.label,
+                    snippets.install,
+                    [[heading, highlight(_clean_value(text))] for heading, text in snippets.blocks],
+                ]
+                for snippets in write_snippets(
+                    SchemaType[type_],
+                    url=service_url(self._client_target),
+                    package=generate.package if generate else "",
+                    has_columns=has_columns,
+                )
+            ]
+            for type_, has_columns in sorted(self._code_types)
+        }
+        self._write("code.js", f"window.schemactlCode={_to_json(code)};\n")
+
     def _write_search_index(self) -> None:
         """Write the index as a script, because a page opened as a file cannot fetch another file."""
         commits: dict[str, list[str]] = {}
@@ -1057,6 +1109,7 @@ def _collect_facts(entry: TopicEntry, events: Sequence[Event]) -> TopicFacts:
         fields=fields,
         field_count=len(entry.rows),
         documented=sum(bool(row.doc) for row in entry.rows),
+        has_columns=not entry.no_columns,
         clients=[*clients.values()],
         pairs=[
             replace(
@@ -1099,6 +1152,10 @@ def pack_lines(lines: Sequence[str]) -> str:
     return "\n".join(packed).translate(_SWAPPED_QUOTES)
 
 
+def _make_code_key(type_: str, *, has_columns: bool) -> str:
+    return type_ if has_columns else f"{type_}-bytes"
+
+
 def _event_id(event: Event) -> str:
     """Return the place of an event on its page: a name that is unique on the site."""
     name = slug(f"{event.namespace.name}-{event.title}".replace(" ", "-").replace("/", "-"))
@@ -1117,10 +1174,10 @@ def draw_strip(cells: str, words: str) -> Markup:
     runs = ""
     for letter, run in groupby(cells):
         count = len([*run])
-        style = "" if letter == "r" else f' class="{letter}"'
+        style = "" if letter == "r" else f" class={letter}"
         runs += f"<i{style}{f' style=--n:{count}' if count > 1 else ''}></i>"
     clean = escape(_clean_value(words))
-    return Markup(f'<span class="strip" role="img" title="{clean}">{runs}</span>')  # noqa: S704  escaped
+    return Markup(f'<span class=strip role=img title="{clean}">{runs}</span>')  # noqa: S704  escaped
 
 
 _ANSWERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -1152,7 +1209,7 @@ def _draw_answers(
             style = f"{style} live".strip()
         reason = readings.explain(reader, writer, language.lower()) if language and answer != "yes" else ""
         title = f' title="{escape(reason)}"' if reason else ""
-        html += f'<td class="{style}"{title}>{word}</td>' if style else f"<td{title}>{word}</td>"
+        html += f'<td class="{style}"{title}>{word}' if style else f"<td{title}>{word}"
     return Markup(html)  # noqa: S704  all text is escaped
 
 
@@ -1324,6 +1381,11 @@ def namespace_link(name: NamespaceName) -> str:
     return f"namespaces/{slug(name.tenant)}/{slug(name.name)}.html"
 
 
+def topics_file(name: NamespaceName) -> str:
+    """Return the path of the script with the topics of a namespace."""
+    return namespace_link(name).removesuffix("html") + "js"
+
+
 def owner_link(name: str) -> str:
     """Return the path of the page of an owner's topics."""
     return f"owners/{slug(name)}.html"
@@ -1411,6 +1473,7 @@ def _render_difference(
         return Markup('<p class="soft small">Only formatting or metadata changed.</p>')
     if is_short:
         return Markup('<p class="soft small">The comparison of two versions shows the lines.</p>')
+    rows = _dedent(rows)
     classes = {"+": "come", "-": "gone", "@": "far"}
     spans = []
     for style, lines in groupby(rows[:_MAX_DIFF_LINES], lambda line: classes.get(line[:1])):
@@ -1436,6 +1499,12 @@ def _diff_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
     start, end = max(head - _CONTEXT, 0), max(tail - _CONTEXT, 0)
     diff = unified_diff(old[start : len(old) - end], new[start : len(new) - end], n=_CONTEXT, lineterm="")
     return ["@@" if line.startswith("@@") else line for line in [*diff][2:]]
+
+
+def _dedent(rows: Sequence[str]) -> list[str]:
+    """Return the lines of a difference without the indentation that all have, which follows a sign."""
+    depth = min(len(row) - 1 - len(row[1:].lstrip(" ")) for row in rows if row != "@@")
+    return [row[:1] + row[1 + depth :] if row != "@@" else row for row in rows]
 
 
 def slug(name: str) -> str:

@@ -14,9 +14,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from schemactl.core.names import TopicName
 from schemactl.core.project import Target
-from schemactl.core.schema import SchemaInfo, SchemaType
+from schemactl.core.schema import SchemaType
 from schemactl.core.terminal import on_one_line
 
 _MARKS: Final = re.compile(r"[*_`\[\]<>#|~]|^\s*(?:[-+]|\d+[.)])\s|\n", re.MULTILINE)
@@ -95,23 +94,21 @@ def service_url(target: Target | None) -> str:
     return f"pulsar+ssl://{parts.hostname}:6651" if parts.scheme == "https" else f"pulsar://{parts.hostname}:6650"
 
 
-def write_snippets(
-    name: TopicName, info: SchemaInfo, *, url: str, module: str, constant: str, package: str, has_columns: bool
-) -> list[Snippets]:
+def write_snippets(schema_type: SchemaType, *, url: str, package: str, has_columns: bool) -> list[Snippets]:
     """Return the code that produces, consumes and reads a topic, for each language that can.
 
+    The script of the site replaces `$topic$`, `$schema$` (tenant/namespace/topic), `$name$`, `$module$`, `$constant$` and `$table$`.
+
     Args:
-        name: the topic.
-        info: its definition in force.
+        schema_type: the type of its definition in force.
         url: the service URL of Pulsar.
-        module: the module of the topic in the generated package, or "" without a package.
-        constant: the name of the topic in this module.
-        package: the name of the generated package.
+        package: the name of the generated package, or "" without a package.
         has_columns: whether Spark has columns for it.
     """
+    topic, module, constant = "$topic$", "$module$", "$constant$"
     snippets = []
     distribution = package.replace("_", "-")
-    if module:
+    if package:
         snippets.append(
             Snippets(
                 "Python",
@@ -139,7 +136,7 @@ def write_snippets(
                 ],
             )
         )
-    if module and has_columns:
+    if package and has_columns:
         snippets.append(
             Snippets(
                 "Spark",
@@ -152,24 +149,23 @@ def write_snippets(
                             f"from {package}.{module} import {constant}\n\n"
                             "spark = SparkSession.builder.getOrCreate()\nspark.dataSource.register(PulsarSource)\n"
                             'messages = (\n    spark.read.format("pulsar-schemactl")\n'
-                            f'    .option("service.url", "{url}")\n    .option("topic", "{name}")\n    .load()\n)\n'
+                            f'    .option("service.url", "{url}")\n    .option("topic", "{topic}")\n    .load()\n)\n'
                             f"rows, rejected = {constant}.split({constant}.decode(messages))"
                         ),
                     )
                 ],
             )
         )
-    table = re.sub(r"\W", "_", name.topic)
     if has_columns:
         snippets.append(
             Snippets(
                 "SQL",
-                f"schemactl spark land --help  # lands {name.topic} in a Delta, Iceberg or Parquet table",
+                "schemactl spark land --help  # lands $name$ in a Delta, Iceberg or Parquet table",
                 [
                     (
                         "Query the landed table",
                         (
-                            f"SELECT __schemaVersion, count(*) AS messages, max(__publishTime) AS newest\nFROM {table}\n"
+                            "SELECT __schemaVersion, count(*) AS messages, max(__publishTime) AS newest\nFROM $table$\n"
                             "GROUP BY __schemaVersion\nORDER BY __schemaVersion"
                         ),
                     )
@@ -186,7 +182,7 @@ def write_snippets(
                     (
                         f'try (PulsarClient client = PulsarClient.builder().serviceUrl("{url}").build();\n'
                         "     Consumer<GenericRecord> consumer = client.newConsumer(Schema.AUTO_CONSUME())\n"
-                        f'         .topic("{name}")\n'
+                        f'         .topic("{topic}")\n'
                         '         .subscriptionName("my-service").subscribe()) {\n'
                         "    Message<GenericRecord> message = consumer.receive();\n"
                         "    GenericRecord value = message.getValue();  // the fields of the version that wrote it\n"
@@ -200,8 +196,8 @@ def write_snippets(
         SchemaType.AVRO: "pulsar.NewAvroSchema(definition, nil)",
         SchemaType.JSON: "pulsar.NewJSONSchema(definition, nil)",
         SchemaType.STRING: "pulsar.NewStringSchema(nil)",
-    }.get(info.type)
-    command = f"schemactl show {name.schema_id}"
+    }.get(schema_type)
+    command = "schemactl show $schema$"
     read = (
         [
             f"    // definition: the output of `{command}`" if "definition" in go_schema else "",
@@ -220,7 +216,7 @@ def write_snippets(
                     f'client, err := pulsar.NewClient(pulsar.ClientOptions{{URL: "{url}"}})\n'
                     "if err != nil {\n    log.Fatal(err)\n}\ndefer client.Close()\n"
                     "consumer, err := client.Subscribe(pulsar.ConsumerOptions{\n"
-                    f'    Topic: "{name}",\n    SubscriptionName: "my-service",\n'
+                    f'    Topic: "{topic}",\n    SubscriptionName: "my-service",\n'
                     + "".join(f"{line}\n" for line in read if line)
                     + "})\nif err != nil {\n    log.Fatal(err)\n}\n"
                     "message, err := consumer.Receive(context.Background())",
@@ -231,29 +227,29 @@ def write_snippets(
     snippets.append(
         Snippets(
             "Node",
-            "npm install pulsar-client" + (" avsc" if info.type is SchemaType.AVRO else ""),
-            [("Consume", _write_node(name, info, url, command))],
+            "npm install pulsar-client" + (" avsc" if schema_type is SchemaType.AVRO else ""),
+            [("Consume", _write_node(schema_type, url, command))],
         )
     )
     return snippets
 
 
-def _write_node(name: TopicName, info: SchemaInfo, url: str, command: str) -> str:
+def _write_node(schema_type: SchemaType, url: str, command: str) -> str:
     lines = ["const Pulsar = require('pulsar-client');"]
     decode = "message.getData()"
-    if info.type is SchemaType.AVRO:
+    if schema_type is SchemaType.AVRO:
         lines += ["const avsc = require('avsc');", f"const type = avsc.Type.forSchema(definition);  // {command}"]
         decode = "type.fromBuffer(message.getData())"
-    elif info.type is SchemaType.JSON:
+    elif schema_type is SchemaType.JSON:
         decode = "JSON.parse(message.getData().toString())"
-    elif info.type is SchemaType.STRING:
+    elif schema_type is SchemaType.STRING:
         decode = "message.getData().toString()"
     return "\n".join(
         [
             *lines,
             "",
             f"const client = new Pulsar.Client({{serviceUrl: '{url}'}});",
-            f"const consumer = await client.subscribe({{topic: '{name}', subscription: 'my-service'}});",
+            "const consumer = await client.subscribe({topic: '$topic$', subscription: 'my-service'});",
             "const message = await consumer.receive();",
             f"const value = {decode};",
             "await consumer.acknowledge(message);",

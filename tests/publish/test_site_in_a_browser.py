@@ -79,12 +79,12 @@ def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inline_page(site: Path, path: str) -> str:
-    """The page with its style and its script inside: in a frame it has no address to load them from."""
+    """The page with its style and its scripts inside: in a frame it has no address to load them from."""
     page = (site / path).read_text("utf-8")
-    style, script = ((site / name).read_text("utf-8") for name in ("site.css", "site.js"))
-    page = re.sub(r'<link rel="stylesheet"[^>]*>', lambda _: f"<style>{style}</style>", page)
+    style, code, script = ((site / name).read_text("utf-8") for name in ("site.css", "code.js", "site.js"))
+    page = re.sub(r"<link rel=stylesheet[^>]*>", lambda _: f"<style>{style}</style>", page)
     page = re.sub(r"<script src[^>]*></script>", "", page)
-    return page.replace("</body>", f"<script>{script}</script></body>")
+    return page.replace("</body>", f"<script>{code}{script}</script></body>")
 
 
 @pytest.mark.parametrize(("width", "dark"), [(400, False), (800, True), (1400, False)])
@@ -169,6 +169,7 @@ def test_seven_questions_are_answered_from_the_start_page_by_keyboard(site_folde
     text, address = answers["orders"]
     assert (text.split(" ")[:2], address) == (["topic", "shop/sales/orders"], "topics/shop/sales/orders.html")
     assert "owner team-orders" in text
+    address_of_orders = address
     orders = open_page(site_folder, address)
     # Since which commit does `channel` exist? Also with a typing error.
     for word in ("channel", "chanel"):
@@ -187,18 +188,33 @@ def test_seven_questions_are_answered_from_the_start_page_by_keyboard(site_folde
     # Can v2 readers read what checkout writes today?
     text, address = answers["checkout"]
     assert (text.startswith("client checkout"), address) == (True, "clients/checkout.html")
-    assert '<td data-head="Writes" class="mono">v5</td>' in open_page(site_folder, address)
-    assert '<strong class="bad">v0\u2013v3 cannot</strong>: Order.customer_id is gone' in orders
+    assert "<td data-head=Writes class=mono>v5" in open_page(site_folder, address)
+    assert '<strong class=bad>v0\u2013v3 cannot</strong>: Order.customer_id is gone' in orders
     # Question: the last breaking change.
     changes = open_page(site_folder, "changes.html")
     assert re.findall(r'<a href="changes.html"', open_page(site_folder, "index.html"))
     assert re.search(r"March 2026 <small>2 breaking changes: 2 broke older readers", changes)
     # How is it read in Spark and in Java?
-    assert "rows, rejected = ORDERS.split(ORDERS.decode(messages))" in orders
-    assert "Schema.AUTO_CONSUME()" in orders
+    panels = run_script(site_folder / address_of_orders, PANELS)
+    assert "rows, rejected = ORDERS.split(ORDERS.decode(messages))" in panels["Spark"]
+    assert "Schema.AUTO_CONSUME()" in panels["Java"]
+    assert '.topic("persistent://shop/sales/orders")' in panels["Java"]
+    assert "schemactl show shop/sales/orders" in panels["Go"]
+    assert "FROM orders" in panels["SQL"]
     # Previous names and symbols lead to their field.
     assert answers["customer_id"][1] == "topics/shop/sales/orders.html#f-customer_id"
     assert answers["SHIPPED"][1] == "topics/shop/sales/orders.html#f-status"
+
+
+PANELS = """
+addEventListener("load", async () => {
+  for (let tries = 0; tries < 100 && !document.querySelector(".panel"); tries++) await new Promise((done) => setTimeout(done, 20));
+  const out = document.createElement("pre");
+  out.id = "seen";
+  out.textContent = JSON.stringify(Object.fromEntries([...document.querySelectorAll(".panel")].map((panel) => [panel.dataset.name, panel.textContent])));
+  document.body.append(out);
+});
+"""
 
 
 GEOMETRY = """
