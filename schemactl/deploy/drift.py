@@ -392,7 +392,16 @@ class TopicAndPolicyDrift:
                         and (self.applied is None or self.applied(name) is None),
                     )
                 case PoliciesChanged(name, before, after) if name not in missing:
-                    yield from self._compare_policies(name, before, after)
+                    for policy, wanted in format_policies(after).items():
+                        registered = format_policies(before).get(policy, "not set")
+                        yield DriftItem(
+                            name,
+                            DriftKind.POLICY,
+                            f"{policy} is {registered}, but Git approved {wanted}",
+                            "the registry keeps no history of policies, so it does not show who changed it, or when",
+                            f"{self.advice.advise_to_apply(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
+                            is_pending=self._had_policy(name, policy, before.get(policy)),
+                        )
                 case PoliciesFormer(name, before, last):
                     yield from self._compare_former_policies(name, before, last)
                 case TopicAdded(name, topic):
@@ -502,20 +511,6 @@ class TopicAndPolicyDrift:
         holder = self.applied(name)
         undefined = CompatibilityStrategy.UNDEFINED
         return holder is None or (holder.policies.get(policy) or undefined) == (value or undefined)
-
-    def _compare_policies(
-        self, name: NamespaceName | TopicName, before: Policies, after: Policies
-    ) -> Iterator[DriftItem]:
-        for policy, wanted in format_policies(after).items():
-            registered = format_policies(before).get(policy, "not set")
-            yield DriftItem(
-                name,
-                DriftKind.POLICY,
-                f"{policy} is {registered}, but Git approved {wanted}",
-                "the registry keeps no history of policies, so it does not show who changed it, or when",
-                f"{self.advice.advise_to_apply(name, f'sets it to {wanted}')}\napprove the registry's value in Git",
-                is_pending=self._had_policy(name, policy, before.get(policy)),
-            )
 
     def _compare_former_policies(
         self, name: NamespaceName | TopicName, before: Policies, last: Policies
@@ -692,7 +687,15 @@ class VersionDrift:
             for item in self._compare_tombstones(name, entries, is_whole=is_whole):
                 yield replace(item, accepted=decisions[-1] if all(decisions) else None)
         if (entries or (registered and not registered.deleted)) and name in self.advice.lost:
-            yield self._make_lost_numbers_item(name)
+            lost = self.advice.lost[name]
+            yield DriftItem(
+                name,
+                DriftKind.MISSING_VERSIONS,
+                f"the registry does not have the recorded number{'s' if len(lost) > 1 else ''} {format_ranges(lost)}",
+                "the schema was deleted together with its topic, which was then created again (a connecting client is "
+                "enough for that), or was deleted by force, or the registry lost it; the registry does not show which",
+                f"{self.advice.rebuild(name)}: it gives every version its recorded number; `apply` would give other numbers",
+            )
         elif registered and entries:
             yield from self._compare_missing_versions(name, pairs, entries)
         elif registered and not registered.deleted:
@@ -708,7 +711,16 @@ class VersionDrift:
         if pair.stamp:
             return self._make_unexplained_item(name, entry, message, pair.stamp, nearest)
         rejection = self.advice.find_rejection(name)
-        cause = f"it has no property `schemactl.commit`, so `apply` did not upload it. {self._describe_uploader(name)}"
+        space = self.spaces.get(name.namespace_name)
+        are_updates_off = space is not None and space.policies.is_allow_auto_update_schema is False
+        cause = (
+            "it has no property `schemactl.commit`, so `apply` did not upload it. The registry does not show who did: a producer or "
+            "consumer that connected, an upload by hand or another tool"
+        ) + (
+            ". `is_allow_auto_update_schema` is false now: unless that is newer, no producer or consumer did"
+            if are_updates_off
+            else "; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
+        )
         if rejection and rejection.wedged_by == entry.number:
             kind, message, fix = DriftKind.WEDGED, rejection.message, rejection.fix
         elif not topic.schema and find_blocking_version([entry], self.advice.origin.release):
@@ -758,16 +770,6 @@ class VersionDrift:
         declare = "" if problem else "approve it: declare it in Git\n"
         return f"{declare}{delete}\nleave it: {advice.accept(name)}"
 
-    def _describe_uploader(self, name: TopicName) -> str:
-        space = self.spaces.get(name.namespace_name)
-        allowed = space.policies.is_allow_auto_update_schema if space else None
-        uploaders = (
-            "The registry does not show who did: a producer or consumer that connected, an upload by hand or another "
-        )
-        if allowed is False:
-            return f"{uploaders}tool. `is_allow_auto_update_schema` is false now: unless that is newer, no producer or consumer did"
-        return f"{uploaders}tool; connecting is enough where `is_allow_auto_update_schema` is not false, and here it is not"
-
     def _make_unexplained_item(
         self, name: TopicName, entry: SchemaVersion, message: str, stamp: str, nearest: SchemaVersion | None
     ) -> DriftItem:
@@ -812,6 +814,15 @@ class VersionDrift:
                 name, "registers the missing versions under new numbers; record these afterwards"
             )
         )
+        # A broker shows nothing from before a tombstone: without later versions, it is unknown who had registered the hidden ones.
+        start_again = (
+            f"{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
+        )
+        if name not in self.recorded and readable and not any(stamp(entry.info) for entry in readable):
+            start_again = (
+                "leave the registry unchanged: `apply` did not register these versions, so they never had Git's "
+                "numbers, and `rebuild` would make the messages with their numbers unreadable"
+            )
         yield DriftItem(
             name,
             DriftKind.TOMBSTONE,
@@ -819,32 +830,24 @@ class VersionDrift:
             "longer be read, and neither can messages written with "
             f"{'it' if first == 1 else 'them'}; the next versions count from {first}",
             "a deletion leaves a tombstone, which uses a number and does not show who deleted the schema",
-            fix + self._advise_to_start_again(name, entries),
+            f"{fix}\n{start_again}",
             version=tombstone,
-        )
-
-    def _advise_to_start_again(self, name: TopicName, entries: Sequence[SchemaVersion]) -> str:
-        """Return a line with the rebuild that restores Git's numbers, or, if the registry never had these numbers, a line that warns of the rebuild."""
-        # A broker shows nothing from before a tombstone: without later versions, it is unknown who had registered the hidden ones.
-        readable = get_live_versions(entries)
-        if name in self.recorded or not readable or any(stamp(entry.info) for entry in readable):
-            return (
-                f"\n{self.advice.start_again(name)}: it deletes everything there, and restores the numbers from before"
-            )
-        return (
-            "\nleave the registry unchanged: `apply` did not register these versions, so they never had Git's "
-            "numbers, and `rebuild` would make the messages with their numbers unreadable"
         )
 
     def _compare_missing_versions(
         self, name: TopicName, pairs: Sequence[NumberPair], entries: Sequence[SchemaVersion]
     ) -> Iterator[DriftItem]:
-        missing = [
-            pair.git
-            for pair in pairs
-            if pair.git and pair.state == "missing" and not self._is_stored(pair.git, entries)
-        ]
+        missing = []
+        for pair in pairs:
+            if pair.git and pair.state == "missing":
+                info, strategy = upload(pair.git), CompatibilityStrategy.ALWAYS_COMPATIBLE
+                answer = put(entries, info, strategy, self.advice.origin.release)
+                # The registry treats the version as equal to one that it has, so that an upload would not add it.
+                if answer.outcome is not Outcome.UNCHANGED:
+                    missing.append(pair.git)
         if missing:
+            holder = self.applied(name) if self.applied else None
+            applied_numbers = {version.number for version in holder.versions} if isinstance(holder, Topic) else set()
             rejection = self.advice.find_rejection(name)
             wedge = rejection.wedged_by if rejection else None
             is_gits = any(pair.git and pair.registry and pair.registry.number == wedge for pair in pairs)
@@ -857,31 +860,10 @@ class VersionDrift:
                 + (f". {stuck.message}" if stuck else ""),
                 "they were never applied, or the broker lost them; the registry does not show which",
                 stuck.fix if stuck else self.advice.advise_to_apply(name, "registers them"),
-                is_pending=self._were_approved_later(name, missing),
+                # All of them were approved after something was last applied.
+                is_pending=self.applied is not None
+                and applied_numbers.isdisjoint(version.number for version in missing),
             )
-
-    def _were_approved_later(self, name: TopicName, versions: Sequence[SchemaVersion]) -> bool:
-        """Return whether all of the versions were approved after something was last applied."""
-        holder = self.applied(name) if self.applied else None
-        numbers = {version.number for version in holder.versions} if isinstance(holder, Topic) else set[int]()
-        return self.applied is not None and not any(version.number in numbers for version in versions)
-
-    def _is_stored(self, version: SchemaVersion, entries: Sequence[SchemaVersion]) -> bool:
-        """Return whether the registry considers the version equal to a registered one, so that an upload would not add it."""
-        answer = put(entries, upload(version), CompatibilityStrategy.ALWAYS_COMPATIBLE, self.advice.origin.release)
-        return answer.outcome is Outcome.UNCHANGED
-
-    def _make_lost_numbers_item(self, name: TopicName) -> DriftItem:
-        return DriftItem(
-            name,
-            DriftKind.MISSING_VERSIONS,
-            f"the registry does not have the recorded number{'s' if len(self.advice.lost[name]) > 1 else ''} "
-            f"{format_ranges(self.advice.lost[name])}",
-            "the schema was deleted together with its topic, which was then created again (a connecting client is "
-            "enough for that), or was deleted "
-            "by force, or the registry lost it; the registry does not show which",
-            f"{self.advice.rebuild(name)}: it gives every version its recorded number; `apply` would give other numbers",
-        )
 
     def _make_lost_schema_item(self, name: TopicName, topic: Topic) -> DriftItem:
         retained = self.retained.get(name)

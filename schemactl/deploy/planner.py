@@ -250,7 +250,11 @@ class Planner(PlannedState):
         for change in self.changes:
             match change:
                 case NamespaceAdded(name):
-                    self._create_tenant(name)
+                    if name.tenant in self.missing_tenants:
+                        self.add(CreateTenant(name))
+                        if not self.permissions.create_tenants:
+                            topics = self.target.topics.values()
+                            self.refusals += refusals.refuse_undeclared_tenant(name, topics, self.commands)
                     self.add(CreateNamespace(name))
                 case PoliciesChanged(name, before, after):
                     self._add_policies(SetPolicies(name, before, after))
@@ -278,7 +282,18 @@ class Planner(PlannedState):
                         name, self._drop_twin_versions(name, unknown), self.commands
                     )
                 case SchemaRemoved(name):
-                    deletions += self._plan_deletion(name)
+                    current = self._find_deletable_versions(name)
+                    is_forced = name in self.permissions.force_delete
+                    if not current or not (is_forced or name in self.permissions.delete):
+                        continue
+                    retained = self.base.retained.get(name, "")
+                    if retained and name not in self.permissions.unreadable:
+                        self.refusals.append(refusals.refuse_deletion(name, retained, self.commands, force=is_forced))
+                        continue
+                    numbers = tuple(version.number for version in current)
+                    deletion = DeleteSchema(name, numbers, is_forced, bool(retained))
+                    deletion.predict(self)
+                    deletions.append(deletion)
         self.steps += deletions
         self.refuse_scalable_topics()
 
@@ -291,7 +306,15 @@ class Planner(PlannedState):
                 case TextDiffers() if change.name not in rejected:
                     yield _note_unstored_text(change)
                 case VersionsMissing(name, versions) if name not in rejected:
-                    yield self._note_indistinguishable(name, versions)
+                    stored = VersionList(
+                        self.versions[name.schema_id], self.origin.release, optional=self.origin.checkers
+                    )
+                    answers = [(version, stored.put(upload(version), ALWAYS_COMPATIBLE)) for version in versions]
+                    message = "; ".join(
+                        f"Git's v{version.number} would store nothing: the registry treats it as its v{answer.version}"
+                        for version, answer in answers
+                    )
+                    yield PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, message)
                 case VersionsUnknown(name, versions) if name not in rejected:
                     if unknown := self._drop_twin_versions(name, versions):
                         message = f"the registry holds {_format_numbers(unknown)}, which Git does not know"
@@ -317,7 +340,18 @@ class Planner(PlannedState):
         self.losses.sort(key=lambda loss: (str(loss.name), loss.allow))
         allowed = [step.address for step in self.steps if isinstance(step, SetPolicies) and step.loses]
         self.losses = [*refusals.advise_to_allow(self.losses, allowed, self.commands)]
-        scope = _find_scope(self)
+
+        # The scope: the namespaces and topics of the steps and refusals, with the topics that share their lists of schemas.
+        refused = (*self.refusals, *self.losses)
+        names = {step.name for step in self.steps} | {refusal.name for refusal in refused}
+        schema_ids = {name.schema_id for name in names if isinstance(name, TopicName)}
+        all_topics = self.target.topics.keys() | self.read.catalog.topics.keys()
+        topics = frozenset(name for name in all_topics if name.schema_id in schema_ids)
+        namespaces = frozenset(name.namespace_name for name in names)
+        all_settings = scope_of(self.target).settings
+        settings = {name: all_settings[name] for name in all_settings.keys() & (namespaces | topics)}
+        scope = Scope(namespaces, topics, settings)
+
         apart = find_apart(self.git, self.build_catalog(), self.numbers)
         # Without steps, the registry stays as it is.
         apart_now = find_apart(self.git, self.base.catalog, self.numbers) if self.steps else apart
@@ -363,10 +397,15 @@ class Planner(PlannedState):
 
     def _add_policies(self, step: SetPolicies) -> None:
         """Add a step for the schema policies and one for each setting, or a refusal for a setting that could lose messages."""
-        about_schemas, *settings = _split_step(step)
+        sides = (step.before, step.after, step.from_namespace, step.from_default)
+        settings = [(name,) for name in SETTINGS if name in step.after.settings]
+        about_schemas, *setting_steps = (
+            SetPolicies(step.name, *(Policies.of({name: side.get(name) for name in names}) for side in sides))
+            for names in (SCHEMA_POLICIES, *settings)
+        )
         if about_schemas.after.managed():
             self.add(about_schemas)
-        for setting_step in settings:
+        for setting_step in setting_steps:
             loses = _describe_loss(setting_step, spaces=self.namespaces, state=self.base)
             if loses and setting_step.address not in self.permissions.lose:
                 self.losses.append(refusals.refuse_lossy_setting(setting_step, loses))
@@ -400,31 +439,33 @@ class Planner(PlannedState):
             self.refusals.append(self._refuse_version(name, uploads.rejected))
 
     def _refuse_version(self, name: TopicName, rejected: Rejected) -> PlanRefusal:
+        # The level whose own strategy is in force, although Git declares none there.
+        undeclared_level = ""
+        for holder in (name, name.namespace_name):
+            registered, declared = self.base.catalog.get(holder), self.target.get(holder)
+            if find_strategy(registered.policies if registered else None):
+                is_declared = declared is not None and declared.policies.schema_compatibility_strategy is not None
+                if not is_declared and name not in self.base.relaxed:
+                    undeclared_level = get_name_type(holder)
+                break
+
         git = get_live_versions(self.git.versions(name))
         return refusals.refuse_version(
             name,
             rejected,
             (*git, *get_live_versions(self.git.twin_versions(name))),
             commands=self.commands,
-            relax=self._relaxing_command(name) if name.domain == "persistent" else None,
-            restart=None if name.is_scalable else self._restarting_command(name, git),
+            relax=self._make_relaxing_command(name) if name.domain == "persistent" else None,
+            restart=None if name.is_scalable else self._find_restarting_command(name, git),
             is_orphaned=self.base.catalog.topics.get(name, Topic(name)).deleted,
-            set_by_others=self._find_undeclared_level(name),
+            set_by_others=undeclared_level,
         )
 
-    def _find_undeclared_level(self, name: TopicName) -> str:
-        """Return the level whose own strategy is in force for the topic although Git declares none there, or ""."""
-        for holder in (name, name.namespace_name):
-            registered, declared = self.base.catalog.get(holder), self.target.get(holder)
-            if find_strategy(registered.policies if registered else None):
-                is_declared = declared is not None and declared.policies.schema_compatibility_strategy is not None
-                return "" if is_declared or name in self.base.relaxed else get_name_type(holder)
-        return ""
-
-    def _relaxing_command(self, name: TopicName) -> str:
+    def _make_relaxing_command(self, name: TopicName) -> str:
+        """Return the command that registers the topic's versions under ALWAYS_COMPATIBLE; a rebuild has another one."""
         return self.commands.apply(name, RELAX)
 
-    def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
+    def _find_restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
         """Return the command that deletes the registry's versions and registers Git's, or None if that would not help."""
         if self.numbers and name in self.numbers.topics:
             return None  # it would register the recorded numbers, not Git's
@@ -442,17 +483,8 @@ class Planner(PlannedState):
     ) -> PredictedUploads:
         """Predict the answers to uploads of the `missing` versions, in this order, to a topic with the `stored` versions."""
         key = name, missing, strategy, stored
-        if key not in self.uploads:
-            self.uploads[key] = self._answer_uploads(*key)
-        return self.uploads[key]
-
-    def _answer_uploads(
-        self,
-        name: TopicName,
-        missing: tuple[SchemaVersion, ...],
-        strategy: CompatibilityStrategy,
-        stored: tuple[SchemaVersion, ...],
-    ) -> PredictedUploads:
+        if key in self.uploads:
+            return self.uploads[key]
         steps: list[RegisterVersion] = []
         waivers: dict[int, Waiver] = {}
         versions = VersionList(stored, self.origin.release, optional=self.origin.checkers)
@@ -472,7 +504,8 @@ class Planner(PlannedState):
             elif accepted.outcome is not Outcome.UNCHANGED:
                 rejected = Rejected(version, tuple(versions.versions), answer, strategy)
                 break
-        return PredictedUploads(tuple(steps), waivers, tuple(versions.versions), rejected)
+        self.uploads[key] = PredictedUploads(tuple(steps), waivers, tuple(versions.versions), rejected)
+        return self.uploads[key]
 
     def _relax_around(
         self,
@@ -519,27 +552,6 @@ class Planner(PlannedState):
             self.add(TakeNumber(name, number, hidden))
             hidden = ()
 
-    def _create_tenant(self, name: NamespaceName) -> None:
-        """Add the step that creates the tenant of `name` if it is missing, and refusals if it is not declared."""
-        if name.tenant in self.missing_tenants:
-            self.add(CreateTenant(name))
-            if not self.permissions.create_tenants:
-                topics = self.target.topics.values()
-                self.refusals += refusals.refuse_undeclared_tenant(name, topics, self.commands)
-
-    def _plan_deletion(self, name: TopicName) -> Iterator[PlanStep]:
-        current = self._find_deletable_versions(name)
-        force = name in self.permissions.force_delete
-        if not current or not (force or name in self.permissions.delete):
-            return
-        retained = self.base.retained.get(name, "")
-        if retained and name not in self.permissions.unreadable:
-            self.refusals.append(refusals.refuse_deletion(name, retained, self.commands, force=force))
-            return
-        step = DeleteSchema(name, tuple(version.number for version in current), force, bool(retained))
-        step.predict(self)
-        yield step
-
     def _find_deletable_versions(self, name: TopicName) -> tuple[SchemaVersion, ...]:
         """Return the live versions of a topic whose schema Git no longer declares."""
         # The topics of the other domains share the list of schemas.
@@ -568,16 +580,6 @@ class Planner(PlannedState):
         """Return the versions that the topics in the other domains do not have either."""
         twin_contents = Contents(self.target.twin_versions(name))
         return tuple(version for version in versions if version.info and not twin_contents.find(version.info))
-
-    def _note_indistinguishable(self, name: TopicName, versions: tuple[SchemaVersion, ...]) -> PlanNote:
-        texts = []
-        stored = VersionList(self.versions[name.schema_id], self.origin.release, optional=self.origin.checkers)
-        for version in versions:
-            answer = stored.put(upload(version), ALWAYS_COMPATIBLE)
-            texts.append(
-                f"Git's v{version.number} would store nothing: the registry treats it as its v{answer.version}"
-            )
-        return PlanNote(name, PlanNoteKind.INDISTINGUISHABLE, "; ".join(texts))
 
     def _note_other_forms(self, topic: Topic) -> Iterator[PlanNote]:
         """Note the versions whose PROTOBUF_NATIVE definition the registry has only in another form: brokers compare bytes."""
@@ -664,7 +666,19 @@ def keep_strict_policies(target: Catalog, compute: Callable[[Catalog], Planned])
         }
         former = {name: policies for name, policies in target.former.items() if name not in unchanged}
         planned = compute(replace(target, namespaces=namespaces, former=former))
-    _add_namespace_refusals(planned, unchanged, refused)
+
+    topics_by_namespace = {space: ", ".join(map(str, names)) for space, names in unchanged.items()}
+    for index, refusal in enumerate(planned.refusals):
+        if isinstance(refusal.name, TopicName) and refusal.name not in refused:
+            space = refusal.name.namespace_name
+            message = f"needs the new policies of {space}, which the plan skips. {refusal.message}"
+            planned.refusals[index] = replace(refusal, message=message, fix=_advise_to_skip(planned, unchanged[space]))
+    for space, names in unchanged.items():
+        message = (
+            "keeps its policies: the new ones would accept more schemas or clients on "
+            f"{topics_by_namespace[space]}, which the plan skips"
+        )
+        planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
     return planned
 
 
@@ -706,20 +720,6 @@ def _remove_skipped_topics(planned: PlannedState) -> None:
     ]
 
 
-def _find_scope(planned: PlannedState) -> Scope:
-    """Return the namespaces and topics of the steps and refusals, with the topics that share their lists of schemas."""
-    refused = (*planned.refusals, *planned.losses)
-    names = {step.name for step in planned.steps} | {refusal.name for refusal in refused}
-    schema_ids = {name.schema_id for name in names if isinstance(name, TopicName)}
-    all_topics = planned.target.topics.keys() | planned.read.catalog.topics.keys()
-    topics = {name for name in all_topics if name.schema_id in schema_ids}
-    spaces = {name for name in names if isinstance(name, NamespaceName)}
-    spaces |= {name.namespace_name for name in names if isinstance(name, TopicName)}
-    all_settings = scope_of(planned.target).settings
-    settings = {name: all_settings[name] for name in all_settings.keys() & (spaces | topics)}
-    return Scope(frozenset(spaces), frozenset(topics), settings)
-
-
 def _find_relaxed_namespaces(planned: PlannedState) -> dict[NamespaceName, list[TopicName]]:
     """Return the namespaces that become less strict for topics that are left out, each with these topics."""
     topics_by_namespace: dict[NamespaceName, list[TopicName]] = {}
@@ -745,24 +745,6 @@ def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, aft
     )
     lets_more_in = updates == [False, True] or enforced == [True, False]
     return lets_more_in or bool(list_guarantees(strategies[0]) - list_guarantees(strategies[1]))
-
-
-def _add_namespace_refusals(
-    planned: PlannedState, unchanged: Mapping[NamespaceName, list[TopicName]], refused: Collection[object]
-) -> None:
-    """Add refusals for the namespaces `unchanged`, and name them as the reason for topics that were not in `refused` before."""
-    topics_by_namespace = {space: ", ".join(map(str, names)) for space, names in unchanged.items()}
-    for index, refusal in enumerate(planned.refusals):
-        if isinstance(refusal.name, TopicName) and refusal.name not in refused:
-            space = refusal.name.namespace_name
-            message = f"needs the new policies of {space}, which the plan skips. {refusal.message}"
-            planned.refusals[index] = replace(refusal, message=message, fix=_advise_to_skip(planned, unchanged[space]))
-    for space, names in unchanged.items():
-        message = (
-            "keeps its policies: the new ones would accept more schemas or clients on "
-            f"{topics_by_namespace[space]}, which the plan skips"
-        )
-        planned.refusals.append(PlanRefusal(space, message, _advise_to_skip(planned, names)))
 
 
 def _find_skipped_topics(planned: PlannedState) -> set[TopicName]:
@@ -865,13 +847,6 @@ def _reset_policies(
             }
         ),
     )
-
-
-def _split_step(step: SetPolicies) -> Iterator[SetPolicies]:
-    """Yield the step for the schema policies, which may be empty, and then one step for each setting."""
-    sides = (step.before, step.after, step.from_namespace, step.from_default)
-    for names in (SCHEMA_POLICIES, *((name,) for name in SETTINGS if name in step.after.settings)):
-        yield SetPolicies(step.name, *(Policies.of({name: side.get(name) for name in names}) for side in sides))
 
 
 def _describe_loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:

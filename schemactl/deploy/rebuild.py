@@ -174,7 +174,9 @@ class _Rebuilder(Planner):
 
     def _restore_list(self, name: TopicName, saved: Sequence[NumberPair]) -> bool:
         """Add the steps that restore the list; return whether the topic has it afterwards."""
-        first, wanted = _select_readable(saved)
+        wanted = [pair for pair in saved if pair.readable]
+        start = wanted[0].registry if wanted else None
+        first = start.number if start else get_next_number([pair.registry for pair in saved if pair.registry])
         if obstacle := self._find_obstacle(name, first, wanted):
             self._reject(name, *obstacle)
             return False
@@ -195,11 +197,11 @@ class _Rebuilder(Planner):
             uploads.append(pair.git if pair.git and entry.info and is_upload_of(pair.git, entry.info) else entry)
         self.register(name, tuple(uploads))
 
-    def _relaxing_command(self, name: TopicName) -> str:  # noqa: ARG002  a rebuild's list and topics are the user's choice
+    def _make_relaxing_command(self, name: TopicName) -> str:  # noqa: ARG002  a rebuild's list and topics are the user's choice
         return f"the same command with `{RELAX}`"
 
-    def _restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
-        return None if name in self.permissions.force_delete else super()._restarting_command(name, git)
+    def _find_restarting_command(self, name: TopicName, git: tuple[SchemaVersion, ...]) -> str | None:
+        return None if name in self.permissions.force_delete else super()._find_restarting_command(name, git)
 
     def _reject(self, name: TopicName, message: str, fix: str) -> None:
         self.refusals.append(PlanRefusal(name, message, fix))
@@ -238,15 +240,6 @@ class _Rebuilder(Planner):
                 "would then be decoded with the wrong schema"
             ),
         )
-
-
-def _select_readable(pairs: Sequence[NumberPair]) -> tuple[int, tuple[NumberPair, ...]]:
-    """Return the first readable number of a list, and the pairs from there."""
-    readable = tuple(pair for pair in pairs if pair.readable)
-    if readable and readable[0].registry:
-        return readable[0].registry.number, readable
-    last = pairs[-1].registry if pairs else None
-    return (last.number + 1 if last else 0), ()
 
 
 def _has_continued(registered: Sequence[SchemaVersion], saved: Sequence[NumberPair]) -> bool:
