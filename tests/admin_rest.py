@@ -7,9 +7,8 @@ import http.client
 import json
 import re
 import select
+import signal
 import socket
-import subprocess
-import sys
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import brokers
+from fork_server import COMMAND_LINE, RunningProgram, start_program
 
 JSON = "application/json"
 
@@ -84,19 +84,16 @@ def open_connection(url: str) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def serve_folder(*arguments: str, folder: Path | None = None) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def serve_folder(*arguments: str, folder: Path | None = None) -> Iterator[tuple[str, RunningProgram]]:
     """The URL of a `schemactl serve`, and its process, which ends with the block if it has not before."""
     assert not brokers.markers.isdisjoint({"network", "live"}), "mark the test: pytest.mark.network"
-    command = [sys.executable, "-m", "schemactl", "serve", "--port", "0", *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
-    assert process.stdout is not None
-    try:
-        url = process.stdout.readline().strip()
-        assert url.startswith("http://"), process.communicate()
-        yield url, process
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
+    command = ["serve", "--port", "0", *arguments]
+    with start_program(folder or Path.cwd(), COMMAND_LINE, *command, limit_s=None) as server:
+        url = server.read_first_line()
+        assert url.startswith("http://"), (url, server.read_err())
+        yield url, server
+        server.send_signal(signal.SIGTERM)
+        server.wait(within_s=30)
 
 
 def normalize_answer(said: Said, replaced: Mapping[str, str]) -> dict[str, Any]:

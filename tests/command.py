@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import io
 import subprocess
 import sys
 from collections.abc import Collection
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
-from functools import cache
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple, TextIO
 from unittest.mock import patch
 
-from console import Console, open_console
+from fork_server import COMMAND_LINE, start_program
 from scratch import ENVIRONMENT
 
 from schemactl.cli import main
@@ -41,22 +39,15 @@ def schemactl(folder: Path, *arguments: str, code: int | Collection[int] = 0, st
     return printed
 
 
-@cache
-def _start_console() -> Console:
-    """Return the process from which all processes of this worker's tests are forked."""
-    open_ones = ExitStack()
-    atexit.register(open_ones.close)
-    return open_ones.enter_context(open_console(ENVIRONMENT, "--fork"))
-
-
 def process(folder: Path, *arguments: str, **variables: str) -> Printed:
     """Run a command in a separate process in `folder`, and return its output."""
-    done = _start_console().schemactl(folder, *arguments, environment=ENVIRONMENT | variables)
-    return Printed(done.stdout, done.stderr, done.returncode)
+    with start_program(folder, COMMAND_LINE, *arguments, environment=ENVIRONMENT | variables) as program:
+        code = program.wait()
+        return Printed(program.read_out(), program.read_err(), code)
 
 
 def run_interpreter(folder: Path, *arguments: str, **variables: str) -> Printed:
-    """Run a command in a new Python in `folder`, and return its output: five times the work of `process`."""
+    """Run a command in a new Python in `folder`, and return its output: twenty times the work of `process`."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "schemactl", *arguments],
         cwd=folder,

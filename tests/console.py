@@ -1,8 +1,7 @@
-"""A process in which commands run, so that only the first one waits for an interpreter, or for Java, to start."""
+"""A process in which commands run one after the other, so that only the first one waits for Java to start."""
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import subprocess
@@ -11,9 +10,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 from typing import IO
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -26,13 +23,6 @@ spark.sql.codegen.wholeStage false
 spark.sql.shuffle.partitions 1
 """
 """Spark's settings for queries that take longer to compile than to run."""
-
-LIMIT_S = 120
-"""The number of seconds after which a command in a separate process counts as hung: it ends with a traceback."""
-
-
-PACKAGES = tuple(f"schemactl.{name}" for name in ["checks", "cli", "declare", "deploy", "history", "report"])
-"""The modules that a command in a separate process has imported before it starts."""
 
 
 class Console:
@@ -59,10 +49,10 @@ class Console:
 
 
 @contextmanager
-def open_console(environment: Mapping[str, str], *options: str) -> Iterator[Console]:
-    """Yield a console, and end it afterwards. With "--fork", each command runs in a fork of a process with all imports."""
+def open_console(environment: Mapping[str, str]) -> Iterator[Console]:
+    """Yield a console, and end it afterwards."""
     with subprocess.Popen(
-        [sys.executable, __file__, *options],
+        [sys.executable, __file__],
         env={**environment, "PYTHONPATH": str(Path(__file__).parent)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -71,23 +61,9 @@ def open_console(environment: Mapping[str, str], *options: str) -> Iterator[Cons
         yield Console(process)
 
 
-def _serve(questions: IO[str], answers: IO[str], *, forks: bool) -> None:
-    if forks:
-        import_module("git")
-        for name in PACKAGES:
-            for module in walk_packages(import_module(name).__path__, f"{name}."):
-                import_module(module.name)
+def _serve(questions: IO[str], answers: IO[str]) -> None:
     for line in questions:
-        child = os.fork() if forks else 0
-        if child:
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        else:
-            if forks:
-                faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-            code = _run(*json.loads(line))
-            if forks:
-                os._exit(code)
-        print(code, file=answers, flush=True)
+        print(_run(*json.loads(line)), file=answers, flush=True)
 
 
 def _run(folder: str, arguments: Sequence[str], environment: Mapping[str, str] | None, out: str, error: str) -> int:
@@ -116,4 +92,4 @@ def _run(folder: str, arguments: Sequence[str], environment: Mapping[str, str] |
 
 if __name__ == "__main__":
     with os.fdopen(os.dup(0)) as told, os.fdopen(os.dup(1), "w") as answering:
-        _serve(told, answering, forks="--fork" in sys.argv)
+        _serve(told, answering)

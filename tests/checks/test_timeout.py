@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from fork_server import COMMAND_LINE, start_program
 from scratch import ENVIRONMENT, Scratch, record, write_declaration
 from waiting import assert_soon
 
@@ -46,25 +47,23 @@ def changed_repository(tmp_path: Path) -> Scratch:
     return scratch_repository
 
 
-def run(scratch: Scratch, code: str, *, path: Path | None = None) -> tuple[subprocess.CompletedProcess[str], float]:
-    """Run `code` in a separate process, and return the process with its duration in seconds."""
+class Run(NamedTuple):
+    """A program that ended, with its exit code, its output and its duration in seconds."""
+
+    code: int
+    out: str
+    err: str
+    took_s: float
+
+
+def run(scratch: Scratch, *arguments: str, program: str = COMMAND_LINE, path: Path | None = None) -> Run:
+    """Run `program` in a separate process; `path` is the first folder of executables."""
     places = [str(path)] if path else []
+    variables = {"PATH": os.pathsep.join([*places, os.environ["PATH"]])}
     begun_s = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{code}"],
-        cwd=scratch.path,
-        env={**ENVIRONMENT, "PATH": os.pathsep.join([*places, os.environ["PATH"]])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LONG_S / 2,
-    )
-    return done, time.monotonic() - begun_s
-
-
-def check(*arguments: str) -> str:
-    """Return code that runs `check` with these arguments like the command line."""
-    return f"from schemactl.__main__ import main\nsys.argv = ['schemactl', 'check', *{arguments!r}]\nsys.exit(main())"
+    with start_program(scratch.path, program, *arguments, environment=ENVIRONMENT | variables, limit_s=None) as started:
+        code = started.wait(within_s=LONG_S / 2)
+        return Run(code, started.read_out(), started.read_err(), time.monotonic() - begun_s)
 
 
 def slow_git(folder: Path, command: str, *, ignores: str = "") -> Path:
@@ -96,13 +95,13 @@ def test_a_git_that_hangs_is_given_up_and_ended(
     changed_repository: Scratch, tmp_path: Path, command: str, arguments: tuple[str, ...], ignores: str
 ) -> None:
     folder = slow_git(tmp_path / "slow", command, ignores=ignores)
-    done, took_s = run(changed_repository, check(*arguments, "--timeout", "4"), path=folder)
-    assert done.returncode == ERROR
-    assert done.stdout == ""
-    assert done.stderr.startswith("schemactl: gave up after 4 s while ")
-    assert "\n  Fix: give it more time with `--timeout SECONDS`" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert took_s < LONG_S / 3
+    done = run(changed_repository, "check", *arguments, "--timeout", "4", path=folder)
+    assert done.code == ERROR
+    assert done.out == ""
+    assert done.err.startswith("schemactl: gave up after 4 s while ")
+    assert "\n  Fix: give it more time with `--timeout SECONDS`" in done.err
+    assert "Traceback" not in done.err
+    assert done.took_s < LONG_S / 3
     assert is_gone(folder)
 
 
@@ -127,12 +126,12 @@ def test_a_check_that_is_interrupted_in_the_declared_files_has_saved_the_history
 
 
 def test_the_early_exit_ends_in_time_too(changed_repository: Scratch, tmp_path: Path) -> None:
-    assert run(changed_repository, check("--staged"))[0].returncode == FINE
+    assert run(changed_repository, "check", "--staged").code == FINE
     folder = slow_git(tmp_path / "slow", "diff-index")
-    code = f"import schemactl.core.deadline\nschemactl.core.deadline.DEFAULT_S = 1.0\n{check('--staged')}"
-    done, _ = run(changed_repository, code, path=folder)
-    assert done.returncode == ERROR
-    assert done.stderr.startswith("schemactl: gave up after 1 s while looking at the index")
+    program = f"import schemactl.core.deadline\nschemactl.core.deadline.DEFAULT_S = 1.0\n{COMMAND_LINE}"
+    done = run(changed_repository, "check", "--staged", program=program, path=folder)
+    assert done.code == ERROR
+    assert done.err.startswith("schemactl: gave up after 1 s while looking at the index")
     assert is_gone(folder)
 
 
@@ -144,10 +143,10 @@ def test_a_call_that_hears_nothing_ends_with_the_process(changed_repository: Scr
         "lock = ctypes.create_string_buffer(64)\n"
         "schemactl.declare.reader.read = lambda *_, **__: [ctypes.PyDLL(None).pthread_mutex_lock(lock) for _ in range(2)]\n"
     )
-    done, took_s = run(changed_repository, f"{deaf}{check('--timeout', '4')}")
-    assert done.returncode == ERROR
-    assert "Timeout (0:00:05)!" in done.stderr
-    assert took_s < LONG_S / 3
+    done = run(changed_repository, "check", "--timeout", "4", program=deaf + COMMAND_LINE)
+    assert done.code == ERROR
+    assert "Timeout (0:00:05)!" in done.err
+    assert done.took_s < LONG_S / 3
 
 
 def test_a_check_that_was_given_up_leaves_nothing_half_done(changed_repository: Scratch) -> None:
@@ -155,23 +154,23 @@ def test_a_check_that_was_given_up_leaves_nothing_half_done(changed_repository: 
         changed_repository.commit({"topics/orders.avsc": record("id", f"f{number}")}, branch="work")
     changed_repository.git("reset", "-q", "--hard")
     changed_repository.git("branch", "-f", "main", "work")
-    whole, _ = run(changed_repository, check())
-    assert whole.returncode == FINE
+    whole = run(changed_repository, "check")
+    assert whole.code == FINE
     shutil.rmtree(changed_repository.cache)
     given_up = 0
     for seconds in ("0.001", "0.05", "0.1", "0.2", "0.4"):
-        done, _ = run(changed_repository, check("--timeout", seconds))
-        given_up += done.returncode == ERROR
-        if done.returncode == ERROR:
-            assert done.stdout == ""
-            assert done.stderr.startswith(f"schemactl: gave up after {seconds} s while ")
-            assert "Traceback" not in done.stderr
+        done = run(changed_repository, "check", "--timeout", seconds)
+        given_up += done.code == ERROR
+        if done.code == ERROR:
+            assert done.out == ""
+            assert done.err.startswith(f"schemactl: gave up after {seconds} s while ")
+            assert "Traceback" not in done.err
         cache = changed_repository.cache
         names = [path.name for path in cache.iterdir()] if cache.exists() else []
         assert all(name.startswith(("history-", "valid-")) for name in names)
     assert given_up
-    again, _ = run(changed_repository, check())
-    assert (again.returncode, again.stdout) == (whole.returncode, whole.stdout)
+    again = run(changed_repository, "check")
+    assert (again.code, again.out) == (whole.code, whole.out)
 
 
 def test_outside_of_the_main_thread_time_is_checked_between_steps(

@@ -9,8 +9,6 @@ import select
 import signal
 import socket
 import socketserver
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -19,6 +17,7 @@ from typing import NamedTuple
 
 import admin_rest
 import pytest
+from fork_server import COMMAND_LINE, start_program
 from scratch import ENVIRONMENT, Scratch
 
 pytestmark = pytest.mark.slow
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.slow
 ENDS_WITHIN_S = 50.0
 """Without a time limit or an interrupt, these commands wait a minute for a response."""
 
-LIMITS_S = (4, 12, 36)
+LIMITS_S = (1, 4, 12, 36)
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
 
@@ -147,23 +146,6 @@ def make_repository(folder: Path, registries: dict[str, str], credentials: Mappi
     return scratch.path
 
 
-PROGRAM = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from schemactl.__main__ import main
-sys.exit(main())
-"""
-"""The command line, which handles SIGINT also if the shell runs the tests in the background."""
-
-
-def start_command(folder: Path, *arguments: str, program: str = PROGRAM, **variables: str) -> subprocess.Popen[str]:
-    """Start a command in a new process."""
-    command = [sys.executable, "-P", "-c", program, *arguments]
-    pipe = subprocess.PIPE
-    environment = {**ENVIRONMENT, **variables}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
-
-
 class Run(NamedTuple):
     """A command that ended at its time limit, with its output on one line."""
 
@@ -173,21 +155,32 @@ class Run(NamedTuple):
 
 
 def run_to_limit(
-    folder: Path, *arguments: str, waits_for: str = "waiting for", program: str = PROGRAM, **variables: str
+    folder: Path, *arguments: str, waits_for: str = "waiting for", program: str = COMMAND_LINE, **variables: str
 ) -> Run:
     """Run a command that ends at its time limit; with a longer limit if it ended before it `waits_for` this response.
 
     So the load of the machine does not matter.
     """
     for limit_s in LIMITS_S:
-        process = start_command(folder, *arguments, "--timeout", str(limit_s), program=program, **variables)
-        out, err = process.communicate(timeout=limit_s + ENDS_WITHIN_S)
+        limited_arguments = [*arguments, "--timeout", str(limit_s)]
+        with start_program(folder, program, *limited_arguments, environment=ENVIRONMENT | variables) as command:
+            code = command.wait(within_s=limit_s + ENDS_WITHIN_S)
+            text = command.read_out() + command.read_err()
         # A process that does not end at its limit is killed, with other words.
-        assert not any(word in out + err for word in ("Traceback", "Timeout (")), out + err
-        run = Run(limit_s, process.returncode, " ".join((out + err).split()))
+        assert not any(word in text for word in ("Traceback", "Timeout (")), text
+        run = Run(limit_s, code, " ".join(text.split()))
         if waits_for in run.text:
             break
     return run
+
+
+def run_interrupted(server: SlowServer, folder: Path, *arguments: str) -> None:
+    """Run a command, send it SIGINT when it has reached the server, and check that it ends without a traceback."""
+    with start_program(folder, COMMAND_LINE, *arguments, environment=ENVIRONMENT) as command:
+        assert server.was_reached.wait(ENDS_WITHIN_S)
+        command.send_signal(signal.SIGINT)
+        assert command.wait(within_s=ENDS_WITHIN_S) == 130
+        assert "Traceback" not in command.read_err()
 
 
 @pytest.mark.parametrize(
@@ -250,21 +243,17 @@ def test_apply_ends_if_the_registry_becomes_silent(tmp_path: Path) -> None:
 def test_one_interrupt_ends_the_command(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with run_slow_server("silent") as server:
         repository = make_repository(tmp_path / "repository", {"live": server.url})
-        process = start_command(repository, *arguments)
-        assert server.was_reached.wait(ENDS_WITHIN_S)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=ENDS_WITHIN_S)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+        run_interrupted(server, repository, *arguments)
 
 
 @pytest.mark.parametrize("arguments", [COMMANDS[0], COMMANDS[11], COMMANDS[4]], ids=lambda arguments: arguments[0])
 def test_endless_response_is_an_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with run_slow_server("endless") as server:
         repository = make_repository(tmp_path / "repository", {"live": server.url})
-        process = start_command(repository, *arguments)
-        _, err = process.communicate(timeout=2 * ENDS_WITHIN_S)
-    assert process.returncode == 1
+        with start_program(repository, COMMAND_LINE, *arguments, environment=ENVIRONMENT) as command:
+            code = command.wait(within_s=2 * ENDS_WITHIN_S)
+            err = command.read_err()
+    assert code == 1
     assert "has more than 67,108,864 bytes" in " ".join(err.split())
     assert "Traceback" not in err
 
@@ -286,7 +275,7 @@ socket.getaddrinfo = block
 def test_a_name_that_is_not_resolved_is_not_waited_for(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     url = "http://broker.example:8080"
     repository = make_repository(tmp_path / "repository", {"live": url})
-    run = run_to_limit(repository, *arguments, program=BLOCKED_NAMES + PROGRAM)
+    run = run_to_limit(repository, *arguments, program=BLOCKED_NAMES + COMMAND_LINE)
     assert run.code == 1
     assert f"gave up after {run.limit_s} s while waiting for {url}: GET " in run.text
 
@@ -304,9 +293,4 @@ def test_brokers_without_an_answer_end_sample(tmp_path: Path) -> None:
         assert match
         assert float(match[1]) < run.limit_s
         server.was_reached.clear()
-        process = start_command(repository, "sample", "a/b/c", "--from", brokers_url)
-        assert server.was_reached.wait(ENDS_WITHIN_S)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=ENDS_WITHIN_S)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+        run_interrupted(server, repository, "sample", "a/b/c", "--from", brokers_url)

@@ -32,14 +32,15 @@ def avro(text: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_ends_cleanly_after_a_signal(number: signal.Signals) -> None:
-    with admin_rest.serve_folder() as (url, process):
-        with closing(admin_rest.Client(url)) as client:
+    command = [sys.executable, "-m", "schemactl", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        with closing(admin_rest.Client(server.stdout.readline().strip())) as client:
             assert client.call("GET", "/brokers/health").text == "ok"
             # An open connection does not keep it.
-            process.send_signal(number)
-            assert process.wait(timeout=20) == 0
-        out, err = process.communicate()
-        assert (out, err) == ("", "")
+            server.send_signal(number)
+            assert server.wait(timeout=20) == 0
+        assert server.communicate() == ("", "")
 
 
 def test_stored_versions_remain_after_a_restart(tmp_path: Path) -> None:
@@ -152,15 +153,16 @@ def test_the_largest_definition_is_taken_and_one_byte_more_is_not(client: admin_
 
 
 def test_a_client_that_goes_away_in_mid_sentence_leaves_no_traceback() -> None:
-    with admin_rest.serve_folder() as (url, process):
+    with admin_rest.serve_folder() as (url, server):
         for _ in range(3):
             with admin_rest.open_connection(url) as raw:
                 head = "POST /admin/v2/schemas/t/n/a/schema HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                 raw.sendall(f'{head}Content-Length: 1000\r\n\r\n{{"type":'.encode())
         with closing(admin_rest.Client(url)) as client:
             assert client.call("GET", "/brokers/health").status == 200
-        process.terminate()
-        assert process.communicate(timeout=20) == ("", "")
+        server.send_signal(signal.SIGTERM)
+        server.wait(within_s=20)
+        assert (server.read_out(), server.read_err()) == (f"{url}\n", "")
 
 
 def test_a_namespace_goes_with_topics_that_are_kept_nowhere(client: admin_rest.Client, tenant: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -128,12 +129,13 @@ def test_invalid_host_name_is_wrong_usage(tmp_path: Path, name: str) -> None:
 
 
 def test_listening_for_other_machines_gives_a_warning() -> None:
-    with admin_rest.serve_folder("--host", "0.0.0.0", "--allow-host", "registry.example") as (url, process):  # noqa: S104  what is tested
+    with admin_rest.serve_folder("--host", "0.0.0.0", "--allow-host", "registry.example") as (url, server):  # noqa: S104  what is tested
         local = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104  what is tested
         assert call(local, "GET", "/clusters", ["Host: registry.example"])[0] == 200
         assert call(local, "GET", "/clusters", [f"Host: {EVIL}"])[0] == 421
-        process.terminate()
-        _, err = process.communicate(timeout=30)
+        server.send_signal(signal.SIGTERM)
+        server.wait(within_s=30)
+        err = server.read_err()
     assert err.startswith(
         "warning: every client that reaches 0.0.0.0 and calls it registry.example can read, write and delete"
     )
