@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import brokers
 import pytest
 
 Json = Any
@@ -123,7 +124,7 @@ def start_java() -> Iterator[JavaAvro]:
         classpath=f"{jars}/*",
         java_path=str(executable),
         # Avro 1.12.1 has a faster reader, off in those before it, which cannot fill in [] for an optional array.
-        javaopts=["-Dorg.apache.avro.fastread=false"],
+        javaopts=[*brokers.SHORT_LIVED, "-Dorg.apache.avro.fastread=false"],
         die_on_exit=True,
     )
     yield JavaAvro(gateway.jvm, thrown)

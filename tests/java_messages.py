@@ -24,6 +24,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import brokers
 from command import schemactl
 from corpora import CORPUS
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -110,13 +111,13 @@ def compile_classes(jars: Path, folder: Path) -> None:
 
 
 def _run_javac(jars: Path, folder: Path, files: list[str]) -> None:
-    command = ["nice", "javac", "-nowarn", "-proc:none", "-cp", f"{jars}/*", "-d", str(folder), *files]
+    command = ["nice", "javac", *brokers.JAVAC, "-cp", f"{jars}/*", "-d", str(folder), *files]
     subprocess.run(command, check=True, capture_output=True)
 
 
 def run_messages(jars: Path, classes: Path, command: str, *arguments: str) -> None:
     """Run a command of `Messages`."""
-    java = ["nice", "java", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", f"{classes}:{jars}/*", "Messages"]
+    java = ["nice", "java", *brokers.SHORT_LIVED, "-Xmx256m", "-cp", f"{classes}:{jars}/*", "Messages"]
     done = subprocess.run([*java, command, str(classes), *arguments], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 

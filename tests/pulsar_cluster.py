@@ -150,9 +150,9 @@ def run_java(program: Path, folder: Path, space: Namespace, *arguments: str) -> 
     path = f"{folder}:{jars}/*"
     if not (folder / f"{program.stem}.class").exists():
         compiler = brokers.find_tool("javac", jars)
-        subprocess.run([compiler, "-nowarn", "-cp", path, "-d", folder, program], check=True, capture_output=True)
+        subprocess.run([compiler, *brokers.JAVAC, "-cp", path, "-d", folder, program], check=True, capture_output=True)
     java = brokers.find_tool("java", jars)
-    command = [java, "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-cp", path, program.stem]
+    command = [java, *brokers.SHORT_LIVED, "-Duser.timezone=UTC", "-cp", path, program.stem]
     done = subprocess.run(
         [*command, space.broker.service_url, space.name, *arguments],
         capture_output=True,

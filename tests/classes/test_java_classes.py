@@ -35,7 +35,7 @@ def classes_folder(tmp_path: Path) -> Path:
     source = tmp_path / "source" / "com" / "shop" / "Order.java"
     source.parent.mkdir(parents=True)
     source.write_text(ORDER, encoding="utf-8")
-    subprocess.run(["javac", "-d", tmp_path / "classes", source], check=True, capture_output=True)
+    subprocess.run(["javac", *brokers.JAVAC, "-d", tmp_path / "classes", source], check=True, capture_output=True)
     return tmp_path / "classes"
 
 

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import brokers
+
 Json = Any
 
 PROGRAM: Final = Path(__file__).parent / "JsonReaders.java"
@@ -72,7 +74,7 @@ class JavaClient:
 @contextmanager
 def start_client(jars: Path) -> Iterator[JavaClient]:
     """Start the Java client in a folder of jars."""
-    command = ["java", "-Xss16m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(PROGRAM)]
+    command = ["java", "-Xss16m", *brokers.SHORT_LIVED, "-cp", f"{jars}/*", str(PROGRAM)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8"
     )

@@ -68,7 +68,7 @@ def ask_java(questions: Sequence[bytes | Pair], jars: Path) -> list[Answer | Non
         for question in questions
     )
     process = subprocess.run(
-        ["nice", "java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*", str(PROGRAM)],
+        ["nice", "java", *brokers.SHORT_LIVED, "-cp", f"{jars}/*", str(PROGRAM)],
         input="\n".join(lines),
         capture_output=True,
         text=True,

@@ -101,10 +101,10 @@ def test_java_admin_client_gets_the_same(servers: dict[str, admin_servers.Server
     classes = tmp_path / "classes"
     program = FOLDER / "AdminCalls.java"
     compiler = brokers.find_tool("javac", folder)
-    subprocess.run([compiler, "-nowarn", "-cp", jars, "-d", classes, program], check=True, capture_output=True)
+    subprocess.run([compiler, *brokers.JAVAC, "-cp", jars, "-d", classes, program], check=True, capture_output=True)
     command: list[str | Path] = [
         brokers.find_tool("java", folder),
-        "-XX:TieredStopAtLevel=1",
+        *brokers.SHORT_LIVED,
         "-cp",
         f"{classes}:{jars}",
         "AdminCalls",
