@@ -6,7 +6,7 @@ integers (days, microseconds), structs are dicts, and maps are lists of pairs. T
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -307,7 +307,7 @@ def _cast(values: pa.Array, target: pa.DataType, *, safe: bool = False) -> pa.Ar
     kind = values.type
     if kind == target:
         return values
-    if _has_null(target):
+    if has_part(target, pa.types.is_null):
         # Arrow's own cast miscounts nulls inside lists, and makes invalid arrays.
         if kind.id != target.id:
             raise pa.ArrowNotImplementedError(f"{kind} as {target}")
@@ -324,10 +324,10 @@ def _cast(values: pa.Array, target: pa.DataType, *, safe: bool = False) -> pa.Ar
     return values.cast(target, safe=safe)
 
 
-def _has_null(kind: pa.DataType) -> bool:
-    """Return whether a part of the type is Arrow's null type."""
+def has_part(kind: pa.DataType, predicate: Callable[[pa.DataType], bool]) -> bool:
+    """Return whether the predicate is true of the type or of a part of it, at any depth."""
     parts = (kind.field(index).type for index in range(kind.num_fields))
-    return bool(pa.types.is_null(kind)) or any(map(_has_null, parts))
+    return predicate(kind) or any(has_part(part, predicate) for part in parts)
 
 
 def _is_equivalent(left: pa.DataType, right: pa.DataType) -> bool:

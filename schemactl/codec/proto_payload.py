@@ -198,16 +198,16 @@ class _ReaderCompiler:
             case Scalar() if pa.types.is_decimal(shape.type):
                 return None if self._as_python else decimal.Decimal
             case Scalar(any_bytes=True):
-                return _read_text
+
+                def read_text(value: str | bytes) -> str:
+                    # protobuf returns text of proto2 that is not UTF-8 as bytes.
+                    if isinstance(value, bytes):
+                        raise Unreadable("text that is not UTF-8")
+                    return value
+
+                return read_text
             case Scalar():
                 return None
-
-
-def _read_text(value: str | bytes) -> str:
-    # protobuf returns text of proto2 that is not UTF-8 as bytes.
-    if isinstance(value, bytes):
-        raise Unreadable("text that is not UTF-8")
-    return value
 
 
 def _read_micros(moment: Any) -> int:

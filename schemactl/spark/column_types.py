@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 from pyspark.sql.types import StructType
 
+from ..codec.arrow_types import has_part
 from .session import require
-from .tables.landing_table import has_part
 
 _ARROW_TYPES: Final = {
     "void": pa.null(),

@@ -34,6 +34,7 @@ from .message_columns import (
 )
 from .pulsar.source import PulsarSource
 from .session import SPARK_ERRORS, SparkProblem, as_spark_problem
+from .tables.landing_table import quote_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -92,7 +93,7 @@ class RawMessages:
         """Return the values of container files as messages: each is encoded again, in Spark's tasks."""
         if self.avro_schema is None:
             return values
-        columns = [values[f"`{name.replace('`', '``')}`"] for name in values.columns]
+        columns = [values[quote_name(name)] for name in values.columns]
         return values.select(to_avro(struct(*columns), self.avro_schema).alias(PAYLOADS[0]))
 
     def has_begun(self, checkpoint: str) -> bool:

@@ -15,7 +15,6 @@ from os import PathLike
 from pathlib import Path
 from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeVar, get_args
 
-import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql import types
 from pyspark.sql.types import StructType
@@ -413,9 +412,3 @@ def iterate_leaves(struct: types.StructType) -> Iterator[tuple[str, types.DataTy
     for path, field in iterate_columns(struct):
         if field.dataType == types.StructType() or not isinstance(field.dataType, _NESTED):
             yield path, field.dataType
-
-
-def has_part(arrow_type: pa.DataType, predicate: Callable[[pa.DataType], bool]) -> bool:
-    """Return whether the predicate is true of the type or of a part of it, at any depth."""
-    children = (arrow_type.field(index).type for index in range(arrow_type.num_fields))
-    return predicate(arrow_type) or any(has_part(child, predicate) for child in children)

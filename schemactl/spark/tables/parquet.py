@@ -26,9 +26,10 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 from pyspark.sql import types as spark
 
+from ...codec.arrow_types import has_part
 from ...codec.definition import MAX_PRECISION
 from ...codec.values import EPOCH, EPOCH_DAY
-from .landing_table import Addition, Change, DataFile, Folder, LandingTable, WrongArgument, has_part, iterate_leaves
+from .landing_table import Addition, Change, DataFile, Folder, LandingTable, WrongArgument, iterate_leaves
 
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 
