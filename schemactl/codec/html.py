@@ -76,10 +76,8 @@ def _describe_changes(older: pa.Schema | None, newer: pa.Schema | None, renamed:
         return ""
     if older is None:
         return f"{len(newer)} column{'s' * (len(newer) != 1)}"
-    added, removed = (
-        [name for name in newer.names if name not in older.names],
-        [name for name in older.names if name not in newer.names],
-    )
+    added = [name for name in newer.names if name not in older.names]
+    removed = [name for name in older.names if name not in newer.names]
     renames = {old: new for old in removed for new in added if renamed.get(old, old) == renamed.get(new, new)}
     return ", ".join(
         [

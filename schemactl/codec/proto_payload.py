@@ -385,70 +385,58 @@ class _WriterCompiler:
         return fill
 
     def _compile_part(self, part: MessagePart, field: Any) -> _Fill:
-        name = part.name
-        if part.key is not None:
-            return self._compile_map(
-                name, _make_scalar_fit(part.key), part.shape, field.message_type.fields_by_name["value"]
-            )
-        if part.repeated:
-            return self._compile_list(name, part.shape, field)
-        if isinstance(part.shape, Scalar):
-            fit = _make_scalar_fit(part.shape)
-
-            def set_scalar(message: Any, value: Any) -> None:
-                setattr(message, name, fit(value))
-
-            return set_scalar
-
-        fill = self._compile_value(part.shape, field)
-
-        def set_message(message: Any, value: Any) -> None:
-            inner = getattr(message, name)
-            type(inner).SetInParent(inner)
-            fill(inner, value)
-
-        return set_message
-
-    def _compile_value(self, shape: Message | Moment, field: Any) -> _Fill:
+        name, key, shape = part.name, part.key, part.shape
+        value_field = field if key is None else field.message_type.fields_by_name["value"]
+        # A scalar is assigned, and a message is filled in place.
+        fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
+        fill: _Fill | None = None
         if isinstance(shape, Moment):
-            return _compile_moment(shape.type)
-        return self.compile_message(shape, field.message_type)
+            fill = _compile_moment(shape.type)
+        elif isinstance(shape, Message):
+            fill = self.compile_message(shape, value_field.message_type)
 
-    def _compile_list(self, name: str, shape: Shape, field: Any) -> _Fill:
-        fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
-        fill = None if isinstance(shape, Scalar) else self._compile_value(shape, field)
+        if key is not None:
+            fit_key = _make_scalar_fit(key)
 
-        def fill_list(message: Any, value: Any) -> None:
-            items = getattr(message, name)
-            for index, item in enumerate(check_list(value)):
-                try:
-                    if fit is not None:
-                        items.append(fit(item))
-                    elif fill is not None:
-                        fill(items.add(), item)
-                except Unwritable as error:
-                    error.prepend_path(f"[{index}]")
-                    raise
+            def fill_map(message: Any, value: Any) -> None:
+                entries = getattr(message, name)
+                for entry_key, item in list_entries(value):
+                    try:
+                        if fit is not None:
+                            entries[fit_key(entry_key)] = fit(item)
+                        elif fill is not None:
+                            fill(entries[fit_key(entry_key)], item)
+                    except Unwritable as error:
+                        error.prepend_path(f"[{entry_key!r}]")
+                        raise
 
-        return fill_list
+            return fill_map
 
-    def _compile_map(self, name: str, fit_key: _Fit, shape: Shape, field: Any) -> _Fill:
-        fit = _make_scalar_fit(shape) if isinstance(shape, Scalar) else None
-        fill = None if isinstance(shape, Scalar) else self._compile_value(shape, field)
+        if part.repeated:
 
-        def fill_map(message: Any, value: Any) -> None:
-            entries = getattr(message, name)
-            for key, item in list_entries(value):
-                try:
-                    if fit is not None:
-                        entries[fit_key(key)] = fit(item)
-                    elif fill is not None:
-                        fill(entries[fit_key(key)], item)
-                except Unwritable as error:
-                    error.prepend_path(f"[{key!r}]")
-                    raise
+            def fill_list(message: Any, value: Any) -> None:
+                items = getattr(message, name)
+                for index, item in enumerate(check_list(value)):
+                    try:
+                        if fit is not None:
+                            items.append(fit(item))
+                        elif fill is not None:
+                            fill(items.add(), item)
+                    except Unwritable as error:
+                        error.prepend_path(f"[{index}]")
+                        raise
 
-        return fill_map
+            return fill_list
+
+        def fill_field(message: Any, value: Any) -> None:
+            if fit is not None:
+                setattr(message, name, fit(value))
+            elif fill is not None:
+                inner = getattr(message, name)
+                type(inner).SetInParent(inner)
+                fill(inner, value)
+
+        return fill_field
 
 
 def _make_scalar_fit(shape: Scalar) -> _Fit:
