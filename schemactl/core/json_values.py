@@ -95,9 +95,9 @@ def json_pieces(value: Json) -> Iterator[str]:
     yield "\n}" if value else "{}"
 
 
-def format_json(value: Any, width: int, indent: str = "") -> str:
+def format_json(value: Any, width: int) -> str:
     """Return a value as JSON, with each list and object on one line if it fits into `width` characters."""
-    return _lay_out(value, width, indent)[1]
+    return _lay_out(value, width, "")[1]
 
 
 def _lay_out(value: Any, width: int, indent: str) -> tuple[str, str]:

@@ -111,16 +111,15 @@ def get_builtin_rules() -> Mapping[str, Rule]:
     """Return the built-in rules by id, in the order of the index page."""
     folder = find_documentation() / "rules"
     names = _INDEX_ROW.findall((folder / "README.md").read_text(encoding="utf-8"))
-    return {name: _parse_page((folder / f"{name}.md").read_text(encoding="utf-8")) for name in names}
-
-
-def _parse_page(page: str) -> Rule:
-    """Return the rule on a page."""
-    match = _PAGE.fullmatch(page)
-    if match is None:
-        raise AssertionError(f"a page does not have the form of a rule's: {page.splitlines()[0]}")
-    parts: dict[str, Any] = match.groupdict()
-    parts["example"] = dedent(parts["example"]).strip("\n")
-    parts["enabled_by"] = parts["enabled_by"] or ""
-    parts["is_fixed"] = parts["is_fixed"] is not None
-    return Rule(**parts)
+    rules_by_id: dict[str, Rule] = {}
+    for name in names:
+        page = (folder / f"{name}.md").read_text(encoding="utf-8")
+        match = _PAGE.fullmatch(page)
+        if match is None:
+            raise AssertionError(f"a page does not have the form of a rule's: {page.splitlines()[0]}")
+        parts: dict[str, Any] = match.groupdict()
+        parts["example"] = dedent(parts["example"]).strip("\n")
+        parts["enabled_by"] = parts["enabled_by"] or ""
+        parts["is_fixed"] = parts["is_fixed"] is not None
+        rules_by_id[name] = Rule(**parts)
+    return rules_by_id

@@ -222,9 +222,13 @@ def format_table(
         widths[max(others or range(len(widths)), key=widths.__getitem__)] -= 1
 
     def format_cell(index: int, text: str, style: str, *, is_last: bool) -> str:
-        short = _shorten(text, widths[index])
-        painted = paint(short, style, color=True) if style and short else short
-        blanks = " " * (widths[index] - len(short))
+        size = widths[index]
+        if len(text) > size:
+            # The middle of a long text is left out.
+            head = size // 2
+            text = f"{text[:head]}…{text[len(text) - (size - head - 1) :]}"
+        painted = paint(text, style, color=True) if style and text else text
+        blanks = " " * (size - len(text))
         return blanks + painted if index in numeric else painted + ("" if is_last else blanks)
 
     return [
@@ -235,14 +239,6 @@ def format_table(
         ).rstrip()
         for number, row in enumerate(rows)
     ]
-
-
-def _shorten(text: str, width: int) -> str:
-    """Replace the middle of a text that is longer than `width` by `…`."""
-    if len(text) <= width:
-        return text
-    head = width // 2
-    return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"
 
 
 def count_columns(text: str) -> int:
