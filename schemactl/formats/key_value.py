@@ -70,8 +70,16 @@ class PairSpec(TypeSpec):
         Raises:
             InvalidSchema: if `split` raises it for another reason than the encoding, or if a half's definition is not JSON.
         """
+        texts: dict[Half, Any] = {}
+        for name, half in _split_halves(info).items():
+            try:
+                # The types of SchemaType.isPrimitiveType have no definition.
+                has_text = half.schema and spec(half).payload not in ("value", "bytes")
+                texts[name] = json.loads(half.schema) if has_text else ""
+            except (ValueError, RecursionError):
+                raise InvalidSchema(f"the {name} of a KEY_VALUE schema is not JSON", pointer=f"/{name}") from None
         try:
-            return _to_json({name: _parse_half_text(half, name) for name, half in _split_halves(info).items()})
+            return _to_json(texts)
         except RecursionError:
             raise InvalidSchema("the key or value of a KEY_VALUE schema is nested too deeply to be shown") from None
 
@@ -308,16 +316,6 @@ def _move_edit(edit: DefinitionEdit, half: Half) -> DefinitionEdit:
 
 def _prefix_pointer(half: Half, pointer: str) -> str:
     return f"/{half}" if pointer in ("", "/") else f"/{half}{pointer}"
-
-
-def _parse_half_text(half: SchemaInfo, name: Half) -> Any:
-    """Return the JSON of a half's definition, or "" for the types of SchemaType.isPrimitiveType."""
-    if spec(half).payload in ("value", "bytes") or not half.schema:
-        return ""
-    try:
-        return json.loads(half.schema)
-    except (ValueError, RecursionError):
-        raise InvalidSchema(f"the {name} of a KEY_VALUE schema is not JSON", pointer=f"/{name}") from None
 
 
 # The stored bytes and properties

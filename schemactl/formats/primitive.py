@@ -248,12 +248,12 @@ def make_time_spec(value: Callable[[bytes], str], *, spark: str, first: bytes = 
 def decode_moment(data: bytes) -> str:
     """Decode a DATE or TIMESTAMP: milliseconds since 1970."""
     days, milliseconds = divmod(_unpack_long(data), _DAY_MS)
-    return f"{_format_date(days)}T{_format_time(milliseconds * 10**6)}Z"
+    return f"{format_date(days)}T{format_time(milliseconds * 10**6)}Z"
 
 
 def decode_time_of_day(data: bytes) -> str:
     """Decode a TIME: the time of milliseconds since 1970, of any day."""
-    return _format_time(_unpack_long(data) % _DAY_MS * 10**6)
+    return format_time(_unpack_long(data) % _DAY_MS * 10**6)
 
 
 def decode_instant(data: bytes) -> str:
@@ -265,23 +265,23 @@ def decode_instant(data: bytes) -> str:
     if not _SECONDS[0] <= seconds <= _SECONDS[1]:
         raise ReaderFailure("DateTimeException: Instant exceeds minimum or maximum instant")
     days, second = divmod(seconds, 86_400)
-    return f"{_format_date(days)}T{_format_time(second * 10**9 + nanos % 10**9)}Z"
+    return f"{format_date(days)}T{format_time(second * 10**9 + nanos % 10**9)}Z"
 
 
 def decode_local_date(data: bytes) -> str:
     """Decode a LOCAL_DATE: days since 1970."""
-    return _format_date(_check_epoch_day(_unpack_long(data)))
+    return format_date(_check_epoch_day(_unpack_long(data)))
 
 
 def decode_local_time(data: bytes) -> str:
     """Decode a LOCAL_TIME: nanoseconds of the day."""
-    return _format_time(_check_nano_of_day(_unpack_long(data)))
+    return format_time(_check_nano_of_day(_unpack_long(data)))
 
 
 def decode_local_date_time(data: bytes) -> str:
     """Decode a LOCAL_DATE_TIME: days since 1970, and nanoseconds of the day."""
     day, nano = _unpack_prefix(data, ">2q")
-    return f"{_format_date(_check_epoch_day(day))}T{_format_time(_check_nano_of_day(nano))}"
+    return f"{format_date(_check_epoch_day(day))}T{format_time(_check_nano_of_day(nano))}"
 
 
 def _unpack_long(data: bytes) -> int:
@@ -308,7 +308,7 @@ def _check_nano_of_day(nano: int) -> int:
     return nano
 
 
-def _format_date(epoch_day: int) -> str:
+def format_date(epoch_day: int) -> str:
     """Format a date of any year like java.time.LocalDate; Python's dates end with the year 9999."""
     era, day = divmod(epoch_day, 146_097)  # the calendar repeats after 400 years
     date_in_era = date.fromordinal(date(1970, 1, 1).toordinal() + day)
@@ -317,7 +317,8 @@ def _format_date(epoch_day: int) -> str:
     return f"{sign}{abs(year):04d}-{date_in_era:%m-%d}"
 
 
-def _format_time(nanos: int) -> str:
+def format_time(nanos: int) -> str:
+    """Format a time of day without zeros at the end of its fraction, such as `12:34:56.789`."""
     seconds, fraction = divmod(nanos, 10**9)
     text = f"{seconds // 3_600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{text}.{fraction:09d}".rstrip("0") if fraction else text

@@ -197,7 +197,7 @@ class _PairComparison:
 
     __slots__ = ("_branch_comparisons", "_branches_by_name", "_listed", "_reasons", "_verdicts")
 
-    def __init__(self, verdicts: KnownVerdicts | None = None) -> None:
+    def __init__(self, verdicts: KnownVerdicts | None) -> None:
         """Start a run. Equal parts in `verdicts` are not compared again, so locations may belong to another pair."""
         self._verdicts = verdicts
         self._reasons: dict[Pair, Reasons] = {}
@@ -524,18 +524,16 @@ class _Proofs:
         """Return whether Java's reader decodes the value: it finds a record with another name by its structure."""
         if not isinstance(writer, Record | Array | Map):
             return False
-        if (reader, writer) not in self._results:
-            self._results[reader, writer] = self._prove(reader, writer)
-        return self._results[reader, writer]
-
-    def _prove(self, reader: Union, writer: Schema) -> bool:
+        if (reader, writer) in self._results:
+            return self._results[reader, writer]
         if self._steps > 0:
             self._steps -= count_parts(writer, at_most=self._steps) + count_parts(reader, at_most=self._steps)
-        if self._steps <= 0 or not any(_has_sources(branch, writer) for branch in reader.branches):
-            return False
-        from schemactl.formats.avro.resolving_grammar import decodes_all
+        decodes = False
+        if self._steps > 0 and any(_has_sources(branch, writer) for branch in reader.branches):
+            from schemactl.formats.avro.resolving_grammar import decodes_all
 
-        decodes, self._steps = decodes_all(reader=reader, writer=writer, release=Release.R5_0, steps=self._steps)
+            decodes, self._steps = decodes_all(reader=reader, writer=writer, release=Release.R5_0, steps=self._steps)
+        self._results[reader, writer] = decodes
         return decodes
 
 

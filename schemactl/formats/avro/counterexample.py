@@ -389,7 +389,26 @@ def compute_least_sizes(schema: Schema) -> dict[Schema, tuple[int, int]]:
     A part that must contain itself is missing, because its values never end. A smallest value contains only smaller ones, so
     parts are computed from the smallest up (Knuth's generalization of Dijkstra's algorithm).
     """
-    parents, ready = _index_parents(schema)
+    # The parents of each part, once for each place, and a heap of the parts whose smallest value has no inner values: the number of
+    # values, a number that keeps the order, and the part.
+    parents: dict[Schema, list[Schema]] = {schema: []}
+    ready: list[tuple[int, int, Schema]] = []
+    pending = [schema]
+    while pending:
+        part = pending.pop()
+        for child in children(part):
+            if child not in parents:
+                parents[child] = []
+                pending.append(child)
+            parents[child].append(part)
+        if isinstance(part, Fixed):
+            ready.append((1 + part.size, len(ready), part))
+        elif not isinstance(part, Enum | Record | Union) or (
+            part.symbols if isinstance(part, Enum) else isinstance(part, Record) and not part.fields
+        ):
+            ready.append((1, len(ready), part))
+    heapq.heapify(ready)
+
     missing_fields = {part: len(part.fields) for part in parents if isinstance(part, Record)}
     turn = len(ready)
     sizes: dict[Schema, tuple[int, int]] = {}
@@ -415,31 +434,6 @@ def compute_least_sizes(schema: Schema) -> dict[Schema, tuple[int, int]]:
             turn += 1
             heapq.heappush(ready, (1 + inner_values, turn, parent))
     return sizes
-
-
-def _index_parents(schema: Schema) -> tuple[dict[Schema, list[Schema]], list[tuple[int, int, Schema]]]:
-    """Return the parents of each part, once for each place, and a heap of the parts whose smallest value has no inner values.
-
-    An entry of the heap is the number of values, a number that keeps the order, and the part.
-    """
-    parents: dict[Schema, list[Schema]] = {schema: []}
-    ready: list[tuple[int, int, Schema]] = []
-    pending = [schema]
-    while pending:
-        part = pending.pop()
-        for child in children(part):
-            if child not in parents:
-                parents[child] = []
-                pending.append(child)
-            parents[child].append(part)
-        if isinstance(part, Fixed):
-            ready.append((1 + part.size, len(ready), part))
-        elif not isinstance(part, Enum | Record | Union) or (
-            part.symbols if isinstance(part, Enum) else isinstance(part, Record) and not part.fields
-        ):
-            ready.append((1, len(ready), part))
-    heapq.heapify(ready)
-    return parents, ready
 
 
 def find_simplest_branch(union: Union, sizes: Mapping[Schema, tuple[int, int]]) -> int:

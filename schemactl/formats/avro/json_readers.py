@@ -43,7 +43,6 @@ from schemactl.formats.avro.schema import (
     PROMOTIONS,
     Array,
     Enum,
-    Field,
     Fixed,
     JavaException,
     JsonValue,
@@ -271,13 +270,21 @@ def _list_fields(
     for index, field_ in enumerate(reader.fields):
         source = writer.fields_by_name.get(field_.name)
         field_location: Location = (location, "fields", index)
-        if source is None:
-            misreadings = [*_check_alias(field_, reader, writer, field_location)]
-            yield from misreadings
-            if not misreadings and field_.default is not NO_DEFAULT and field_.default is not None:
-                yield Incompatibility(DEFAULT_NOT_APPLIED, reader_pointer(field_location), trace=field_location)
-        else:
+        if source is not None:
             yield pair.enter(reader=field_.schema, writer=source.schema), (*field_location, "type")
+            continue
+        aliased = [writer.fields_by_name[alias] for alias in field_.aliases if alias in writer.fields_by_name]
+        is_aliased = len(aliased) == 1 and aliased[0].schema.type != "null"
+        branches = field_.schema.branches if isinstance(field_.schema, Union) else (field_.schema,)
+        is_nullable = any(branch.type == "null" for branch in branches)
+        if is_aliased and aliased[0].name not in reader.fields_by_name:
+            message = f"written as {aliased[0].name}, which readers of JSON do not read as {field_.name}"
+            yield _make_misreading("alias", field_location, message, aliased[0].name)
+        elif is_aliased and field_.default is NO_DEFAULT and not is_nullable:
+            message = f"written as {aliased[0].name} alone; {field_.name} has no value and no default"
+            yield _make_misreading("absent", field_location, message, aliased[0].name)
+        elif field_.default is not NO_DEFAULT and field_.default is not None:
+            yield Incompatibility(DEFAULT_NOT_APPLIED, reader_pointer(field_location), trace=field_location)
 
 
 @lru_cache(maxsize=64)  # called for each branch of the other side
@@ -401,22 +408,6 @@ def _compare_values(pair: _Pair, location: Location) -> Incompatibility | None:
 def _describe_type(schema: Schema, value_type: ValueType) -> str:
     kind = kind_of(schema)
     return f"{schema.type} of {kind}" if kind in KEPT and kind[:1].isupper() else value_type.text
-
-
-def _check_alias(reader_field: Field, reader: Record, writer: Record, location: Location) -> Iterator[Incompatibility]:
-    """Yield the misreading of a field that only an alias connects with a field of the writer."""
-    sources = [writer.fields_by_name[alias] for alias in reader_field.aliases if alias in writer.fields_by_name]
-    if len(sources) != 1 or sources[0].schema.type == "null":
-        return
-    (source,) = sources
-    schema = reader_field.schema
-    is_nullable = any(branch.type == "null" for branch in (schema.branches if isinstance(schema, Union) else (schema,)))
-    if source.name not in reader.fields_by_name:
-        message = f"written as {source.name}, which readers of JSON do not read as {reader_field.name}"
-        yield _make_misreading("alias", location, message, source.name)
-    elif reader_field.default is NO_DEFAULT and not is_nullable:
-        message = f"written as {source.name} alone; {reader_field.name} has no value and no default"
-        yield _make_misreading("absent", location, message, source.name)
 
 
 def _make_misreading(

@@ -20,7 +20,6 @@ from schemactl.formats.avro.schema import (
     PRIMITIVE_TYPES,
     Array,
     Enum,
-    Field,
     Fixed,
     JavaException,
     JsonValue,
@@ -83,8 +82,8 @@ class InvalidAvro(InvalidSchema):
 class TrailingText(InvalidAvro):
     """A `text` follows the JSON `value`. Java's parser reports it after it has read a schema from the value."""
 
-    def __init__(self, message: str, *, fix: str, value: Any, text: str) -> None:
-        super().__init__(message, fix=fix)
+    def __init__(self, message: str, *, value: Any, text: str) -> None:
+        super().__init__(message, fix="remove the text after the schema; comments are allowed only before its end")
         self.value = value
         self.text = text
 
@@ -119,7 +118,6 @@ def read(text: str) -> Any:
         position = len(text) - len(rest)
         raise TrailingText(
             f"{_make_excerpt(rest)} follows the schema at {_describe_position(text, position)}; expected the end of the definition",
-            fix="remove the text after the schema; comments are allowed only before its end",
             value=value,
             text=rest,
         )
@@ -291,9 +289,19 @@ class _SchemaPrinter:
                 tree["type"] = "error"
             if id(schema) in self._unfinished:  # properties and aliases also follow the fields
                 return tree
-            tree["fields"] = [
-                _make_field_tree(field, self.make_tree(field.schema, schema.namespace)) for field in schema.fields
-            ]
+            fields: list[JsonValue] = []
+            for field in schema.fields:
+                field_tree = {"name": field.name, "type": self.make_tree(field.schema, schema.namespace)}
+                if field.doc is not None:
+                    field_tree["doc"] = field.doc
+                if field.default is not NO_DEFAULT:
+                    field_tree["default"] = field.default
+                if field.order != "ascending":
+                    field_tree["order"] = field.order
+                if field.aliases:
+                    field_tree["aliases"] = list(field.aliases)
+                fields.append(field_tree | dict(field.properties))
+            tree["fields"] = fields
         elif isinstance(schema, Enum):
             tree["symbols"] = list(schema.symbols)
             if schema.default is not None:
@@ -311,19 +319,6 @@ class _SingleTypePrinter(_SchemaPrinter):
 
     def _is_printed(self, schema: NamedSchema) -> bool:  # noqa: ARG002  all types inside of it are printed by name
         return True
-
-
-def _make_field_tree(field: Field, type_: JsonValue) -> dict[str, JsonValue]:
-    tree: dict[str, JsonValue] = {"name": field.name, "type": type_}
-    if field.doc is not None:
-        tree["doc"] = field.doc
-    if field.default is not NO_DEFAULT:
-        tree["default"] = field.default
-    if field.order != "ascending":
-        tree["order"] = field.order
-    if field.aliases:
-        tree["aliases"] = list(field.aliases)
-    return tree | dict(field.properties)
 
 
 def _shorten_name(full_name: str, enclosing_namespace: str | None) -> str:

@@ -27,7 +27,7 @@ from schemactl.formats.avro.compatibility import (
     walk,
 )
 from schemactl.formats.avro.counterexample import ONES, SampleMessages, UnionValue, encode, to_json, write_json
-from schemactl.formats.avro.logical_types import MAX_PAIRS, ValueType, compare_value_types, value_type_of
+from schemactl.formats.avro.logical_types import MAX_PAIRS, compare_value_types, value_type_of
 from schemactl.formats.avro.logical_types import find_misreadings as find_changed_logical_types
 from schemactl.formats.avro.schema import NO_DEFAULT, Array, Enum, Fixed, Map, Record, Schema, Union
 from schemactl.formats.type_spec import Explanation
@@ -379,22 +379,12 @@ def _compare(
         case Fixed(), Fixed() if reader.size != writer.size and reader_kind != "decimal":
             yield make("size", (location, "size"))
         case _:
-            if reader_type and writer_type and not rules.converts_units and reader_kind == writer_kind:
-                changed = _compare_logical(reader_type, writer_type)
-                if changed is not None:
-                    yield make("type", is_warning=changed)
-
-
-def _compare_logical(reader_type: ValueType, writer_type: ValueType) -> bool | None:
-    """Return whether another unit or another number of digits is only a warning, or None if the value is the same."""
-    if writer_type.kind == "decimal":
-        # The number is written with its decimal point.
-        return None
-    if reader_type == writer_type:
-        return None
-    changed = compare_value_types(reader=reader_type, writer=writer_type)
-    # Microseconds of a day do not fit into the int of milliseconds, which Avro would not promote.
-    return changed.is_warning if changed else False
+            # A decimal is written with its decimal point, so its digits do not matter.
+            reads_same = rules.converts_units or reader_type == writer_type or writer_kind == "decimal"
+            if reader_type and writer_type and reader_kind == writer_kind and not reads_same:
+                changed = compare_value_types(reader=reader_type, writer=writer_type)
+                # Microseconds of a day do not fit into the int of milliseconds, which Avro would not promote.
+                yield make("type", is_warning=changed.is_warning if changed else False)
 
 
 def _compare_fields(

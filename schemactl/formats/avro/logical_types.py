@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
 from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -60,6 +59,7 @@ from schemactl.formats.avro.schema import (
     locate_children,
     parts,
 )
+from schemactl.formats.primitive import format_date, format_time
 
 LOGICAL_TYPE_CHANGED: Final = "LOGICAL_TYPE_CHANGED"
 NARROWER_TYPE: Final = "NARROWER_TYPE"
@@ -481,7 +481,14 @@ def _make_sample(reader_type: ValueType, writer_type: ValueType, size: int | Non
         case "date":
             return _SAMPLE_DAY
         case "decimal":
-            return _make_decimal_sample(reader_type, writer_type, shown_type, size)
+            digit_count = min(shown_type.precision, 5)
+            if writer_type.logical == reader_type.logical and reader_type.precision < writer_type.precision:
+                # The shortest number that does not fit the reader's digits.
+                digit_count = reader_type.precision + 1
+            if digit_count > MAX_DIGITS:
+                return None
+            number = int("1234567890" * (digit_count // 10) + "1234567890"[: digit_count % 10])
+            return number.to_bytes(number.bit_length() // 8 + 1 if size is None else size, "big", signed=True)
         case "duration":
             return struct.pack("<3I", 1, 2, 3_000)
         case "uuid":
@@ -492,19 +499,6 @@ def _make_sample(reader_type: ValueType, writer_type: ValueType, size: int | Non
     if writer_type.base == "bytes":
         return b"\xff"
     return 2**53 + 1 if reader_type.base == "double" else 2**24 + 1
-
-
-def _make_decimal_sample(
-    reader_type: ValueType, writer_type: ValueType, shown_type: ValueType, size: int | None
-) -> bytes | None:
-    digit_count = min(shown_type.precision, 5)
-    if writer_type.logical == reader_type.logical and reader_type.precision < writer_type.precision:
-        # The shortest number that does not fit the reader's digits.
-        digit_count = reader_type.precision + 1
-    if digit_count > MAX_DIGITS:
-        return None
-    number = int("1234567890" * (digit_count // 10) + "1234567890"[: digit_count % 10])
-    return number.to_bytes(number.bit_length() // 8 + 1 if size is None else size, "big", signed=True)
 
 
 # Values in readable form
@@ -518,11 +512,13 @@ def describe_value(value_type: ValueType, value: Datum) -> str:
         case "local-timestamp":
             return _describe_moment(value, UNITS_PER_SECOND[value_type.unit])
         case "date":
-            return _describe_date(value)
+            return format_date(value)
         case "time":
             units_per_second = UNITS_PER_SECOND[value_type.unit]
             is_time = 0 <= value < _SECONDS_PER_DAY * units_per_second
-            return _describe_time(value, units_per_second) if is_time else f"{value} {value_type.unit} after midnight"
+            if not is_time:
+                return f"{value} {value_type.unit} after midnight"
+            return format_time(value * 10**9 // units_per_second)
         case "decimal":
             unscaled = Decimal(int.from_bytes(value, "big", signed=True))
             return (
@@ -556,21 +552,4 @@ def _describe_reading(reader_type: ValueType, writer_type: ValueType, value: Dat
 
 def _describe_moment(value: int, units_per_second: int) -> str:
     days, rest = divmod(value, _SECONDS_PER_DAY * units_per_second)
-    return f"{_describe_date(days)}T{_describe_time(rest, units_per_second)}"
-
-
-def _describe_time(value: int, units_per_second: int) -> str:
-    seconds, fraction = divmod(value, units_per_second)
-    digits = f"{fraction:0{len(str(units_per_second)) - 1}d}".rstrip("0")
-    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{text}.{digits}" if digits else text
-
-
-def _describe_date(days: int) -> str:
-    """Return the date of a number of days since 1970-01-01, also outside of the years of Python's dates."""
-    # The Gregorian calendar repeats after 400 years, which have 146,097 days.
-    cycles, rest = divmod(days, 146_097)
-    near_date = date(1970, 1, 1) + timedelta(days=rest)
-    year = near_date.year + 400 * cycles
-    year_text = f"{year:04d}" if 0 <= year <= 9999 else f"{year:+d}"
-    return f"{year_text}-{near_date.month:02d}-{near_date.day:02d}"
+    return f"{format_date(days)}T{format_time(rest * 10**9 // units_per_second)}"

@@ -187,37 +187,26 @@ class Resolution:
             raise stack_overflow() from None
 
     def _resolve(self, writer: Schema, reader: Schema) -> Symbol | None:
-        symbol: Symbol | None
+        """Follow Resolver.resolve, WriterUnion.resolve and ReaderUnion.resolve."""
         if isinstance(writer, Union):
-            symbol = self._resolve_writer_union(writer, reader)
-        elif isinstance(reader, Union):
-            symbol = self._resolve_reader_union(writer, reader)
-        elif isinstance(writer, Record) and isinstance(reader, Record):
-            symbol = self._resolve_records(writer, reader)
-        elif isinstance(writer, Array) and isinstance(reader, Array):
-            symbol = make_repeater(self._resolve(writer.items, reader.items))
-        elif isinstance(writer, Map) and isinstance(reader, Map):
-            symbol = make_repeater(self._resolve(writer.values, reader.values))
-        else:
-            symbol = compare_leaves(writer, reader)
-        return symbol
-
-    def _resolve_writer_union(self, writer: Union, reader: Schema) -> Symbol | None:
-        """Follow WriterUnion.resolve. Two like unions are compared branch by branch, and errors in them do not count."""
-        if isinstance(reader, Union) and self._likeness.are_alike(writer, reader):
+            if not isinstance(reader, Union) or not self._likeness.are_alike(writer, reader):
+                return make_alternative([self._resolve(branch, reader) for branch in writer.branches])
+            # Two like unions are compared branch by branch, and errors in them do not count.
             for writer_branch, reader_branch in zip(writer.branches, reader.branches, strict=True):
                 if not _is_same_primitive(writer_branch, reader_branch):
                     self._resolve(writer_branch, reader_branch)
             return self._generate(reader)
-        return make_alternative([self._resolve(branch, reader) for branch in writer.branches])
-
-    def _resolve_reader_union(self, writer: Schema, reader: Union) -> Symbol | None:
-        """Follow ReaderUnion.resolve: choose one branch and resolve against this branch only."""
-        branch = self._find_branch(writer, reader)
-        if branch is None:
-            return Mark.ERROR
-        symbol = self._resolve(writer, branch)
-        return make_alternative([symbol])
+        if isinstance(reader, Union):
+            # One branch is chosen, and no other one is tried.
+            branch = self._find_branch(writer, reader)
+            return Mark.ERROR if branch is None else make_alternative([self._resolve(writer, branch)])
+        if isinstance(writer, Record) and isinstance(reader, Record):
+            return self._resolve_records(writer, reader)
+        if isinstance(writer, Array) and isinstance(reader, Array):
+            return make_repeater(self._resolve(writer.items, reader.items))
+        if isinstance(writer, Map) and isinstance(reader, Map):
+            return make_repeater(self._resolve(writer.values, reader.values))
+        return compare_leaves(writer, reader)
 
     def _find_branch(self, writer: Schema, reader: Union) -> Schema | None:
         """Find a branch by name, else by structure, else by promotion (ReaderUnion.firstMatchingBranch), or return None."""

@@ -136,11 +136,17 @@ def find_incompatibilities(*, reader: ProtoMessage, writer: ProtoMessage) -> Ite
                 continue
             yield from _compare_fields(reader_field, writer_field)
             is_enum = reader_field.is_closed_enum and writer_field.kind == descriptor.ENUM
-            if is_enum and _has_same_form(reader_field, writer_field):
-                types = reader_field.type_name, writer_field.type_name
-                if types not in compared_enums:
-                    compared_enums.add(types)
-                    yield from _compare_enums(reader_field.enum, writer_field.enum)
+            types = reader_field.type_name, writer_field.type_name
+            if not is_enum or not _has_same_form(reader_field, writer_field) or types in compared_enums:
+                continue
+            compared_enums.add(types)
+            readable = set(reader_field.enum.numbers().values())
+            written = writer_field.enum.numbers().items()
+            missing = [f"{number} ({name})" for name, number in written if number not in readable]
+            if missing:
+                values = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+                message = f"the reader's enum {reader_field.enum.full_name} does not list {values}"
+                yield Incompatibility("ENUM_VALUE_NO_DELETE", reader_field.enum.pointer, message)
 
 
 def find_misreadings(*, reader: ProtoMessage, writer: ProtoMessage) -> Iterator[Incompatibility]:
@@ -339,15 +345,6 @@ def _compare_fields(reader: ProtoField, writer: ProtoField) -> Iterator[Incompat
 
 def _describe_cardinality(field: ProtoField) -> str:
     return field.cardinality if field.is_repeated else "one value"
-
-
-def _compare_enums(reader: ProtoEnum, writer: ProtoEnum) -> Iterator[Incompatibility]:
-    readable = set(reader.numbers().values())
-    missing = [f"{number} ({name})" for name, number in writer.numbers().items() if number not in readable]
-    if missing:
-        values = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-        message = f"the reader's enum {reader.full_name} does not list {values}"
-        yield Incompatibility("ENUM_VALUE_NO_DELETE", reader.pointer, message)
 
 
 def _name_field(field: ProtoField) -> str:

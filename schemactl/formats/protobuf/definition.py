@@ -745,23 +745,20 @@ class _Printer:
         full_name = f"{scope}.{message.name}" if scope else message.name
         if full_name in self._comments:
             yield f"// {self._comments[full_name]}"
-        yield from _block_lines(f"message {message.name}", self._message_body(message, full_name))
-
-    def _message_body(self, message: DescriptorProto, full_name: str) -> Iterator[str]:
-        yield from _option_lines(message.options)
-        yield from self._fields_and_messages(message, full_name)
+        lines = [*_option_lines(message.options), *self._fields_and_messages(message, full_name)]
         for enum in message.enum_type:
-            yield from self._enum_lines(enum)
+            lines += self._enum_lines(enum)
         for extension_range in message.extension_range:
             last = "max" if extension_range.end == _FIELD_NUMBER_LIMIT else extension_range.end - 1
             options = _bracket_options(_list_options(extension_range.options))
-            yield f"extensions {extension_range.start} to {last}{options};"
+            lines.append(f"extensions {extension_range.start} to {last}{options};")
         if message.extension:
-            yield from self._extension_lines(message.extension)
+            lines += self._extension_lines(message.extension)
         for reserved_range in message.reserved_range:
             last = "max" if reserved_range.end == _FIELD_NUMBER_LIMIT else reserved_range.end - 1
-            yield f"reserved {reserved_range.start} to {last};"
-        yield from self._reserved_name_lines(message.reserved_name)
+            lines.append(f"reserved {reserved_range.start} to {last};")
+        lines += self._reserved_name_lines(message.reserved_name)
+        yield from _block_lines(f"message {message.name}", lines)
 
     def _fields_and_messages(self, message: DescriptorProto, full_name: str) -> Iterator[str]:
         entries = {nested.name: nested for nested in message.nested_type if is_map_entry(nested)}

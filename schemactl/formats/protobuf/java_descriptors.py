@@ -54,7 +54,6 @@ _UNSIGNED_32: Final = frozenset({FieldDescriptorProto.TYPE_UINT32, FieldDescript
 _SIGNED_64: Final = frozenset(
     {FieldDescriptorProto.TYPE_INT64, FieldDescriptorProto.TYPE_SINT64, FieldDescriptorProto.TYPE_SFIXED64}
 )
-_UNSIGNED_64: Final = frozenset({FieldDescriptorProto.TYPE_UINT64, FieldDescriptorProto.TYPE_FIXED64})
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _HEX_INTEGER: Final = re.compile(r"[+-]?[\da-fA-F]+")

@@ -335,19 +335,16 @@ def _read_java_files() -> dict[str, FileDescriptorProto]:
 def _find_versioned_files(names: Iterable[str], rendering: ProtoRendering) -> dict[str, FileDescriptorProto]:
     """Return the files among `names` whose content depends on the release of protobuf, as clients of a language send them."""
     java_files = _read_java_files()
-    return {
-        name: java_files[name] if rendering == "java" else _read_runtime_file(name)
-        for name in names
-        if name in java_files
-    }
-
-
-def _read_runtime_file(name: str) -> FileDescriptorProto:
-    """Return one of protobuf's own files as the installed release of Python's protobuf has it."""
-    module: Any = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
-    proto = FileDescriptorProto()
-    module.DESCRIPTOR.CopyToProto(proto)
-    return proto
+    files = {name: java_files[name] for name in names if name in java_files}
+    if rendering == "java":
+        return files
+    # The installed release of Python's protobuf stands for the releases of the other clients.
+    runtime_files: dict[str, FileDescriptorProto] = {}
+    for name in files:
+        module: Any = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+        runtime_files[name] = FileDescriptorProto()
+        module.DESCRIPTOR.CopyToProto(runtime_files[name])
+    return runtime_files
 
 
 def _drop_default_json_names(image: Image, name: str, text: bytes) -> FileDescriptorProto:
