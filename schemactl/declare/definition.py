@@ -34,6 +34,7 @@ from schemactl.declare.files import (
     TEXT_SUFFIX,
     Files,
     decode,
+    make_relative,
     obstacle,
     read_bytes,
     resolve,
@@ -119,7 +120,7 @@ class Include(NamedTuple):
     def find_name(self, path: str) -> str | None:
         """Return the import name of a file by the longest folder that a prefix means, or None if it is in no such folder."""
         names = {
-            folder: posixpath.join(prefix, posixpath.relpath(path, folder or "."))
+            folder: posixpath.join(prefix, make_relative(path, folder))
             for prefix, folder in sorted(self.folders.items())
             if folder in ("", ".") or path.startswith(f"{folder}/")
         }
@@ -493,15 +494,38 @@ class _DefinitionReader:
 
     def _read_avro(self) -> SchemaInfo | None:
         definition = self._read_definition()
-        references = list(self._read_references())
+        # The files that `references` names one by one, each with the index of its entry.
+        references: list[tuple[int, AvroFile]] = []
+        for index, written in enumerate(self.declaration.references):
+            if is_pattern(written) or (self.declaration.proto and written.endswith(PROTO_SUFFIX)):
+                continue
+            self.listed.add(index)
+            parts = ("references", str(index))
+            path = self._resolve_path(written, AVRO_SUFFIXES, *parts)
+            with self._collect_problems(*parts):
+                if path is not None:
+                    references.append((index, self.definitions.avro_file(path)[0]))
         if definition is None or self.problems:
             return None
         file, text = definition
+
+        # The files that globs and folders match. Those that cannot be parsed matter only if a type is missing.
+        matched: list[tuple[int, AvroFile]] = []
         unreadable: list[Problem] = []
-        matched = list(self._read_matched_files(unreadable))
+        known_paths = {*self.paths}
+        for index, written in enumerate(self.declaration.references):
+            for path in self._match_files(index, written) if is_pattern(written) else ():
+                if path in known_paths:
+                    continue
+                known_paths.add(path)
+                try:
+                    matched.append((index, self.definitions.avro_file(path)[0]))
+                except DeclarationError as error:
+                    unreadable += error.problems
         if self.problems:
             # An empty folder is one problem; each missing type would be another.
             return None
+
         inlined = inline(file, [reference for _, reference in references], [other for _, other in matched])
         self.problems += inlined.problems or self._find_missing_types(
             inlined, file, [*references, *matched], unreadable
@@ -573,11 +597,11 @@ class _DefinitionReader:
             if problems := inline(file, [*listed, self.definitions.avro_file(path)[0]]).problems:
                 yield from problems
                 return
-            written = posixpath.relpath(path, self.folder or ".")
+            written = make_relative(path, self.folder)
             fix = f"list that file under `references`: [{written}]"
             for index, reference in references:
                 if reference.path != file.path and shown(reference.path) == source.path:
-                    user = posixpath.relpath(reference.path, self.folder or ".")
+                    user = make_relative(reference.path, self.folder)
                     message = f"`{user}` uses `{name}`, and `{written}`, which defines it, is not listed"
                     yield Problem(self.declaration.locate("references", str(index)), message, fix)
                     return
@@ -610,12 +634,20 @@ class _DefinitionReader:
         with self._collect_problems(key):
             try:
                 info = self.definitions.compile(proto)
-                return replace(info, editor=partial(_edit_proto, proto, info))
             except InvalidSchema as error:
                 match = _MISSING_IMPORT.fullmatch(error.message)
                 if match is None or match[1] in proto.sources or match[1].startswith(_PROTOC_FOLDER):
                     raise
                 raise self._explain_missing_import(match[1], error) from error
+
+            def edit_file(edit: DefinitionEdit) -> TextEdit | None:
+                source = info.locate(edit.pointer)
+                for name, path in proto.paths.items():
+                    if source and shown(path) == source.path and name in proto.sources:
+                        return make_proto_edit(path, proto.sources[name].decode(), source, edit)
+                return None
+
+            return replace(info, editor=edit_file)
         return None
 
     def _explain_missing_import(self, name: str, error: InvalidSchema) -> InvalidSchema:
@@ -638,11 +670,11 @@ class _DefinitionReader:
             path = min(paths, key=lambda path: (len(path), path))
             if start:
                 folder = path.removesuffix(ending).rstrip("/") or "."
-                relative_folder = posixpath.relpath(folder, posixpath.dirname(include.project_path) or ".")
+                relative_folder = make_relative(folder, posixpath.dirname(include.project_path))
                 prefix = "/".join(parts[:start])
                 fix = f"write `protobuf: {{include: {{{prefix}: {relative_folder}}}}}` in {include.project_path or 'schemactl.yaml'}"
                 return InvalidSchema(error.message, fix=fix, source=error.source)
-            folder = posixpath.relpath(posixpath.dirname(path) or ".", self.folder or ".")
+            folder = make_relative(posixpath.dirname(path) or ".", self.folder)
             fix = f"list its folder: `references: [{folder}/]`"
             for index, written in enumerate(self.declaration.references):
                 user = error.source.path if error.source else ""
@@ -677,7 +709,17 @@ class _DefinitionReader:
     def _gather_proto_files(self, key: str, written: str) -> ProtoInput | None:
         suffixes = (PROTO_SUFFIX, DESCRIPTOR_SUFFIX) if self.declaration.is_proto else (PROTO_SUFFIX,)
         path = self._resolve_path(written, suffixes, key)
-        references = self._list_proto_references()
+        # The files that may be imported, each with the index of its entry, and whether the entry names the file itself.
+        references: dict[str, tuple[int, bool]] = {}
+        for index, written_reference in enumerate(self.declaration.references):
+            if is_pattern(written_reference):
+                for matched_path in self._match_files(index, written_reference, proto=True):
+                    references.setdefault(matched_path, (index, False))
+            elif self.declaration.is_proto or written_reference.endswith(PROTO_SUFFIX):
+                self.listed.add(index)
+                parts = ("references", str(index))
+                if named_path := self._resolve_path(written_reference, (PROTO_SUFFIX,), *parts):
+                    references[named_path] = index, True
         if path is None or self.problems:
             return None
         files = None
@@ -703,71 +745,30 @@ class _DefinitionReader:
             paths.add(self.definitions.include.project_path)
         return ProtoInput(files, frozenset(paths), frozenset(self.listed), frozenset(used))
 
-    def _list_proto_references(self) -> dict[str, tuple[int, bool]]:
-        """Map each `.proto` file that may be imported to the index of its entry, and whether the entry names the file itself."""
-        entries: dict[str, tuple[int, bool]] = {}
-        for index, written in enumerate(self.declaration.references):
-            if is_pattern(written):
-                for path in self._match_files(index, written, proto=True):
-                    entries.setdefault(path, (index, False))
-            elif self.declaration.is_proto or written.endswith(PROTO_SUFFIX):
-                self.listed.add(index)
-                if named_path := self._resolve_path(written, (PROTO_SUFFIX,), "references", str(index)):
-                    entries[named_path] = index, True
-        return entries
-
     def _read_definition(self) -> tuple[AvroFile, str | None] | None:
         """Return the definition and its text, which is None for a definition written as YAML."""
-        definition, path = self.declaration.definition, self.declaration.text.path
+        definition, text, document = self.declaration.definition, self.declaration.text, self.declaration.document
+        parts = (*self.declaration.parts, "definition")
         if not isinstance(definition, str):
             for null_parts in _find_bare_nulls(definition):
                 message = "`null` without quotes is not a type in YAML"
                 self._add_problem(message, "definition", *null_parts, fix='write "null"')
-            parts = (*self.declaration.parts, "definition")
-            part = YamlPart(self.declaration.text, self.declaration.document, parts)
-            return AvroFile(path, definition, part), None
+            return AvroFile(text.path, definition, YamlPart(text, document, parts)), None
+
+        def locate(offset: int) -> Source:
+            return locate_in_scalar(text.path, text.data, text.node(document, parts), offset)
+
+        def read_block() -> str | None:
+            is_block = getattr(text.node(document, parts), "style", None) == "|"
+            return text.data.decode() if is_block else None
+
         with self._collect_problems("definition"):
             if self.declaration.is_inline:
-                json_text = JsonText(definition, self._locate_in_text, self._read_block)
-                return AvroFile(path, read_json(json_text), json_text), definition
+                json_text = JsonText(definition, locate, read_block)
+                return AvroFile(text.path, read_json(json_text), json_text), definition
             file_path = self._resolve_path(definition, AVRO_SUFFIXES, "definition")
             return self.definitions.avro_file(file_path) if file_path else None
         return None
-
-    def _locate_in_text(self, offset: int) -> Source:
-        """Return the place of an offset in a definition that is JSON text in YAML."""
-        text, parts = self.declaration.text, (*self.declaration.parts, "definition")
-        return locate_in_scalar(text.path, text.data, text.node(self.declaration.document, parts), offset)
-
-    def _read_block(self) -> str | None:
-        """Return the content of the YAML file if its literal block (`|`) is the definition, else None."""
-        text = self.declaration.text
-        node = text.node(self.declaration.document, (*self.declaration.parts, "definition"))
-        return text.data.decode() if getattr(node, "style", None) == "|" else None
-
-    def _read_references(self) -> Iterator[tuple[int, AvroFile]]:
-        """Yield the Avro files that `references` names one by one, each with the index of its entry."""
-        for index, written in enumerate(self.declaration.references):
-            if is_pattern(written) or (self.declaration.proto and written.endswith(PROTO_SUFFIX)):
-                continue
-            self.listed.add(index)
-            parts = ("references", str(index))
-            path = self._resolve_path(written, AVRO_SUFFIXES, *parts)
-            with self._collect_problems(*parts):
-                if path is not None:
-                    yield index, self.definitions.avro_file(path)[0]
-
-    def _read_matched_files(self, unreadable: list[Problem]) -> Iterator[tuple[int, AvroFile]]:
-        """Yield the Avro files that globs and folders match, each with the index of its entry; add the problems of the others to `unreadable`."""
-        known_paths = {*self.paths}
-        for index, written in enumerate(self.declaration.references):
-            for path in self._match_files(index, written) if is_pattern(written) else ():
-                if path not in known_paths:
-                    known_paths.add(path)
-                    try:
-                        yield index, self.definitions.avro_file(path)[0]
-                    except DeclarationError as error:
-                        unreadable += error.problems
 
     def _match_files(self, index: int, written: str, *, proto: bool = False) -> list[str]:
         """Return the files that a glob or folder matches; add a problem if it matches neither Avro nor `.proto` files."""
@@ -848,7 +849,7 @@ class _DefinitionReader:
                 fix = f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}"
             self._add_problem(reason, *parts, fix=fix)
             return None
-        fix = f"write {posixpath.relpath(similar_path, self.folder or '.')}" if similar_path else ""
+        fix = f"write {make_relative(similar_path, self.folder)}" if similar_path else ""
         if not similar_path and files.kind(path) == "missing" and path:
             start = f"`{self.folder}`" if self.folder else "the top folder"
             fix = f"add the file, or correct its path, which starts in {start}"
@@ -892,15 +893,6 @@ def _add_default_properties(info: SchemaInfo, defaults: Mapping[str, str]) -> Sc
     part_names = ("key.schema.properties", "value.schema.properties")
     part_properties = {name: joined.properties[name] for name in part_names if name in joined.properties}
     return replace(info, properties={**joined.properties, **info.properties, **part_properties})
-
-
-def _edit_proto(proto: Any, info: SchemaInfo, edit: DefinitionEdit) -> TextEdit | None:
-    """Return the edit of a compiled definition in its `.proto` file, or None if only a person can make it."""
-    source = info.locate(edit.pointer)
-    for name, path in proto.paths.items():
-        if source and shown(path) == source.path and name in proto.sources:
-            return make_proto_edit(path, proto.sources[name].decode(), source, edit)
-    return None
 
 
 def _explain_avro_source(written: str, path: str) -> tuple[str, str]:

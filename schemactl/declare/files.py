@@ -234,6 +234,11 @@ def resolve(folder: str, written: str) -> str:
     return "" if path == "." else path
 
 
+def make_relative(path: str, folder: str) -> str:
+    """Return the path that a file of `folder` writes for a path of the repository: the reverse of `resolve`."""
+    return posixpath.relpath(path, folder or ".")
+
+
 def obstacle(files: Files, path: str) -> str | None:
     """Return the reason why `path` cannot be read as a file of this repository, or None if it can."""
     if not path:

@@ -597,31 +597,30 @@ class _YamlIndenter:
         """Return the formatted text, or the source if it is not supported."""
         scanner = COMPOSER(self.source)
         while scanner.check_token():
-            self._add_token(scanner.get_token())
-            if self.is_unsupported:
+            token = scanner.get_token()
+            is_block = isinstance(token, yaml.ScalarToken) and token.style in ("|", ">")
+            written = self.source[token.start_mark.index : token.end_mark.index]
+            if (
+                isinstance(token, yaml.DirectiveToken)
+                or (is_block and not token.value.strip())
+                or (isinstance(token, yaml.KeyToken) and written == "?")
+            ):
+                self.is_unsupported = True
                 return self.source
+            if isinstance(token, yaml.BlockMappingStartToken | yaml.BlockSequenceStartToken):
+                self._open_level(token, is_sequence=isinstance(token, yaml.BlockSequenceStartToken))
+            elif isinstance(token, yaml.BlockEndToken):
+                self._close_implied_level()
+                self.levels.pop()
+            elif isinstance(token, yaml.KeyToken) and not self.depth:
+                self._close_implied_level()
+            elif isinstance(token, yaml.BlockEntryToken) and not self.levels[-1].is_sequence:
+                self._open_level(token, is_sequence=True, is_implied=True)
+            if isinstance(token, _VISIBLE):
+                self._append_token(token)
         if self.rows:
             self._end_row()
-        lines = [line.rstrip() if row is None else line for line, row in self._format_lines()]
-        return "".join(f"{line}\n" for line in lines)
-
-    def _add_token(self, token: Any) -> None:
-        is_block = isinstance(token, yaml.ScalarToken) and token.style in ("|", ">")
-        if isinstance(token, yaml.DirectiveToken) or (is_block and not token.value.strip()):
-            self.is_unsupported = True
-        elif isinstance(token, yaml.BlockMappingStartToken | yaml.BlockSequenceStartToken):
-            self._open_level(token, is_sequence=isinstance(token, yaml.BlockSequenceStartToken))
-        elif isinstance(token, yaml.BlockEndToken):
-            self._close_implied_level()
-            self.levels.pop()
-        elif isinstance(token, yaml.KeyToken) and not self.depth:
-            self._close_implied_level()
-        elif isinstance(token, yaml.BlockEntryToken) and not self.levels[-1].is_sequence:
-            self._open_level(token, is_sequence=True, is_implied=True)
-        if isinstance(token, _VISIBLE):
-            self._append_token(token)
-        elif isinstance(token, yaml.KeyToken):
-            self.is_unsupported |= self.source[token.start_mark.index : token.end_mark.index] == "?"
+        return "".join(f"{line}\n" for line in self._format_lines())
 
     def _open_level(self, token: Any, *, is_sequence: bool, is_implied: bool = False) -> None:
         new = self.levels[-1].new + _YAML_STEP if self.levels else 0
@@ -640,8 +639,11 @@ class _YamlIndenter:
             if self.rows:
                 self._end_row()
             self.rows.append(_Row(start.line, start.column, self._indent_token(token)))
-        else:
-            self.rows[-1].text += self._get_gap(token)
+        elif isinstance(token, yaml.ValueToken):
+            # Without a blank, the colon would be a part of the alias.
+            self.rows[-1].text += " " if isinstance(self.previous, yaml.AliasToken) else ""
+        elif not isinstance(self.previous, _OPENING) and not isinstance(token, (*_CLOSING, yaml.FlowEntryToken)):
+            self.rows[-1].text += " "
         row = self.rows[-1]
         if self.levels and not self.depth:
             row.columns.setdefault(self.levels[-1].old, self.levels[-1].new)
@@ -698,14 +700,6 @@ class _YamlIndenter:
             return level.new
         return level.content + (0 if level.is_sequence else _YAML_STEP)
 
-    def _get_gap(self, token: Any) -> str:
-        """Return the blanks between the previous token and this one on the same line."""
-        if isinstance(token, yaml.ValueToken):
-            return " " if isinstance(self.previous, yaml.AliasToken) else ""
-        if isinstance(self.previous, _OPENING) or isinstance(token, (*_CLOSING, yaml.FlowEntryToken)):
-            return ""
-        return " "
-
     def _render_token(self, token: Any, written: str) -> str:
         """Return the text of a token; its second and further lines are indented below its level."""
         if not isinstance(token, yaml.ScalarToken) or "\n" not in written:
@@ -725,36 +719,27 @@ class _YamlIndenter:
             inner = old - self.levels[-1].old + self.levels[-1].new
         return "\n".join([header.rstrip(), *(" " * inner + line[old:] if len(line) > old else "" for line in lines)])
 
-    def _format_lines(self) -> Iterator[tuple[str, _Row | None]]:
-        """Yield every line with its row, or None for a blank line or comment."""
+    def _format_lines(self) -> Iterator[str]:
+        """Yield the rows, and the comments and blank lines between them."""
         next_line, was_blank = 0, True
-        for number, row in enumerate(self.rows):
-            between = [*self._format_comments(next_line, row.first, number)]
-            # No blank line at the start of a document or before its end.
-            if row.text.startswith(("---", "...")) and row.new == 0:
+        for number, row in enumerate([*self.rows, None]):
+            between = []
+            for line in self.lines[next_line : row.first if row else len(self.lines)]:
+                comment = line.strip()
+                column = len(line) - len(line.lstrip())
+                between.append(" " * self._find_comment_column(column, number) + comment if comment else "")
+            # No blank line at the start of a document, before its end, or at the end of the text.
+            if row is None or (row.text.startswith(("---", "...")) and row.new == 0):
                 while between and not between[-1]:
                     between.pop()
             for line in between:
                 if line or not was_blank:
-                    yield line, None
+                    yield line
                 was_blank = not line
-            yield " " * row.new + row.text, row
-            was_blank = row.text.partition(" ")[0] in ("---", "...")
-            next_line = row.last + 1
-        rest = [*self._format_comments(next_line, len(self.lines), len(self.rows))]
-        while rest and not rest[-1]:
-            rest.pop()
-        for line in rest:
-            if line or not was_blank:
-                yield line, None
-            was_blank = not line
-
-    def _format_comments(self, first: int, last: int, number: int) -> Iterator[str]:
-        """Yield the comments and blank lines from line `first` up to line `last`, which precede the row with this number."""
-        for line in self.lines[first:last]:
-            comment = line.strip()
-            column = len(line) - len(line.lstrip())
-            yield " " * self._find_comment_column(column, number) + comment if comment else ""
+            if row:
+                yield " " * row.new + row.text
+                was_blank = row.text.partition(" ")[0] in ("---", "...")
+                next_line = row.last + 1
 
     def _find_comment_column(self, old: int, number: int) -> int:
         """Return the new column of a comment: the column of the row below it, or of a token above it in the same old column."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -159,8 +159,18 @@ class _NumbersReader:
         problem_count = len(self.problems)
         shape = self._read_model("number", items)
         nodes = {item_key.value: value_node for item_key, value_node, _ in items}
+        # Contradictions between keys that fit by themselves.
         if nodes.keys() <= NumberShape.model_fields.keys():
-            self._check_entry(number, key, nodes)
+            if "git" in nodes and "foreign" in nodes:
+                message = "a number means one version: `git` and `foreign` exclude each other"
+                self._report(nodes["foreign"], message, "keep one")
+            elif not nodes.keys() & {"git", "foreign", "deleted"}:
+                self._report(key, f"the meaning of number {number} is missing", f"write {_ENTRY_EXAMPLES}")
+            for name in ("type", "properties"):
+                if name in nodes and "foreign" not in nodes:
+                    self._report(nodes[name], f"`{name}` belongs to a `foreign` definition", "remove it")
+            if "foreign" in nodes and "type" not in nodes:
+                self._report(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
         if len(self.problems) > problem_count:
             return None
         foreign, path = self._read_foreign(nodes["foreign"], shape) if shape.foreign else (None, None)
@@ -249,20 +259,6 @@ class _NumbersReader:
                 decision=_build_reason(shape),
                 source=locate_node(shown(self.path), name_node),
             )
-
-    def _check_entry(self, number: int, key: yaml.Node, nodes: Mapping[str, yaml.Node]) -> None:
-        """Report the contradictions between the keys of an entry."""
-        if "git" in nodes and "foreign" in nodes:
-            self._report(
-                nodes["foreign"], "a number means one version: `git` and `foreign` exclude each other", "keep one"
-            )
-        elif not nodes.keys() & {"git", "foreign", "deleted"}:
-            self._report(key, f"the meaning of number {number} is missing", f"write {_ENTRY_EXAMPLES}")
-        for name in ("type", "properties"):
-            if name in nodes and "foreign" not in nodes:
-                self._report(nodes[name], f"`{name}` belongs to a `foreign` definition", "remove it")
-        if "foreign" in nodes and "type" not in nodes:
-            self._report(nodes["foreign"], "a foreign definition needs its `type`", "add it: type: AVRO")
 
     def _read_foreign(self, node: yaml.Node, shape: NumberShape) -> tuple[SchemaInfo | None, str | None]:
         """Return the foreign definition and its path, or (None, None) with a problem."""
@@ -589,12 +585,12 @@ def contradictions(
                     known_numbers[name] = _list_versions(name, declared, catalogs)
                 versions = known_numbers[name]
                 if entry.git not in versions:
-                    range_ = f"its versions are {min(versions)} to {max(versions)}" if versions else "it has none"
-                    message = (
+                    suffix = f"its versions are {min(versions)} to {max(versions)}" if versions else "it has none"
+                    missing = (
                         f"number {entry.number} is recorded as version {entry.git} of {name}, which Git does not have: "
-                        f"{range_}"
+                        f"{suffix}"
                     )
-                    problems.add(Problem(entry.source, message, _VERSION))
+                    problems.add(Problem(entry.source, missing, _VERSION))
     return tuple(sorted(problems))
 
 
@@ -616,7 +612,11 @@ def _list_versions(name: TopicName, declared: Catalog, histories: Iterable[Catal
 def _find_unusable_entries(numbers: TargetNumbers) -> Iterator[Problem]:
     """Yield a problem for each foreign definition that cannot decode messages, unless `drift --accept` wrote it."""
     for entry in _iterate_entries(numbers):
-        if entry.foreign is None or entry.source is None or _is_written_by_accept(entry, entry.foreign):
+        if entry.foreign is None or entry.source is None:
+            continue
+        # `drift --accept` ends the name of a file with a digest of its bytes. It must be able to record any definition of a registry.
+        digest = hashlib.sha256(entry.foreign.schema).hexdigest()[:8]
+        if posixpath.splitext(entry.path or "")[0].endswith(f"-{entry.number}-{digest}"):
             continue
         if spec(entry.foreign).undeclarable:
             reason = f"messages cannot have a version of the type {entry.foreign.type.name}"
@@ -626,15 +626,6 @@ def _find_unusable_entries(numbers: TargetNumbers) -> Iterator[Problem]:
             reason = f"its definition in {entry.path} cannot be used: {problem}"
         fix = "`schemactl drift --accept` writes the registered definition; if it is unknown, write {deleted: true}"
         yield Problem(entry.source, f"number {entry.number} is foreign, and {reason}", fix)
-
-
-def _is_written_by_accept(entry: NumberEntry, foreign: SchemaInfo) -> bool:
-    """Return whether `drift --accept` named the file of the definition: the name ends with a digest of its bytes.
-
-    A registry may have any definition, and `drift --accept` must be able to record it.
-    """
-    stem = posixpath.splitext(entry.path or "")[0]
-    return stem.endswith(f"-{entry.number}-{hashlib.sha256(foreign.schema).hexdigest()[:8]}")
 
 
 def _iterate_entries(numbers: TargetNumbers) -> Iterator[NumberEntry]:

@@ -126,9 +126,9 @@ def _find_problems(value: Any, text: JsonText) -> Iterator[Problem]:
     if "type" in value and not (isinstance(name, str) and name in SchemaType.__members__):
         types = [type_.name for type_, spec in SPECS.items() if not spec.undeclarable]
         near = find_close_match(name.upper(), types) if isinstance(name, str) else None
-        fix = f'write "{near}"' if near else f"write one of {', '.join(types)}"
+        type_fix = f'write "{near}"' if near else f"write one of {', '.join(types)}"
         shown_name = f"`{shorten(name)}`" if isinstance(name, str) else describe_value(name)
-        yield Problem(text.locate(("type",)), f"{shown_name} is not a schema type", fix)
+        yield Problem(text.locate(("type",)), f"{shown_name} is not a schema type", type_fix)
     if "schema" in value and not isinstance(value["schema"], str):
         fix = "put the definition into quotes, as one text with escapes"
         if isinstance(value["schema"], dict | list):

@@ -44,6 +44,7 @@ from schemactl.declare.files import (
     Files,
     WorktreeFiles,
     list_folders_with_yaml,
+    make_relative,
     obstacle,
     read_bytes,
     resolve,
@@ -152,7 +153,7 @@ def check_roots(files: Files, project: Project, data: bytes) -> None:
         similar_folder = None if root in folders else find_close_match(root, folders)
         source = YamlText(project.path, data).locate(0, ("roots", str(index)))
         if similar_folder and similar_folder not in project.roots and source.line > 1:
-            written = posixpath.relpath(similar_folder, project.folder or ".")
+            written = make_relative(similar_folder, project.folder)
             problems.append(Problem(source, f"there is no folder `{root}`", f"did you mean `{written}`?"))
     if problems:
         raise DeclarationError(problems)

@@ -17,7 +17,7 @@ from schemactl.core.errors import Source
 from schemactl.core.json_pointer import split_pointer
 from schemactl.declare.files import AVRO_SUFFIXES
 from schemactl.declare.references import AvroFile
-from schemactl.declare.source_location import JsonSyntaxError, JsonText, Scan, Tokens, find_key_node
+from schemactl.declare.source_location import JsonSyntaxError, JsonText, Scan, find_key_node
 from schemactl.declare.yaml_parser import YamlPart, scalar
 
 _Replacement = tuple[int, int, str]
@@ -217,9 +217,12 @@ def make_proto_edit(path: str, content: str, place: Source, edit: DefinitionEdit
 
 def _edit_yaml(part: YamlPart, edit: AvroEdit) -> _Replacement | None:
     parts = split_pointer(edit.pointer)
-    node = _find_node(part, parts)
-    if node is None:
-        return None
+    node = part.node(())
+    for length, token in enumerate(parts, 1):
+        is_list = isinstance(node, yaml.SequenceNode) and token.isdigit() and int(token) < len(node.value)
+        if not is_list and find_key_node(node, token) is None:
+            return None
+        node = part.node(parts[:length])
     if isinstance(edit, RenameKey):
         key = find_key_node(part.node(parts[:-1]), parts[-1])
         return _replace_scalar(key, edit.name) if key else None
@@ -233,17 +236,6 @@ def _edit_yaml(part: YamlPart, edit: AvroEdit) -> _Replacement | None:
     if is_mapping and find_key_node(node, "type") is None:
         return None
     return _replace_scalar(part.node((*parts, "type")) if is_mapping else node, edit.name)
-
-
-def _find_node(part: YamlPart, parts: Tokens) -> yaml.Node | None:
-    """Return the node at `parts`, or None if the definition does not have it."""
-    node = part.node(())
-    for length, token in enumerate(parts, 1):
-        is_list = isinstance(node, yaml.SequenceNode) and token.isdigit() and int(token) < len(node.value)
-        if not is_list and find_key_node(node, token) is None:
-            return None
-        node = part.node(parts[:length])
-    return node
 
 
 def _replace_scalar(node: yaml.Node, text: str) -> _Replacement | None:

@@ -20,6 +20,7 @@ from schemactl.core.project import Project
 from schemactl.core.schema import WITHOUT_SCHEMA, Release, SchemaInfo, SchemaType
 from schemactl.declare import files as declare_files
 from schemactl.declare import reader
+from schemactl.declare.files import make_relative
 from schemactl.declare.formatter import laid_out_json
 from schemactl.declare.references import NAMED, AvroFile, named_types, own_names, qualified
 from schemactl.declare.source_location import JsonText
@@ -112,22 +113,27 @@ def _build_schema(
     values: dict[str, Value] = {"type": info.type.name}
     kind = spec(info).language
     if kind == "avro":
-        values["definition"] = _make_relative(f"{stem}.avsc", folder)
+        values["definition"] = make_relative(f"{stem}.avsc", folder)
         files[f"{stem}.avsc"] = info.schema
         if printed:
-            files[f"{stem}.avsc"], needed = _format_avro(info, shared)
+            try:
+                value = read(decode(info.schema))
+                value, needed = shared.extract(value) if shared else (value, {})
+                files[f"{stem}.avsc"] = laid_out_json(json_text(value)).encode()
+            except (ValueError, RecursionError) as error:
+                raise InvalidSchema("the definition cannot be printed as JSON") from error
             if needed:
                 files |= needed
-                values["references"] = [_make_relative(path, folder) for path in needed]
+                values["references"] = [make_relative(path, folder) for path in needed]
     elif kind == "protobuf":
         if printed and not _is_descriptor_set(info):
             values |= _print_protobuf(info, stem, folder, files, shared)
         else:
             files[f"{stem}.binpb"], message = load("definition").make_descriptor_set(info.schema)
-            values |= {"definition": _make_relative(f"{stem}.binpb", folder), "message": message}
+            values |= {"definition": make_relative(f"{stem}.binpb", folder), "message": message}
     elif spec(info).declared_as == "text":
         if info.schema:
-            values["definition"] = _make_relative(f"{stem}.txt", folder)
+            values["definition"] = make_relative(f"{stem}.txt", folder)
             files[f"{stem}.txt"] = info.schema
     elif both := get_pair(info):
         values["encoding"] = both.encoding
@@ -137,16 +143,6 @@ def _build_schema(
         derived = join(key=both.key, value=both.value, encoding=both.encoding).properties
         properties = {key: value for key, value in properties.items() if key not in derived}
     return {**values, "properties": properties}
-
-
-def _format_avro(info: SchemaInfo, shared: CommonTypes | None) -> tuple[bytes, Files]:
-    """Format an Avro definition like `fmt`, and return it with the files of the shared types that it needs."""
-    try:
-        value = read(decode(info.schema))
-        value, needed = shared.extract(value) if shared else (value, {})
-        return laid_out_json(json_text(value)).encode(), needed
-    except (ValueError, RecursionError) as error:
-        raise InvalidSchema("the definition cannot be printed as JSON") from error
 
 
 def _print_protobuf(
@@ -163,15 +159,10 @@ def _print_protobuf(
             raise InvalidSchema(f"{name} is not a path to write to")
         path = (shared and shared.import_path(name)) or f"{stem}/{name}"
         files[path] = proto_text.encode()
-        references.append(_make_relative(path, folder))
-    definition_path = _make_relative(f"{stem}.proto", folder)
+        references.append(make_relative(path, folder))
+    definition_path = make_relative(f"{stem}.proto", folder)
     values: dict[str, Value] = {"definition": definition_path, "message": definition.root.full_name}
     return {**values, "references": references} if references else values
-
-
-def _make_relative(path: str, folder: str) -> str:
-    """Make `path` relative to the folder of the declaration."""
-    return posixpath.relpath(path, folder or ".")
 
 
 def _name_proto_file(info: SchemaInfo, stem: str) -> dict[str, Value]:

@@ -83,7 +83,7 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 class _ValueBuilder:
     """Builds the values of the documents of a file, and collects their problems."""
 
-    def __init__(self, path: str, *, aliases: bool, number_keys: bool = False) -> None:
+    def __init__(self, path: str, *, aliases: bool, number_keys: bool) -> None:
         self.path = path
         self.aliases = aliases
         self.number_keys = number_keys
@@ -93,10 +93,31 @@ class _ValueBuilder:
         self._total_size = 0
 
     def value(self, node: yaml.Node) -> Any:
-        """Return the value of `node`: a dict, list, str, int, float, bool or None."""
-        if self.aliases:
-            return self._build_shared(node)
-        return self._build(node)
+        """Return the value of `node`: a dict, list, str, int, float, bool or None.
+
+        In a file with aliases, it is built once for all of them, and its size is added for each.
+
+        Raises:
+            DeclarationError: if the value contains itself, or the expanded file would be larger than MAX_BYTES.
+        """
+        if not self.aliases:
+            return self._build(node)
+        if id(node) not in self._built:
+            self._built[id(node)] = None
+            old_size = self._total_size
+            self._total_size += 1 + (len(node.value) if node.__class__ is yaml.ScalarNode else 0)
+            value = self._build(node)
+            self._built[id(node)] = (self._total_size - old_size, value)
+            return value
+        built = self._built[id(node)]
+        if built is None:
+            raise self._build_error(node, "this value contains an alias of itself", "write it out")
+        size, value = built
+        self._total_size += size
+        if self._total_size > MAX_BYTES:
+            message = f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes when written out"
+            raise self._build_error(node, message, "use fewer aliases")
+        return value
 
     def _build(self, node: yaml.Node) -> Any:
         if node.tag is not None:
@@ -157,29 +178,6 @@ class _ValueBuilder:
             pass
         self._add_problem(node, f"the number `{text[:20]}...` is too large", "put it in quotes if it is text")
         return 0
-
-    def _build_shared(self, node: yaml.Node) -> Any:
-        """Build the value of `node` once for all its aliases, and add its size for each of them.
-
-        Raises:
-            DeclarationError: if the value contains itself, or the expanded file would be larger than MAX_BYTES.
-        """
-        if id(node) not in self._built:
-            self._built[id(node)] = None
-            old_size = self._total_size
-            self._total_size += 1 + (len(node.value) if node.__class__ is yaml.ScalarNode else 0)
-            value = self._build(node)
-            self._built[id(node)] = (self._total_size - old_size, value)
-            return value
-        built = self._built[id(node)]
-        if built is None:
-            raise self._build_error(node, "this value contains an alias of itself", "write it out")
-        size, value = built
-        self._total_size += size
-        if self._total_size > MAX_BYTES:
-            message = f"the aliases of this value make the file larger than {MAX_BYTES:,} bytes when written out"
-            raise self._build_error(node, message, "use fewer aliases")
-        return value
 
     def _build_error(self, node: yaml.Node, message: str, fix: str) -> DeclarationError:
         return DeclarationError([*self.problems, Problem(locate_node(self.path, node), message, fix)])
