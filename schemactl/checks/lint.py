@@ -97,7 +97,7 @@ def lint(declared: Declared, project: Project, selected: frozenset[TopicName]) -
         selected: the topics to check.
 
     Returns:
-        The report, and the remarks on definitions with their findings, which `fixed` can fix.
+        The report, and the remarks on definitions with their findings, which `apply_harmless_edits` can fix.
 
     Raises:
         SchemactlError: if a rule from another package is not valid.
