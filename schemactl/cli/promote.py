@@ -101,7 +101,7 @@ def run_promote(args: argparse.Namespace, context: Context) -> int:
     whole = history.read(repository, chosen.project, progress=context.reading_history())
     new_position = whole.position(args.to, "with --to")
     promotion = _make_promotion(repository, chosen.project, target, whole, new_position)
-    pointer = _find_pointer(repository, target.promoted)
+    pointer = _Pointer.from_promoted(repository, target.promoted)
     push = pointer.push_command(repository, promotion)
     is_text = args.format == "text"
     if is_text:
@@ -209,6 +209,24 @@ class _Pointer(NamedTuple):
     ref: str
     remote: str | None
 
+    @classmethod
+    def from_promoted(cls, repository: Repository, promoted: str) -> _Pointer:
+        """Return the local ref for the `promoted` of a target; for a remote branch, the local branch of the same name."""
+        from schemactl.history import resolve_shared
+
+        resolved = resolve_shared(repository, promoted)
+        ref = resolved[0] if resolved else promoted
+        remotes = sorted(repository.remotes, key=lambda remote: (remote != "origin", remote))
+        default_remote = remotes[0] if remotes and repository.top else None
+        if ref.startswith(("refs/heads/", "refs/tags/")):
+            return cls(ref, default_remote)
+        name = ref.removeprefix("refs/remotes/")
+        # Clones call a bare repository `origin`.
+        for remote in remotes if repository.top else ["origin"]:
+            if name.startswith(f"{remote}/"):
+                return cls(f"refs/heads/{name.removeprefix(f'{remote}/')}", remote if repository.top else None)
+        return cls(f"refs/heads/{name}", default_remote)
+
     @property
     def is_tag(self) -> bool:
         return self.ref.startswith("refs/tags/")
@@ -248,24 +266,6 @@ class _Pointer(NamedTuple):
         message = f"schemactl promote {promotion.target}"
         repository.run("update-ref", "-m", message, self.ref, after.id, before.id if before else "0" * len(after.id))
         return True
-
-
-def _find_pointer(repository: Repository, promoted: str) -> _Pointer:
-    """Return the local ref for the `promoted` of a target; for a remote branch, the local branch of the same name."""
-    from schemactl.history import resolve_shared
-
-    resolved = resolve_shared(repository, promoted)
-    ref = resolved[0] if resolved else promoted
-    remotes = sorted(repository.remotes, key=lambda remote: (remote != "origin", remote))
-    default_remote = remotes[0] if remotes and repository.top else None
-    if ref.startswith(("refs/heads/", "refs/tags/")):
-        return _Pointer(ref, default_remote)
-    name = ref.removeprefix("refs/remotes/")
-    # Clones call a bare repository `origin`.
-    for remote in remotes if repository.top else ["origin"]:
-        if name.startswith(f"{remote}/"):
-            return _Pointer(f"refs/heads/{name.removeprefix(f'{remote}/')}", remote if repository.top else None)
-    return _Pointer(f"refs/heads/{name}", default_remote)
 
 
 # `schemactl rollout`.

@@ -499,7 +499,8 @@ def _read_merge(
 ) -> tuple[list[ChosenTarget], History]:
     """Return the targets and the history after a merge of HEAD into `base`.
 
-    A change must not choose where secrets are sent, so the registries and credentials have to equal the approved `places`.
+    A change must not choose where secrets are sent, so the registries and credentials of the targets, and of the targets that they
+    wait for, have to equal the approved ones.
 
     Raises:
         SchemactlError: if HEAD and `base` cannot be merged, or the merge changes a registry or credentials.
@@ -513,29 +514,19 @@ def _read_merge(
     project = read_project_at(repository, merge.commit, approved.path)
     if project is None:
         raise SchemactlError(f"the merge of HEAD removes {approved.path}, so no target remains to plan for")
-    proposed_places = [
-        replace(place, target=_find_merged_target(place.target.name, approved, project), project=project, proposed=True)
-        for place in places
-    ]
+    proposed_places = []
+    for place in places:
+        target = project.targets.get(place.target.name)
+        for name in (place.target.name, *(target.after if target else ())):
+            old, new = approved.targets.get(name), project.targets.get(name)
+            if old is None or new is None or (old.registry, old.credentials) != (new.registry, new.credentials):
+                raise SchemactlError(
+                    f"target {name}: HEAD changes its registry or credentials; `plan --base` uses only merged ones",
+                    fix=f"merge the change of {name} in {project.path} in a separate pull request",
+                )
+        assert target  # noqa: S101  the loop has checked it
+        proposed_places.append(replace(place, target=target, project=project, proposed=True))
     return proposed_places, merge.read(repository, project, progress=context.reading_history())
-
-
-def _find_merged_target(target_name: str, approved: Project, merged: Project) -> Target:
-    """Return the target of `merged`.
-
-    Raises:
-        SchemactlError: if the registry or the credentials of this target, or of a target that it waits for, differ from the approved ones.
-    """
-    target = merged.targets.get(target_name)
-    for name in (target_name, *(target.after if target else ())):
-        old, new = approved.targets.get(name), merged.targets.get(name)
-        if old is None or new is None or (old.registry, old.credentials) != (new.registry, new.credentials):
-            raise SchemactlError(
-                f"target {name}: HEAD changes its registry or credentials; `plan --base` uses only merged ones",
-                fix=f"merge the change of {name} in {merged.path} in a separate pull request",
-            )
-    assert target  # noqa: S101  the loop has checked it
-    return target
 
 
 def run_for_each_target(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -124,7 +123,13 @@ def _find_innermost(node: yaml.Node, offset: int) -> tuple[Tokens, yaml.Node, bo
     """Return the place of the innermost node at `offset`, the node, and whether the offset is in its key."""
     parts: list[str] = []
     while True:
-        for token, key, child in _list_children(node):
+        children: list[tuple[str, yaml.Node | None, yaml.Node]] = []
+        if isinstance(node, yaml.MappingNode):
+            children = [(str(key.value), key, child) for key, child in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            children = [(str(index), None, child) for index, child in enumerate(node.value)]
+        # Backwards: a block ends where the next key begins.
+        for token, key, child in reversed(children):
             start = key.start_mark.index if key else child.start_mark.index
             if start <= offset <= max(child.end_mark.index, start):
                 parts.append(token)
@@ -134,14 +139,6 @@ def _find_innermost(node: yaml.Node, offset: int) -> tuple[Tokens, yaml.Node, bo
                 break
         else:
             return tuple(parts), node, False
-
-
-def _list_children(node: yaml.Node) -> Iterator[tuple[str, yaml.Node | None, yaml.Node]]:
-    if isinstance(node, yaml.MappingNode):
-        # Backwards: a block ends where the next key begins.
-        yield from ((str(key.value), key, child) for key, child in reversed(node.value))
-    elif isinstance(node, yaml.SequenceNode):
-        yield from reversed([(str(index), None, child) for index, child in enumerate(node.value)])
 
 
 def _find_block_offset(text: str, node: yaml.ScalarNode, offset: int) -> int:
