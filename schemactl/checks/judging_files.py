@@ -76,13 +76,8 @@ def read_approved_judge(
         if problem := overlay_files.problem:
             unreadable.append(_report_unreadable_file(problem.source.path, ref, problem, overlay_files.commit))
         tip_overlays = overlay_files.content or NO_OVERLAYS
-        added = _select_added_names(proposed.overlays.get(target.name, NO_OVERLAYS), approved)
-        overlays[target.name] = _move_to_new_names(
-            Catalog({**added.namespaces, **tip_overlays.namespaces}, {**added.topics, **tip_overlays.topics}),
-            tip_overlays,
-            proposed.declared.catalog,
-            approved,
-        )
+        new_overlays = proposed.overlays.get(target.name, NO_OVERLAYS)
+        overlays[target.name] = _merge_overlays(tip_overlays, new_overlays, proposed.declared.catalog, approved)
         try:
             path = numbers_path(tip_project, target)
         except ValueError:
@@ -109,27 +104,24 @@ def _report_unreadable_file(path: str, ref: str, problem: Problem, commit: Commi
     )
 
 
-def _select_added_names(overlays: Catalog, approved: Catalog) -> Catalog:
-    """Return the overlays of names that the change adds, which the approved history has never had."""
+def _merge_overlays(old: Catalog, new: Catalog, proposed: Catalog, approved: Catalog) -> Catalog:
+    """Return the approved overlays, with the new overlays of names that the approved history has never had.
+
+    A renamed topic has the approved overlay of its old name, and no new overlay.
+    """
     # Only the names: an approved topic is read when it is accessed. Both domains share one list of versions.
-    approved_ids = {name.schema_id for name in approved.topics}
-    approved_namespaces = {*approved.namespaces, *(name.namespace_name for name in approved.topics)}
-    return Catalog(
-        {name: overlay for name, overlay in overlays.namespaces.items() if name not in approved_namespaces},
-        {name: overlay for name, overlay in overlays.topics.items() if name.schema_id not in approved_ids},
-    )
-
-
-def _move_to_new_names(overlays: Catalog, tip_overlays: Catalog, proposed: Catalog, approved: Catalog) -> Catalog:
-    """Return `overlays` with the approved overlay of a renamed topic's old name in place of any overlay of its new name."""
     approved_names = {*approved.topics}
-    topics = dict(overlays.topics)
+    approved_ids = {name.schema_id for name in approved_names}
+    approved_namespaces = {*approved.namespaces, *(name.namespace_name for name in approved_names)}
+    namespaces = {name: overlay for name, overlay in new.namespaces.items() if name not in approved_namespaces}
+    topics = {name: overlay for name, overlay in new.topics.items() if name.schema_id not in approved_ids}
+    topics |= old.topics
     for name, topic in proposed.topics.items():
         if topic.renamed_from in approved_names and name not in approved_names:
             topics.pop(name, None)
-            if topic.renamed_from and (old_overlay := tip_overlays.topics.get(topic.renamed_from)):
+            if topic.renamed_from and (old_overlay := old.topics.get(topic.renamed_from)):
                 topics[name] = replace(old_overlay, name=name)
-    return replace(overlays, topics=topics)
+    return Catalog({**namespaces, **old.namespaces}, topics)
 
 
 def read_proposed_judge(
