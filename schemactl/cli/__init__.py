@@ -20,8 +20,6 @@ from typing import Any, TextIO, cast
 from schemactl.cli.context import Context
 from schemactl.cli.parser import COMMANDS, build_parser, expand_help, find_command, load_command
 from schemactl.core.deadline import PARALLEL, run_within
-from schemactl.core.errors import CHANGES as CHANGES
-from schemactl.core.errors import NEGATIVE as NEGATIVE
 from schemactl.core.errors import DeclarationError, MissingProject, SchemactlError, UsageError
 from schemactl.core.terminal import CleanStream, is_color_enabled
 
