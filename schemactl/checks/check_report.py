@@ -88,7 +88,7 @@ class CheckReport:
     waived: tuple[Finding, ...] = ()
     waiver_path: str = ""
     merge_base: Commit | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     settings: str = "schemactl.yaml"
     target: str = ""
     targets: Mapping[str, Release] = field(default_factory=dict)
