@@ -410,6 +410,7 @@ class _Check:
             DeclarationError: if the files contradict the history.
         """
         from schemactl.checks.check_report import join_judgments
+        from schemactl.checks.clients import check_project_rendering
         from schemactl.checks.declarations import check_names
         from schemactl.checks.environments import check_settings, list_unused_exclusions
         from schemactl.checks.judging_files import (
@@ -419,7 +420,6 @@ class _Check:
             read_approved_judge,
             read_proposed_judge,
         )
-        from schemactl.checks.topics import check_project_rendering
         from schemactl.declare.reader import describe_outside_declarations
         from schemactl.history import CommitFiles
         from schemactl.history.merge import FilesAfterMerge

@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 from schemactl.broker.upload import check_consumer
 from schemactl.checks.check_report import CheckReport, TopicCheck, join_client_impacts
+from schemactl.checks.clients import list_client_impacts
 from schemactl.checks.proposal import Proposal
-from schemactl.checks.topics import list_client_impacts
 from schemactl.comparison.changes import Contents
 from schemactl.comparison.compatibility import find_changed_values
 from schemactl.comparison.revision_diff import MAX_SHOWN_TOPICS, VersionEffect, compare_version
