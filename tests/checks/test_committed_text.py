@@ -17,6 +17,9 @@ from schemactl.__main__ import main as start
 pytestmark = pytest.mark.slow
 
 FINE, ERROR, BAD = 0, 1, 100
+WAYS = [], ["--staged"], ["--base", "main"]
+"""The options with which a check reads the working tree, the index and the commit."""
+
 PROJECT_FILE = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
 MONEY = record("amount", name="Money")
 ORDERS = '{"type": "record", "name": "Order", "fields": [{"name": "total", "type": "Money"}]}'
@@ -109,7 +112,7 @@ def test_an_encoding_of_the_working_tree_hides_nothing(branch_repository: Scratc
     branch_repository.git("update-index", "--cacheinfo", f"100644,{stored_id},topics/refunds.avsc")
     branch_repository.git("commit", "-q", "-m", "break")
     branch_repository.write({"topics/refunds.avsc": output})
-    for arguments in ([], ["--staged"], ["--base", "main"]):
+    for arguments in WAYS:
         said = check(*arguments, code=ERROR).err
         assert "topics/refunds.avsc:1:1: the attribute `working-tree-encoding=UTF-16` makes Git store" in said
         assert "Fix: turn it off for this file: write `topics/refunds.avsc !working-tree-encoding`" in said
@@ -155,7 +158,7 @@ def test_what_converts_a_judged_file_is_an_error(
 
 @pytest.mark.usefixtures("branch_repository")
 def test_attributes_are_read_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for arguments in ([], ["--staged"], ["--base", "main"]):
+    for arguments in WAYS:
         trace = tmp_path / f"trace {arguments}"
         monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
         check(*arguments)
@@ -177,7 +180,7 @@ def test_attributes_of_other_files_do_not_matter(branch_repository: Scratch, tmp
     ran.unlink()
     branch_repository.write({"README.md": "more", "topics/notes.txt": "x"})
     os.utime(branch_repository.path / "topics" / "orders.avsc")
-    for arguments in ([], ["--staged"], ["--base", "main"]):
+    for arguments in WAYS:
         check(*arguments)
     assert not ran.exists()
 
@@ -188,7 +191,7 @@ def test_no_filter_of_a_judged_file_is_run(branch_repository: Scratch, tmp_path:
     branch_repository.git("config", "filter.x.process", f"touch {ran}")
     branch_repository.write({".gitattributes": "*.avsc filter=x\n"})
     os.utime(branch_repository.path / "topics" / "orders.avsc")
-    for arguments in ([], ["--staged"], ["--base", "main"]):
+    for arguments in WAYS:
         check(*arguments, code=(FINE, ERROR))
     assert not ran.exists()
 
@@ -240,7 +243,7 @@ def test_line_ends_that_git_converts_in_a_descriptor_set_are_an_error(
     branch_repository.write({"topics/clicks.yaml": CLICKS, "topics/clicks.binpb": descriptor_set("a\r\nb")})
     check()
     branch_repository.write({".gitattributes": f"# ours\n{line}\n"})
-    for arguments in ([], ["--staged"], ["--base", "main"]):
+    for arguments in WAYS:
         err = check(*arguments, code=ERROR).err
         assert f"topics/clicks.binpb:1:1: the attribute `{said}` makes" in err
         assert "`topics/clicks.binpb -text` at the end of .gitattributes" in err
@@ -261,7 +264,7 @@ def test_a_descriptor_set_that_git_leaves_alone_is_fine(branch_repository: Scrat
     for attributes in ("* text=auto eol=lf\n*.avsc text\n", "* text\n*.binpb -text\n", "* text\n*.binpb binary\n"):
         branch_repository.write({".gitattributes": attributes})
         branch_repository.git("commit", "-q", "--allow-empty", "-m", "attributes", ".gitattributes")
-        for arguments in ([], ["--staged"], ["--base", "main"]):
+        for arguments in WAYS:
             check(*arguments)
 
 

@@ -27,16 +27,21 @@ from schemactl.core.terminal import format_table, wrap_text
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module")
+def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the example's repository. No test changes it."""
+    return shop.make(tmp_path_factory.mktemp("usage"))
+
+
 def test_the_version_is_the_package_s() -> None:
     from importlib.metadata import version
 
     assert shop.run(Path(), "--version").out == f"schemactl {version('pulsar-schemactl')}\n"
 
 
-def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
-    folder = shop.make(tmp_path)
+def test_a_reader_that_goes_away_is_no_traceback(shop_folder: Path) -> None:
     command = f"{sys.executable} -m schemactl log --all | head -1"
-    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-c", command], cwd=shop_folder, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
 
 
@@ -84,11 +89,9 @@ def test_long_work_keeps_a_line_on_the_terminal_that_is_gone_at_the_end(
     assert capsys.readouterr().err == "\r\x1b[K"
 
 
-@pytest.mark.parametrize(("choice", "coloured"), [("always", True), ("never", False), ("auto", False)])
-def test_colours_only_when_wanted_or_on_a_terminal(tmp_path: Path, choice: str, *, coloured: bool) -> None:
-    folder = shop.make(tmp_path)
-    shop.edit(folder / shop.ORDERS, shop.STATUS, shop.WITHOUT_SHIPPED)
-    assert ("\x1b[" in shop.run(folder, "--color", choice, "check", code=100).out) is coloured
+@pytest.mark.parametrize(("choice", "is_colored"), [("always", True), ("never", False), ("auto", False)])
+def test_colors_are_printed_on_request_or_on_a_terminal(shop_folder: Path, choice: str, *, is_colored: bool) -> None:
+    assert ("\x1b[" in shop.run(shop_folder, "--color", choice, "diff", "orders@0", "orders@1").out) is is_colored
 
 
 def test_a_report_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -123,10 +126,9 @@ def test_an_interrupt_ends_without_a_traceback(tmp_path: Path, where: str) -> No
     assert (done.returncode, done.stderr) == (130, "schemactl: interrupted\n")
 
 
-def test_a_topic_that_is_still_declared_is_not_deleted(tmp_path: Path) -> None:
-    folder = shop.make(tmp_path)
+def test_a_topic_that_is_still_declared_is_not_deleted(shop_folder: Path) -> None:
     for flag in ("--allow-delete", "--force-delete"):
-        done = shop.run(folder, "plan", "--target", "local", flag, "shop/sales/orders", code=64)
+        done = shop.run(shop_folder, "plan", "--target", "local", flag, "shop/sales/orders", code=64)
         assert "is still declared" in done.err
 
 
@@ -227,11 +229,6 @@ def read_message(folder: Path, line: str) -> str:
 
 def render_screens(folder: Path) -> str:
     return "\n".join(f"$ schemactl {line}\n{read_message(folder, line)}\n" for line in COMMANDS_THAT_FAIL)
-
-
-@pytest.fixture(scope="module")
-def shop_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return shop.make(tmp_path_factory.mktemp("usage"))
 
 
 def test_every_message_of_wrong_usage_is_as_it_was(shop_folder: Path) -> None:

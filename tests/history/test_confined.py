@@ -97,16 +97,19 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("folder", ["", "schemas", "schemas/topics"])
-@pytest.mark.parametrize("place", ["schemas/", "schemas/topics/"])
-@pytest.mark.parametrize("lies", [False, True], ids=["a script", "fake refs"])
+@pytest.mark.parametrize(
+    ("place", "lies"),
+    [(None, False), *((place, lies) for place in ("schemas/", "schemas/topics/") for lies in (False, True))],
+    ids=["nothing", "a script", "fake refs", "a script below", "fake refs below"],
+)
 def test_a_bare_repository_that_a_pull_request_brought_is_a_folder_like_others(
-    prepared_attack: Attack, folder: str, place: str, *, lies: bool
+    prepared_attack: Attack, folder: str, place: str | None, *, lies: bool
 ) -> None:
     config = f"{prepared_attack.path}/schemas/schemactl.yaml"
-    before = [prepared_attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
-    prepared_attack.add_git_folder(lies=lies, folder=place)
-    after = [prepared_attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
-    assert [code for code, _ in after] == [code for code, _ in before] == [code for _, code in COMMANDS], after
+    if place:
+        prepared_attack.add_git_folder(lies=lies, folder=place)
+    results = [prepared_attack.run(folder, "--config", config, *command) for command, _ in COMMANDS]
+    assert [code for code, _ in results] == [code for _, code in COMMANDS], results
     # As the hook runs, then again from the cache.
     hooks = [prepared_attack.process(folder, "--config", config, "check", "--staged")[0] for _ in range(2)]
     assert hooks == [0, 0]

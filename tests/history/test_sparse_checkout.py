@@ -17,9 +17,8 @@ targets: {local: {registry: "sqlite:.schemactl/registry.db", overlays: local/ove
 """
 
 
-@pytest.fixture
-def sparse_repository(tmp_path: Path) -> Scratch:
-    scratch = Scratch(tmp_path / "repository")
+def make_repository(path: Path) -> Scratch:
+    scratch = Scratch(path)
     scratch.commit(
         {
             "schemactl.yaml": PROJECT,
@@ -35,6 +34,19 @@ def sparse_repository(tmp_path: Path) -> Scratch:
     )
     scratch.git("reset", "-q", "--hard")
     return scratch
+
+
+@pytest.fixture
+def sparse_repository(tmp_path: Path) -> Scratch:
+    return make_repository(tmp_path / "repository")
+
+
+@pytest.fixture(scope="module")
+def repository_without_topics(tmp_path_factory: pytest.TempPathFactory) -> Scratch:
+    """Return a sparse checkout that omits the declarations. No test changes it."""
+    repository = make_repository(tmp_path_factory.mktemp("sparse") / "repository")
+    set_sparse_checkout(repository, "docs", "local")
+    return repository
 
 
 def set_sparse_checkout(scratch: Scratch, *folders: str) -> None:
@@ -58,13 +70,12 @@ def set_sparse_checkout(scratch: Scratch, *folders: str) -> None:
     ],
 )
 def test_commands_on_the_working_tree_name_the_folders_to_add(
-    sparse_repository: Scratch, command: tuple[str, ...]
+    repository_without_topics: Scratch, command: tuple[str, ...]
 ) -> None:
-    set_sparse_checkout(sparse_repository, "docs", "local")
-    error = schemactl(sparse_repository.path, *command, code=1).err
+    error = schemactl(repository_without_topics.path, *command, code=1).err
     assert "this sparse checkout omits 3 files of schemactl.yaml, such as topics/sales/namespace.yaml" in error
     assert "Fix: `git sparse-checkout add topics/sales`, or `git sparse-checkout disable`" in error
-    assert not (sparse_repository.path / "generated").exists()
+    assert not (repository_without_topics.path / "generated").exists()
 
 
 @pytest.mark.parametrize(
