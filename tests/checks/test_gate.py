@@ -36,11 +36,6 @@ def make_topic(more: str) -> dict[str, str | None]:
     return {"topics/orders.yaml": write_declaration(more=more)}
 
 
-def make_namespace(strategy: str) -> dict[str, str | None]:
-    """Return the declaration of the namespace with this strategy."""
-    return {"topics/sales.yaml": f"namespace: shop/sales\nschema_compatibility_strategy: {strategy}\n"}
-
-
 OFF = {"READER_FIELD_MISSING_DEFAULT_VALUE": "off", "BROKER_INCOMPATIBLE": "off"}
 MOVED = {"topic/orders.yaml": write_declaration(), "topic/orders.avsc": record("id", "note")}
 ROOT_MOVED = {
@@ -146,7 +141,13 @@ def test_no_format_and_no_option_hides_a_break_whose_rules_the_change_turns_off(
 
 STAGED: dict[str, tuple[list[Files], Files, list[str]]] = {
     "a topic that was deleted is judged by its versions when it comes back": (
-        [{"topics/orders.yaml": None, "topics/orders.avsc": None, **make_namespace("BACKWARD")}],
+        [
+            {
+                "topics/orders.yaml": None,
+                "topics/orders.avsc": None,
+                "topics/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
+            }
+        ],
         {**BREAK, **make_topic("lifecycle: draft\n")},
         ["error BROKER_INCOMPATIBLE", "error READER_FIELD_MISSING_DEFAULT_VALUE", "warning DRAFT_AGAIN"],
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -60,140 +60,80 @@ def run_hook(team: Team, **variables: str) -> tuple[int, str]:
     return result.code, result.out + result.err
 
 
-def stage_compatible_change(team: Team) -> None:
-    team.stage_file(ORDERS, FINE)
-
-
-def stage_breaking_change(team: Team) -> None:
-    team.stage_file(ORDERS, BREAKING)
-
-
-def stage_removal(team: Team) -> None:
-    team.git("rm", "-q", "topics/t0.yaml")
-
-
-def fall_behind(team: Team) -> None:
-    team.approve(1)
-    stage_breaking_change(team)
-
-
-def fall_far_behind(team: Team) -> None:
-    team.approve(40)
-    stage_compatible_change(team)
-
-
-def fall_behind_with_work(team: Team) -> None:
-    team.stage_file("README.md", "work")
-    team.git("commit", "-qm", "work")
-    fall_behind(team)
-
-
-def leave_conflict(team: Team) -> None:
-    team.git("checkout", "-q", "-b", "other")
-    for branch, content in (("other", FINE), ("work", record("id", y=1))):
-        team.git("checkout", "-q", branch)
-        team.stage_file(ORDERS, content)
-        team.git("commit", "-qm", branch)
-    team.git("merge", "-q", "other", check=False)
-
-
-def begin_merge(team: Team) -> None:
-    team.approve(1)
-    team.stage_file("README.md", "work")
-    team.git("commit", "-qm", "work")
-    team.git("merge", "-q", "--no-commit", "main")
-
-
-def merge_main(team: Team) -> None:
-    begin_merge(team)
-    team.git("commit", "-qm", "merged main")
-    stage_breaking_change(team)
-
-
-def enter_linked_worktree(team: Team) -> None:
-    team.git("worktree", "add", "-q", "-b", "linked", str(team.path.parent / "linked"), "main")
-    team.path = team.path.parent / "linked"
-    stage_breaking_change(team)
-
-
-def detach_head(team: Team) -> None:
-    team.git("checkout", "-q", "--detach")
-    stage_breaking_change(team)
-
-
 def remove_cache(team: Team) -> None:
     for path in team.scratch.cache.glob("history*"):
         path.unlink()
-    stage_breaking_change(team)
-
-
-def enter_project_in_folder(team: Team) -> None:
-    team.stage_file("apart/schemactl.yaml", PROJECT)
-    team.stage_file("apart/topics/one.yaml", "topic: a/b/c\n")
-    team.git("commit", "-qm", "apart")
-    team.path /= "apart"
 
 
 def enter_submodule(team: Team) -> None:
     outer = Scratch(team.path.parent / "outer")
     outer.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", str(team.path), "inner")
     team.path = outer.path / "inner"
-    stage_breaking_change(team)
 
 
 def enter_empty_repository(team: Team) -> None:
     team.path = Scratch(team.path.parent / "empty").path
-    team.stage_file("schemactl.yaml", PROJECT)
-    team.stage_file("topics/one.yaml", "topic: a/b/c\n")
-
-
-def enter_shallow_clone(team: Team) -> None:
-    team.approve(3)
-    clone = team.path.parent / "clone"
-    team.git("clone", "-q", "--depth", "1", "--branch", "main", team.path.as_uri(), str(clone))
-    team.path = clone
 
 
 def enter_sha256_repository(team: Team) -> None:
     team.path = Scratch(team.path.parent / "long", object_format="sha256").path
-    team.stage_file("schemactl.yaml", PROJECT)
-    team.stage_file("topics/one.yaml", "topic: a/b/c\n")
-    team.git("commit", "-qm", "one")
 
 
-@pytest.mark.parametrize(
-    ("before", "exit_code"),
-    [
-        *(
-            (lambda team: team.stage_file("README.md", "b"), 0),
-            (stage_compatible_change, 0),
-            (stage_breaking_change, 100),
-            (stage_removal, 0),
-        ),
-        *(
-            (fall_behind, 100),
-            (fall_far_behind, 0),
-            (fall_behind_with_work, 100),
-            (leave_conflict, 1),
-            (begin_merge, 0),
-            (merge_main, 100),
-        ),
-        *(
-            (enter_linked_worktree, 100),
-            (detach_head, 100),
-            (remove_cache, 100),
-            (enter_project_in_folder, 0),
-            (enter_submodule, 100),
-        ),
-        *((enter_empty_repository, 0), (enter_shallow_clone, 1), (enter_sha256_repository, 0)),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
+Step = Mapping[str, str] | str | int | Path | Callable[[Team], None]
+"""Files to stage, a git command, a number of commits to approve, a folder to enter, or a function."""
+
+BREAK, FIT = {ORDERS: BREAKING}, {ORDERS: FINE}
+WORK: list[Step] = [{"README.md": "work"}, "commit -qm work"]
+OTHER_PROJECT = {"schemactl.yaml": PROJECT, "topics/one.yaml": "topic: a/b/c\n"}
+REPOSITORIES: dict[str, tuple[list[Step], int]] = {
+    "a file beside the roots": ([{"README.md": "b"}], 0),
+    "a compatible change": ([FIT], 0),
+    "a breaking change": ([BREAK], 100),
+    "a removed topic": (["rm -q topics/t0.yaml"], 0),
+    "a branch behind main": ([1, BREAK], 100),
+    "a branch far behind main": ([40, FIT], 0),
+    "a branch with work behind main": ([*WORK, 1, BREAK], 100),
+    "a merge with a conflict": (
+        [
+            *("checkout -q -b other", FIT, "commit -qm other"),
+            *("checkout -q work", {ORDERS: record("id", y=1)}, "commit -qm work", "merge -q other"),
+        ],
+        1,
+    ),
+    "a merge that is not finished": ([1, *WORK, "merge -q --no-commit main"], 0),
+    "a branch that merged main": ([1, *WORK, "merge -q --no-commit main", "commit -qm merged", BREAK], 100),
+    "a linked worktree": (["worktree add -q -b linked ../linked main", Path("../linked"), BREAK], 100),
+    "a detached HEAD": (["checkout -q --detach", BREAK], 100),
+    "a removed cache": ([remove_cache, BREAK], 100),
+    "a project in a folder": (
+        [{f"apart/{path}": text for path, text in OTHER_PROJECT.items()}, "commit -qm apart", Path("apart")],
+        0,
+    ),
+    "a submodule": ([enter_submodule, BREAK], 100),
+    "a repository without commits": ([enter_empty_repository, OTHER_PROJECT], 0),
+    "a shallow clone": ([3, "clone -q --depth 1 --branch main file://{path} ../clone", Path("../clone")], 1),
+    "a SHA-256 repository": ([enter_sha256_repository, OTHER_PROJECT, "commit -qm one"], 0),
+}
+
+
+@pytest.mark.parametrize(("steps", "exit_code"), REPOSITORIES.values(), ids=REPOSITORIES)
 def test_the_hook_says_the_same_with_and_without_what_was_kept(
-    kinds_team: Team, before: Callable[[Team], None], exit_code: int
+    kinds_team: Team, steps: list[Step], exit_code: int
 ) -> None:
     assert run_hook(kinds_team)[0] == 0
-    before(kinds_team)
+    for step in steps:
+        if isinstance(step, str):
+            is_conflict = step == "merge -q other"
+            kinds_team.git(*step.format(path=kinds_team.path).split(), check=not is_conflict)
+        elif isinstance(step, int):
+            kinds_team.approve(step)
+        elif isinstance(step, Path):
+            kinds_team.path = (kinds_team.path / step).resolve()
+        elif isinstance(step, Mapping):
+            for path, content in step.items():
+                kinds_team.stage_file(path, content)
+        else:
+            step(kinds_team)
     code, output = run_hook(kinds_team)
     assert code == exit_code, output
     uncached_code, output = run_hook(kinds_team, SCHEMACTL_CACHE="")
