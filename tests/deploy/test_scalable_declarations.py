@@ -59,73 +59,58 @@ def run_json(estate: Estate, *arguments: str, code: int = 0) -> Any:
     return json.loads(estate.run(*arguments, "--format", "json", code=code).out)
 
 
-@pytest.mark.parametrize(
-    ("project", "declaration", "place", "message", "fix"),
-    [
-        (
-            write_project(pulsar="4.2"),
-            write_declaration(SCALABLE),
-            "1:8",
-            "is a scalable topic, which Pulsar 4.2 on the target local does not have",
-            'write pulsar: "5.0" for local',
-        ),
-        (
-            write_project(more=', pulsar: "4.0"'),
-            write_declaration(SCALABLE),
-            "1:8",
-            "Pulsar 4.0 on the target local does not have",
-            "name the topic in `exclude` of local",
-        ),
-        (
-            "version: 1\n",
-            write_declaration(SCALABLE),
-            "1:8",
-            "which Pulsar 4.0 does not have",
-            'write pulsar: "5.0" in schemactl',
-        ),
-        (
-            write_project(),
-            f"topic: {SCALABLE}\npartitions: 3\n",
-            "2:1",
-            "has no `partitions`: brokers split",
-            "remove it",
-        ),
-        (
-            write_project(),
-            f"topic: {SCALABLE}\nschema_compatibility_strategy: FULL\n",
-            "2:1",
-            "only its namespace has schema policies",
-            "set it for the namespace",
-        ),
-        (write_project(), f"topic: {SCALABLE}\nmessage_ttl_in_seconds: 5\n", "2:1", "sets no policies", "remove it"),
-        (
-            write_project(),
-            f"topic: {SCALABLE}\n---\ntopic: {PERSISTENT}\n",
-            "3:8",
-            "share one list of schemas in Pulsar",
-            "keep one of the two",
-        ),
-        (
-            write_project(),
-            f"topic: non-{PERSISTENT}\n---\ntopic: {SCALABLE}\n",
-            "3:8",
-            "share one list of schemas in Pulsar",
-            "keep one of the two",
-        ),
-    ],
-)
+REJECTED: dict[str, tuple[str, str, str, str, str]] = {
+    "the release of the target": (
+        write_project(pulsar="4.2"), write_declaration(SCALABLE), "1:8",
+        "is a scalable topic, which Pulsar 4.2 on the target local does not have", 'write pulsar: "5.0" for local',
+    ),
+    "the release of the target, and another one of the project": (
+        write_project(more=', pulsar: "4.0"'), write_declaration(SCALABLE), "1:8",
+        "Pulsar 4.0 on the target local does not have", "name the topic in `exclude` of local",
+    ),
+    "the release of a project without targets": (
+        "version: 1\n", write_declaration(SCALABLE), "1:8",
+        "which Pulsar 4.0 does not have", 'write pulsar: "5.0" in schemactl',
+    ),
+    "partitions": (
+        write_project(), f"topic: {SCALABLE}\npartitions: 3\n", "2:1", "has no `partitions`: brokers split", "remove it",
+    ),
+    "a strategy": (
+        write_project(), f"topic: {SCALABLE}\nschema_compatibility_strategy: FULL\n", "2:1",
+        "only its namespace has schema policies", "set it for the namespace",
+    ),
+    "a policy": (
+        write_project(), f"topic: {SCALABLE}\nmessage_ttl_in_seconds: 5\n", "2:1", "sets no policies", "remove it",
+    ),
+    **{
+        f"beside {other}": (
+            write_project(), f"topic: {first}\n---\ntopic: {second}\n", "3:8",
+            "share one list of schemas in Pulsar", "keep one of the two",
+        )
+        for other, first, second in (
+            ("a persistent topic", SCALABLE, PERSISTENT), ("a non-persistent topic", f"non-{PERSISTENT}", SCALABLE),
+        )
+    },
+}  # fmt: skip
+"""The project file, the declaration, the place of the problem, and parts of its message and its fix."""
+
+
+def make_estate(scratch: Scratch) -> Estate:
+    """Return an estate in a repository that does not declare orders."""
+    estate = Estate.__new__(Estate)
+    estate.scratch = scratch
+    return estate
+
+
+@pytest.mark.parametrize(("project", "declaration", "place", "message", "fix"), REJECTED.values(), ids=REJECTED)
 def test_a_declaration_is_rejected_with_its_place_and_fix(
     tmp_path: Path, project: str, declaration: str, place: str, message: str, fix: str
 ) -> None:
     scratch = Scratch(tmp_path / "shop")
     scratch.commit({"schemactl.yaml": project, "namespaces/sales.yaml": "namespace: shop/sales\n"})
-    estate = Estate.__new__(Estate)
-    estate.scratch = scratch
-    files = {"namespaces/orders.yaml": declaration, "namespaces/orders.avsc": record("id")}
-    scratch.commit(files, branch="work", start=1)
     scratch.flush()
-    scratch.git("checkout", "-q", "work")
-    printed = estate.run("check", "--base", "main", code=1)
+    scratch.write({"namespaces/orders.yaml": declaration, "namespaces/orders.avsc": record("id")})
+    printed = make_estate(scratch).run("check", code=1)
     text = printed.out + printed.err
     assert f"namespaces/orders.yaml:{place}: " in text
     assert message in text
@@ -199,8 +184,7 @@ def test_import_declares_it_and_plan_has_nothing_to_do(any_estate: Estate, tmp_p
     project = project.replace(".schemactl/", f"{any_estate.scratch.path}/.schemactl/")
     scratch = Scratch(tmp_path / "imported")
     scratch.commit({"schemactl.yaml": project, "namespaces/x.yaml": "namespace: shop/sales\n"})
-    imported = Estate.__new__(Estate)
-    imported.scratch = scratch
+    imported = make_estate(scratch)
     imported.run("import", "--target", "local")
     [path] = scratch.path.rglob("orders.yaml")
     assert path.read_text().startswith(f"topic: {SCALABLE}\n")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -434,58 +433,47 @@ def test_the_advised_commands_work_on_a_target_with_other_names(estate: Estate, 
         assert not command.startswith("registry get") or out.encode().strip() == foreign.schema
 
 
-@pytest.mark.parametrize(
-    ("declared_policies", "level", "policies", "message"),
-    [
-        (
-            "schema_compatibility_strategy: BACKWARD",
-            "topic",
-            Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE),
-            "schema_compatibility_strategy of the topic is ALWAYS_COMPATIBLE, which Git does not declare; it overrides BACKWARD of its namespace",
-        ),
-        (
-            "is_allow_auto_update_schema: false",
-            "topic",
-            Policies(CompatibilityStrategy.BACKWARD),
-            "schema_compatibility_strategy of the topic is BACKWARD, which Git does not declare; it overrides FULL of `defaults` of the project file",
-        ),
-        (
-            "schema_compatibility_strategy: BACKWARD",
-            "namespace",
-            Policies(is_allow_auto_update_schema=False),
-            "is_allow_auto_update_schema of the namespace is false, which Git does not declare; it overrides true of `defaults`",
-        ),
-        (
-            "retention_policies: {retentionTimeInMinutes: 10080, retentionSizeInMB: -1}",
-            "topic",
-            Policies(settings={"retention_policies": {"retentionTimeInMinutes": 1, "retentionSizeInMB": -1}}),
-            "retention_policies of the topic is {retentionTimeInMinutes: 1, retentionSizeInMB: -1}, which Git does not declare",
-        ),
-        (
-            "message_ttl_in_seconds: 3600",
-            "topic",
-            Policies(settings={"message_ttl_in_seconds": 60}),
-            "is 60, which Git",
-        ),
-        (
-            "schema_validation_enforced: true",
-            "topic",
-            Policies(schema_validation_enforced=False),
-            "schema_validation_enforced of the topic is false, which Git does not declare; it overrides true of its namespace",
-        ),
-        # A value that equals the declared value, or that no level declares, is left alone.
-        ("schema_compatibility_strategy: BACKWARD", "topic", Policies(CompatibilityStrategy.BACKWARD), ""),
-        ("schema_compatibility_strategy: BACKWARD", "topic", Policies(settings={"message_ttl_in_seconds": 60}), ""),
-    ],
-)
+STRATEGY, TTL = "schema_compatibility_strategy", "message_ttl_in_seconds"
+WEEK, MINUTE = ({"retentionTimeInMinutes": minutes, "retentionSizeInMB": -1} for minutes in (10080, 1))
+OVERRIDES: dict[str, tuple[str, str, Policies, str]] = {
+    "a strategy of the topic over its namespace": (
+        f"{STRATEGY}: BACKWARD", "topic", Policies(CompatibilityStrategy.ALWAYS_COMPATIBLE),
+        f"{STRATEGY} of the topic is ALWAYS_COMPATIBLE, which Git does not declare; it overrides BACKWARD of its namespace",
+    ),
+    "a strategy of the topic over the defaults": (
+        "is_allow_auto_update_schema: false", "topic", Policies(CompatibilityStrategy.BACKWARD),
+        f"{STRATEGY} of the topic is BACKWARD, which Git does not declare; it overrides FULL of `defaults` of the project file",
+    ),
+    "a policy of the namespace over the defaults": (
+        f"{STRATEGY}: BACKWARD", "namespace", Policies(is_allow_auto_update_schema=False),
+        "is_allow_auto_update_schema of the namespace is false, which Git does not declare; it overrides true of `defaults`",
+    ),
+    "retention of the topic": (
+        f"retention_policies: {json.dumps(WEEK)}", "topic", Policies(settings={"retention_policies": MINUTE}),
+        "retention_policies of the topic is {retentionTimeInMinutes: 1, retentionSizeInMB: -1}, which Git does not declare",
+    ),
+    "a TTL of the topic": (f"{TTL}: 3600", "topic", Policies(settings={TTL: 60}), "is 60, which Git"),
+    "enforcement of the topic": (
+        "schema_validation_enforced: true", "topic", Policies(schema_validation_enforced=False),
+        "schema_validation_enforced of the topic is false, which Git does not declare; it overrides true of its namespace",
+    ),
+    "a value that equals the declared one is left alone": (
+        f"{STRATEGY}: BACKWARD", "topic", Policies(CompatibilityStrategy.BACKWARD), "",
+    ),
+    "a value that no level declares is left alone": (
+        f"{STRATEGY}: BACKWARD", "topic", Policies(settings={TTL: 60}), "",
+    ),
+}  # fmt: skip
+"""The line of the namespace, the level and the policies that others set there, and a part of the message."""
+
+
+@pytest.mark.parametrize(("line", "level", "policies", "message"), OVERRIDES.values(), ids=OVERRIDES)
 def test_a_value_that_wins_over_a_declared_one_is_drift(
-    tmp_path: Path, declared_policies: str, level: str, policies: Policies, message: str
+    estate: Estate, line: str, level: str, policies: Policies, message: str
 ) -> None:
-    estate = Estate(tmp_path / "shop")
-    estate.scratch.commit({"namespaces/sales.yaml": f"namespace: shop/sales\n{declared_policies}\n"})
-    estate.run("apply", "--auto-approve", code=(0, 100))
-    if "allow-data-loss" in (plan := estate.run("plan", code=(0, 100)).out):
-        estate.run("apply", "--auto-approve", *re.findall(r"--allow-data-loss \S+", plan)[0].rstrip("`,").split())
+    estate.scratch.commit({"namespaces/sales.yaml": f"namespace: shop/sales\n{line}\n"})
+    losses = re.findall(r"--allow-data-loss [^ `,]+", estate.run("plan", code=(0, 100)).out)
+    estate.run("apply", "--auto-approve", *(losses[0].split() if losses else []))
     command = ("drift", "--detailed-exitcode", "--format", "json")
     assert json.loads(estate.run(*command).out)["differences"] == []
     with estate.registry() as registry:
@@ -493,15 +481,13 @@ def test_a_value_that_wins_over_a_declared_one_is_drift(
             registry.set_topic_policies(ORDERS, policies)
         else:
             registry.set_namespace_policies(SALES, policies)
-    difference = json.loads(estate.run(*command, code=2 if message else 0).out)["differences"]
-    assert [item["kind"] for item in difference] == ["policy overridden"] * bool(message)
-    assert all(message in item["message"] for item in difference)
+    differences = json.loads(estate.run(*command, code=2 if message else 0).out)["differences"]
+    assert [difference["kind"] for difference in differences] == ["policy overridden"] * bool(message)
+    assert all(message in difference["message"] for difference in differences)
     assert json.loads(estate.run("plan", "--format", "json").out)["steps"] == []
     if message:
         # Both ways out: declare the value, or accept it.
-        estate.run("drift", "--accept", "--reason", "known")
-        estate.scratch.git("add", "numbers")
-        estate.scratch.git("commit", "-q", "-m", "accept")
+        estate.accept()
         estate.run(*command)
 
 
