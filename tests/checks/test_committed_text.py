@@ -17,7 +17,7 @@ from schemactl.__main__ import main as start
 pytestmark = pytest.mark.slow
 
 FINE, ERROR, BAD = 0, 1, 100
-WAYS = [], ["--staged"], ["--base", "main"]
+WAYS: tuple[list[str], ...] = [], ["--staged"], ["--base", "main"]
 """The options with which a check reads the working tree, the index and the commit."""
 
 PROJECT_FILE = "version: 1\nroots: [topics]\napproved: main\ndefaults: {schema_compatibility_strategy: FULL}\n"
