@@ -206,8 +206,8 @@ BRANCHES = {
         BREAK_REFUSED, ONE_OR_TWO,
         messages=(
             "1 of 3 on this branch",
-            "after a fast-forward, the commits of this branch would be the approved first-parent line, "
-            "and versions would be numbered along them.",
+            "after a fast-forward, the commits of this branch would be the approved first-parent line",
+            "line, and versions would be numbered along them.",
         ),
     ),
     "the merge of a pull request by CI is judged by the pull request's commits": BranchCase(
