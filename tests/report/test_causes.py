@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from command import schemactl
 from consumers import workflow_commands
 from hypothesis import given
 from hypothesis import strategies as st
-from scratch import Scratch
+from scratch import Files, Scratch
 
 from schemactl.checks.check_report import Cause, CheckReport, group_findings
 from schemactl.core.errors import Source
@@ -207,42 +207,46 @@ def test_warning_that_only_strict_fails_can_be_waived(tmp_path: Path) -> None:
     assert "WAIVER_UNUSED" not in schemactl(repository.path, "check").out
 
 
-def test_an_edit_of_an_imported_proto_is_one_cause(tmp_path: Path) -> None:
-    repository = _of_protobuf(tmp_path / "repository")
-    repository.write({"namespaces/money.proto": _make_proto("string")})
-    reports = _read_reports(repository)
-    report = json.loads(reports["json"])
-    assert [(cause["rule"], cause["severity"], len(cause["topics"])) for cause in report["causes"]] == [
-        ("FIELD_WIRE_COMPATIBLE_TYPE", "error", 40),
-        ("ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED", "warning", 40),
-    ]
-    assert "(1 error in 40 topics, 1 warning in 40 topics)." in reports["text"]
-    assert [*workflow_commands(reports["github"])] == ["error", "warning"]
+BOTH_FIELDS_GONE = '{"type": "record", "name": "Money", "namespace": "shop", "fields": []}'
+BACKWARD = "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n"
+CAUSES: dict[str, tuple[Callable[[Path], Scratch], Files, list[tuple[str, str, int]], str]] = {
+    "an edit of an imported .proto": (
+        _of_protobuf,
+        {"namespaces/money.proto": _make_proto("string")},
+        [("FIELD_WIRE_COMPATIBLE_TYPE", "error", 40), ("ENUM_VALUE_NO_DELETE_UNLESS_NUMBER_RESERVED", "warning", 40)],
+        "(1 error in 40 topics, 1 warning in 40 topics).",
+    ),
+    "a namespace that protects less": (
+        _of_avro,
+        {"namespaces/sales.yaml": BACKWARD},
+        [("PROTECTION_LOST", "warning", 37)],
+        "(1 warning in 37 topics).",
+    ),
+    "two fields that are gone from a shared type": (
+        _of_avro,
+        {"namespaces/money.avsc": BOTH_FIELDS_GONE},
+        [("READER_FIELD_MISSING_DEFAULT_VALUE", "error", 3)] * 2,
+        "(2 errors in 3 topics).",
+    ),
+}
+"""A repository, the changed files, rule, severity and number of topics of each cause, and the sum of the text."""
 
 
-def test_a_namespace_that_protects_less_is_one_cause(tmp_path: Path) -> None:
-    repository = _of_avro(tmp_path / "repository")
-    repository.write(
-        {
-            "namespaces/sales.yaml": "namespace: shop/sales\nschema_compatibility_strategy: BACKWARD\n",
-            "namespaces/money.avsc": _make_money("long", "note"),
-        }
-    )
-    out = schemactl(repository.path, "check", "--strict", code=100).out
-    assert out.count("schemactl explain PROTECTION_LOST") == 1
-    assert "(1 warning in 37 topics)." in out
-
-
-def test_two_fields_that_are_gone_from_a_shared_type_are_two_causes(tmp_path: Path) -> None:
-    repository = _of_avro(tmp_path / "repository")
-    repository.write(
-        {"namespaces/money.avsc": '{"type": "record", "name": "Money", "namespace": "shop", "fields": []}'}
-    )
-    report = json.loads(schemactl(repository.path, "check", "--format=json", code=100).out)
-    assert [(cause["rule"], len(cause["topics"])) for cause in report["causes"]] == [
-        ("READER_FIELD_MISSING_DEFAULT_VALUE", 3)
-    ] * 2
-    assert len({cause["id"] for cause in report["causes"]}) == 2
+@pytest.mark.parametrize(("make", "files", "causes", "total"), CAUSES.values(), ids=CAUSES)
+def test_an_edit_that_many_topics_share_is_one_cause(
+    tmp_path: Path, make: Callable[[Path], Scratch], files: Files, causes: list[tuple[str, str, int]], total: str
+) -> None:
+    repository = make(tmp_path / "repository")
+    repository.write(files)
+    outputs = ("--format=text", "--format=json=out/json", "--format=github=out/github")
+    text = schemactl(repository.path, "check", "--strict", *outputs, code=100).out
+    report = json.loads((repository.path / "out/json").read_text())
+    assert [(cause["rule"], cause["severity"], len(cause["topics"])) for cause in report["causes"]] == causes
+    assert len({cause["id"] for cause in report["causes"]}) == len(causes)
+    assert re.findall(r"schemactl explain (\w+)", text) == [rule for rule, *_ in causes]
+    assert total in text
+    github = (repository.path / "out/github").read_text()
+    assert [*workflow_commands(github)] == [severity for _, severity, _ in causes]
 
 
 def test_a_refusal_that_no_data_finding_explains_is_a_cause_of_its_own(tmp_path: Path) -> None:
@@ -275,7 +279,6 @@ def test_a_refusal_stays_an_error_beside_a_data_finding_that_is_a_warning(tmp_pa
     }
 
 
-@pytest.mark.slow
 def test_a_comment_of_hundreds_of_topics_has_room_for_the_causes(tmp_path: Path) -> None:
     topics = [f"shop/sales/t{number:03}" for number in range(400)]
     definition = "schema: {type: AVRO, definition: item.avsc}\n"
