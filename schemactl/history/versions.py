@@ -21,6 +21,7 @@ from functools import cache, lru_cache, partial
 from itertools import chain, islice, pairwise
 from typing import Any, Final, NamedTuple
 
+from schemactl.core.catalog import Topic
 from schemactl.core.errors import (
     DeclarationError,
     HistoryError,
@@ -380,8 +381,10 @@ class VersionDerivation:
         self._files = StepFiles(repository, writer)
         self._fingerprints = Fingerprints(self._files)
         self._definition_files = DefinitionFileCache()
-        # The last inspection of each schema in this run, if it had no problems.
-        self._inspections: dict[str, Inspection] = {}
+        # The topic of each file that declares only this topic, as it was read last in this run, if it had no problems.
+        self._declared_topics: dict[str, Topic] = {}
+        # The last recorded topic of each schema in this run, if it had no problems.
+        self._recorded_topics: dict[str, RecordedTopic] = {}
         self._documents: dict[tuple[str, str], Documents] = {}
         # Documents of larger files, for the step in which they change.
         self._large_documents: dict[tuple[str, str], Documents] = {}
@@ -526,30 +529,34 @@ class VersionDerivation:
 
     def _read_declarations(self, path: str, old_entry: Entry | None) -> set[str]:
         """Record the declarations of a changed file, and return the schemas that it declared or declares."""
-        old_rows = self._writer.list_declarations_in(path)
-        new_rows: list[tuple[str, str | None, str | None]] = []
-        problems: tuple[Problem, ...] = ()
+        old_topic = self._declared_topics.pop(path, None)
         new_entry = self._files.entry(path)
+        read = Documents(path)
         if new_entry:
             read = self._read_documents(path, new_entry.blob if new_entry.kind == "file" else None)
-            problems = read.problems
-            for document in read.documents:
-                if isinstance(document, NamespaceDocument):
-                    self._writer.set_policies(str(document.namespace.name), document.namespace.policies)
-                    self._writer.set_schema_properties(
-                        str(document.namespace.name), document.namespace.schema_properties
-                    )
-                    new_rows.append((str(document.namespace.name), None, None))
-                else:
-                    new_rows.append((str(document.topic.name), document.topic.name.schema_id, None))
-            if problems:
-                # If a declaration cannot be read now, its last readable state counts.
-                new_names = {name for name, _, _ in new_rows}
-                new_rows += [
-                    (row.name, row.schema, row.blob or (old_entry.blob if old_entry else None))
-                    for row in old_rows
-                    if row.name not in new_names
-                ]
+        problems = read.problems
+        if len(read.documents) == 1 and not problems and isinstance(only := read.documents[0], TopicDocument):
+            self._declared_topics[path] = only.topic
+            if only.topic is old_topic:
+                # Only the definition has changed (see `read_documents`).
+                return {only.topic.name.schema_id}
+        old_rows = self._writer.list_declarations_in(path)
+        new_rows: list[tuple[str, str | None, str | None]] = []
+        for document in read.documents:
+            if isinstance(document, NamespaceDocument):
+                self._writer.set_policies(str(document.namespace.name), document.namespace.policies)
+                self._writer.set_schema_properties(str(document.namespace.name), document.namespace.schema_properties)
+                new_rows.append((str(document.namespace.name), None, None))
+            else:
+                new_rows.append((str(document.topic.name), document.topic.name.schema_id, None))
+        if problems:
+            # If a declaration cannot be read now, its last readable state counts.
+            new_names = {name for name, _, _ in new_rows}
+            new_rows += [
+                (row.name, row.schema, row.blob or (old_entry.blob if old_entry else None))
+                for row in old_rows
+                if row.name not in new_names
+            ]
         self._writer.record_problems(path, [(None, problem) for problem in problems])
         self._writer.record_declarations(path, new_rows)
         removed_namespaces = {row.name for row in old_rows if row.schema is None} - {name for name, _, _ in new_rows}
@@ -588,19 +595,21 @@ class VersionDerivation:
         Returns:
             Whether that was possible.
         """
-        inspection = self._inspections.get(schema)
+        recorded = self._recorded_topics.get(schema)
+        parts = recorded.inspection.parts if recorded else None
         # A topic with kinds has no single inspection: it is read as a whole.
-        if inspection is None or inspection.parts is None:
+        if recorded is None or parts is None:
             return False
-        if not among(changed_paths, self._writer.list_definition_files(schema)) <= inspection.parts.taken.keys():
+        if not among(changed_paths, self._writer.list_definition_files(schema)) <= parts.taken.keys():
             return False
-        combined = self._fingerprints.refresh(inspection.type, inspection.parts)
+        type_ = recorded.inspection.type
+        combined = self._fingerprints.refresh(type_, parts)
         if combined is None:
             return False
         for domain in DOMAINS:
             state = self._writer.find_state(schema, domain)
             if state and not state.deleted:
-                definition = DefinitionRow("", inspection.type.name, combined.fingerprint, is_plain=combined.is_plain)
+                definition = DefinitionRow("", type_.name, combined.fingerprint, is_plain=combined.is_plain)
                 self._writer.set_definitions(schema, domain, state.path, [definition])
         return True
 
@@ -616,8 +625,14 @@ class VersionDerivation:
         self, schema: str, declared: Sequence[tuple[TopicDocument, str]], definitions: Definitions
     ) -> None:
         """Record the current declarations of a schema's topics (tenant/namespace/topic)."""
-        self._inspections.pop(schema, None)
         documents = [document for document, _ in declared]
+        recorded = self._recorded_topics.pop(schema, None)
+        if (
+            recorded
+            and len(documents) == 1
+            and self._record_new_definition(schema, *declared[0], recorded, definitions)
+        ):
+            return
         problems: list[tuple[TopicDocument, Problem]] = []
         for document in documents[1:]:
             message = f"{document.topic.name} is declared twice, first at {documents[0].source}"
@@ -639,7 +654,7 @@ class VersionDerivation:
                     row = DefinitionRow(key, inspection.type.name, inspection.fingerprint, is_plain=inspection.is_plain)
                     definition_rows.append(row)
                     if not document.kinds:
-                        self._inspections[schema] = inspection
+                        self._recorded_topics[schema] = RecordedTopic(document.topic, inspection)
             self._writer.record_definition_files(schema, paths)
             if document.kinds and not problems:
                 results = [definitions.read(declaration) for declaration in document.declarations]
@@ -666,6 +681,25 @@ class VersionDerivation:
             elif state.as_of is None:
                 # The topic's state before this step still counts.
                 self._writer.set_state(schema, domain, state._replace(as_of=self._writer.step - 1))
+
+    def _record_new_definition(
+        self, schema: str, document: TopicDocument, path: str, recorded: RecordedTopic, definitions: Definitions
+    ) -> bool:
+        """Record the definition of a schema whose declaration is otherwise the recorded one.
+
+        Returns:
+            Whether that was possible: the declaration has not changed, and the definition has no problems.
+        """
+        if document.topic is not recorded.topic or document.clients or document.schema is None:
+            return False
+        inspection = self._fingerprints.inspect(document.schema, definitions)
+        if inspection.fingerprint is None:
+            return False
+        self._recorded_topics[schema] = RecordedTopic(document.topic, inspection)
+        self._writer.record_definition_files(schema, inspection.paths)
+        row = DefinitionRow("", inspection.type.name, inspection.fingerprint, is_plain=inspection.is_plain)
+        self._writer.set_definitions(schema, document.topic.name.domain, path, [row], document.topic.generation)
+        return True
 
     def _read_topic_document(self, declaration: DeclarationRow) -> TopicDocument:
         current = self._files.entry(declaration.path)
@@ -789,6 +823,13 @@ class Inspection(NamedTuple):
     problems: tuple[Problem, ...] = ()
     depends_on_protoc: bool = False
     is_plain: bool = False
+
+
+class RecordedTopic(NamedTuple):
+    """A topic without kinds, and the inspection of its definition, which had no problems."""
+
+    topic: Topic
+    inspection: Inspection
 
 
 class CombinedDigest(NamedTuple):
