@@ -189,7 +189,7 @@ def test_seven_questions_are_answered_from_the_start_page_by_keyboard(site_folde
     text, address = answers["checkout"]
     assert (text.startswith("client checkout"), address) == (True, "clients/checkout.html")
     assert "<td data-head=Writes class=mono>v5" in open_page(site_folder, address)
-    assert '<strong class=bad>v0\u2013v3 cannot</strong>: Order.customer_id is gone' in orders
+    assert "<strong class=bad>v0\u2013v3 cannot</strong>: Order.customer_id is gone" in orders
     # Question: the last breaking change.
     changes = open_page(site_folder, "changes.html")
     assert re.findall(r'<a href="changes.html"', open_page(site_folder, "index.html"))

@@ -349,7 +349,7 @@ def test_the_page_folds_older_problems(tmp_path: Path) -> None:
         schemactl(shop.path, "site", "--out", str(tmp_path / "site"))
         pages.append((tmp_path / "site/topics/shop/sales/orders.html").read_text(encoding="utf-8"))
     heading = ">billing cannot read what web writes</h2>"
-    assert heading in pages[0].partition('<section class=alarm aria-labelledby=alarm>')[2]
+    assert heading in pages[0].partition("<section class=alarm aria-labelledby=alarm>")[2]
     assert "older problem" not in pages[0]
-    assert heading in pages[1].partition('<details class="older"><summary>1 older problem: billing</summary>')[2]
-    assert 'aria-labelledby=alarm' not in pages[1]
+    assert heading in pages[1].partition("<details class=older><summary>1 older problem: billing</summary>")[2]
+    assert "aria-labelledby=alarm" not in pages[1]
