@@ -85,7 +85,7 @@ def test_pages_of_unchanged_topics_are_not_written(shop: Scratch, tmp_path: Path
 
 
 @pytest.mark.parametrize("has_change", [False, True])
-def test_edited_and_removed_pages_are_repaired(shop: Scratch, tmp_path: Path, has_change: bool) -> None:
+def test_edited_and_removed_pages_are_repaired(shop: Scratch, tmp_path: Path, *, has_change: bool) -> None:
     files = write_site(shop, tmp_path / "site")
     (tmp_path / "site/topics/shop/sales/orders.html").write_text("edited")
     (tmp_path / "site/topics/shop/sales/refunds.v0.html").unlink()
