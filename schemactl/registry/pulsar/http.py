@@ -246,7 +246,12 @@ class AdminConnection:
     ) -> Reply:
         outer_wait = getattr(responses.current, "wait", None)
         responses.current.wait = request.answer
-        begin_wait(request, partial(self._describe_wait, request), self._owner)
+
+        def describe_wait() -> str:
+            reason = request.reason or f"no response for {time.monotonic() - request.since_s:.1f} s"
+            return f"{self.url}: {request.name} ({self._credentials.redact(reason)})"
+
+        begin_wait(request, describe_wait, self._owner)
         self._watch.begin(request)
         try:
             if not is_repeated:
@@ -262,10 +267,6 @@ class AdminConnection:
         """The thread for which the calling thread sends requests."""
         owner: int = getattr(self._local, "owner", get_ident())
         return owner
-
-    def _describe_wait(self, request: SlowRequest) -> str:
-        reason = request.reason or f"no response for {time.monotonic() - request.since_s:.1f} s"
-        return f"{self.url}: {request.name} ({self._credentials.redact(reason)})"
 
     def _send_with_retries(
         self,
@@ -539,18 +540,15 @@ class AdminConnection:
         with self._lock:
             if not self._has_listed_brokers:
                 self._has_listed_brokers = True
-                self._cluster |= self._list_brokers()
+                # The brokers that the cluster lists, on each port that it or the project file uses.
+                listed = _parse_addresses(f"//{broker}" for broker in self._get_if_permitted("brokers", list))
+                ports = {port for _, port in self._cluster}
+                for name in self._get_if_permitted("clusters", list)[:_MAX_CLUSTERS]:
+                    cluster = self._get_if_permitted(f"clusters/{quote(str(name), safe='')}", dict)
+                    for key in ("serviceUrl", "serviceUrlTls"):
+                        ports |= {port for _, port in _parse_addresses(split_addresses(str(cluster.get(key) or "")))}
+                self._cluster |= listed | {(host, port) for host, _ in listed for port in ports}
         return address in self._cluster
-
-    def _list_brokers(self) -> set[HostPort]:
-        """Return the brokers that the cluster lists, on each port that it or the project file uses."""
-        listed = _parse_addresses(f"//{broker}" for broker in self._get_if_permitted("brokers", list))
-        ports = {port for _, port in self._cluster}
-        for name in self._get_if_permitted("clusters", list)[:_MAX_CLUSTERS]:
-            cluster = self._get_if_permitted(f"clusters/{quote(str(name), safe='')}", dict)
-            for key in ("serviceUrl", "serviceUrlTls"):
-                ports |= {port for _, port in _parse_addresses(split_addresses(str(cluster.get(key) or "")))}
-        return listed | {(host, port) for host, _ in listed for port in ports}
 
     def _get_if_permitted(self, path: str, kind: type[Any]) -> Any:
         """Return the JSON at `path` from a configured host, or an empty value if the role is not a superuser."""

@@ -222,10 +222,24 @@ class PulsarRegistry(Relaxing):
         )
 
         def read_topic(name: TopicName) -> Topic | None:
-            namespace = name.namespace_name
-            own = common.get(namespace) if name.domain == "persistent" else None
-            settings = scope.asked(name)
-            return self._read_topic(name, existing[namespace, name.domain], own, namespaces.get(namespace), settings)
+            """Return the topic, or None if neither it nor its schemas exist."""
+            listed = existing[name.namespace_name, name.domain]
+            is_partitioned = None if listed is None else listed.get(name)
+            if listed is not None and name.domain == "non-persistent":
+                # Such a topic counts as existing, although it exists only while it has clients.
+                is_partitioned = bool(is_partitioned)
+            if is_partitioned is None and not schemas.read_next_number(self._connection, name):
+                # This is one request; reading an empty list of versions takes two.
+                return None
+            versions = self.versions(name)
+            current = versions[-1].info if versions else None
+            if is_partitioned is None:
+                return Topic(name, current, versions, _UNSET_POLICIES, deleted=True) if versions else None
+            count = self._count_partitions(name) if is_partitioned else None
+            policies = common.get(name.namespace_name) if name.domain == "persistent" else None
+            if policies is None:
+                policies = self._read_own_policies(name, namespaces.get(name.namespace_name), scope.asked(name))
+            return Topic(name, current, versions, policies, partitions=count)
 
         topics = {}
         for number, topic in enumerate(self._map_in_threads(read_topic, topics_here), 1):
@@ -307,27 +321,24 @@ class PulsarRegistry(Relaxing):
 
     def create_topic(self, name: TopicName, partitions: int | None) -> None:
         """See `Registry.create_topic`. Brokers of 5.0.1 would create a topic over one of another domain."""
+        namespace = f"namespace {name.namespace_name}"
         if name.is_scalable:
-            self._create_scalable(name)
+            if self.release < Release.R5_0:
+                raise refuse_scalable_topic(name, self.release)
+            persistent = replace(name, domain="persistent")
+            if name not in self._list_scalable(name.namespace_name) and persistent in (
+                self._list_topics(name.namespace_name, "persistent") or ()
+            ):
+                raise refuse_shared_name(name, persistent)
+            # The topic gets one segment.
+            self._connection.change("PUT", _make_path(name), of=namespace, allowed=409)
             return
         if name.scalable in self._list_scalable(name.namespace_name):
             raise refuse_shared_name(name, name.scalable)
         path, body = (_make_path(name), None) if partitions is None else (f"{_make_path(name)}/partitions", partitions)
-        namespace = f"namespace {name.namespace_name}"
         reply = self._connection.change("PUT", path, body, of=namespace, allowed=409)
         if reply.status == 409 and (count := self._count_partitions(name)) != partitions:
             raise RegistryError(f"{name} exists and {describe_partitions(count)}")
-
-    def _create_scalable(self, name: TopicName) -> None:
-        """Create a scalable topic with one segment, unless it exists."""
-        if self.release < Release.R5_0:
-            raise refuse_scalable_topic(name, self.release)
-        persistent = replace(name, domain="persistent")
-        if name not in self._list_scalable(name.namespace_name) and persistent in (
-            self._list_topics(name.namespace_name, "persistent") or ()
-        ):
-            raise refuse_shared_name(name, persistent)
-        self._connection.change("PUT", _make_path(name), of=f"namespace {name.namespace_name}", allowed=409)
 
     def grow_partitions(self, name: TopicName, partitions: int) -> None:
         """See `Registry.grow_partitions`."""
@@ -530,31 +541,6 @@ class PulsarRegistry(Relaxing):
             return namespace, self._read_own_policies(names[0], namespaces.get(namespace))
 
         return dict(self._map_in_threads(read_first, groups))
-
-    def _read_topic(
-        self,
-        name: TopicName,
-        existing: dict[TopicName, bool] | None,
-        policies: Policies | None,
-        namespace: Namespace | None,
-        settings: frozenset[str],
-    ) -> Topic | None:
-        """Return the topic, or None if neither it nor its schemas exist; its own `policies` are read if they are None."""
-        if existing is not None and name.domain == "non-persistent":
-            # Such a topic counts as existing, although it exists only while it has clients.
-            existing = {name: False, **existing}
-        is_missing = existing is None or name not in existing
-        if is_missing and not schemas.read_next_number(self._connection, name):
-            # This is one request; reading an empty list of versions takes two.
-            return None
-        versions = self.versions(name)
-        current = versions[-1].info if versions else None
-        if existing is None or is_missing:
-            return Topic(name, current, versions, _UNSET_POLICIES, deleted=True) if versions else None
-        count = self._count_partitions(name) if existing[name] else None
-        if policies is None:
-            policies = self._read_own_policies(name, namespace, settings)
-        return Topic(name, current, versions, policies, partitions=count)
 
     def _count_partitions(self, name: TopicName) -> int | None:
         """Return the number of partitions, or None if the topic is not partitioned; raise RegistryError if it does not exist."""

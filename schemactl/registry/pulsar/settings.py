@@ -241,15 +241,13 @@ class BrokerSettings:
         }
         if strategy := self.get_strategy():
             values["schema_compatibility_strategy"] = strategy
-        return BrokerConfiguration(self._broker_address(), values, _parse_checkers(configuration.get(CHECKERS_KEY)))
 
-    def _broker_address(self) -> str:
-        """Return the address that the broker advertises, or the URL of the target if it has no address in its configuration."""
-        configuration = self._read_configuration()
+        # The address that the broker advertises, or the URL of the target if its configuration has no address.
         ports = (_PORT.search(configuration.get(key) or "") for key in _ADDRESS_KEYS[1:])
         port = next((match[0] for match in ports if match), "")
-        address = configuration.get(_ADDRESS_KEYS[0])
-        return f"{address[:253]}:{port}" if address and port else self._connection.url
+        host = configuration.get(_ADDRESS_KEYS[0])
+        address = f"{host[:253]}:{port}" if host and port else self._connection.url
+        return BrokerConfiguration(address, values, _parse_checkers(configuration.get(CHECKERS_KEY)))
 
     def overlay(self, defaults: BrokerDefaults) -> BrokerDefaults:
         """Return `defaults` with the boolean policies and settings of the brokers, as far as these are known."""

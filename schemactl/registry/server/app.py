@@ -257,7 +257,11 @@ class _PathEndpoints:
     async def _respond(self, request: Request) -> Response:
         endpoint = self._methods.get("GET" if request.method == "HEAD" else request.method)
         if endpoint is None:
-            return self._respond_without_endpoint(request)
+            allowed = [*self._methods, "OPTIONS"]
+            if request.method != "OPTIONS":
+                raise ErrorPage(405, headers={"Allow": ",".join(allowed)})
+            methods = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
+            return Response(methods, headers={"Allow": methods.replace(" ", "")}, media_type="text/plain")
         if not accepts_json(request):
             raise ErrorPage(406)
         body = bytearray()
@@ -299,13 +303,6 @@ class _PathEndpoints:
         is_accepted = media_type == JSON or is_variant or (not media_type and not body)
         if (request.method in ("PUT", "POST") or self._takes_only_json) and not is_accepted:
             raise ErrorPage(415)
-
-    def _respond_without_endpoint(self, request: Request) -> Response:
-        allowed = [*self._methods, "OPTIONS"]
-        if request.method != "OPTIONS":
-            raise ErrorPage(405, headers={"Allow": ",".join(allowed)})
-        methods = ", ".join(["HEAD", *allowed] if "GET" in allowed else allowed)
-        return Response(methods, headers={"Allow": methods.replace(" ", "")}, media_type="text/plain")
 
 
 def _reject_unknown_path(request: Request, error: Exception) -> Response:

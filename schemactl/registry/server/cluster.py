@@ -7,7 +7,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from schemactl.core.names import NamespaceName
-from schemactl.core.policies import BROKER_KEYS, SETTINGS, BrokerDefaults
+from schemactl.core.policies import BROKER_KEYS, SETTINGS
 from schemactl.core.project import CHECKER_PACKAGE, CHECKERS_KEY
 from schemactl.core.schema import Release
 from schemactl.core.wording import format_policy_value
@@ -54,13 +54,18 @@ def get_configuration(call: AdminCall) -> Response:
     """GET brokers/configuration/runtime: the settings about schemas."""
     defaults, classes = call.registry.defaults, call.registry.configuration.checkers or ()
     legacy = {} if call.registry.release < Release.R4_2 else {"schemaJsonAllowLegacyJacksonFormat": "false"}
+    settings: dict[str, str] = {}
+    for name, value in defaults.settings.items():
+        broker = SETTINGS[name].broker
+        parts = {broker: value} if isinstance(broker, str) else {keys[-1]: value[part] for part, keys in broker.items()}
+        settings |= {key: str(part).lower() if isinstance(part, bool) else str(part) for key, part in parts.items()}
     return respond_json(
         {
             **{key: format_policy_value(getattr(defaults, policy)) for policy, key in BROKER_KEYS.items()},
             CHECKERS_KEY: f"[{', '.join(CHECKER_PACKAGE + name for name in sorted(classes))}]",
             "systemTopicSchemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
             **legacy,
-            **_list_settings(defaults),
+            **settings,
         }
     )
 
@@ -68,16 +73,6 @@ def get_configuration(call: AdminCall) -> Response:
 def get_internal_configuration(_call: AdminCall) -> Response:
     """GET brokers/internal-configuration: not implemented, because the server has no metadata store."""
     raise RestError(501, "schemactl serve has no metadata store")
-
-
-def _list_settings(defaults: BrokerDefaults) -> dict[str, str]:
-    """Return the values of unset settings by their key in the brokers' configuration, as texts."""
-    values: dict[str, str] = {}
-    for name, value in defaults.settings.items():
-        broker = SETTINGS[name].broker
-        parts = {broker: value} if isinstance(broker, str) else {keys[-1]: value[part] for part, keys in broker.items()}
-        values |= {key: str(part).lower() if isinstance(part, bool) else str(part) for key, part in parts.items()}
-    return values
 
 
 def list_brokers(call: AdminCall) -> Response:
