@@ -77,27 +77,21 @@ def _find_differing_numbers(space: NamespaceName, reports: Mapping[str, DriftRep
         for name, topic in report.git.topics.items():
             declared = report.origin.declared_topic(name)
             if declared.namespace_name == space and not topic.deleted:
-                numbers_by_version = _map_numbers(report, name)
+                git = Generations(report.git.versions(name))
+                numbers_by_version: dict[int, int] = {}
+                for entry in report.held.versions(name):
+                    if git_version := git.find(entry):
+                        numbers_by_version.setdefault(git_version.number, entry.number)
                 numbers.setdefault(declared, {})[cluster] = numbers_by_version
     differing = []
     for topic_name, by_cluster in sorted(numbers.items()):
         for version in sorted(
-            {version for numbers_by_version in by_cluster.values() for version in numbers_by_version}
+            {version for numbers_of_cluster in by_cluster.values() for version in numbers_of_cluster}
         ):
-            row = {cluster: numbers_by_version.get(version) for cluster, numbers_by_version in by_cluster.items()}
+            row = {cluster: numbers_of_cluster.get(version) for cluster, numbers_of_cluster in by_cluster.items()}
             if len({number for number in row.values() if number is not None}) > 1:
                 differing.append(NumbersOfClusters(topic_name, version, row))
     return tuple(differing)
-
-
-def _map_numbers(report: DriftReport, name: TopicName) -> dict[int, int]:
-    """Return the numbers that the registry gave Git's versions of the topic."""
-    git = Generations(report.git.versions(name))
-    numbers: dict[int, int] = {}
-    for entry in report.held.versions(name):
-        if version := git.find(entry):
-            numbers.setdefault(version.number, entry.number)
-    return numbers
 
 
 def select_namespaces_of_target(

@@ -177,7 +177,14 @@ class _Importer:
         for topic in self._select_topics({name.schema_id for name in declared.topics}):
             if topic.schema is None or topic.schema.type in WITHOUT_SCHEMA:
                 stems[topic.name] = self.paths.of_topic(topic.name)
-                self._add_topic_without_schema(topic, stems[topic.name])
+                self.namespace_files |= declared_topic_files(topic, {}, stems[topic.name])
+                self.topic_count += 1
+                if topic.schema is not None:
+                    message = (
+                        f"declared without `schema`: the registry holds a schema of type {topic.schema.type.name}, which does not "
+                        "describe messages, and keeps typed clients out"
+                    )
+                    self.notes.append(ImportNote(topic.name, message))
             elif versions := self._list_readable_versions(topic, every_version=every_version):
                 stems[topic.name] = self.paths.of_topic(topic.name)
                 lists[topic.name] = versions
@@ -210,7 +217,13 @@ class _Importer:
             if declared_versions:
                 self.topic_count += 1
                 declared_versions.reverse()
-                self.revisions.append(tuple(_make_revisions(name, declared_versions)))
+                revisions: list[VersionFiles] = []
+                previous_files: Mapping[str, bytes] = {}
+                for version, files in declared_versions:
+                    removed_files = dict.fromkeys(previous_files.keys() - files.keys())
+                    revisions.append(VersionFiles(name, version, {**files, **removed_files}))
+                    previous_files = files
+                self.revisions.append(tuple(revisions))
                 self._note_surprises(name, [version for version, _ in declared_versions], every_version=every_version)
                 self._compare_numbers(name, [version for version, _ in declared_versions])
 
@@ -248,17 +261,6 @@ class _Importer:
                 taken_ids.add(name.schema_id)
                 composed[normalize("NFC", name.schema_id)] = name.schema_id
                 yield self.topics[name]
-
-    def _add_topic_without_schema(self, topic: Topic, stem: str) -> None:
-        self.namespace_files |= declared_topic_files(topic, {}, stem)
-        self.topic_count += 1
-        if topic.schema is not None:
-            kind = topic.schema.type.name
-            message = (
-                f"declared without `schema`: the registry holds a schema of type {kind}, which does not describe "
-                "messages, and keeps typed clients out"
-            )
-            self.notes.append(ImportNote(topic.name, message))
 
     def _list_readable_versions(self, topic: Topic, *, every_version: bool) -> list[SchemaVersion]:
         """Return the versions to declare, newest first, or [] if the topic is left out: a broker stores pairs that no client can read."""
@@ -334,17 +336,11 @@ class _Importer:
         """Add the topic to `apart` if Git will not number its versions, of which `declared` are declared, as the registry does."""
         numbers = [version.number for version in self.registered.topics[name].versions]
         if name in self.kind_versions and len(declared) == 1:
-            declared = self._list_newest_versions(name)
+            # The newest version of each kind, in the order of the keys.
+            declared = [*{version.kind: version for version in self.kind_versions[name]}.values()]
         contents = {content_identity(spec(version.info).declared(version.info)) for version in declared if version.info}
         if numbers != list(range(len(contents))) or [version.number for version in declared] != numbers:
             self.apart.append(name)
-
-    def _list_newest_versions(self, name: TopicName) -> list[SchemaVersion]:
-        """Return the newest version of each kind, in the order of the keys."""
-        newest: dict[str, SchemaVersion] = {}
-        for version in self.kind_versions[name]:
-            newest[version.kind] = version
-        return [*newest.values()]
 
     def _note_surprises(self, name: TopicName, declared: Sequence[SchemaVersion], *, every_version: bool) -> None:
         """Add notes on unexpected facts about a declared topic."""
@@ -398,14 +394,6 @@ def find_kinds(versions: Sequence[SchemaVersion]) -> list[SchemaVersion]:
             candidates = (f"{key}{'' if number == 1 else f'_{number}'}" for number in count(1))
             keys[record] = next(candidate for candidate in candidates if candidate not in taken)
     return [replace(version, kind=keys[record]) for version, record in zip(versions, records, strict=True)]
-
-
-def _make_revisions(name: TopicName, versions: Sequence[tuple[SchemaVersion, Files]]) -> Iterator[VersionFiles]:
-    previous_files: Mapping[str, bytes] = {}
-    for version, files in versions:
-        removed_files = dict.fromkeys(previous_files.keys() - files.keys())
-        yield VersionFiles(name, version, {**files, **removed_files})
-        previous_files = files
 
 
 def _sort_by_time(topics: Sequence[Sequence[VersionFiles]]) -> list[VersionFiles]:
