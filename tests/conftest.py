@@ -124,9 +124,10 @@ def pytest_runtestloop() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One worker more than there are processors: one of them mostly waits for Spark and brokers."""
-    return (os.cpu_count() or 1) + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return one more than there are processors, and two more if the run includes Spark: those workers mostly wait for other processes."""
+    includes_spark = not any(Path(path).name == "spark" for path in config.option.ignore or ())
+    return (os.cpu_count() or 1) + (2 if includes_spark else 1)
 
 
 class _Scheduling(LoadFileScheduling):  # type: ignore[misc]  # without types

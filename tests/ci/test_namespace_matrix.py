@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from command import schemactl
 from scratch import Scratch, record
 
 ROOT = Path(__file__).parents[2]
@@ -69,8 +70,7 @@ def run_steps(job: str, folder: Path, **values: str) -> dict[str, str]:
 
 
 def plan(folder: Path, *options: str) -> Any:
-    command = [sys.executable, "-m", "schemactl", "plan", "--target", "prod", "--format", "json", *options]
-    return json.loads(subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout)
+    return json.loads(schemactl(folder, "plan", "--target", "prod", "--format", "json", *options).out)
 
 
 def test_the_jobs_of_the_matrix_apply_the_whole_plan(matrix_repository: Path) -> None:
@@ -109,8 +109,7 @@ def test_the_page_lists_namespaces_as_the_command_does(matrix_repository: Path) 
     page = PAGE.read_text()
     listing = page.partition("contacts no registry\n")[2].partition("    $")[0].split()
     assert json.loads(page.partition("for a matrix\n")[2].splitlines()[0]) == listing
-    command = [sys.executable, "-m", "schemactl", "plan", "namespaces", "--target", "prod"]
-    lines = subprocess.run(command, cwd=matrix_repository, check=True, capture_output=True, text=True).stdout.split()
+    lines = schemactl(matrix_repository, "plan", "namespaces", "--target", "prod").out.split()
     assert lines == NAMESPACES
 
 
@@ -119,8 +118,7 @@ def test_a_project_without_namespaces_has_no_line(tmp_path: Path, options: list[
     scratch = Scratch(tmp_path / "r")
     scratch.commit({"schemactl.yaml": "version: 1\nroots: [topics]\ntargets:\n  prod: {registry: 'sqlite:r.db'}\n"})
     scratch.flush()
-    command = [sys.executable, "-m", "schemactl", "plan", "namespaces", *options]
-    assert subprocess.run(command, cwd=scratch.path, check=True, capture_output=True, text=True).stdout == output
+    assert schemactl(scratch.path, "plan", "namespaces", *options).out == output
 
 
 @pytest.mark.parametrize(
@@ -135,6 +133,4 @@ def test_a_project_without_namespaces_has_no_line(tmp_path: Path, options: list[
     ],
 )
 def test_an_option_without_a_meaning_is_wrong_usage(matrix_repository: Path, options: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "schemactl", "plan", "namespaces", *options]
-    result = subprocess.run(command, cwd=matrix_repository, check=False, capture_output=True, text=True)
-    assert (result.returncode, message in result.stderr) == (64, True), result.stderr
+    assert message in schemactl(matrix_repository, "plan", "namespaces", *options, code=64).err
