@@ -128,7 +128,7 @@ EOF
   cd "$data"
   # shellcheck disable=SC2086
   nohup $JAVA -Xms128m -Xmx"${SCHEMACTL_HEAP:-384m}" -XX:MaxDirectMemorySize="${SCHEMACTL_DIRECT:-256m}" \
-    -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto \
+    -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Xshare:auto \
     --add-opens java.base/java.io=ALL-UNNAMED --add-opens java.base/java.util.zip=ALL-UNNAMED \
     --add-opens java.base/java.nio=ALL-UNNAMED --add-opens java.base/jdk.internal.misc=ALL-UNNAMED \
     --add-opens java.base/java.lang=ALL-UNNAMED --add-opens java.base/jdk.internal.platform=ALL-UNNAMED \
