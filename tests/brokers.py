@@ -43,8 +43,13 @@ VERSIONS = {**RELEASES, "5.0": "5.0.1"}
 EACH_RELEASE = [pytest.param("4.0"), *(pytest.param(kind, marks=pytest.mark.live) for kind in ("4.2", "5.0"))]
 """The releases as parameters of a test or fixture; another broker than 4.0 belongs to the live tests."""
 
-SHORT_LIVED = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Options of a Java that runs for seconds, in which full optimization takes longer than it saves."""
+SHORT_LIVED = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
+"""Options of a Java that runs for seconds, in which full optimization and verification take longer than they save."""
 
 JAVAC = [*(f"-J{option}" for option in SHORT_LIVED), "-nowarn", "-proc:none"]
 """Options of each run of the compiler."""
