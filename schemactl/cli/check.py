@@ -33,6 +33,7 @@ from schemactl.report import CHECK_FORMATS, render_check
 
 if TYPE_CHECKING:
     from schemactl.checks.check_report import Cause, CheckReport
+    from schemactl.checks.project_check import CheckRequest
     from schemactl.core.findings import Finding
     from schemactl.core.json_values import Json
 

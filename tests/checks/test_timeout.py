@@ -115,19 +115,15 @@ def test_a_check_that_is_interrupted_in_the_declared_files_has_saved_the_history
     changed_repository: Scratch, tmp_path: Path
 ) -> None:
     slow_attributes, slow_log = slow_git(tmp_path / "attributes", "check-attr"), slow_git(tmp_path / "log", "log")
-    interrupted = subprocess.Popen(
-        [sys.executable, "-c", f"import sys\n{check()}"],
-        cwd=changed_repository.path,
-        env={**ENVIRONMENT, "PATH": f"{slow_attributes}{os.pathsep}{os.environ['PATH']}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert_soon((slow_attributes / "pid").exists, wanted=True, within_s=LONG_S / 2)
-    interrupted.send_signal(signal.SIGINT)
-    interrupted.communicate()
-    assert interrupted.returncode not in (FINE, ERROR)
-    done, _ = run(changed_repository, check(), path=slow_log)
-    assert done.returncode == FINE
+    variables = {"PATH": f"{slow_attributes}{os.pathsep}{os.environ['PATH']}"}
+    environment = ENVIRONMENT | variables
+    with start_program(
+        changed_repository.path, COMMAND_LINE, "check", environment=environment, limit_s=None
+    ) as interrupted:
+        assert_soon((slow_attributes / "pid").exists, wanted=True, within_s=LONG_S / 2)
+        interrupted.send_signal(signal.SIGINT)
+        assert interrupted.wait(within_s=LONG_S / 2) not in (FINE, ERROR)
+    assert run(changed_repository, "check", path=slow_log).code == FINE
     assert not (slow_log / "pid").exists()
 
 
