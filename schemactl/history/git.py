@@ -77,7 +77,7 @@ _NO_TITLE: Final = re.compile(r"[*#]|See merge request |[A-Za-z]+(?:-[A-Za-z]+)+
 """Lines in the body of a merge commit that are not a title."""
 
 _USUAL_MESSAGE: Final = re.compile(
-    rb"(?P<subject>[^\x00-\x20\x7F](?:[^\x00-\x1F\x7F]*[^\x00-\x20\x7F])?)\n(?:\n(?P<body>[^\x00-\x20\x7F][^\x00]*))?"
+    rb"(?P<subject>[^\x00-\x20\x7F](?:[^\x00-\x1F\x7F]*[^\x00-\x20\x7F])?)(?:\n(?:\n(?P<body>[^\x00-\x20\x7F][^\x00]*))?)?"
 )
 """A message whose first line is the subject, and whose lines after a blank line are the body."""
 

@@ -114,7 +114,7 @@ def test_a_git_that_hangs_is_given_up_and_ended(
 def test_a_check_that_is_interrupted_in_the_declared_files_has_saved_the_history(
     changed_repository: Scratch, tmp_path: Path
 ) -> None:
-    slow_attributes, slow_log = slow_git(tmp_path / "attributes", "check-attr"), slow_git(tmp_path / "log", "log")
+    slow_attributes, slow_log = slow_git(tmp_path / "attributes", "check-attr"), slow_git(tmp_path / "log", "--reverse")
     variables = {"PATH": f"{slow_attributes}{os.pathsep}{os.environ['PATH']}"}
     environment = ENVIRONMENT | variables
     with start_program(
