@@ -157,7 +157,7 @@ class _AvroCompiler:
                     raise
                 return value, at
 
-            # Kept before its fields are compiled, which may contain the record; with the action, so that no other gets its id.
+            # Stored before the fields, which may contain the record, are compiled. The action is stored so that no other gets its id.
             self._records[key] = (action, read_record)
             for step in action.steps:
                 read = self.compile(step.action, fields.get(step.name), jump=jump or step.is_skipped)

@@ -567,7 +567,7 @@ class Codec(BatchDecoder):
             return self._readers[version]
         columns, is_flat = self._make_columns(None)
         types = tuple(columns.types)
-        # These are not kept, because damaged messages may have any number.
+        # Not cached, because damaged messages may have any number.
         if version is not None and (version in self._ambiguous or version not in self._by_number):
             return NoReader(self._explain_unknown_version(version), types)
         if version is not None and not self._is_of_kind(version):
