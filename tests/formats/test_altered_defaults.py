@@ -38,6 +38,7 @@ ALTERED: list[tuple[Any, Any, str, str]] = [
 
 OUTSIDE = [
     (DECIMAL, "\x64", "it is a decimal of 3 digits, and its type has 2"),
+    (DECIMAL, "\x01" + "\x00" * 2_000, "it is a decimal of 4817 digits, and its type has 2"),
     ({"type": "string", "logicalType": "uuid"}, "x", 'it is "x", which is not a UUID'),
     ({"type": "int", "logicalType": "time-millis"}, -1, "it is -1, which is not a time of day"),
     ({"type": "long", "logicalType": "time-micros"}, 86_400_000_000, "it is 86400000000, which is not a time of day"),

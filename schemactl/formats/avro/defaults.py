@@ -52,6 +52,9 @@ _TIME_LIMITS: Final[Mapping[tuple[str, JsonValue], int]] = {
 }
 """The number of units in a day, by type and logical type; every time of day is less."""
 
+_MAX_PRINTED_BITS: Final = 10_000
+"""The size of an integer whose digits are counted in its text."""
+
 _MAX_SHOWN_STEPS: Final = 20
 """The maximum number of steps in the path of a part of a default that is shown."""
 
@@ -583,7 +586,10 @@ def _describe_alteration(schema: Fixed | Primitive, value: JsonValue) -> str:
 def _describe_digits(schema: Fixed | Primitive, value: str) -> str:
     """Return the problem of a decimal with too many digits, or ""."""
     precision = schema.properties.get("precision")
-    digits = len(str(abs(int.from_bytes(value.encode("latin-1"), "big", signed=True))))
+    number = abs(int.from_bytes(value.encode("latin-1"), "big", signed=True))
+    # Python writes no integer of more than 4,300 digits (sys.set_int_max_str_digits).
+    is_printable = number.bit_length() <= _MAX_PRINTED_BITS
+    digits = len(str(number)) if is_printable else math.floor(math.log10(number)) + 1
     if type(precision) is not int or digits <= precision or not value:
         return ""
     return f"is a decimal of {digits} digits, and its type has {precision}"
