@@ -17,28 +17,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_command_timeout, add_options, make_number_type, parse_seconds
+from schemactl.cli.reading_setup import STRICT_OPTION, add_numbers_of, read_setup
 from schemactl.cli.report_files import write_data
+from schemactl.cli.states import STATE_HELP, NamedDefinition, States
 from schemactl.cli.target_selection import EnvironmentTarget
-from schemactl.cli.topic_selection import (
-    PART_HELP,
-    STATE_HELP,
-    STRICT_OPTION,
-    NamedDefinition,
-    States,
-    add_numbers_of,
-    choose,
-    find_version,
-    parse_version_bytes,
-    read_setup,
-    resolve_relative_path,
-)
+from schemactl.cli.topic_selection import PART_HELP, choose, find_version, parse_version_bytes, resolve_relative_path
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError
 from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
+    from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.cli.schema_input import Answer, Request
-    from schemactl.cli.topic_selection import ReadingSetup
     from schemactl.codec import Definition, KeyValue, Options
     from schemactl.core.catalog import Topic
     from schemactl.core.schema import SchemaInfo

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
 from schemactl.cli.show import reason_value
-from schemactl.cli.topic_selection import STATE_HELP, WORK, NamedDefinition, States, add_filters, find_number_in_force
+from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
+from schemactl.cli.topic_selection import add_filters, find_number_in_force
 from schemactl.core.errors import CHANGES, UsageError
 from schemactl.core.names import find_matching_topics, format_kind_name
 from schemactl.core.terminal import get_definition_stream, paint, paint_diff

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_format, add_options
-from schemactl.cli.topic_selection import States, add_filters, find_number_in_force, find_part, resolve_output_file
+from schemactl.cli.states import States
+from schemactl.cli.topic_selection import add_filters, find_number_in_force, find_part, resolve_output_file
 from schemactl.core.atomic_files import read, remove, write
 from schemactl.core.errors import DeclarationError, HistoryError, SchemactlError, UsageError
 from schemactl.core.json_values import json_text

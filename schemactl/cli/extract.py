@@ -218,7 +218,7 @@ def _follow_type(args: argparse.Namespace, topic_schema: SchemaInfo) -> None:
 
 def _read_declared(topic: str, context: Context) -> tuple[str, SchemaInfo]:
     """Return the declared schema of a topic, or the value's schema of a KEY_VALUE topic, with a name for it."""
-    from schemactl.cli.topic_selection import States
+    from schemactl.cli.states import States
     from schemactl.formats import get_pair
 
     states = States(context, [topic])

@@ -14,18 +14,10 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_command_timeout, add_options
+from schemactl.cli.reading_setup import ReadingSetup, add_recursion_depth, view_versions
+from schemactl.cli.states import States, merge_working_tree
 from schemactl.cli.target_selection import add_target, choose_approved_target, format_target_option
-from schemactl.cli.topic_selection import (
-    VERSION_HELP,
-    ReadingSetup,
-    States,
-    add_filters,
-    add_recursion_depth,
-    merge_working_tree,
-    resolve_output_file,
-    select_readable,
-    view_versions,
-)
+from schemactl.cli.topic_selection import VERSION_HELP, add_filters, resolve_output_file, select_readable
 from schemactl.core.deadline import run_within
 from schemactl.core.errors import NEGATIVE, DeclarationError, InvalidSchema, SchemactlError, UsageError, join_first
 from schemactl.core.names import select_known_topics

@@ -293,7 +293,7 @@ def run_rollout(args: argparse.Namespace, context: Context) -> int:
     """Print the order of the rollout; return 100 if no order is safe, else 0."""
     from schemactl.checks.project_check import CheckRequest, check_project
     from schemactl.checks.rollout import make_rollout
-    from schemactl.cli.topic_selection import read_setup
+    from schemactl.cli.reading_setup import read_setup
     from schemactl.core.errors import did_you_mean
     from schemactl.core.names import find_matching_topics, find_topic, format_kind_name
     from schemactl.report import changes as changes_report

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from schemactl.cli.context import Context, select_notes
 from schemactl.cli.parser import add_command_timeout, add_format, add_options
+from schemactl.cli.reading_setup import read_setup
+from schemactl.cli.states import STATE_HELP, WORK, NamedDefinition, States
 from schemactl.cli.target_selection import (
     ChosenTarget,
     EnvironmentTarget,
@@ -23,16 +25,11 @@ from schemactl.cli.target_selection import (
     choose_target,
 )
 from schemactl.cli.topic_selection import (
-    STATE_HELP,
     VERSION_HELP,
-    WORK,
-    NamedDefinition,
-    States,
     choose,
     find,
     find_number_in_force,
     parse_version_bytes,
-    read_setup,
     resolve_relative_path,
 )
 from schemactl.core.errors import NEGATIVE, SchemactlError, UsageError

@@ -21,21 +21,15 @@ from urllib.parse import unquote
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import Parser, add_command_timeout, add_format, add_options, make_number_type
-from schemactl.cli.topic_selection import (
-    PART_HELP,
-    STRICT_OPTION,
-    add_numbers_of,
-    add_recursion_depth,
-    choose,
-    read_setup,
-)
+from schemactl.cli.reading_setup import STRICT_OPTION, add_numbers_of, add_recursion_depth, read_setup
+from schemactl.cli.topic_selection import PART_HELP, choose
 from schemactl.core.atomic_files import reject_links
 from schemactl.core.errors import NEGATIVE, DeclarationError, SchemactlError, UsageError
 from schemactl.core.terminal import format_table, get_terminal_width
 from schemactl.core.wording import format_count
 
 if TYPE_CHECKING:
-    from schemactl.cli.topic_selection import ReadingSetup
+    from schemactl.cli.reading_setup import ReadingSetup
     from schemactl.codec import Codec
     from schemactl.codec.topic import Count
     from schemactl.codegen.topic_struct import StructOptions
