@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from command import Printed, schemactl
-from scratch import Scratch, write_declaration
+from scratch import Scratch
 from topics_to_generate import ALL, GENERATE, ID, ORDERS, make_approved, make_info
 
 from schemactl.codegen.package import compare, package_files, write
@@ -48,6 +48,22 @@ def written_module(tmp_path: Path) -> Iterator[str]:
     (tmp_path / f"{name}.py").write_text(SHOP)
     yield name
     sys.modules.pop(name, None)
+
+
+def make_topic_repository(folder: Path, module: str, schema: str = "{type: AVRO, definition: orders.avsc}") -> Scratch:
+    """Make a repository with the module, and a topic with the definition that is extracted from its Order."""
+    schemactl(folder, "extract", f"{module}:Order", "--out", "topics/orders.avsc")
+    repository = Scratch(folder / "git")
+    repository.commit(
+        {
+            "schemactl.yaml": "version: 1\nroots: [topics]\n",
+            "topics/orders.yaml": f"topic: shop/sales/orders\nschema: {schema}\n",
+            "topics/orders.avsc": (folder / "topics/orders.avsc").read_text(),
+            f"{module}.py": SHOP,
+        }
+    )
+    repository.flush()
+    return repository
 
 
 def test_a_definition_is_printed_alone(tmp_path: Path, written_module: str) -> None:
@@ -98,18 +114,9 @@ def test_the_property_of_java_time_is_printed_beside_the_definition(tmp_path: Pa
 def test_a_declared_property_of_java_time_is_not_printed(
     tmp_path: Path, written_module: str, value: str | None, *, is_printed: bool
 ) -> None:
-    schemactl(tmp_path, "extract", f"{written_module}:Order", "--out", "orders.avsc")
     properties = f', properties: {{__jsr310ConversionEnabled: "{value}"}}' if value else ""
-    repository = Scratch(tmp_path / "git")
-    repository.commit(
-        {
-            "schemactl.yaml": "version: 1\nroots: [topics]\n",
-            "topics/orders.yaml": f"topic: shop/sales/orders\nschema: {{type: AVRO, definition: orders.avsc{properties}}}\n",
-            "topics/orders.avsc": (tmp_path / "orders.avsc").read_text(),
-            f"{written_module}.py": SHOP,
-        }
-    )
-    repository.flush()
+    schema = f"{{type: AVRO, definition: orders.avsc{properties}}}"
+    repository = make_topic_repository(tmp_path, written_module, schema)
     printed = schemactl(
         repository.path, "extract", f"{written_module}:Order", "--jsr310", "--topic", "orders", "--check"
     )
@@ -119,18 +126,7 @@ def test_a_declared_property_of_java_time_is_not_printed(
 
 def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path, written_module: str) -> None:
     order = f"{written_module}:Order"
-    schemactl(tmp_path, "extract", order, "--out", "topics/orders.avsc")
-    repository = Scratch(tmp_path / "git")
-    repository.commit(
-        {
-            "schemactl.yaml": "version: 1\nroots: [topics]\n",
-            "topics/orders.yaml": write_declaration(),
-            "topics/orders.avsc": (tmp_path / "topics/orders.avsc").read_text(),
-            f"{written_module}.py": SHOP,
-        },
-        "orders",
-    )
-    repository.flush()
+    repository = make_topic_repository(tmp_path, written_module)
     for against in (("--out", "topics/orders.avsc"), ("--topic", "orders")):
         assert (
             f"and {order} are one version.\n" in schemactl(repository.path, "extract", order, "--check", *against).out
@@ -156,22 +152,8 @@ def test_check_says_whether_class_and_declaration_are_one_version(tmp_path: Path
     ],
 )
 def test_a_class_is_compared_as_what_its_topic_takes(tmp_path: Path, written_module: str, schema: str) -> None:
-    order = f"{written_module}:Order"
-    schemactl(tmp_path, "extract", order, "--out", "topics/orders.avsc")
-    repository = Scratch(tmp_path / "git")
-    declaration = f"topic: shop/sales/orders\nschema: {schema}\n"
-    text = (tmp_path / "topics/orders.avsc").read_text()
-    project = "version: 1\nroots: [topics]\n"
-    repository.commit(
-        {
-            "schemactl.yaml": project,
-            "topics/orders.yaml": declaration,
-            "topics/orders.avsc": text,
-            f"{written_module}.py": SHOP,
-        }
-    )
-    repository.flush()
-    check = ("extract", order, "--topic", "orders", "--check")
+    repository = make_topic_repository(tmp_path, written_module, schema)
+    check = ("extract", f"{written_module}:Order", "--topic", "orders", "--check")
     assert "are one version" in schemactl(repository.path, *check).out
     assert "type: JSON -> AVRO" in schemactl(repository.path, *check, "--type", "AVRO", code=100).out
 

@@ -222,10 +222,12 @@ partitions: 4
 """
 
 
-@pytest.fixture
-def estate(tmp_path: Path) -> Estate:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Estate:
     estate = Estate(
-        tmp_path / "shop", project=PROJECT.replace("click*", "orders"), orders=write_declaration(more="owner: ada\n")
+        tmp_path_factory.mktemp("prepared") / "shop",
+        project=PROJECT.replace("click*", "orders"),
+        orders=write_declaration(more="owner: ada\n"),
     )
     estate.scratch.commit(
         {
