@@ -42,7 +42,7 @@ class Clone:
         printed = schemactl(self.path, "check", *options, code=range(128))
         return printed.code, printed.out + printed.err
 
-    def hook(self, **variables: str) -> tuple[int, str]:
+    def run_hook(self, **variables: str) -> tuple[int, str]:
         """Run the hook's command in a separate process, and return its exit code and output."""
         printed = process(self.path, "check", "--staged", **variables)
         return printed.code, printed.out + printed.err
@@ -84,12 +84,12 @@ def test_nothing_that_is_called_like_a_remotes_branch_takes_its_place(
 @pytest.mark.parametrize("kind", ["tag", "branch"])
 def test_the_hook_on_sight_goes_by_the_remotes_branch_too(clone: Clone, kind: str) -> None:
     clone.git("checkout", "-q", "-b", "work", "origin/main")
-    assert [clone.hook()[0], clone.hook()[0]] == [0, 0]
+    assert [clone.run_hook()[0], clone.run_hook()[0]] == [0, 0]
     # The staged change breaks a topic; a ref with the name of the remote's branch contains the same change.
     clone.git(kind, "origin/main", "pull")
     (clone.path / ORDERS).write_text(BREAKING)
     clone.git("add", "-A")
-    assert clone.hook()[0] == 100
+    assert clone.run_hook()[0] == 100
 
 
 def test_a_name_of_several_refs_is_an_error_that_says_the_full_name(clone: Clone) -> None:
@@ -150,24 +150,19 @@ def test_in_ci_what_is_approved_is_not_judged_against_itself(clone: Clone) -> No
     assert clone.check("--base", "HEAD~1")[0] == 100
 
 
-def hook(clone: Clone) -> tuple[int, str]:
-    """Run the hook's command as on a build server, and return its exit code and output."""
-    return clone.hook(CI="true")
-
-
 @pytest.mark.parametrize("ref", ["pull", "origin/pull", "HEAD"])
 @pytest.mark.parametrize("detached", [False, True], ids=["the branch", "its commit"])
 def test_in_ci_the_hook_does_not_take_a_changes_word_for_what_is_approved(
     clone: Clone, ref: str, *, detached: bool
 ) -> None:
-    assert hook(clone)[0] == 100
+    assert clone.run_hook(CI="true")[0] == 100
     clone.names_itself(ref)
     if detached:
         clone.git("checkout", "-q", "--detach", "pull")
     # Without CI the hook judges what is about to be committed, and leaves its answer for the next one.
     assert clone.check("--staged")[0] == 0
     for _ in range(2):
-        code, output = hook(clone)
+        code, output = clone.run_hook(CI="true")
         assert code == 64, output
         assert "--base origin/main" in output
 
@@ -177,12 +172,12 @@ def test_in_ci_the_hook_does_not_take_a_changes_word_for_what_is_approved(
 def test_in_ci_the_hook_is_content_with_what_was_merged(tmp_path: Path, approved: str, *, detached: bool) -> None:
     clone = Clone(tmp_path, approved=approved)
     clone.git("checkout", "-q", *(["--detach"] if detached else ["-B", "main"]), "origin/main")
-    assert [hook(clone)[0], hook(clone)[0]] == [0, 0], hook(clone)
+    assert [clone.run_hook(CI="true")[0], clone.run_hook(CI="true")[0]] == [0, 0], clone.run_hook(CI="true")
     # Without the note of which branch the remote's default is, as CI systems clone.
     clone.git("remote", "set-head", "origin", "--delete")
-    assert hook(clone)[0] == 0
+    assert clone.run_hook(CI="true")[0] == 0
     clone.git("checkout", "-q", "pull")
-    assert hook(clone)[0] == (64 if approved == "HEAD" else 100)
+    assert clone.run_hook(CI="true")[0] == (64 if approved == "HEAD" else 100)
 
 
 def test_in_ci_a_branch_of_a_clone_that_is_called_main_is_not_judged_against_itself(tmp_path: Path) -> None:
@@ -190,13 +185,13 @@ def test_in_ci_a_branch_of_a_clone_that_is_called_main_is_not_judged_against_its
     clone.git("checkout", "-q", "-B", "main", "pull")
     for ref in ("HEAD", "main", "pull"):
         clone.git("update-ref", "-d", f"refs/remotes/origin/{ref}")
-    assert hook(clone)[0] == 64
+    assert clone.run_hook(CI="true")[0] == 64
 
 
 def test_in_ci_the_hook_works_in_a_repository_without_remotes(tmp_path: Path) -> None:
     clone = Clone(tmp_path, approved="")
     clone.path = tmp_path / "upstream"
-    assert hook(clone)[0] == 0
+    assert clone.run_hook(CI="true")[0] == 0
 
 
 @pytest.mark.parametrize("command", ["check", "check --staged", "check --base HEAD", "log --all", "plan"])
