@@ -43,9 +43,8 @@ from schemactl.core.policies import Policies
 from schemactl.core.schema import SchemaInfo
 from schemactl.deploy.apply import Result, apply_plan
 from schemactl.deploy.planner import scope_of
-from schemactl.deploy.steps import Plan, PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
+from schemactl.deploy.steps import PlanStep, RegisterVersion, RelaxStrategy, RestoreStrategy
 from schemactl.registry.embedded import EmbeddedRegistry
-from schemactl.registry.interface import Registry
 
 TARGET = make_catalog(make_topic(ORDERS, A, B, C), make_topic(REFUNDS, A, B), sales=Policies(S.FULL))
 REPLAYED = make_orders(A, record(ID, NEEDED), policies=Policies(S.FULL))
@@ -85,10 +84,6 @@ def raise_interrupt(_: Disturbed) -> None:
     raise KeyboardInterrupt
 
 
-def apply(plan: Plan, registry: Registry) -> Result:
-    return apply_plan(plan, registry)
-
-
 def test_progress_tells_each_step_with_its_number(registry: EmbeddedRegistry) -> None:
     reported_steps: list[tuple[int, PlanStep]] = []
     plan = plan_for(registry, TARGET)
@@ -104,7 +99,7 @@ def test_a_plan_is_stale_once_a_topic_was_relaxed_which_is_restored(registry: Em
     before = registry.read(plan.scope)
     registry.relax(ORDERS)
     with pytest.raises(StalePlan, match=f"nothing else was changed; restored {ORDERS}") as raised:
-        apply(plan, registry)
+        apply_plan(plan, registry)
     assert f"{ORDERS} was relaxed" in raised.value.message
     assert registry.read(plan.scope) == before
 
@@ -114,19 +109,19 @@ def test_a_plan_is_not_stale_because_of_what_it_does_not_speak_of(registry: Embe
     registry.create_namespace(SALES)
     registry.put_schema(TopicName("shop", "sales", "other"), A)
     registry.delete_namespace(SALES)
-    assert apply(plan, registry).failure is None
+    assert apply_plan(plan, registry).failure is None
 
 
 def test_a_plan_cannot_be_applied_twice(registry: EmbeddedRegistry) -> None:
     plan = carry_out(registry, TARGET)
     with pytest.raises(StalePlan):
-        apply(plan, registry)
+        apply_plan(plan, registry)
 
 
 def test_a_failure_leaves_the_rest_to_the_next_apply(open_disturbed: Disturb) -> None:
     registry = open_disturbed(3, fail)
     plan = plan_for(registry, TARGET)
-    result = apply(plan, registry)
+    result = apply_plan(plan, registry)
     assert isinstance(result.failure, RegistryError)
     (number,) = result.failures
     failed = plan.steps[number - 1]
@@ -140,7 +135,7 @@ def test_a_failure_leaves_the_rest_to_the_next_apply(open_disturbed: Disturb) ->
 
 def test_an_interrupt_is_a_failure_like_others(open_disturbed: Disturb) -> None:
     registry = open_disturbed(2, raise_interrupt)
-    result = apply(plan_for(registry, TARGET), registry)
+    result = apply_plan(plan_for(registry, TARGET), registry)
     assert isinstance(result.failure, SchemactlError)
     assert result.failure.message == "interrupted"
     assert read_definitions(registry, ORDERS) == [A]
@@ -150,14 +145,14 @@ def test_an_interrupt_before_the_first_step_is_one(open_disturbed: Disturb) -> N
     registry = open_disturbed(1, raise_interrupt)
     carry_out(registry, make_orders())
     with pytest.raises(KeyboardInterrupt):
-        apply(plan_for(registry, make_orders(A)), registry)
+        apply_plan(plan_for(registry, make_orders(A)), registry)
 
 
 @pytest.mark.parametrize("disturb", [fail, raise_interrupt])
 def test_a_relaxed_strategy_is_always_restored(open_disturbed: Disturb, disturb: Callable[[Disturbed], None]) -> None:
     registry = open_disturbed(2, disturb)
     plan = plan_for(registry, REPLAYED, relax=True)
-    result = apply(plan, registry)
+    result = apply_plan(plan, registry)
     assert result.failure is not None
     assert any(isinstance(plan.steps[number - 1], RelaxStrategy) for number in result.done)
     assert (registry.strategy(ORDERS), registry.find_relaxed_topic(ORDERS)) == (S.FULL, None)
@@ -177,7 +172,7 @@ def test_a_version_that_appeared_while_the_topic_was_relaxed_is_reported() -> No
 
     with closing(Moved(":memory:")) as registry:
         plan = plan_for(registry, REPLAYED, relax=True)
-        result = apply(plan, registry)
+        result = apply_plan(plan, registry)
         ((_, left),) = result.remaining_steps
         assert isinstance(left, RestoreStrategy)
         assert result.failure
@@ -199,7 +194,7 @@ def test_a_strategy_that_cannot_be_restored_is_told_and_restored_by_the_next_app
             super().restore(topic)
 
     with closing(CutOff(":memory:")) as registry:
-        result = apply(plan_for(registry, REPLAYED, relax=True), registry)
+        result = apply_plan(plan_for(registry, REPLAYED, relax=True), registry)
         assert result.failure is not None
         assert "still has the strategy ALWAYS_COMPATIBLE" in result.failure.message
         assert "the connection was lost" in result.failure.message
@@ -242,7 +237,7 @@ def test_schemas_that_appear_with_their_namespace_stop_the_apply() -> None:
                 self.put_schema(ORDERS, B)
 
     with closing(Haunted(":memory:")) as registry:
-        result = apply(plan_for(registry, TARGET), registry)
+        result = apply_plan(plan_for(registry, TARGET), registry)
         assert result.failure is not None
         assert f"{ORDERS}: the registry gave Git's v0 the number 1 where 0 was expected" in result.failure.message
         assert (
@@ -261,7 +256,7 @@ def test_another_content_read_back_stops_the_apply() -> None:
             return super().put_schema(topic, replace(info, schema=info.schema.replace(b"Order", b"Ordre")))
 
     with closing(Garbling(":memory:")) as registry:
-        result = apply(plan_for(registry, TARGET), registry)
+        result = apply_plan(plan_for(registry, TARGET), registry)
     assert result.failure is not None
     assert "v0 has other content in the registry than was uploaded" in result.failure.message
 
@@ -378,7 +373,7 @@ def test_two_applies_at_once_register_nothing_twice_and_nothing_out_of_order(tmp
 
     def attempt(registry: EmbeddedRegistry) -> Result | StalePlan:
         try:
-            return apply(plan, registry)
+            return apply_plan(plan, registry)
         except StalePlan as stale:
             return stale
 
