@@ -383,26 +383,30 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         and record.is_unchanged(out, record.stamps)
     ):
         written_paths = old_paths
-        count = record.count
+        count = record.topic_count
     else:
         written_paths = set()
 
         def write_page(path: str, text: str) -> None:
             data = text.encode()
+            if path not in old_paths:
+                # Before the page, so that the next run removes the pages of an interrupted one.
+                site_list.write(f"{path}\n")
             # Most pages of a site stay the same from one run to the next.
             if path not in old_paths or read(out / path, below=context.top) != data:
                 write(out / path, data, below=context.top)
             written_paths.add(path)
 
         site = Site(catalogue, title, write_page, theme)
-        count = site.write(names, known=known, progress=context.progress("writing pages", "topics"))
+        with (out / _SITE_LIST).open("a", encoding="utf-8", buffering=1) as site_list:
+            count = site.write(names, known=known, progress=context.progress("writing pages", "topics"))
         for topic in site.topics.values():
             written_paths.update(topic.paths)
         for path in old_paths - written_paths:
             if ".." not in Path(path).parts and not Path(path).is_absolute():
                 remove(out / path, below=context.top)
         new_list = "".join(f"{path}\n" for path in sorted(written_paths)).encode()
-        if new_list != old_list:
+        if read(out / _SITE_LIST, below=context.top) != new_list:
             write(out / _SITE_LIST, new_list, below=context.top)
         if approved.tip:
             new_record = make_record(approved.tip.id, inputs, count, site.topics, out, written_paths)

@@ -1474,14 +1474,14 @@ def _render_difference(
     if is_short:
         return Markup('<p class="soft small">The comparison of two versions shows the lines.</p>')
     rows = _dedent(rows)
-    classes = {"+": "come", "-": "gone", "@": "far"}
-    spans = []
-    for style, lines in groupby(rows[:_MAX_DIFF_LINES], lambda line: classes.get(line[:1])):
+    tags = {"+": "ins", "-": "del", "@": "i"}
+    html = ""
+    for tag, lines in groupby(rows[:_MAX_DIFF_LINES], lambda line: tags.get(line[:1], "span")):
         text = "\n".join(lines)
-        spans.append(f"<span{f' class={style}' if style else ''}>{escape_code(_clean_value(text))}</span>")
+        html += f"<{tag}>{escape_code(_clean_value(text))}</{tag}>"
     if len(rows) > _MAX_DIFF_LINES:
-        spans.append(f'<span class="far">{format_count(len(rows) - _MAX_DIFF_LINES, "line")} more</span>')
-    return Markup(f'<pre class="diff" tabindex="0">{"".join(spans)}</pre>')  # noqa: S704  the text is escaped
+        html += f"<i>{format_count(len(rows) - _MAX_DIFF_LINES, 'line')} more</i>"
+    return Markup(f"<pre class=diff tabindex=0>{html}</pre>")  # noqa: S704  the text is escaped
 
 
 def _count_common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:

@@ -24,29 +24,33 @@ class SiteRecord(NamedTuple):
     Attributes:
         tip: the id of the approved commit from which they were made.
         inputs: a digest of the inputs of all pages besides the approved history and the project.
-        count: the number of topics that are not deleted.
+        topic_count: the number of topics that are not deleted.
         topics: the topics with pages.
         stamps: the stamps of all files by path.
     """
 
     tip: str
     inputs: str
-    count: int
+    topic_count: int
     topics: Mapping[TopicName, WrittenTopic]
     stamps: Mapping[str, Stamp]
 
     @classmethod
     def decode(cls, content: bytes | memoryview) -> SiteRecord:
         """Decode the result of `encode`."""
-        tip, inputs, count, topics, stamps = pickle.loads(content)  # noqa: S301  from the user's own cache
+        tip, inputs, topic_count, topics, stamps = pickle.loads(content)  # noqa: S301  from the user's own cache
         return cls(
-            tip, inputs, count, {TopicName.parse(name): WrittenTopic(*topic) for name, topic in topics.items()}, stamps
+            tip,
+            inputs,
+            topic_count,
+            {TopicName.parse(name): WrittenTopic(*topic) for name, topic in topics.items()},
+            stamps,
         )
 
     def encode(self) -> bytes:
         """Encode the record with pickle."""
         topics = {str(name): tuple(topic) for name, topic in self.topics.items()}
-        return pickle.dumps((self.tip, self.inputs, self.count, topics, self.stamps))
+        return pickle.dumps((self.tip, self.inputs, self.topic_count, topics, self.stamps))
 
     def is_unchanged(self, out: Path, paths: Collection[str]) -> bool:
         """Return whether these files in the folder `out` are as they were written."""
@@ -62,13 +66,13 @@ class SiteRecord(NamedTuple):
 
 
 def make_record(
-    tip: str, inputs: str, count: int, topics: Mapping[TopicName, WrittenTopic], out: Path, paths: Collection[str]
+    tip: str, inputs: str, topic_count: int, topics: Mapping[TopicName, WrittenTopic], out: Path, paths: Collection[str]
 ) -> SiteRecord:
     """Return the record of a site that was written to the folder `out`, with files at `paths`."""
     # A later write must not leave the times that are read here.
     time.sleep(CLOCK_TICK_S)
     stamps = {path: stamp for path in paths if (stamp := read_stamp(out / path))}
-    return SiteRecord(tip, inputs, count, topics, stamps)
+    return SiteRecord(tip, inputs, topic_count, topics, stamps)
 
 
 def read_stamp(path: Path) -> Stamp | None:

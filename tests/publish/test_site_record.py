@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +46,7 @@ def read_times(out: Path) -> dict[str, int]:
     return {path.relative_to(out).as_posix(): path.stat().st_mtime_ns for path in out.rglob("*.html")}
 
 
-CHANGES = {
+CHANGES: dict[str, dict[str, str | bytes | None]] = {
     "a version": {"topics/refunds.avsc": record("id", "reason", name="Refund")},
     "a topic": {"topics/carts.yaml": "topic: shop/web/carts\nschema: {type: STRING}\n"},
     "a deletion": {"topics/refunds.yaml": None},
@@ -100,4 +103,17 @@ def test_edited_and_removed_pages_are_repaired(shop: Scratch, tmp_path: Path, *,
 def test_a_site_of_fewer_topics_has_their_files_alone(shop: Scratch, tmp_path: Path) -> None:
     write_site(shop, tmp_path / "site")
     selection = ("--namespace", "shop/sales")
+    assert write_site(shop, tmp_path / "site", *selection) == write_site(shop, tmp_path / "new", *selection)
+
+
+def test_the_pages_of_an_interrupted_run_are_removed_by_the_next_one(shop: Scratch, tmp_path: Path) -> None:
+    write_site(shop, tmp_path / "site", "--namespace", "shop/web")
+    # The run ends where this folder is to be a file, after the pages of topics.
+    (tmp_path / "site/search.js").unlink()
+    (tmp_path / "site/search.js/folder").mkdir(parents=True)
+    command = [sys.executable, "-m", "schemactl", "site", "--out", str(tmp_path / "site")]
+    assert subprocess.run(command, cwd=shop.path, check=False, capture_output=True).returncode == 1
+    assert (tmp_path / "site/topics/shop/sales/orders.html").exists()
+    shutil.rmtree(tmp_path / "site/search.js")
+    selection = ("--namespace", "shop/web")
     assert write_site(shop, tmp_path / "site", *selection) == write_site(shop, tmp_path / "new", *selection)
