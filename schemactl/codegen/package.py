@@ -1005,7 +1005,13 @@ def complete(files: Mapping[str, str], package: str, topics: Iterable[Approved])
     modules = run_time("generated.py", payloads=_list_payloads(topics))
     runtime = {f"{root}/{path}": f"{HEADER}{_COPY if text else ''}{text}" for path, text in modules.items()}
     runtime[f"{root}/__init__.py"] = render_runtime_import(f"{package}.{RUNTIME}.generated")
-    runtime[f"{root}/{LICENSE}"] = _read_license()
+    license_text = metadata.distribution(DISTRIBUTION).read_text(f"licenses/{LICENSE}")
+    if license_text is None:
+        raise SchemactlError(
+            "this installation of schemactl lacks its license file, which a copy of the run-time must include",
+            fix=f"pip install --force-reinstall {DISTRIBUTION}",
+        )
+    runtime[f"{root}/{LICENSE}"] = license_text
     others = {name: text for name, text in files.items() if name != f"{root}.py"}
     return dict(sorted((others | runtime).items()))
 
@@ -1072,7 +1078,10 @@ def wheel(
         ),
     }
     all_files = {**files, **metadata_files}
-    record = "".join(f"{path},{_hash(text)},{len(text.encode())}\n" for path, text in all_files.items())
+    record = ""
+    for path, text in all_files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        record += f"{path},sha256={digest},{len(text.encode())}\n"
     return Wheel(f"{stem}-{_TAG}.whl", {**all_files, f"{info}/RECORD": f"{record}{info}/RECORD,,\n"})
 
 
@@ -1109,17 +1118,6 @@ def _find_imports(source: Path, path: str, text: str) -> Iterator[str]:
             if any(not (source / file).is_file() for file in files[1:]):
                 files.append(folder / "__init__.py")
             yield from (file.as_posix() for file in files if file.name != ".py" and (source / file).is_file())
-
-
-def _read_license() -> str:
-    """Return the license of this installation; raises SchemactlError if it is missing."""
-    text = metadata.distribution(DISTRIBUTION).read_text(f"licenses/{LICENSE}")
-    if text is None:
-        raise SchemactlError(
-            "this installation of schemactl lacks its license file, which a copy of the run-time must include",
-            fix=f"pip install --force-reinstall {DISTRIBUTION}",
-        )
-    return text
 
 
 def _make_metadata(package: str, version: str, topics: Iterable[Approved], *, has_models: bool) -> str:
@@ -1168,8 +1166,3 @@ def _list_payloads(topics: Iterable[Approved]) -> set[str]:
 
 def _to_utc(commit: Commit) -> datetime:
     return datetime.fromtimestamp(commit.time_s, UTC)
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"

@@ -311,7 +311,10 @@ class _Converter:
                 values = self.convert(schema.values, depths)
                 converted = values and Converted(spark_types.SparkMap(values.type, values.nullable), nullable=False)
             case avro.Union():
-                converted = self._convert_union(schema, depths)
+                branches = [branch for branch in schema.branches if branch.type != "null"]
+                converted = self._convert_branches(branches, depths)
+                if converted and len(branches) < len(schema.branches):
+                    converted = replace(converted, nullable=True)
             case avro.Record():
                 converted = self._convert_record(schema, depths)
         return converted
@@ -355,12 +358,6 @@ class _Converter:
                 doc = field.doc or avro.doc_of(field.schema)
                 fields.append(SparkField(field.name, converted.type, converted.nullable, doc))
         return Converted(Struct(tuple(fields), schema.name), nullable=False)
-
-    def _convert_union(self, schema: avro.Union, depths: dict[str, int]) -> Converted | None:
-        branches = [branch for branch in schema.branches if branch.type != "null"]
-        converted = self._convert_branches(branches, depths)
-        is_nullable = len(branches) < len(schema.branches)
-        return replace(converted, nullable=True) if converted and is_nullable else converted
 
     def _convert_branches(self, branches: list[avro.Schema], depths: dict[str, int]) -> Converted | None:
         types = {branch.type for branch in branches}

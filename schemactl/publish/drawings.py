@@ -77,9 +77,9 @@ def draw_usage(usage: Usage, middle: Node | None = None) -> str:
             css = "box middle" if node == middle else "box"
             parts.append(f'<rect class="{css}" x="{x}" y="{y}" width="{_BOX}" height="{_ROW - 8}" rx="5"/>')
             name = on_one_line(node.name).removeprefix("persistent://")
-            parts.append(
-                f"<g><title>{_escape(str(node))}</title>{render_text(x + 10, y + 18, _shorten(name), 'code')}</g>"
-            )
+            if len(name) > _MAX_LETTERS:
+                name = f"…{name[1 - _MAX_LETTERS :]}"
+            parts.append(f"<g><title>{_escape(str(node))}</title>{render_text(x + 10, y + 18, name, 'code')}</g>")
             y += _ROW
         if len(nodes) > _MAX_NODES:
             parts.append(render_text(x + 10, y + 18, f"and {len(nodes) - _MAX_NODES} more", "soft"))
@@ -242,10 +242,6 @@ def render_text(x: int, y: int, text: str, css: str = "") -> str:
 
 def _escape(text: str) -> str:
     return escape(on_one_line(text), quote=False)
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _MAX_LETTERS else f"…{text[1 - _MAX_LETTERS :]}"
 
 
 def render_document(title: str, description: str, width: int, height: int, parts: Sequence[str]) -> str:

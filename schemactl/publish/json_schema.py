@@ -241,7 +241,14 @@ class SchemaWriter:
             if isinstance(schema, avro.Enum):
                 self.types[name].update({"type": "string", "enum": [*schema.symbols], **doc})
             else:
-                self.types[name].update({"type": "object", **doc, **self._record_fields(schema)})
+                properties = {
+                    field.name: _add_doc(self._avro_schema(field.schema), field.doc) for field in schema.fields
+                }
+                # A null field may be missing; readers of JSON do not apply defaults.
+                required = [field.name for field in schema.fields if not _may_be_null(field.schema)]
+                self.types[name].update(
+                    {"type": "object", **doc, "properties": properties, **drop_empty({"required": required})}
+                )
         return reference
 
     def _array_schema(self, schema: avro.Array) -> Json:
@@ -255,12 +262,6 @@ class SchemaWriter:
             if value is not None:
                 return {**array, "type": ["array", "object"], "additionalProperties": self._avro_schema(value.schema)}
         return array
-
-    def _record_fields(self, record: avro.Record) -> Json:
-        properties = {field.name: _add_doc(self._avro_schema(field.schema), field.doc) for field in record.fields}
-        # A null field may be missing; readers of JSON do not apply defaults.
-        required = [field.name for field in record.fields if not _may_be_null(field.schema)]
-        return {"properties": properties, **drop_empty({"required": required})}
 
     def _message_schema(self, message: Any) -> Json:
         reference, name = self._refer((self._protobuf, message.full_name), message.full_name)

@@ -436,7 +436,10 @@ class Site:
             progress: called with the number of topics that are done, and of all topics.
         """
         self._names.update(names)
-        self._build_tree()
+        catalog_topics = self._catalogue.catalog.topics
+        for name in sorted(names):
+            if not catalog_topics[name].deleted and catalog_topics[name].versions:
+                self._tree.setdefault(name.namespace_name, []).append(name)
         for number, name in enumerate(names, 1):
             inputs = self.digest_inputs(name)
             if name in known and known[name].inputs == inputs:
@@ -540,13 +543,6 @@ class Site:
         if event.number is not None:
             return self._version_page(event.name, event.number)
         return self._page_of(event.name) or namespace_link(event.namespace)
-
-    def _build_tree(self) -> None:
-        """Collect the namespaces and the topics that are not deleted."""
-        topics = self._catalogue.catalog.topics
-        for name in sorted(self._names):
-            if not topics[name].deleted and topics[name].versions:
-                self._tree.setdefault(name.namespace_name, []).append(name)
 
     @property
     def _has_small_tree(self) -> bool:

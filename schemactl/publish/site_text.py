@@ -22,14 +22,12 @@ _MARKS: Final = re.compile(r"[*_`\[\]<>#|~]|^\s*(?:[-+]|\d+[.)])\s|\n", re.MULTI
 """The marks without which Markdown is the text itself."""
 
 
-def _create_parser() -> MarkdownIt:
-    """Create a parser of the subset: no HTML, no images, which would be loaded from another host, and no headings, which the page has."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.disable(["image", "heading", "lheading", "html_block", "html_inline", "hr"])
-    return parser
-
-
-_PARSER: Final = _create_parser()
+_PARSER: Final = (
+    MarkdownIt("commonmark", {"html": False})
+    .enable("table")
+    .disable(["image", "heading", "lheading", "html_block", "html_inline", "hr"])
+)
+"""The parser of the subset: no HTML, no images, which would be loaded from another host, and no headings, which the page has."""
 
 
 @lru_cache(4096)
