@@ -447,9 +447,7 @@ class _PackageMaker:
             for name, topic in (earlier.topics if earlier else {}).items()
             if name in package.files.topics and name not in new_topics
         }
-        return make_manifest(
-            tip.id, package.files, unchanged, pending, package.numbers, self.out, self.generate.package
-        )
+        return make_manifest(tip.id, package.files, unchanged, pending, package.numbers, self.out)
 
     def make_package(self, merged: Merged | None, manifest: Manifest | None = None) -> _Package:
         """Return the package of the merged history, or of the approved history without a merge.

@@ -8,6 +8,8 @@ times equal the recorded ones, as in Git's index.
 from __future__ import annotations
 
 import json
+import os
+import stat
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -127,7 +129,6 @@ def make_manifest(
     pending: Mapping[TopicName, Collection[int]],
     numbers: Mapping[TopicName, str],
     out: Path,
-    package: str,
 ) -> Manifest:
     """Return the manifest of a package that was written.
 
@@ -138,11 +139,9 @@ def make_manifest(
         pending: the topics whose files depend on more than approved commits, with the numbers of their approved versions.
         numbers: a description of the numbers of targets for each topic that has some.
         out: the folder of the package.
-        package: the importable name of the package.
     """
     # A later write must not leave the times that are read here.
     time.sleep(CLOCK_TICK_S)
-    stamps = _read_stamps(out, package.partition(".")[0])
     topics = dict(unchanged)
     for name, topic in files.topics.items():
         if name in unchanged:
@@ -151,8 +150,8 @@ def make_manifest(
         if name in pending:
             versions = {number: version for number, version in versions.items() if number in pending[name]}
             names = tuple(file for version in versions.values() for file in list_schema_files(topic.module, version))
-        if all(file in stamps for file in names):
-            own_stamps = {file: stamps[file] for file in names}
+        stamps = {file: stamp for file in names if (stamp := read_stamp(out / file))}
+        if len(stamps) == len({*names}):
             versions_text = json.dumps(
                 {
                     number: (*version[:2], dict(version.properties), version.files)
@@ -160,7 +159,7 @@ def make_manifest(
                 }
             )
             topics[name] = RecordedTopic(
-                topic.module, numbers.get(name, ""), name not in pending, own_stamps, versions_text
+                topic.module, numbers.get(name, ""), name not in pending, stamps, versions_text
             )
     return Manifest(tip, topics)
 
@@ -170,6 +169,18 @@ def _read_stamps(out: Path, folder: str) -> dict[str, Stamp]:
     stamps = {}
     for name, entry in walk_files(out, folder):
         if entry.is_file(follow_symlinks=False):
-            status = entry.stat(follow_symlinks=False)
-            stamps[name] = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            stamps[name] = _make_stamp(entry.stat(follow_symlinks=False))
     return stamps
+
+
+def read_stamp(path: Path) -> Stamp | None:
+    """Return the stamp of a file, or None if it does not exist or is a link."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return _make_stamp(status) if stat.S_ISREG(status.st_mode) else None
+
+
+def _make_stamp(status: os.stat_result) -> Stamp:
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

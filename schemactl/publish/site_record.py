@@ -6,14 +6,13 @@ commits change. A file counts as unchanged while its inode, size and times equal
 
 from __future__ import annotations
 
-import os
 import pickle
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from schemactl.codegen.manifest import CLOCK_TICK_S, Stamp
+from schemactl.codegen.manifest import CLOCK_TICK_S, Stamp, read_stamp
 from schemactl.core.names import TopicName
 from schemactl.publish.site_pages import WrittenTopic
 
@@ -73,12 +72,3 @@ def make_record(
     time.sleep(CLOCK_TICK_S)
     stamps = {path: stamp for path in paths if (stamp := read_stamp(out / path))}
     return SiteRecord(tip, inputs, topic_count, topics, stamps)
-
-
-def read_stamp(path: Path) -> Stamp | None:
-    """Return the stamp of a file, or None if it does not exist."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
