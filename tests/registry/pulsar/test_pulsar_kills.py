@@ -33,6 +33,9 @@ SEED = 5
 STEP = int(os.environ.get("SCHEMACTL_KILL_STEP", "5"))
 """The number of requests between the kills of two runs; `make soak` kills after each request."""
 
+RESTART_S = 60.0
+"""The time for which an apply waits for a broker that restarts."""
+
 
 def new_history() -> History:
     return History(random.Random(SEED), brokers.new_tenant())  # noqa: S311  no secret
@@ -111,7 +114,9 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         with closing(PulsarRegistry(broker.url)) as registry:
             history.prepare(registry)
             plan = plan_history(registry, history)
-            result = restarted_meanwhile(plan, registry, broker)
+            result, restart_s = restarted_meanwhile(plan, registry, broker)
+            if result.failure and restart_s > RESTART_S:
+                pytest.skip(f"the broker took {restart_s:.0f} s to restart, and an apply waits for {RESTART_S:.0f} s")
             assert result.failure is None, result.failure
             assert read_state(registry, history) == history.expected_state()
             assert plan_history(registry, history).steps == ()
@@ -119,8 +124,8 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
         brokers.run_recipe("stop", broker.environment)
 
 
-def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> Result:
-    """The result of the apply, while the broker is killed in its middle and started again with its data."""
+def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Broker) -> tuple[Result, float]:
+    """The result of the apply, while the broker is killed in its middle and started again with its data, which takes this long."""
     halfway: list[int] = []
 
     def progress(number: int, _: object) -> None:
@@ -132,10 +137,12 @@ def restarted_meanwhile(plan: Plan, registry: PulsarRegistry, broker: brokers.Br
             time.sleep(0.005)
         pid = int(Path(broker.environment["SCHEMACTL_BROKER_DATA"], "broker.pid").read_text())
         os.kill(pid, signal.SIGKILL)
+        killed_s = time.monotonic()
         assert not running.done()
         with suppress(ProcessLookupError):
             while True:
                 os.kill(pid, 0)
                 time.sleep(0.05)
         brokers.run_recipe("start", {**broker.environment, "SCHEMACTL_KEEP_DATA": "yes"})
-        return running.result()
+        restart_s = time.monotonic() - killed_s
+        return running.result(), restart_s
