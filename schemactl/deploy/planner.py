@@ -303,8 +303,19 @@ class Planner(PlannedState):
         is_recorded = {topic.name: ", as is recorded" if topic.recorded else "" for topic in apart}
         for change in find_changes(self.build_catalog(), self.target) if self.steps else self.changes:
             match change:
-                case TextDiffers() if change.name not in rejected:
-                    yield _note_unstored_text(change)
+                case TextDiffers(name) if name not in rejected:
+                    of_kind = f" of {change.kind}" if change.kind else ""
+                    if change.number != change.latest:
+                        message = (
+                            f"declares the content of an older version{of_kind} again: an upload returns v{change.number}, and the "
+                            f"latest version{of_kind} stays v{change.latest}"
+                        )
+                        yield PlanNote(name, PlanNoteKind.OLD_VERSION, message)
+                    else:
+                        has_docs = formats.spec(change.text).language in ("avro", "pair")
+                        differing = "doc, aliases, enum default or properties" if has_docs else "properties"
+                        message = f"would store nothing{of_kind}: only {differing} differ from v{change.number}"
+                        yield PlanNote(name, PlanNoteKind.NOT_STORED, message)
                 case VersionsMissing(name, versions) if name not in rejected:
                     stored = VersionList(
                         self.versions[name.schema_id], self.origin.release, optional=self.origin.checkers
@@ -406,7 +417,16 @@ class Planner(PlannedState):
         if about_schemas.after.managed():
             self.add(about_schemas)
         for setting_step in setting_steps:
-            loses = _describe_loss(setting_step, spaces=self.namespaces, state=self.base)
+            # A setting of a namespace or topic that does not exist yet, or is half deleted, loses no messages.
+            ((setting, after),) = setting_step.after.settings.items()
+            registered, loses = self.base.catalog.get(step.name), ""
+            if registered and not registered.deleted:
+                before = setting_step.before.get(setting)
+                if before is None:
+                    before = inherit(step.name, setting, spaces=self.base.catalog.namespaces, state=self.base).value
+                if after == CompatibilityStrategy.UNDEFINED:
+                    after = inherit(step.name, setting, spaces=self.namespaces, state=self.base).value
+                loses = SETTINGS[setting].loss(before, after)
             if loses and setting_step.address not in self.permissions.lose:
                 self.losses.append(refusals.refuse_lossy_setting(setting_step, loses))
                 # A refused setting also counts for the next steps: the user may allow it, and all losses are then known at once.
@@ -621,21 +641,6 @@ def _describe_form(info: SchemaInfo) -> str:
     return f"as {rendering.capitalize()}'s client sends it" if rendering else "in a form that no Pulsar client sends"
 
 
-def _note_unstored_text(change: TextDiffers) -> PlanNote:
-    kind = f" of {change.kind}" if change.kind else ""
-    if change.number != change.latest:
-        message = (
-            f"declares the content of an older version{kind} again: an upload returns v{change.number}, and the "
-            f"latest version{kind} stays v{change.latest}"
-        )
-        return PlanNote(change.name, PlanNoteKind.OLD_VERSION, message)
-    described = formats.spec(change.text).language in ("avro", "pair")
-    differing = "doc, aliases, enum default or properties differ" if described else "properties differ"
-    return PlanNote(
-        change.name, PlanNoteKind.NOT_STORED, f"would store nothing{kind}: only {differing} from v{change.number}"
-    )
-
-
 def _format_numbers(versions: tuple[SchemaVersion, ...]) -> str:
     return f"v{format_ranges(version.number for version in versions)}"
 
@@ -726,25 +731,22 @@ def _find_relaxed_namespaces(planned: PlannedState) -> dict[NamespaceName, list[
     for name in sorted(_find_skipped_topics(planned)):
         space = name.namespace_name
         before, after = planned.base.catalog.namespaces.get(space), planned.namespaces.get(space)
-        topic = planned.base.catalog.topics.get(name)
-        if before and after and _is_relaxed(planned.base, topic, before, after):
+        if before is None or after is None:
+            continue
+        topic, defaults = planned.base.catalog.topics.get(name), planned.base.defaults
+        own, default_strategy = topic.policies if topic else None, planned.base.default_strategies[space]
+        strategies = [find_strategy(own, namespace.policies) or default_strategy for namespace in (before, after)]
+        updates, enforced = (
+            [
+                getattr(defaults, policy) if value is None else value
+                for value in (getattr(before.policies, policy), getattr(after.policies, policy))
+            ]
+            for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
+        )
+        lets_more_in = updates == [False, True] or enforced == [True, False]
+        if lets_more_in or list_guarantees(strategies[0]) - list_guarantees(strategies[1]):
             topics_by_namespace.setdefault(space, []).append(name)
     return topics_by_namespace
-
-
-def _is_relaxed(base: RegistryState, topic: Topic | None, before: Namespace, after: Namespace) -> bool:
-    own = topic.policies if topic else None
-    default = base.default_strategies[before.name]
-    strategies = [find_strategy(own, space.policies) or default for space in (before, after)]
-    updates, enforced = (
-        [
-            getattr(base.defaults, policy) if value is None else value
-            for value in (getattr(before.policies, policy), getattr(after.policies, policy))
-        ]
-        for policy in ("is_allow_auto_update_schema", "schema_validation_enforced")
-    )
-    lets_more_in = updates == [False, True] or enforced == [True, False]
-    return lets_more_in or bool(list_guarantees(strategies[0]) - list_guarantees(strategies[1]))
 
 
 def _find_skipped_topics(planned: PlannedState) -> set[TopicName]:
@@ -847,20 +849,6 @@ def _reset_policies(
             }
         ),
     )
-
-
-def _describe_loss(step: SetPolicies, *, spaces: Mapping[NamespaceName, Namespace], state: RegistryState) -> str:
-    """Describe how the step for a setting can lose messages, as a clause, or return ""; `spaces` are the namespaces after the plan."""
-    ((setting, after),) = step.after.settings.items()
-    registered = state.catalog.get(step.name)
-    if registered is None or registered.deleted:
-        return ""
-    before = step.before.get(setting)
-    if before is None:
-        before = inherit(step.name, setting, spaces=state.catalog.namespaces, state=state).value
-    if after == CompatibilityStrategy.UNDEFINED:
-        after = inherit(step.name, setting, spaces=spaces, state=state).value
-    return SETTINGS[setting].loss(before, after)
 
 
 # The topics of a plan, and their names on a target

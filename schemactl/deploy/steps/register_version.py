@@ -63,25 +63,23 @@ class RegisterVersion(Step):
 
     def carry_out(self, context: ApplyContext) -> None:
         """See `Step.carry_out`. The content is compared by `expect_same_content`, once for all uploads to a topic."""
-        number = self._upload(context)
+        info = upload(self.version, context.properties)
+        try:
+            number = context.registry.put_schema(self.name, info)
+        except RegistryError:
+            # Perhaps only the response was lost. A definition with a bad default is rejected when it is repeated, so the stored one counts.
+            registered = None
+            with suppress(RegistryError):
+                registered = context.registry.get_schema(self.name, self.answer.version)
+            if registered is None or registered.info is None or not _is_same_content(registered.info, info):
+                raise
+            number = registered.number
         if number != self.answer.version:
             raise RegistryError(
                 f"{self.name}: the registry gave Git's v{self.version.number} the number {number} where {self.answer.version} "
                 "was expected: another client is writing to it, or it has schemas of an earlier namespace of this name",
                 fix="look at a new plan: schemactl plan",
             )
-
-    def _upload(self, context: ApplyContext) -> int:
-        info = upload(self.version, context.properties)
-        try:
-            return context.registry.put_schema(self.name, info)
-        except RegistryError:
-            # Perhaps only the response was lost. A definition with a bad default is rejected when it is repeated, so the stored one counts.
-            with suppress(RegistryError):
-                registered = context.registry.get_schema(self.name, self.answer.version)
-                if registered and registered.info and _is_same_content(registered.info, info):
-                    return registered.number
-            raise
 
 
 def expect_same_content(steps: Sequence[RegisterVersion], context: ApplyContext) -> None:
