@@ -23,7 +23,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSe
 
 from schemactl.broker import validation
 from schemactl.broker.exceptions import parse_message
-from schemactl.cli.schema_input import answer_lines
+from schemactl.cli.json_lines import answer_lines
 from schemactl.cli.topic_selection import parse_version_bytes
 from schemactl.codec import avro_schema
 from schemactl.codec.definition import InvalidDefinition

@@ -9,9 +9,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
 from schemactl.cli.context import Context
+from schemactl.cli.json_lines import Answer, Request, answer_standard_input
 from schemactl.cli.parser import add_command_timeout, add_format, add_options, make_number_type
-from schemactl.cli.schema_input import Answer, Request, answer_standard_input, is_given, read_schema, render_for_client
 from schemactl.cli.schema_input import add_arguments as add_schema_arguments
+from schemactl.cli.schema_input import is_given, read_schema, render_for_client
 from schemactl.cli.target_selection import add_target, choose_target
 from schemactl.cli.topic_selection import VERSION_HELP, ChosenTopic, choose, find
 from schemactl.core.errors import NEGATIVE, RegistryError, SchemaRejected, UsageError

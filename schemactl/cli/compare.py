@@ -17,7 +17,7 @@ from schemactl.core.project import OPTIONAL_CHECKERS, ProtoCategory
 from schemactl.core.schema import NO_DATA, Release, SchemaInfo, SchemaType, SchemaVersion, get_live_versions
 
 if TYPE_CHECKING:
-    from schemactl.cli.schema_input import Answer, Request
+    from schemactl.cli.json_lines import Answer, Request
 
 
 _COMPARE_EPILOG: Final = """\
@@ -109,7 +109,7 @@ def _parse_category(text: str) -> str:
 def run_compare(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Answer the lines on standard input; return 1 if one has an error, else 0."""
     from schemactl.broker.checkers import create_checkers
-    from schemactl.cli.schema_input import answer_standard_input
+    from schemactl.cli.json_lines import answer_standard_input
 
     if args.fingerprint:
         answer: Callable[[Request], Answer] = _compute_fingerprints
@@ -260,7 +260,7 @@ def configure_struct(parser: argparse.ArgumentParser) -> None:
 
 def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG001  every command has this shape
     """Answer the lines on standard input; return 1 if one has an error, else 0."""
-    from schemactl.cli.schema_input import answer_standard_input
+    from schemactl.cli.json_lines import answer_standard_input
     from schemactl.codegen.topic_struct import StructOptions
 
     try:
@@ -271,7 +271,7 @@ def run_struct(args: argparse.Namespace, context: Context) -> int:  # noqa: ARG0
 
 
 def _convert_schema(request: Request, *, spark: str) -> Answer:
-    from schemactl.cli.schema_input import parse_nanoseconds, read_options, recursion_depth
+    from schemactl.cli.json_lines import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codegen.spark_types import UnsupportedBySpark, to_json
     from schemactl.codegen.topic_struct import StructOptions, convert, struct_of
     from schemactl.formats import InvalidInput, read_request_definition, spec

@@ -27,8 +27,8 @@ from schemactl.core.wording import format_version, format_version_numbers
 
 if TYPE_CHECKING:
     from schemactl.checks.samples import SampleMessage
+    from schemactl.cli.json_lines import Answer, Request
     from schemactl.cli.reading_setup import ReadingSetup
-    from schemactl.cli.schema_input import Answer, Request
     from schemactl.codec import Definition, KeyValue, Options
     from schemactl.core.catalog import Topic
     from schemactl.core.schema import SchemaInfo
@@ -147,7 +147,7 @@ def run_decode(args: argparse.Namespace, context: Context) -> int:
             raise UsageError(
                 "--jsonl reads everything from its lines: remove TOPIC and the options of a single message"
             )
-        from schemactl.cli.schema_input import answer_standard_input
+        from schemactl.cli.json_lines import answer_standard_input
 
         return answer_standard_input(_decode_line)
     if (container_path := _find_container(args, context)) is not None:
@@ -354,7 +354,7 @@ def _decode_base64(text: str, option: str) -> bytes:
 
 
 def _decode_line(request: Request) -> Answer:
-    from schemactl.cli.schema_input import parse_nanoseconds, read_options, recursion_depth
+    from schemactl.cli.json_lines import parse_nanoseconds, read_options, recursion_depth
     from schemactl.codec import Codec, CodecError, Version
     from schemactl.codec import Options as CodecOptions
     from schemactl.codec.topic import decode_to_json

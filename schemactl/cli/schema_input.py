@@ -1,30 +1,25 @@
-"""Schemas given as options or files, and the reader of questions on JSON lines."""
+"""Schemas given as options or files."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from schemactl.cli.context import Context
 from schemactl.cli.parser import add_options
 from schemactl.core.errors import DeclarationError, InvalidSchema, SchemactlError, UsageError
 from schemactl.core.names import TopicName
-from schemactl.core.project import Nanoseconds, ProtoRendering
+from schemactl.core.project import ProtoRendering
 from schemactl.core.schema import WITHOUT_SCHEMA, SchemaInfo, SchemaType
 
 if TYPE_CHECKING:
     from schemactl.declare.reader import Declared
-    from schemactl.formats import InvalidInput
 
-
-Request = dict[str, Any]
-Answer = dict[str, Any]
 
 _TYPES_BY_SUFFIX: Final = {
     ".avsc": SchemaType.AVRO,
@@ -34,19 +29,8 @@ _TYPES_BY_SUFFIX: Final = {
 }
 """The default of --type for a definition, by the suffix of its file."""
 
-INTERNAL_ERROR: Final = "internal error"
-"""The start of the `error` of a line that failed because of a mistake of the program."""
-
 _ANY_TOPIC: Final = TopicName("public", "default", "topic")
 """A name for the topic of a definition that is read without one."""
-
-_CHUNK_BYTES: Final = 1 << 20
-
-_MAX_BATCH_LINES: Final = 200
-"""The maximum number of lines that are parsed before the first of them is answered."""
-
-
-# Schemas on the command line.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -220,145 +204,3 @@ def _build_catalog(path: Path, name: str, data: bytes, context: Context) -> Decl
     if declared.problems:
         raise DeclarationError(declared.problems)
     return declared
-
-
-# Requests on JSON lines.
-
-
-def answer_standard_input(
-    answer: Callable[[Request], Answer], *, ahead: Callable[[Sequence[Request]], None] | None = None
-) -> int:
-    """Answer the lines on standard input, as `answer_lines` does; return 1 if one has an error, else 0."""
-    return 0 if answer_lines(sys.stdin.buffer, sys.stdout, answer, ahead=ahead) else 1
-
-
-def answer_lines(
-    lines: BinaryIO,
-    out: TextIO,
-    answer: Callable[[Request], Answer],
-    *,
-    ahead: Callable[[Sequence[Request]], None] | None = None,
-) -> bool:
-    """Write the answer to each line, or its error, to `out`; return whether no line had an error.
-
-    Each line is answered as soon as it arrives, because a client may wait for the answer before it sends the next line.
-
-    Args:
-        lines: the requests, one a line; blank lines are skipped.
-        out: the output for the answers.
-        answer: returns the answer; any exception becomes the `error` of the line.
-        ahead: gets the requests that have arrived together, before the first of them is answered.
-    """
-    from schemactl.formats import InvalidInput
-
-    is_complete = True
-    for batch in _read_batches(lines):
-        requests = [_parse_request(line) for line in batch]
-        if ahead is not None:
-            # An error is raised again when its line is answered.
-            with suppress(Exception):
-                ahead([request for request in requests if isinstance(request, dict)])
-        for request in requests:
-            response: Answer = {}
-            if isinstance(request, InvalidInput):
-                id_, problem = None, str(request)
-            else:
-                id_ = request.get("id")
-                try:
-                    response, problem = answer(request), ""
-                except (InvalidInput, SchemactlError) as error:
-                    problem = str(error)
-                except RecursionError:
-                    problem = "it is nested too deeply"
-                except Exception as error:  # noqa: BLE001  a mistake of the program is the error of one line, and not the loss of the others
-                    problem = f"{INTERNAL_ERROR}: {type(error).__name__}: {error}"
-            if problem:
-                is_complete, response = False, {"error": problem}
-            text = json.dumps({"id": id_, **response}, ensure_ascii=False)
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                # UTF-8 has no lone surrogates.
-                text = json.dumps({"id": id_, **response})
-            out.write(text + "\n")
-        out.flush()
-    return is_complete
-
-
-def _read_batches(stream: BinaryIO) -> Iterator[list[bytes]]:
-    """Yield lines as they arrive, without blank ones."""
-    # The chunks of a long line are joined only once, at its end.
-    chunks: list[bytes] = []
-    while chunk := stream.read1(_CHUNK_BYTES):  # type: ignore[attr-defined]  # buffered streams have it
-        *lines, rest = chunk.split(b"\n")
-        if lines:
-            lines[0] = b"".join([*chunks, lines[0]])
-            chunks = []
-        chunks.append(rest)
-        for start in range(0, len(lines), _MAX_BATCH_LINES):
-            yield [line for line in lines[start : start + _MAX_BATCH_LINES] if line.strip()]
-    if (last := b"".join(chunks)).strip():
-        yield [last]
-
-
-def _parse_request(line: bytes) -> Request | InvalidInput:
-    from schemactl.formats import InvalidInput
-
-    try:
-        request = json.loads(line, parse_constant=_reject_constant)
-    except (ValueError, RecursionError) as error:
-        return InvalidInput(f"the line is not JSON: {error}")
-    return request if isinstance(request, dict) else InvalidInput("the line is not a JSON object")
-
-
-def _reject_constant(word: str) -> NoReturn:
-    """Reject NaN and infinities, which are not JSON, but which Python would read and write."""
-    raise ValueError(f"{word} is not a number there")
-
-
-def read_options(request: Request) -> dict[str, Any]:
-    """Return the `options` of a line.
-
-    Raises:
-        InvalidInput: if they are not an object.
-    """
-    from schemactl.formats import InvalidInput
-
-    options = request.get("options") or {}
-    if not isinstance(options, dict):
-        raise InvalidInput("`options` is not an object")
-    return options
-
-
-def recursion_depth(options: dict[str, Any], *, default: int) -> int:
-    """Return the maximum recursion depth of a record.
-
-    Raises:
-        InvalidInput: if the option is not an `int` of Java.
-    """
-    from schemactl.formats import InvalidInput
-
-    try:
-        # Spark's options are texts; numbers are accepted as well.
-        value = options.get("recursiveFieldMaxDepth", default)
-        depth = None if isinstance(value, float | bool) else int(value)
-    except (TypeError, ValueError):
-        depth = None
-    if depth is None or not -(1 << 31) <= depth < 1 << 31:
-        raise InvalidInput("`options.recursiveFieldMaxDepth` is not a number of 32 bits")
-    return depth
-
-
-def parse_nanoseconds(options: dict[str, Any]) -> Nanoseconds:
-    """Return the columns of types with nanoseconds.
-
-    Raises:
-        InvalidInput: if the option has another value.
-    """
-    from schemactl.formats import InvalidInput
-
-    for value in get_args(Nanoseconds):
-        if options.get("nanoseconds", "truncated") == value:
-            choice: Nanoseconds = value
-            return choice
-    raise InvalidInput(f"`options.nanoseconds` is not {' or '.join(get_args(Nanoseconds))}")

@@ -17,7 +17,7 @@ from command import Printed, schemactl
 from corpora import read_rows
 
 from schemactl.cli.compare import _compare_identity, _compute_fingerprints, _judge_request
-from schemactl.cli.schema_input import answer_lines
+from schemactl.cli.json_lines import answer_lines
 from schemactl.core.project import ProtoCategory
 from schemactl.core.schema import Release
 

@@ -26,7 +26,7 @@ from schemactl.cli.compare import (
     _judge_request,
 )
 from schemactl.cli.decode import _decode_line
-from schemactl.cli.schema_input import INTERNAL_ERROR, answer_lines
+from schemactl.cli.json_lines import INTERNAL_ERROR, answer_lines
 from schemactl.core.schema import Release
 
 pytestmark = pytest.mark.slow
