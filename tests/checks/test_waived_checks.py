@@ -91,6 +91,12 @@ class Work(Scratch):
         printed = schemactl(self.path, "waive", fingerprint, *options, code=code)
         return printed.out + printed.err
 
+    def waive_break(self) -> None:
+        """Change a definition so that readers break, and waive that in the same change."""
+        self.change(BREAK)
+        self.waive_finding(name_of(self.check(code=100), SYMBOLS))
+        self.change(self.read_waivers())
+
     def read_waivers(self) -> dict[str, str]:
         """Return the waiver file of the working tree."""
         return {"waivers.yaml": (self.path / "waivers.yaml").read_text(encoding="utf-8")}
@@ -201,9 +207,7 @@ def test_waivers_count_in_the_change_that_moves_them_and_the_move_is_a_warning(w
 
 @EVERYWHERE
 def test_a_waiver_that_is_taken_away_with_the_break_still_there_fails_again(waiver_work: Work) -> None:
-    waiver_work.change(BREAK)
-    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
-    waiver_work.change(waiver_work.read_waivers())
+    waiver_work.waive_break()
     waiver_work.check()
     waiver_work.change({"waivers.yaml": None})
     assert list_reported_rules(waiver_work.check(code=100)) == [SYMBOLS]
@@ -218,9 +222,7 @@ def test_a_waiver_file_with_problems_decides_nothing(waiver_work: Work) -> None:
 
 
 def test_a_waiver_counts_to_the_end_of_its_last_day(waiver_work: Work) -> None:
-    waiver_work.change(BREAK)
-    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
-    waiver_work.change(waiver_work.read_waivers())
+    waiver_work.waive_break()
     staged, base = waiver_work.mode == "hook", "main" if "--base" in MODES[waiver_work.mode] else None
 
     def list_rules(today: date) -> tuple[list[str], list[str]]:
@@ -235,9 +237,7 @@ def test_a_waiver_counts_to_the_end_of_its_last_day(waiver_work: Work) -> None:
 
 @EVERYWHERE
 def test_what_was_approved_under_a_waiver_needs_it_no_more(waiver_work: Work) -> None:
-    waiver_work.change(BREAK)
-    waiver_work.waive_finding(name_of(waiver_work.check(code=100), SYMBOLS))
-    waiver_work.change(waiver_work.read_waivers())
+    waiver_work.waive_break()
     if waiver_work.mode in ("working tree", "hook"):
         waiver_work.git("add", "-A")
         waiver_work.git("commit", "-q", "-m", "approved")
@@ -290,9 +290,7 @@ def waived_branch(tmp_path: Path) -> Work:
     work.commit(APPROVED)
     work.configure_author()
     work.git("checkout", "-q", "-b", "work")
-    work.change(BREAK)
-    work.waive_finding(name_of(work.check(code=100), SYMBOLS))
-    work.change(work.read_waivers())
+    work.waive_break()
     assert list_reported_rules(work.check(), waived=True) == [SYMBOLS]
     work.git("commit", "-q", "-m", "break")
     return work
