@@ -442,7 +442,9 @@ class Site:
                 self._tree.setdefault(name.namespace_name, []).append(name)
         for number, name in enumerate(names, 1):
             inputs = self.digest_inputs(name)
-            if name in known and known[name].inputs == inputs:
+            # A client's own definition can change without the topic.
+            has_own_definitions = any(client.file for client in self._catalogue.catalog.topics[name].clients)
+            if name in known and known[name].inputs == inputs and not has_own_definitions:
                 self.topics[name] = known[name]
                 facts: TopicFacts = pickle.loads(known[name].facts)  # noqa: S301  from the user's own cache
                 self._add_topic(name, facts)

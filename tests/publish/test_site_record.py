@@ -20,11 +20,12 @@ PROJECT = 'version: 1\nroots: [topics]\ntargets: {prod: {registry: "sqlite:p.db"
 def shop(tmp_path: Path) -> Scratch:
     """A repository with two topics, and one that replaces a deprecated topic."""
     shop = Scratch(tmp_path / "shop")
-    client = "clients:\n  - {name: billing, role: consumer, schema: 0}\n"
+    clients = "clients:\n  - {name: billing, role: consumer, schema: 0}\n  - {name: loader, role: consumer, schema: loader.avsc}\n"
     shop.commit(
         {
             "schemactl.yaml": PROJECT,
-            "topics/orders.yaml": write_declaration(more=client),
+            "topics/orders.yaml": write_declaration(more=clients),
+            "topics/loader.avsc": record("id"),
             "topics/orders.avsc": record("id"),
             "topics/refunds.yaml": write_declaration("shop/sales/refunds", "refunds.avsc"),
             "topics/refunds.avsc": record("id", name="Refund"),
@@ -52,6 +53,7 @@ CHANGES: dict[str, dict[str, str | bytes | None]] = {
     "a deletion": {"topics/refunds.yaml": None},
     "an owner of a namespace": {"topics/sales.yaml": "namespace: shop/sales\nowner: team-sales\n"},
     "a client": {"topics/orders.yaml": write_declaration(more="description: Sold.\n")},
+    "the definition of a client": {"topics/loader.avsc": record("id", "amount")},
     "the project file": {"schemactl.yaml": PROJECT + "defaults: {schema_compatibility_strategy: FULL}\n"},
     "no topic": {"notes.txt": "Nothing.\n"},
 }
