@@ -373,7 +373,8 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
     if record and (changed := approved.find_changed_topics(record.tip, with_namespaces=True)) is not None:
         known = record.select_unchanged(out, changed | approved.undecided.keys())
     target_tips = [(target.name, target.history.tip if target.history else None) for target in targets]
-    inputs = _digest(theme, [*map(str, names)], sorted(catalogue.authors.items()), target_tips)
+    other_inputs = (theme, [*map(str, names)], sorted(catalogue.authors.items()), target_tips)
+    inputs = hashlib.sha256(repr(other_inputs).encode()).hexdigest()
     if (
         record
         and approved.tip
@@ -415,10 +416,6 @@ def run_site(args: argparse.Namespace, context: Context) -> int:
         f"wrote {format_count(count, 'topic')}, {format_count(len(written_paths), 'file')}: {args.out.rstrip('/')}/index.html"
     )
     return 0
-
-
-def _digest(*inputs: object) -> str:
-    return hashlib.sha256(repr(inputs).encode()).hexdigest()
 
 
 def _read_theme(path: str, context: Context) -> str:

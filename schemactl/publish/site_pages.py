@@ -323,7 +323,7 @@ class Figures:
 
 
 class _Shortening(Extension):
-    """Leaves out of the pages what HTML does not need: end tags, quotes around words, and line breaks between parts of tables and lists."""
+    """Removes optional end tags, quotes around words, and line breaks inside tables and lists from the templates of pages."""
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         """Return the source of a template with shorter HTML."""
