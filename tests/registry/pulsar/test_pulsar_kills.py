@@ -116,8 +116,10 @@ def test_an_apply_lives_through_a_restart_of_the_broker(tmp_path: Path) -> None:
             plan = plan_history(registry, history)
             result, restart_s = restarted_meanwhile(plan, registry, broker)
             if result.failure and restart_s > RESTART_S:
-                pytest.skip(f"the broker took {restart_s:.0f} s to restart, and an apply waits for {RESTART_S:.0f} s")
-            assert result.failure is None, result.failure
+                # On a busy machine, the broker starts so slowly that the apply gives up; the next one finishes.
+                apply_until_done(broker.url, history)
+            else:
+                assert result.failure is None, result.failure
             assert read_state(registry, history) == history.expected_state()
             assert plan_history(registry, history).steps == ()
     finally:
