@@ -237,7 +237,10 @@ def _read_file(path: str, data: bytes) -> Documents:
     try:
         yaml_documents, problems = read_yaml(path, data)
     except DeclarationError as error:
-        return Documents(path, (), error.problems, broken=tuple(_find_broken_documents(data, error.problems)))
+        # In a file that is not YAML, each line that begins with a name is a document. Without such a line, there is one.
+        matches = _NAME_LINE.finditer(data.decode(errors="replace"))
+        names = [*dict.fromkeys(_parse_name({match["key"]: match["name"]}) for match in matches)] or [None]
+        return Documents(path, (), error.problems, broken=tuple(BrokenDocument(name, error.problems) for name in names))
     if not yaml_documents:
         problems = [Problem(Source(shown(path)), "the file is empty", "declare a topic or a namespace, or delete it")]
     text = YamlText(path, data)
@@ -347,13 +350,6 @@ def _parse_name(value: object) -> TopicName | NamespaceName | None:
             if "namespace" in value:
                 return NamespaceName.parse(str(value["namespace"]))
     return None
-
-
-def _find_broken_documents(data: bytes, problems: tuple[Problem, ...]) -> Iterator[BrokenDocument]:
-    """Yield the documents of a file that is not YAML, by the lines that begin with a name; without such a line, one document."""
-    matches = [*_NAME_LINE.finditer(data.decode(errors="replace"))]
-    names = [_parse_name({match["key"]: match["name"]}) for match in matches] or [None]
-    yield from (BrokenDocument(name, problems) for name in dict.fromkeys(names))
 
 
 def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
@@ -784,16 +780,15 @@ def locate_misfits(misfits: Iterable[Misfit], root: yaml.Node, path: str) -> lis
 
     After MAX_PROBLEMS, all problems have the same message, because they are only counted and finding similar names is slow.
     """
-    located_misfits = sorted(((_locate_misfit(root, misfit, path), misfit) for misfit in misfits), key=itemgetter(0))
+    located_misfits: list[tuple[Source, Misfit]] = []
+    for misfit in misfits:
+        node = find_node(root, misfit.parts)
+        if misfit.of_key:
+            node = find_key_node(find_node(root, misfit.parts[:-1]), misfit.parts[-1]) or node
+        located_misfits.append((locate_node(path, node), misfit))
+    located_misfits.sort(key=itemgetter(0))
     problems = [Problem(source, *misfit.message()) for source, misfit in located_misfits[:MAX_PROBLEMS]]
     return problems + [Problem(source, "this does not belong here") for source, _ in located_misfits[MAX_PROBLEMS:]]
-
-
-def _locate_misfit(root: yaml.Node, misfit: Misfit, path: str) -> Source:
-    node = find_node(root, misfit.parts)
-    if misfit.of_key:
-        node = find_key_node(find_node(root, misfit.parts[:-1]), misfit.parts[-1]) or node
-    return locate_node(path, node)
 
 
 def read_shape(
@@ -808,14 +803,14 @@ def read_shape(
     from schemactl.declare.models import read_model
 
     shape = read_model(kind, value)
-    misfits = map(_to_misfit, shape) if isinstance(shape, list) else check(shape)
+    if not isinstance(shape, list):
+        return shape, locate_misfits(check(shape), node, path)
+    misfits = []
+    for mismatch in shape:
+        type_parts = ("type",) if mismatch.kind.startswith("union_tag") else ()
+        message = partial(_describe_mismatch, mismatch)
+        misfits.append(Misfit((*mismatch.parts, *type_parts), message, mismatch.kind == "extra_forbidden"))
     return shape, locate_misfits(misfits, node, path)
-
-
-def _to_misfit(mismatch: Mismatch) -> Misfit:
-    type_parts = ("type",) if mismatch.kind.startswith("union_tag") else ()
-    message = partial(_describe_mismatch, mismatch)
-    return Misfit((*mismatch.parts, *type_parts), message, mismatch.kind == "extra_forbidden")
 
 
 def describe_unknown_rule(name: str, known: Iterable[str]) -> Message:

@@ -72,11 +72,6 @@ MAX_ITEMS: Final = 1_000
 """Lists, and mappings with free keys, have at most this many entries."""
 
 
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile the `pattern` of a JSON Schema. Its `$` matches only at the end of the text, not before a final line end."""
-    return re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern)
-
-
 NOT_BLANK: Final = r"\S"
 """The pattern of text with at least one character that is not blank."""
 
@@ -137,7 +132,8 @@ def text(expected: str, pattern: str = NOT_BLANK, *, fix: str = "", unquoted: st
         fix: what to write instead.
         unquoted: what to write instead of a value that is not text, if this differs from `fix`.
     """
-    search = _compile_pattern(pattern).search
+    # The `$` of a JSON Schema matches only at the end of the text, and not before a final line end.
+    search = re.compile(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern).search
 
     def parse(value: object) -> str:
         if isinstance(value, str) and search(value):
@@ -355,12 +351,6 @@ _IMPORTED_PACKAGES: Final = frozenset(
 """The packages that generated code and its runtime import, and their distributions: a wheel has the name of its package."""
 
 
-def _suggest_package(package: str) -> str:
-    """Return a name similar to `package` that does not hide another module."""
-    first, dot, rest = package.lower().partition(".")
-    return f"{first.strip('_') or 'pulsar'}_schemas{dot}{rest}"
-
-
 def _describe_owner(package: str) -> str:
     """Describe the owner of the name `package`, or return "" if it is free. Only the first part of a dotted name counts.
 
@@ -411,7 +401,9 @@ def _parse_module(name: str) -> str:
         raise ValueError(f"`{name[:60]}` cannot be imported in Python", "write letters, digits and _, a letter first")
     if owner := _describe_owner(name):
         message = f"`{shorten(name)}` is {owner}: a generated package of that name would replace it"
-        raise ValueError(message, f"write another name, such as {shorten(_suggest_package(name))}")
+        first, dot, rest = name.lower().partition(".")
+        other_name = f"{first.strip('_') or 'pulsar'}_schemas{dot}{rest}"
+        raise ValueError(message, f"write another name, such as {shorten(other_name)}")
     return name
 
 
@@ -664,10 +656,6 @@ SEVERITY_TAGS = ("<rule>", "<namespace>")
 """The tags of rules and namespaces under `severities` in pydantic's locations."""
 
 
-def _tag_severity(value: object) -> str:
-    return SEVERITY_TAGS[isinstance(value, dict)]
-
-
 class RepositoryShape(MappingShape):
     """The web pages of the repository."""
 
@@ -705,7 +693,7 @@ class ProjectShape(MappingShape):
             str,
             Annotated[
                 Annotated[dict[str, SeverityText], Tag("<namespace>")] | Annotated[SeverityText, Tag("<rule>")],
-                Discriminator(_tag_severity),
+                Discriminator(lambda value: SEVERITY_TAGS[isinstance(value, dict)]),
             ],
         ],
         Field(max_length=MAX_ITEMS),
@@ -794,18 +782,6 @@ def _is_day(value: object) -> bool:
     return False
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
-
-
-def _are_properties(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
-
-
-def _is_undeclarable(value: object) -> bool:
-    return isinstance(value, str) and value in SchemaType.__members__ and bool(SPECS[SchemaType[value]].undeclarable)
-
-
 def _are_policies(value: object) -> bool:
     if not isinstance(value, dict) or not value or not value.keys() <= {*Policies.names()}:
         return False
@@ -813,14 +789,6 @@ def _are_policies(value: object) -> bool:
     others = [value[name] for name in SCHEMA_POLICIES[1:] if name in value]
     fits = all(row.shape.fits(value[name]) for name, row in SETTINGS.items() if name in value)
     return fits and strategy in _STRATEGIES and all(isinstance(policy, bool) for policy in others)
-
-
-def _are_broker_policies(value: object) -> bool:
-    return isinstance(value, dict) and _are_policies(value) and value.keys() <= {*SCHEMA_POLICIES}
-
-
-def _are_checkers(value: object) -> bool:
-    return isinstance(value, dict) and bool(value) and all(isinstance(is_listed, bool) for is_listed in value.values())
 
 
 _RecordedReason = Annotated[str, recorded_value("the reason, a text", _is_text)]
@@ -833,7 +801,9 @@ _True = Annotated[bool, recorded_value("true", lambda value: value is True)]
 class NumberShape(MappingShape):
     """The meaning of a version number of a target."""
 
-    git: Key[Annotated[int, recorded_value("the number of one of Git's versions", _is_number)]] = None
+    git: Key[
+        Annotated[int, recorded_value("the number of one of Git's versions", IntegerValue("", 0, MAX_NUMBER).fits)]
+    ] = None
     foreign: Key[Annotated[str, recorded_value("a file's path", _is_text)]] = None
     type: Key[
         Annotated[
@@ -845,7 +815,13 @@ class NumberShape(MappingShape):
             ),
         ]
     ] = None
-    properties: Annotated[dict[str, str], recorded_value("texts by their names", _are_properties)] = Field({})
+    properties: Annotated[
+        dict[str, str],
+        recorded_value(
+            "texts by their names",
+            lambda value: isinstance(value, dict) and all(isinstance(text, str) for text in value.values()),
+        ),
+    ] = Field({})
     deleted: _True = False
     reason: _RecordedReason = ""
     accepted: Key[_Accepted] = None
@@ -857,7 +833,15 @@ class AcceptanceShape(MappingShape):
 
     unmanaged: _True = False
     undeclarable: Annotated[
-        str, recorded_value("a schema type that no file can declare, such as BYTES", _is_undeclarable)
+        str,
+        recorded_value(
+            "a schema type that no file can declare, such as BYTES",
+            lambda value: (
+                isinstance(value, str)
+                and value in SchemaType.__members__
+                and SPECS[SchemaType[value]].undeclarable is not None
+            ),
+        ),
     ] = ""
     policies: Annotated[
         Policies,
@@ -883,12 +867,19 @@ class BrokersShape(MappingShape):
 
     policies: Annotated[
         Policies,
-        recorded_value(f"values by their policies, of {', '.join(SCHEMA_POLICIES)}", _are_broker_policies, Policies.of),
+        recorded_value(
+            f"values by their policies, of {', '.join(SCHEMA_POLICIES)}",
+            lambda value: _are_policies(value) and value.keys() <= {*SCHEMA_POLICIES},
+            Policies.of,
+        ),
     ] = Policies()
     checkers: Annotated[
         dict[str, bool],
         recorded_value(
-            "true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}", _are_checkers
+            "true (listed) or false by class names, such as {AvroSchemaCompatibilityCheck: false}",
+            lambda value: (
+                isinstance(value, dict) and bool(value) and all(isinstance(item, bool) for item in value.values())
+            ),
         ),
     ] = Field({})
     reason: _RecordedReason = ""
@@ -1190,10 +1181,6 @@ class MetadataShape(MappingShape):
 Partitions = Annotated[int, integer("a number of partitions, 1 or more", 1)]
 
 
-def _to_dict(shape: MappingShape) -> dict[str, Any]:
-    return dict(shape)
-
-
 def _annotate_setting(
     name: str, shape: IntegerValue | BooleanValue | ChoiceValue | NameListValue | MappingValue
 ) -> Any:
@@ -1213,7 +1200,7 @@ def _annotate_setting(
                 key: (_annotate_setting(key, part), Field(description=about[key])) for key, part in parts.items()
             }
             words = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
-            return Annotated[create_model(f"{words}Shape", __base__=MappingShape, **fields), AfterValidator(_to_dict)]
+            return Annotated[create_model(f"{words}Shape", __base__=MappingShape, **fields), AfterValidator(dict)]
 
 
 def _create_settings_model(name: str, rows: Iterable[Setting]) -> Any:
@@ -1426,19 +1413,18 @@ _EDITOR_SCHEMAS: Final = {
 
 def editor_schemas() -> dict[str, dict[str, Any]]:
     """Build the JSON Schemas for editors by kind of file: project, declarations, overlays, waivers."""
-    return {name: _build_editor_schema(title, kinds) for name, (title, kinds) in _EDITOR_SCHEMAS.items()}
-
-
-def _build_editor_schema(title: str, kinds: tuple[str, ...]) -> dict[str, Any]:
-    _, schema = models_json_schema([(KINDS[kind], "validation") for kind in kinds], by_alias=True)
-    _remove_defaults(schema)
-    refs = [{"$ref": f"#/$defs/{KINDS[kind].__name__}"} for kind in kinds]
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": f"schemactl: {title}",
-        **({"type": "array", "items": refs[0]} if kinds == ("waiver",) else {"oneOf": refs}),
-        "$defs": schema["$defs"],
-    }
+    editor_schemas: dict[str, dict[str, Any]] = {}
+    for name, (title, kinds) in _EDITOR_SCHEMAS.items():
+        _, schema = models_json_schema([(KINDS[kind], "validation") for kind in kinds], by_alias=True)
+        _remove_defaults(schema)
+        refs = [{"$ref": f"#/$defs/{KINDS[kind].__name__}"} for kind in kinds]
+        editor_schemas[name] = {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "title": f"schemactl: {title}",
+            **({"type": "array", "items": refs[0]} if kinds == ("waiver",) else {"oneOf": refs}),
+            "$defs": schema["$defs"],
+        }
+    return editor_schemas
 
 
 def _remove_defaults(schema: Any) -> None:

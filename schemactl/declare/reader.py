@@ -367,7 +367,13 @@ class _Builder:
         """Return whether no earlier topic has this name, or shares its schemas in Pulsar; otherwise add a problem."""
         first = self.topics_by_schema.setdefault(topic.name.schema_id, topic)
         if first is not topic and topic.source:
-            problem = _build_duplicate_problem(topic, first, topic.source)
+            if topic.name == first.name:
+                message = f"{topic.name} is declared for the second time; first at {first.source}"
+                fix = "keep one of the two"
+            else:
+                message = f"{topic.name} and {first.name} ({first.source}) share one list of schemas in Pulsar"
+                fix = "keep one of the two, or give one another name"
+            problem = Problem(topic.source, message, fix)
             # Either of the two may be the wrong one.
             self._add_problems(first.name, _get_path(first), [problem])
             self._add_problems(topic.name, topic.source.path, [problem])
@@ -541,16 +547,6 @@ def _find_schema_problems(info: SchemaInfo, release: Release) -> Iterator[Proble
         source = info.locate(problem.pointer)
         if source is not None:
             yield Problem(source, problem.message, problem.fix)
-
-
-def _build_duplicate_problem(topic: Topic, first: Topic, source: Source) -> Problem:
-    name, first_name = topic.name, first.name
-    if name == first_name:
-        message, fix = f"{name} is declared for the second time; first at {first.source}", "keep one of the two"
-    else:
-        message = f"{name} and {first_name} ({first.source}) share one list of schemas in Pulsar"
-        fix = "keep one of the two, or give one another name"
-    return Problem(source, message, fix)
 
 
 def _list_namespaces(file: Documents | KnownFile) -> Iterator[Namespace]:

@@ -281,17 +281,17 @@ class AvroSpec(TypeSpec):
 
     def explain(self, breakage: Breakage, *, new: SchemaInfo, old: SchemaInfo) -> Explanation:
         """Return the path of the field, the reason and the fix."""
+        new_schema, old_schema = parse_by_any(new.schema), parse_by_any(old.schema)
         if breakage.incompatibility.rule == "JSON_UNREADABLE":
             from schemactl.formats.avro import json_readers
 
-            return json_readers.explain(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
+            return json_readers.explain(breakage, new=new_schema, old=old_schema)
         from schemactl.formats.avro import explanation, language_readers
 
         if isinstance(breakage.incompatibility, language_readers.LanguageMisreading):
-            return language_readers.explain(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
-        explained = explanation.explain(
-            breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema), plain_json=self.payload == "json"
-        )
+            return language_readers.explain(breakage, new=new_schema, old=old_schema)
+        is_json = self.payload == "json"
+        explained = explanation.explain(breakage, new=new_schema, old=old_schema, plain_json=is_json)
         if self.payload == "protobuf":
             return replace(explained, reason=f"{explained.reason} {_NO_MESSAGE}")
         return explained
@@ -314,21 +314,15 @@ class AvroSpec(TypeSpec):
         from schemactl.formats.avro import json_readers, language_readers, logical_types
         from schemactl.formats.avro.counterexample import counterexample
 
+        new_schema, old_schema = parse_by_any(new.schema), parse_by_any(old.schema)
+        is_json = self.payload == "json"
         if breakage.incompatibility.rule == json_readers.JSON_UNREADABLE:
-            return json_readers.counterexample(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
+            return json_readers.counterexample(breakage, new=new_schema, old=old_schema)
         if isinstance(breakage.incompatibility, language_readers.LanguageMisreading):
-            return language_readers.counterexample(breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema))
+            return language_readers.counterexample(breakage, new=new_schema, old=old_schema)
         if breakage.incompatibility.rule in logical_types.RULES:
-            return logical_types.counterexample(
-                breakage, new=parse_by_any(new.schema), old=parse_by_any(old.schema), plain_json=self.payload == "json"
-            )
-        return counterexample(
-            breakage,
-            new=parse_by_any(new.schema),
-            old=parse_by_any(old.schema),
-            plain_json=self.payload == "json",
-            release=NEWEST,
-        )
+            return logical_types.counterexample(breakage, new=new_schema, old=old_schema, plain_json=is_json)
+        return counterexample(breakage, new=new_schema, old=old_schema, plain_json=is_json, release=NEWEST)
 
 
 @lru_cache(maxsize=4)  # a version is compared with the version before it, and the next one with it
