@@ -276,25 +276,22 @@ class DefaultCheck:
                         return True
                 return False
             case Array() | Map() | Record():
-                return self._is_valid_container(schema, value, unfinished)
+                if not isinstance(value, list if isinstance(schema, Array) else dict):
+                    return False
+                if isinstance(schema, Record):
+                    self.has_met_record = True
+                    if id(schema) in unfinished:
+                        raise JavaException(*FIELDS_NOT_SET)
+                pair = (id(schema), id(value))
+                if pair not in self._results:
+                    # A default that contains itself never ends. If it does contain itself, another default was already rejected.
+                    self._results[pair] = True
+                    for part, item in _list_parts(schema, value):
+                        if item is NO_DEFAULT or not self._is_valid(part, item, unfinished):
+                            self._results[pair] = False
+                            break
+                return self._results[pair]
         return isinstance(value, str)  # an enum's symbols and a fixed's size are not checked
-
-    def _is_valid_container(self, schema: Array | Map | Record, value: JsonValue, unfinished: Container[int]) -> bool:
-        if not isinstance(value, list if isinstance(schema, Array) else dict):
-            return False
-        if isinstance(schema, Record):
-            self.has_met_record = True
-            if id(schema) in unfinished:
-                raise JavaException(*FIELDS_NOT_SET)
-        pair = (id(schema), id(value))
-        if pair not in self._results:
-            # A default that contains itself never ends. If it does contain itself, another default was already rejected.
-            self._results[pair] = True
-            for part, item in _list_parts(schema, value):
-                if item is NO_DEFAULT or not self._is_valid(part, item, unfinished):
-                    self._results[pair] = False
-                    break
-        return self._results[pair]
 
     def find_wrong_part(self, schema: Schema, value: JsonValue, unfinished: Container[int]) -> DefaultPart:
         """Return the innermost part because of which `value` is not a default for `schema`."""

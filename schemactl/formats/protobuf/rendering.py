@@ -338,7 +338,7 @@ def _find_versioned_files(names: Iterable[str], rendering: ProtoRendering) -> di
     files = {name: java_files[name] for name in names if name in java_files}
     if rendering == "java":
         return files
-    # The installed release of Python's protobuf stands for the releases of the other clients.
+    # The other clients are assumed to have the installed release of protobuf.
     runtime_files: dict[str, FileDescriptorProto] = {}
     for name in files:
         module: Any = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
