@@ -825,35 +825,29 @@ class _DefinitionReader:
         if reason is None:
             return path
         self.definitions.missed += 1
-        # Looking for similar names goes through all files, so its number is limited.
         if parts[0] == "references" and (folder_fix := suggest_pattern(files, self.folder, written)):
             self._add_problem(f"`{written}` is a folder", *parts, fix=folder_fix)
             return None
+        # Looking for similar names goes through all files, so its number is limited.
         similar_path = suggestion(files, path, suffixes) if self.definitions.missed <= MAX_PROBLEMS else None
-        if files.kind(path) == "file" and path.endswith(_AVRO_SOURCE_SUFFIXES):
-            message, fix = _explain_avro_source(written, path)
-            self._add_problem(message, *parts, fix=fix)
-            return None
-        if files.kind(path) == "file" and parts == ("payload",):
-            is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
+        has_same_stem = similar_path is not None and Path(similar_path).stem == Path(path).stem
+        kind, is_proto, fix = files.kind(path), path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX)), ""
+        if kind == "file" and path.endswith(_AVRO_SOURCE_SUFFIXES):
+            reason, fix = _explain_avro_source(written, path)
+        elif kind == "file" and parts == ("payload",):
             type_ = "PROTOBUF_NATIVE" if is_proto else "AVRO"
             fix = f"write {{type: {type_}, definition: {written}{', message: PACKAGE.NAME' * is_proto}}}"
-            self._add_problem(reason, *parts, fix=fix)
-            return None
-        is_of_another_type = files.kind(path) == "file" and parts == ("definition",)
-        if is_of_another_type and not (similar_path and Path(similar_path).stem == Path(path).stem):
+        elif kind == "file" and parts == ("definition",) and not has_same_stem:
             if suffixes == EXTERNAL_SUFFIXES:
                 fix = f"rename it to {posixpath.splitext(written)[0]}{TEXT_SUFFIX}, or correct `type`"
             else:
-                is_proto = path.endswith((PROTO_SUFFIX, DESCRIPTOR_SUFFIX))
                 fix = f"its type is {'PROTOBUF_NATIVE' if is_proto else 'AVRO or JSON'}"
-            self._add_problem(reason, *parts, fix=fix)
-            return None
-        fix = f"write {make_relative(similar_path, self.folder)}" if similar_path else ""
-        if not similar_path and files.kind(path) == "missing" and path:
+        elif similar_path:
+            fix = f"write {make_relative(similar_path, self.folder)}"
+        elif kind == "missing" and path:
             start = f"`{self.folder}`" if self.folder else "the top folder"
             fix = f"add the file, or correct its path, which starts in {start}"
-        self._add_problem(reason, *parts, fix=fix, missing=path if files.kind(path) == "missing" else "")
+        self._add_problem(reason, *parts, fix=fix, missing=path if kind == "missing" else "")
         return None
 
     def _render_json(self, value: Any) -> str:
