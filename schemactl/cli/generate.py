@@ -498,7 +498,7 @@ class _PackageMaker:
             known_versions=known_versions,
             read_ahead=approved.read_ahead,
         )
-        setup = ReadingSetup(project, self.top, approved, None, None, {})
+        setup = ReadingSetup(project, approved, None, None, {})
         return _Package(setup, records, target, topics, numbers, package)
 
     def make_merge_predicate(self, merged: Merged | None) -> MergePredicate:

@@ -51,7 +51,6 @@ class ReadingSetup:
 
     Attributes:
         project: the project file.
-        top: the folder that its relative paths start from.
         approved: the approved history.
         place: the target that the messages come from, or None if their numbers are Git's.
         numbers: the record of the target's version numbers, if there is one.
@@ -60,7 +59,6 @@ class ReadingSetup:
     """
 
     project: Project
-    top: str
     approved: History
     place: ChosenTarget | None
     numbers: TargetNumbers | None
@@ -307,7 +305,7 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
     if chosen is not None:
         approved = view_on_target(repository, approved, chosen.project, chosen.target, files)
         numbers = read_numbers(files, chosen.project, chosen.target)
-        return ReadingSetup(working_project, top, approved, chosen, numbers, {})
+        return ReadingSetup(working_project, approved, chosen, numbers, {})
     # The approved targets count: removing a target from the working tree does not change the numbers in its messages.
     approved_project = history.approved_project(
         context.directory, context.config, working_project, local=True, repository=repository
@@ -315,7 +313,7 @@ def read_setup(context: Context, target: str | None) -> ReadingSetup:
     target_project = approved_project.project if approved_project else working_project
     records = [read_numbers(files, target_project, target) for target in target_project.targets.values()]
     targets_apart = recorded_elsewhere(approved.catalog.topics, records)
-    return ReadingSetup(working_project, top, approved, None, None, targets_apart)
+    return ReadingSetup(working_project, approved, None, None, targets_apart)
 
 
 def add_recursion_depth(parser: argparse.ArgumentParser) -> None:
